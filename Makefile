@@ -1,0 +1,72 @@
+# Everything runs from .venv, which is made on first use and brought up to date when pyproject.toml changes.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+JOBS ?= 2
+ARGS ?=
+
+# make conformance SEED=autograd,trace K="hook and not cuda"
+KIT ?= ../shared/conformance
+SEED ?= autograd
+K ?=
+
+# A Python that has PyTorch, for `make reference`.
+ORACLE ?= python3
+
+.PHONY: help venv demo test lint conformance bench reference clean
+
+help:
+	@echo "make venv         set up .venv"
+	@echo "make demo         train a small network"
+	@echo "make test         run the tests            (ARGS='-k schema', JOBS=2)"
+	@echo "make lint         ruff, mypy, import layers, file lengths"
+	@echo "make conformance  run the conformance kit  (KIT, SEED=autograd, K='hook')"
+	@echo "make bench        overhead and import time beside PyTorch"
+	@echo "make reference    record reference values  (ORACLE=python with PyTorch)"
+	@echo "make clean        remove .venv and caches"
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Rushlight needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV) ..."
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[test]'
+	@touch $@
+
+venv: $(STAMP)
+
+demo: $(STAMP)
+	$(BIN)/rushlight run examples/train_mlp.py
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -q -n $(JOBS) $(ARGS)
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python tools/check_lengths.py
+
+conformance: $(STAMP)
+	@test -f $(KIT)/run.py || \
+	  { echo "The conformance kit is not at $(KIT). Say where it is: make conformance KIT=path/to/conformance"; exit 1; }
+	$(BIN)/python $(KIT)/run.py --impl rushlight --path . --seed "$(SEED)" -k "$(K)" $(ARGS)
+
+bench: $(STAMP)
+	@$(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torch") is None)' || \
+	  { echo "The benchmarks compare with PyTorch, which is not in $(VENV). Install it: $(BIN)/pip install torch"; exit 1; }
+	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/import_time.py
+
+reference:
+	@$(ORACLE) -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torch") is None)' || \
+	  { echo "$(ORACLE) has no PyTorch. Name one that has: make reference ORACLE=path/to/python"; exit 1; }
+	$(ORACLE) tools/record_reference.py
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,132 @@
+"""Rushlight: PyTorch's programming model in Python on NumPy.
+
+    >>> import rushlight as torch
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> (x * 3).sum().backward()
+    >>> x.grad
+    tensor([3., 3.])
+
+Names resolve lazily: dtypes and the Tensor class exist from the start, operators become functions
+on first access, submodules are imported when named.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.core import device as _devices
+from rushlight.core import dtype as _dtypes
+from rushlight.core.device import device, layout, memory_format
+from rushlight.core.dtype import dtype, finfo, get_default_dtype, iinfo, set_default_dtype
+from rushlight.core.size import Size
+from rushlight.core.tensor import Tensor
+from rushlight.opset import families as _families
+from rushlight.opset import registry as _registry
+
+__version__ = "0.1.0"
+
+for _entry in (*_devices.LAYOUTS, *_devices.MEMORY_FORMATS):
+    globals()[str(_entry).rsplit(".", 1)[-1]] = _entry
+_families.load()
+
+from rushlight import autograd as autograd  # noqa: E402
+from rushlight.autograd.grad_mode import (  # noqa: E402
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+
+inf = float("inf")
+nan = float("nan")
+pi = 3.141592653589793
+e = 2.718281828459045
+newaxis = None
+
+# Public functions that are not operators: name -> module that defines it.
+_FUNCTIONS: dict[str, str] = {"return_types": "rushlight.core", "cdist": "rushlight.opset.products", "chain_matmul": "rushlight.opset.products", "tensordot": "rushlight.opset.products", "einsum": "rushlight.opset.einsum"}
+for _module, _names in (
+    (
+        "rushlight.core.construct",
+        "tensor as_tensor asarray from_numpy frombuffer set_default_tensor_type BFloat16Tensor "
+        "BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor "
+        "ShortTensor",
+    ),
+    (
+        "rushlight.opset.shape",
+        "atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod meshgrid",
+    ),
+    ("rushlight.core.interop", "from_dlpack to_dlpack"),
+    ("rushlight.core.state", "set_warn_always is_warn_always_enabled"),
+    ("rushlight.autograd.anomaly", "is_anomaly_enabled is_anomaly_check_nan_enabled"),
+    ("rushlight.opset.index", "nonzero"),
+    ("rushlight.opset.sort", "unique unique_consecutive"),
+    (
+        "rushlight.opset.create",
+        "empty zeros ones full empty_strided empty_permuted empty_like zeros_like ones_like "
+        "full_like set_default_device get_default_device result_type promote_types can_cast numel is_floating_point is_complex is_signed "
+        "is_inference is_conj is_neg is_storage sparse_coo_tensor sparse_csr_tensor "
+        "sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor sparse_compressed_tensor",
+    ),
+    (
+        "rushlight.opset.series",
+        "arange range linspace logspace eye scalar_tensor hann_window hamming_window "
+        "blackman_window bartlett_window kaiser_window",
+    ),
+    (
+        "rushlight.opset.random",
+        "rand randn randint randperm rand_like randn_like randint_like normal Generator "
+        "default_generator manual_seed seed initial_seed get_rng_state set_rng_state",
+    ),
+):
+    _FUNCTIONS.update(dict.fromkeys(_names.split(), _module))
+_SUBMODULES = frozenset(
+    (
+        "amp", "autograd", "backends", "compat", "cuda", "fft", "func", "futures", "jit", "library",
+        "linalg", "nn", "ops", "optim", "overrides", "profiler", "random", "sparse", "special",
+        "testing", "utils", "viz",
+    )
+)  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    found: Any = None
+    if name in _FUNCTIONS:
+        from importlib import import_module
+
+        found = getattr(import_module(_FUNCTIONS[name]), name)
+    elif name in _SUBMODULES:
+        from importlib import import_module
+
+        try:
+            return import_module(f"rushlight.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"rushlight.{name}":
+                raise
+    elif not name.startswith("__"):
+        found = _registry.public(name)
+    if found is None:
+        raise AttributeError(f"module 'rushlight' has no attribute '{name}'")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_registry.PACKETS["aten"], *_FUNCTIONS, *_SUBMODULES})
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether `obj` is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+__all__ = [
+    "Size", "Tensor", "autograd", "device", "dtype", "enable_grad", "finfo", "get_default_dtype",
+    "iinfo", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "is_tensor",
+    "layout", "memory_format", "no_grad", "set_default_dtype", "set_grad_enabled",
+]  # fmt: skip
+
+# Last, because these shadow the builtins bool, int and float in this module.
+globals().update(_dtypes.BY_NAME)

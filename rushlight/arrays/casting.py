@@ -1,0 +1,104 @@
+"""Conversion of elements between dtypes, and of Python numbers to elements.
+
+Arrays convert as C casts do. Python numbers are checked: one that a dtype cannot hold is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.core import dtype as dtypes
+from rushlight.core.dtype import COMPLEX, FLOAT, INTEGER, dtype
+
+__all__ = ["cast", "fill_number", "integer_bounds"]
+
+PAIR = dtypes.complex32
+
+
+def cast(array: Any, source: dtype, target: dtype) -> Any:
+    """The array's values in another dtype; always a fresh C-ordered array."""
+    if source is target:
+        return array.copy()
+    if source is PAIR:
+        array = widen_pair(array)
+        return array if target is dtypes.complex64 else cast(array, dtypes.complex64, target)
+    if target is PAIR:
+        return narrow_pair(array if source.category == COMPLEX else array.astype(np.float32))
+    if source.category == COMPLEX:
+        if target.category == dtypes.BOOL:
+            return array.astype(np.bool_)
+        if target.category != COMPLEX:
+            array = array.real
+        return array.astype(target.np, order="C")
+    if not source.np.isbuiltin and target.category != FLOAT:
+        # ml_dtypes converts to few types directly, and exactly to float32.
+        array = array.astype(np.float32)
+    return array.astype(target.np, order="C")
+
+
+def widen_pair(array: Any) -> Any:
+    wide = np.empty(array.shape, np.complex64)
+    wide.real, wide.imag = array["real"], array["imag"]
+    return wide
+
+
+def narrow_pair(array: Any) -> Any:
+    pair = np.empty(array.shape, PAIR.np)
+    pair["real"], pair["imag"] = array.real, array.imag
+    return pair
+
+
+def integer_bounds(kind: dtype) -> tuple[int, int]:
+    bits = kind.itemsize * 8
+    if kind.is_signed:
+        return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    return 0, (1 << bits) - 1
+
+
+CPP_NAMES = {
+    "float32": "float",
+    "float64": "double",
+    "float16": "double",
+    "bfloat16": "double",
+    "bool": "bool",
+    "int32": "int",
+}
+LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
+
+
+def cpp_name(kind: dtype) -> str:
+    return CPP_NAMES.get(kind.name, f"{kind.name}_t")
+
+
+def overflow(name: str) -> RuntimeError:
+    return RuntimeError(f"value cannot be converted to type {name} without overflow")
+
+
+def fill_number(value: Any, kind: dtype) -> Any:
+    """A Python number as an element of `kind`; RuntimeError for one that does not fit."""
+    if kind.category == dtypes.BOOL:
+        return bool(value)
+    if kind.category == COMPLEX:
+        if kind is PAIR:
+            number = complex(value)
+            return np.array((number.real, number.imag), PAIR.np)
+        return complex(value)
+    if isinstance(value, complex):
+        if value.imag != 0.0:
+            raise overflow(cpp_name(kind))
+        value = value.real
+    if kind.category == FLOAT:
+        if kind is dtypes.float32 and LARGEST_FLOAT32 < abs(value) < np.inf:
+            raise overflow("float")
+        return value
+    assert kind.category == INTEGER
+    if isinstance(value, float) and (value != value or value in (np.inf, -np.inf)):
+        raise overflow(cpp_name(kind))
+    number = int(value)
+    low, high = integer_bounds(kind)
+    # torch: a negative number may wrap into an unsigned type of which it fits the width.
+    if number > high or number < (low or -high):
+        raise overflow(cpp_name(kind))
+    return number if number >= low else number + high + 1

@@ -1,0 +1,311 @@
+"""NumPy as the array module of CPU kernels, and the math namespace that `scalar` texts read.
+
+A `scalar` text calls functions of `Math` and uses operators on what they return, so that another
+namespace can make expressions of the same text. Arrays come in one computing dtype; a function
+must answer for every dtype its op admits, and for a Python number in place of a later operand.
+Floating-point warnings are off for our own calls: a tensor program expects inf and nan as values.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+__all__ = ["MATH", "Math", "as_array"]
+
+np.seterr(all="ignore")
+# Other threads start with NumPy's own setting; what they raise inside the package is silenced here.
+warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"rushlight\.")
+
+
+def as_array(value: Any) -> Any:
+    """A NumPy result as an ndarray; 0-d results come back as NumPy scalars."""
+    return value if type(value) is np.ndarray else np.asarray(value)
+
+
+def kind_of(x: Any) -> str:
+    """NumPy's letter for the category of an array or number: b, i, u, f, c."""
+    return np.asarray(x).dtype.kind if not hasattr(x, "dtype") else x.dtype.kind
+
+
+def refuse_zero(divisor: Any) -> None:
+    if np.any(np.equal(divisor, 0)):
+        raise RuntimeError("ZeroDivisionError")
+
+
+def floor_divide(x: Any, y: Any) -> Any:
+    if kind_of(x) in "iub":
+        refuse_zero(y)
+    return np.floor_divide(x, y)
+
+
+def trunc_divide(x: Any, y: Any) -> Any:
+    kind = kind_of(x)
+    if kind == "u":
+        return floor_divide(x, y)
+    if kind == "i":
+        refuse_zero(y)
+        quotient = np.floor_divide(x, y)
+        inexact = np.not_equal(np.multiply(quotient, y), x)
+        return quotient + (inexact & (np.less(x, 0) != np.less(y, 0))).astype(x.dtype)
+    return np.trunc(np.true_divide(x, y))
+
+
+def fmod(x: Any, y: Any) -> Any:
+    if kind_of(x) in "iub":
+        refuse_zero(y)
+    return np.fmod(x, y)
+
+
+def remainder(x: Any, y: Any) -> Any:
+    """The remainder that has the divisor's sign; a zero keeps the dividend's."""
+    if kind_of(x) in "iub":
+        refuse_zero(y)
+        return np.remainder(x, y)
+    rest = np.fmod(x, y)
+    wrong = (rest != 0) & (np.less(y, 0) != np.less(rest, 0))
+    return np.where(wrong, rest + y, rest)
+
+
+def power(x: Any, y: Any) -> Any:
+    """x to the y. Integers wrap around; a negative integer power of an integer truncates to 0,
+    unless the base is 1 or -1."""
+    kind = kind_of(x)
+    if type(y) is int or type(y) is float or (type(y) is np.ndarray and y.ndim == 0):
+        if y == 2:
+            return np.multiply(x, x)
+        if kind == "f":
+            if y == 1:
+                return np.positive(x)
+            if y == 0.5:
+                return np.sqrt(x)
+            if y == -1:
+                return np.true_divide(1, x)
+    if kind in "iu":
+        y = np.asarray(y)
+        if y.dtype.kind == "i" and np.any(y < 0):
+            odd = (y & 1) == 1
+            ones = np.where((x == -1) & odd, -1, np.where((x == 1) | (x == -1), 1, 0))
+            return np.where(y < 0, ones.astype(x.dtype), np.power(x, np.maximum(y, 0)))
+    if kind == "b":
+        return np.logical_or(x, np.logical_not(y))
+    return np.power(x, y)
+
+
+def sign(x: Any) -> Any:
+    kind = kind_of(x)
+    if kind == "b":
+        return x.copy()
+    if kind == "c":
+        size = np.absolute(x)
+        return np.where(size == 0, 0, np.divide(x, np.where(size == 0, 1, size)))
+    return np.greater(x, 0).astype(x.dtype) - np.less(x, 0).astype(x.dtype)
+
+
+def rounded(name: str) -> Any:
+    """A rounding function that leaves integers alone."""
+    function = getattr(np, name)
+
+    def call(x: Any) -> Any:
+        return x.copy() if kind_of(x) in "iub" else function(x)
+
+    call.__name__ = name
+    return call
+
+
+def signbit(x: Any) -> Any:
+    kind = kind_of(x)
+    if kind == "f":
+        return np.signbit(x)
+    return np.zeros(np.shape(x), np.bool_) if kind in "bu" else np.less(x, 0)
+
+
+def heaviside(x: Any, values: Any) -> Any:
+    values = np.asarray(values)
+    one = values.dtype.type(1)
+    zero = values.dtype.type(0)
+    answer = np.where(np.equal(x, 0), values, np.where(np.greater(x, 0), one, zero))
+    return np.where(np.isnan(x), zero, answer) if kind_of(x) == "f" else answer
+
+
+def shift(function: Any) -> Any:
+    """A shift as torch defines it for counts outside the width: to the left nothing is left, to
+    the right only the sign."""
+
+    def call(x: Any, y: Any) -> Any:
+        x = np.asarray(x)
+        bits = x.dtype.itemsize * 8
+        outside = np.less(y, 0) | np.greater_equal(y, bits)
+        if not np.any(outside):
+            return function(x, y)
+        shifted = function(x, np.where(outside, 0, y).astype(x.dtype))
+        far = np.zeros_like(x) if function is np.left_shift else np.where(x < 0, -1, 0)
+        return np.where(outside, far.astype(x.dtype), shifted)
+
+    return call
+
+
+def gcd(x: Any, y: Any) -> Any:
+    return np.gcd(x, y)
+
+
+def lcm(x: Any, y: Any) -> Any:
+    """torch: |x / gcd * y| in the operands' own width."""
+    common = np.gcd(x, y)
+    return np.absolute(np.floor_divide(x, np.where(common == 0, 1, common)) * y)
+
+
+def logaddexp(x: Any, y: Any) -> Any:
+    if kind_of(x) != "c":
+        return np.logaddexp(x, y)
+    first = np.where(np.real(x) >= np.real(y), x, y)
+    second = np.where(np.real(x) >= np.real(y), y, x)
+    return first + np.log1p(np.exp(second - first))
+
+
+def angle(x: Any) -> Any:
+    """The argument of a complex number; 0, pi or nan of a real one."""
+    kind = kind_of(x)
+    if kind == "c":
+        return np.arctan2(np.imag(x), np.real(x))
+    if kind == "f":
+        answer = np.where(np.less(x, 0), x.dtype.type(np.pi), x.dtype.type(0))
+        return np.where(np.isnan(x), x, answer)
+    return np.where(np.less(x, 0), np.pi, 0.0)
+
+
+def as_complex(real: Any, imag: Any) -> Any:
+    real, imag = np.broadcast_arrays(real, imag)
+    answer = np.empty(real.shape, np.complex64 if real.dtype.itemsize == 4 else np.complex128)
+    answer.real, answer.imag = real, imag
+    return answer
+
+
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + exp(-x)): exp overflows to inf on the far left, which gives the limit 0."""
+    return np.true_divide(1, np.add(1, np.exp(np.negative(x))))
+
+
+def special(name: str) -> Any:
+    """A special function, whose module is imported when the first of them runs."""
+
+    def call(*operands: Any) -> Any:
+        from rushlight.arrays import special as functions
+
+        return getattr(functions, name)(*operands)
+
+    call.__name__ = name
+    return staticmethod(call)
+
+
+class Math:
+    """What a `scalar` text may call: NumPy's functions under torch-like names."""
+
+    __slots__ = ()
+
+    add = np.add
+    subtract = np.subtract
+    multiply = np.multiply
+    divide = np.true_divide
+    floor_divide = staticmethod(floor_divide)
+    trunc_divide = staticmethod(trunc_divide)
+    fmod = staticmethod(fmod)
+    remainder = staticmethod(remainder)
+    negative = np.negative
+    positive = np.positive
+    reciprocal = staticmethod(lambda x: np.true_divide(1, x))
+    power = staticmethod(power)
+    maximum = np.maximum
+    minimum = np.minimum
+    fmax = np.fmax
+    fmin = np.fmin
+    copysign = np.copysign
+    nextafter = np.nextafter
+    hypot = np.hypot
+    atan2 = np.arctan2
+    logaddexp = staticmethod(logaddexp)
+    logaddexp2 = np.logaddexp2
+    gcd = staticmethod(gcd)
+    lcm = staticmethod(lcm)
+    heaviside = staticmethod(heaviside)
+
+    equal = np.equal
+    not_equal = np.not_equal
+    less = np.less
+    less_equal = np.less_equal
+    greater = np.greater
+    greater_equal = np.greater_equal
+    logical_and = np.logical_and
+    logical_or = np.logical_or
+    logical_xor = np.logical_xor
+    logical_not = np.logical_not
+    bitwise_and = np.bitwise_and
+    bitwise_or = np.bitwise_or
+    bitwise_xor = np.bitwise_xor
+    bitwise_not = np.invert
+    left_shift = staticmethod(shift(np.left_shift))
+    right_shift = staticmethod(shift(np.right_shift))
+    where = staticmethod(np.where)
+
+    abs = np.absolute
+    sign = staticmethod(sign)
+    signbit = staticmethod(signbit)
+    isnan = np.isnan
+    isinf = np.isinf
+    isfinite = np.isfinite
+    floor = staticmethod(rounded("floor"))
+    ceil = staticmethod(rounded("ceil"))
+    trunc = staticmethod(rounded("trunc"))
+    round = staticmethod(rounded("rint"))
+
+    real = staticmethod(np.real)
+    imag = staticmethod(np.imag)
+    conj = np.conjugate
+    angle = staticmethod(angle)
+    complex = staticmethod(as_complex)
+
+    exp = np.exp
+    exp2 = np.exp2
+    expm1 = np.expm1
+    log = np.log
+    log2 = np.log2
+    log10 = np.log10
+    log1p = np.log1p
+    sqrt = np.sqrt
+    rsqrt = staticmethod(lambda x: np.true_divide(1, np.sqrt(x)))
+    sin = np.sin
+    cos = np.cos
+    tan = np.tan
+    asin = np.arcsin
+    acos = np.arccos
+    atan = np.arctan
+    sinh = np.sinh
+    cosh = np.cosh
+    tanh = np.tanh
+    asinh = np.arcsinh
+    acosh = np.arccosh
+    atanh = np.arctanh
+    sigmoid = staticmethod(sigmoid)
+
+    erf = special("erf")
+    erfc = special("erfc")
+    erfcx = special("erfcx")
+    erfinv = special("erfinv")
+    ndtr = special("ndtr")
+    ndtri = special("ndtri")
+    log_ndtr = special("log_ndtr")
+    lgamma = special("lgamma")
+    digamma = special("digamma")
+    polygamma = special("polygamma")
+    zeta = special("zeta")
+    igamma = special("igamma")
+    igammac = special("igammac")
+    i0 = special("i0")
+    i0e = special("i0e")
+    i1 = special("i1")
+    i1e = special("i1e")
+
+
+MATH = Math()

@@ -1,0 +1,126 @@
+"""Anomaly detection: NaN checks after every node, and where a failing node was created.
+
+`core.history.note_creation` records the stack; this module turns the mode on and off, checks
+results, and reports. The report goes through `warnings`; where a filter would turn it into an
+exception it goes to stderr instead, so that the original error surfaces.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+from rushlight.core.state import LOCAL, ThreadState
+
+__all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled"]
+__all__ += ["set_detect_anomaly"]
+
+
+def is_anomaly_enabled() -> bool:
+    return LOCAL.state.anomaly
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    return LOCAL.state.anomaly_check_nan
+
+
+def set_anomaly(enabled: bool, check_nan: bool) -> None:
+    state = LOCAL.state
+    state.anomaly = enabled
+    state.anomaly_check_nan = check_nan
+    state.refresh()
+
+
+class detect_anomaly:
+    """Inside: errors of backward name the forward call behind them; NaN gradients are errors."""
+
+    def __init__(self, check_nan: bool = True) -> None:
+        state = LOCAL.state
+        self.previous = (state.anomaly, state.anomaly_check_nan)
+        self.check_nan = check_nan
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should "
+            "only be enabled for debugging.",
+            stacklevel=2,
+        )
+
+    def __enter__(self) -> None:
+        state = LOCAL.state
+        self.previous = (state.anomaly, state.anomaly_check_nan)
+        set_anomaly(True, self.check_nan)
+
+    def __exit__(self, *args: object) -> None:
+        set_anomaly(*self.previous)
+
+
+class set_detect_anomaly:
+    """Switch anomaly detection at once; as a context manager, restore it afterwards."""
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        state = LOCAL.state
+        self.previous = (state.anomaly, state.anomaly_check_nan)
+        set_anomaly(mode, check_nan)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *args: object) -> None:
+        set_anomaly(*self.previous)
+
+
+def apply_watched(node: Any, grads: Any, needs: Any, state: ThreadState) -> Any:
+    """Run a node's formula; with `check_nan`, refuse NaN in what it returns."""
+    results = node.apply(grads, needs)
+    if state.anomaly_check_nan:
+        for number, result in enumerate(results):
+            if result is not None and has_nan(result):
+                raise RuntimeError(
+                    f"Function '{node.name()}' returned nan values in its {number}th output."
+                )
+    return results
+
+
+def has_nan(tensor: Any) -> bool:
+    if not (tensor.is_floating_point() or tensor.is_complex()) or tensor.is_meta:
+        return False
+    values = tensor.detach()
+    if values.is_sparse:
+        values = values._values()
+    return bool(values.isnan().any())
+
+
+def report(node: Any) -> None:
+    """Say where a failing node, and the nodes that led to its creation, came from."""
+    name, notes = node.name(), node.metadata
+    if "traceback_" in notes:
+        say(
+            f"Error detected in {name}. Traceback of forward call that caused the error:\n"
+            + "".join(notes["traceback_"])
+        )
+    else:
+        say(
+            f"Error detected in {name}. No forward pass information available. Enable detect "
+            "anomaly during forward pass for more information."
+        )
+    parent = notes.get("parent_")
+    while parent is not None:
+        name, notes = parent.name(), parent.metadata
+        if "traceback_" in notes:
+            say(
+                f"\n\nPrevious calculation was induced by {name}. Traceback of forward call that "
+                "induced the previous calculation:\n" + "".join(notes["traceback_"])
+            )
+        else:
+            say(
+                f"\n\nPrevious calculation was induced by {name}. No forward pass information "
+                "available. Enable detect anomaly during forward pass for more information."
+            )
+        parent = notes.get("parent_")
+
+
+def say(text: str) -> None:
+    try:
+        warnings.warn(text, UserWarning, stacklevel=2)
+    except UserWarning:
+        print(f"Warning: {text}", file=sys.stderr)

@@ -1,0 +1,106 @@
+"""Every setting of Rushlight: typed, documented, readable from the environment.
+
+`config.anomaly` reads `RUSHLIGHT_ANOMALY` when first asked, unless it was assigned before.
+Invariant: a setting exists only if it is declared here, with its type, default and meaning.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rushlight.base.errors import fail
+
+
+class Knob:
+    """One setting; the type of `default` is the setting's type."""
+
+    __slots__ = ("default", "doc")
+
+    def __init__(self, default: bool | int | str, doc: str) -> None:
+        self.default = default
+        self.doc = doc
+
+
+KNOBS: dict[str, Knob] = {
+    "anomaly": Knob(False, "Start with autograd's anomaly detection switched on."),
+    "show_stubs": Knob(False, "Print each operator's generated stub to stderr when it is built."),
+}
+
+TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
+FALSE_WORDS = frozenset({"", "0", "false", "no", "off"})
+
+
+def variable(name: str) -> str:
+    """The environment variable of a setting."""
+    return f"RUSHLIGHT_{name.upper()}"
+
+
+def read_environment(name: str) -> Any:
+    """The value that the environment gives to a setting, or its default."""
+    default = KNOBS[name].default
+    text = os.environ.get(variable(name))
+    if text is None or isinstance(default, str):
+        return default if text is None else text
+    if isinstance(default, bool):
+        word = text.strip().lower()
+        if word in TRUE_WORDS or word in FALSE_WORDS:
+            return word in TRUE_WORDS
+        expected = "one of 1, true, yes, on, 0, false, no, off"
+    else:
+        try:
+            return int(text)
+        except ValueError:
+            expected = "an integer"
+    fail("RL0003", ValueError, variable=variable(name), value=text, expected=expected)
+
+
+class Config:
+    """The settings as attributes. Assigning one overrides the environment."""
+
+    anomaly: bool
+    show_stubs: bool
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self.require(name)
+        value = self.__dict__[name] = read_environment(name)
+        return value
+
+    def __setattr__(self, name: str, value: object) -> None:
+        self.require(name)
+        expected = type(KNOBS[name].default)
+        if type(value) is not expected:
+            fail("RL0005", TypeError, name=name, expected=expected.__name__, value=value)
+        self.__dict__[name] = value
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *KNOBS})
+
+    @staticmethod
+    def require(name: str) -> None:
+        if name not in KNOBS:
+            fail("RL0004", AttributeError, name=name, known=", ".join(sorted(KNOBS)))
+
+    @contextmanager
+    def patch(self, **values: bool | int | str) -> Iterator[None]:
+        """Gives settings other values inside a `with` block."""
+        before = {name: getattr(self, name) for name in values}
+        try:
+            for name, value in values.items():
+                setattr(self, name, value)
+            yield
+        finally:
+            self.__dict__.update(before)
+
+    def describe(self) -> str:
+        """Each setting with its variable, present value and meaning."""
+        return "\n".join(
+            f"{variable(name)}={getattr(self, name)!r}  {knob.doc}" for name, knob in KNOBS.items()
+        )
+
+
+config = Config()

@@ -1,0 +1,50 @@
+"""Modules that are imported when first used.
+
+`sympy = lazy_import("sympy", extra="compile")` costs nothing until an attribute of it is read;
+when the package is missing, that read raises `MissingExtra`, which names the pip command.
+An attribute is looked up once and then kept: do not use this for modules that rebind their names.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from rushlight.base.errors import MissingExtra
+
+
+class LazyModule(ModuleType):
+    """Stands for the module `__name__` until its first attribute is read."""
+
+    def __init__(self, name: str, extra: str | None = None) -> None:
+        super().__init__(name)
+        self.__dict__["lazy_extra"] = extra
+
+    def __getattr__(self, attribute: str) -> Any:
+        value = getattr(load(self.__name__, self.__dict__["lazy_extra"]), attribute)
+        self.__dict__[attribute] = value
+        return value
+
+    def __dir__(self) -> list[str]:
+        return dir(load(self.__name__, self.__dict__["lazy_extra"]))
+
+    def __repr__(self) -> str:
+        return f"<lazy module {self.__name__!r}>"
+
+
+def load(name: str, extra: str | None = None) -> ModuleType:
+    """Imports `name` now; a missing package that `extra` would bring raises `MissingExtra`."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as missing:
+        # A module missing *inside* an installed package is that package's fault: let it show.
+        absent = missing.name is not None and (name + ".").startswith(missing.name + ".")
+        if extra is None or not absent:
+            raise
+        raise MissingExtra(name, extra) from missing
+
+
+def lazy_import(name: str, extra: str | None = None) -> Any:
+    """The module `name`, imported when first used. `extra` is the install extra that brings it."""
+    return LazyModule(name, extra)

@@ -1,0 +1,45 @@
+"""Lets code written for `torch` run on rushlight.
+
+`install()` makes `import torch.x.y` give the module object of `rushlight.x.y`; private torch paths
+come from the table in `aliases.py`. A torch package that is installed beside is never imported.
+"""
+
+from __future__ import annotations
+
+from rushlight.compat.finder import AliasFinder
+
+__all__ = ["alias_names", "install", "is_installed", "uninstall"]
+
+_active: AliasFinder | None = None
+
+
+def install() -> None:
+    """Make the names `torch` and `functorch` mean rushlight in this process; repeating is harmless.
+
+    Call it before anything imports torch: two libraries under one name would mix silently.
+    """
+    global _active
+    if _active is None:
+        from rushlight.compat.aliases import ALIASES, ROOTS
+
+        finder = AliasFinder("rushlight", ROOTS, ALIASES)
+        finder.install()
+        _active = finder
+
+
+def uninstall() -> None:
+    """Undo `install()`: forget every module known under a torch name."""
+    global _active
+    if _active is not None:
+        _active.uninstall()
+        _active = None
+
+
+def is_installed() -> bool:
+    """Whether `import torch` gives rushlight in this process."""
+    return _active is not None
+
+
+def alias_names(path: str) -> list[str]:
+    """The private names that a torch module has only through the alias table."""
+    return [] if _active is None else _active.names_in(path)

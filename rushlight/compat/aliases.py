@@ -1,0 +1,206 @@
+"""Private torch paths, and the rushlight objects they stand for. Data only.
+
+ALIASES maps a torch module path to
+- a string: the rushlight module that is this module (state may be set on it), or
+- a dict {attribute: "module:attribute"}; "module" alone gives the module itself; the key "*" names
+  a module that answers for every other name. Where rushlight has a module of that path the dict
+  adds to it, and the module's own names win; otherwise a module is built from it.
+A leading dot stands for `rushlight`. Targets are looked up on first access and then kept: no
+line for a variable that is reassigned. Parents need no line of their own.
+"""
+
+from __future__ import annotations
+
+from rushlight.compat.finder import Entry
+
+
+def same(module: str, names: str) -> dict[str, str]:
+    """Names that are called the same in `module`."""
+    return {name: f"{module}:{name}" for name in names.split()}
+
+
+def bare(module: str, names: str) -> dict[str, str]:
+    """Names that `module` has without torch's leading underscore."""
+    return {name: f"{module}:{name.lstrip('_')}" for name in names.split()}
+
+
+# `functorch` lives in torch.func and a few private places; rushlight has no package of that name.
+ROOTS = {"torch": "rushlight", "functorch": "rushlight.functorch"}
+
+_AOT = "aot_function aot_module aot_module_simplified compiled_function compiled_module"
+_PARTITION = "default_partition min_cut_rematerialization_partition"
+_SYMBOLS = (
+    "SymInt SymFloat SymBool ShapeEnv DimDynamic StatelessSymbolicContext "
+    "ConstraintViolationError GuardOnDataDependentSymNode guard_int is_concrete_int"
+)
+
+ALIASES: dict[str, Entry] = {
+    # ------------------------------------------------------------ torch itself
+    "torch": {
+        **bare(".opset.selftest", "_test_autograd_multiple_dispatch"),
+        **bare(".opset.selftest", "_test_autograd_multiple_dispatch_view"),
+        **bare(".opset.selftest", "_test_autograd_multiple_dispatch_view_copy"),
+        **bare(".symbolic.checks", "_check _check_is_size"),
+    },
+    "torch._utils": {"is_compiling": ".compiler:is_compiling"},
+    "torch._vmap_internals": {"_vmap": ".func.vmap:vmap", "vmap": ".func.vmap:vmap"},
+    "torch._tensor": {"Tensor": ".core.tensor:Tensor"},
+    "torch._ops": {
+        **same(".core.op", "OpOverload OpOverloadPacket"),
+        "ops": ".ops",
+        "_OpNamespace": ".ops:OpNamespace",
+    },
+    "torch._jit_internal": {"*": ".jit"},
+    "torch._decomp": same(".aot.decompositions", "decomposition_table get_decompositions"),
+    # ------------------------------------------------------------ torch._C
+    "torch._C": {
+        **same(".", "is_grad_enabled Size Generator Stream Event device dtype layout"),
+        **same(".", "memory_format is_inference_mode_enabled FunctionSchema"),
+        "TensorBase": ".core.tensor:Tensor",
+        "_TensorBase": ".core.tensor:Tensor",
+        "_WeakTensorRef": ".autograd.graph:WeakTensorRef",
+        "_set_grad_enabled": ".autograd.grad_mode:write_grad",
+        "_set_fwd_grad_enabled": ".autograd.forward_ad:_set_fwd_grad_enabled",
+        "_is_fwd_grad_enabled": ".autograd.forward_ad:_is_fwd_grad_enabled",
+        **bare(".core.state", "_stash_obj_in_tls _get_obj_in_tls _is_key_in_tls"),
+        **bare(".autograd.engine", "_will_engine_execute_node _current_graph_task_id"),
+        **bare(".autograd.engine", "_current_graph_task_execution_order _current_autograd_node"),
+        **same(".core.modes", "DisableTorchFunction DisableTorchFunctionSubclass"),
+        **bare(".core.modes", "_disabled_torch_function_impl _disabled_torch_dispatch_impl"),
+        **bare(".core.modes", "_len_torch_dispatch_stack _len_torch_function_stack"),
+        "_DisableTorchDispatch": ".core.modes:DisableTorchDispatch",
+        "_AutoDispatchBelowAutograd": ".core.modes:AutoDispatchBelowAutograd",
+        "_RestorePythonTLSSnapshot": ".core.modes:enable_reentrant_dispatch",
+        "_DisableAutocast": ".amp:DisableAutocast",
+        **same(".jit.ir", "Graph Node Value Block"),
+        "_create_function_from_graph": ".jit.function:create_function_from_graph",
+        "_jit_get_inline_everything_mode": ".jit.settings:get_inline_everything_mode",
+        "_jit_set_inline_everything_mode": ".jit.settings:set_inline_everything_mode",
+        "_get_tracing_state": ".jit.tracer:get_tracing_state",
+    },
+    "torch._C._functions": {
+        **same(".core.node", "AccumulateGrad"),
+        **same(".core.history", "CopySlices"),
+        **same(".autograd.function", "DelayedError UndefinedGrad"),
+    },
+    "torch._C._autograd": {
+        "SavedTensor": ".core.node:SavedTensor",
+        "_saved_tensors_hooks_is_enabled": ".autograd.graph:saved_tensors_hooks_enabled",
+        "_unsafe_set_version_counter": ".autograd.graph:unsafe_set_version_counter",
+        **bare(".autograd.profiler", "_profiler_enabled"),
+    },
+    "torch._C._nn": {
+        "_test_warn_in_autograd": ".opset.selftest:test_warn_in_autograd",
+        "pad_sequence": ".nn.utils.rnn:pad_sequence",
+        "*": ".nn.functional",
+    },
+    "torch._C._linalg": {"*": ".linalg"},
+    "torch._C._fft": {"*": ".fft"},
+    "torch._C._special": {"*": ".special"},
+    # ------------------------------------------------------------ torch.autograd
+    "torch.autograd": {
+        "_calculate_shape": ".autograd.backward:calculate_shape",
+        "_profiler_enabled": ".autograd.profiler:profiler_enabled",
+        "_force_original_view_tracking": ".autograd.graph:force_original_view_tracking",
+        "_unsafe_preserve_version_counter": (
+            ".autograd.graph:unsafe_preserve_version_counter"
+        ),
+        "SavedTensor": ".core.node:SavedTensor",
+    },
+    "torch.autograd._functions": {"Resize": ".autograd.function:Resize"},
+    "torch.autograd._functions.tensor": {"Resize": ".autograd.function:Resize"},
+    "torch.autograd.variable": {"Variable": ".autograd:Variable"},
+    # ------------------------------------------------------------ torch.utils
+    "torch.utils._pytree": ".base.pytree",
+    "torch.utils._cxx_pytree": ".base.pytree",
+    "torch.utils._mode_utils": same(".core.modes", "no_dispatch"),
+    "torch.utils._python_dispatch": {
+        **same(".core.modes", "TorchDispatchMode return_and_correct_aliasing"),
+        **same(".core.modes", "is_traceable_wrapper_subclass transform_subclass"),
+        **bare(".core.modes", "_get_current_dispatch_mode _get_current_dispatch_mode_stack"),
+        **bare(".core.modes", "_disable_current_modes _pop_mode_temporarily"),
+        **same(".core.modes", "BaseTorchDispatchMode is_traceable_wrapper_subclass_type"),
+    },
+    "torch.utils._contextlib": {"*": ".base.contexts"},
+    # ------------------------------------------------------------ shapes, fakes, make_fx
+    "torch._subclasses": same(".core.fake", "FakeTensor FakeTensorMode CrossRefFakeMode"),
+    "torch._subclasses.fake_tensor": {
+        **same(".core.fake", "FakeTensor FakeTensorMode DynamicOutputShapeException"),
+        **same(".core.fake", "DataDependentOutputException UnsupportedFakeTensorException"),
+    },
+    "torch._subclasses.functional_tensor": same(
+        ".core.functional", "FunctionalTensor FunctionalTensorMode"
+    ),
+    "torch.fx.experimental.proxy_tensor": same(
+        ".aot.proxy", "make_fx is_sym_node get_proxy_mode ProxyTorchDispatchMode"
+    ),
+    "torch.fx.experimental.symbolic_shapes": same(".symbolic.shapes", _SYMBOLS),
+    "torch._higher_order_ops.out_dtype": {"out_dtype": ".opset.higher_order:out_dtype"},
+    "torch._higher_order_ops.cond": {"cond": ".opset.higher_order:cond"},
+    "torch._higher_order_ops.map": {"map": ".opset.higher_order:map"},
+    "torch._higher_order_ops.while_loop": {"while_loop": ".opset.higher_order:while_loop"},
+    # ------------------------------------------------------------ compile
+    "torch._dynamo": {
+        **same(".capture.control", "allow_in_graph disable graph_break optimize reset explain"),
+        **same(".capture.control", "is_dynamo_supported lookup_backend list_backends"),
+        "is_compiling": ".compiler:is_compiling",
+    },
+    "torch._dynamo.config": ".capture.config",
+    "torch._dynamo.exc": same(
+        ".capture.errors", "BackendCompilerFailed InternalTorchDynamoError Unsupported UserError"
+    ),
+    "torch._dynamo.utils": same(".capture.counters", "counters same"),
+    "torch._inductor.config": ".codegen.config",
+    "torch._inductor.decomposition": {"decompositions": ".codegen.decompositions:decompositions"},
+    "torch._inductor.codecache": {"compiled_fx_graph_hash": ".codegen.cache:graph_hash"},
+    # ------------------------------------------------------------ ahead-of-time autograd, functorch
+    "torch._functorch.config": ".aot.config",
+    "torch._functorch.aot_autograd": same(
+        ".aot.api", f"{_AOT} aot_export_joint_simple aot_export_module"
+    ),
+    "torch._functorch._aot_autograd.autograd_cache": same(".aot.cache", "AOTAutogradCache"),
+    "torch._functorch.partitioners": same(".aot.partition", _PARTITION),
+    "torch._functorch.vmap": {"vmap": ".func:vmap"},
+    "torch._functorch.eager_transforms": {"*": ".func"},
+    "functorch": {
+        **same(".func", "functional_call grad grad_and_value hessian jacfwd jacrev jvp linearize"),
+        **same(".func", "functionalize stack_module_state vjp vmap"),
+        "make_fx": ".aot.proxy:make_fx",
+    },
+    "functorch.compile": {
+        **same(".aot.api", f"{_AOT} get_aot_compilation_context"),
+        **same(".aot.compilers", "make_boxed_compiler make_boxed_func nop nnc_jit ts_compile"),
+        **same(".aot.compilers", "memory_efficient_fusion default_decompositions draw_graph"),
+        **same(".aot.partition", _PARTITION),
+        "config": ".aot.config",
+    },
+    "functorch.experimental": {"functionalize": ".func:functionalize"},
+    "functorch.experimental.control_flow": same(".opset.higher_order", "cond map"),
+    # ------------------------------------------------------------ export
+    "torch._export": same(".export.legacy", "capture_pre_autograd_graph aot_compile aot_load"),
+    "torch._export.utils": {
+        **same(".export.parameters", "get_buffer get_param is_buffer is_param"),
+        "register_dataclass_as_pytree_node": ".base.pytree:register_dataclass",
+    },
+    "torch._export.pass_base": {"_ExportPassBaseDeprecatedDoNotUse": ".export.passes:ExportPass"},
+    "torch._export.passes.lift_constants_pass": same(".export.passes", "lift_constants_pass"),
+    "torch._export.serde.serialize": same(".export.serialize", "serialize deserialize"),
+    "torch.export._trace": {
+        **bare(".export.trace", "_export _export_for_training _export_to_torch_ir"),
+        **same(".export.trace", "DEFAULT_EXPORT_DYNAMO_CONFIG"),
+    },
+    # ------------------------------------------------------------ jit, library
+    "torch.jit": {
+        **bare(".jit.tracer", "_get_trace_graph"),
+        **bare(".jit.futures", "_fork _wait"),
+    },
+    # ------------------------------------------------------------ old paths of public modules
+    "torch.nn.modules": {"*": ".nn"},
+    "torch.nn.modules.module": {"*": ".nn"},
+    "torch.nn.parameter": {"*": ".nn"},
+    "torch.optim.optimizer": {"*": ".optim"},
+    "torch.optim.lr_scheduler": {"*": ".optim"},
+    "torch.functional": {"*": "."},
+    "torch.random": {"*": "."},
+    "torch.serialization": {"*": "."},
+}

@@ -1,0 +1,340 @@
+"""`rushlight run`: runs a script or module that imports torch, unmodified.
+
+The script is `__main__` as under `python` itself: sys.argv, sys.path[0], exit status, traceback.
+Processes it starts see `torch` too: `shim/` goes on PYTHONPATH and on sys.path (multiprocessing
+hands the latter to its workers). A missing name ends the run with a short report and status 3.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from types import CodeType, ModuleType, TracebackType
+from typing import Any, NamedTuple
+
+MISSING_STATUS = 3
+
+_HERE = os.path.abspath(__file__)
+_PACKAGE = os.path.dirname(os.path.dirname(_HERE))
+_SHIM = os.path.join(os.path.dirname(_HERE), "shim")
+_ROOTS = ("torch", "functorch", "rushlight")
+# frames that only pass on a look-up of a name
+_LOOKUP_FUNCTIONS = ("__getattr__", "__getattribute__", "getattr_with_aliases", "import_module")
+# where names are looked for that were written in the wrong place
+_PUBLIC = (
+    "torch",
+    "torch.Tensor",
+    "torch.nn",
+    "torch.nn.functional",
+    "torch.nn.init",
+    "torch.nn.utils",
+    "torch.autograd",
+    "torch.func",
+    "torch.linalg",
+    "torch.fft",
+    "torch.special",
+    "torch.optim",
+    "torch.optim.lr_scheduler",
+    "torch.utils",
+    "torch.utils.data",
+    "torch.distributions",
+    "torch.amp",
+    "torch.fx",
+    "torch.jit",
+    "torch.export",
+    "torch.testing",
+)
+
+
+class Missing(NamedTuple):
+    """A name that the script uses and rushlight does not have."""
+
+    name: str  # as the script would write it: torch.nn.Foo
+    text: str  # one line: what is wrong
+    note: str  # why, or what to do instead; may be empty
+
+
+# -------------------------------------------------------------------- running
+
+
+def run(target: str, args: Sequence[str], *, module: bool = False, full: bool = False) -> int:
+    """Run `target` (a path, or a module's name) as `__main__`; returns the exit status.
+
+    SystemExit passes through. `full` adds the traceback to the report of a missing name.
+    """
+    from rushlight import compat
+
+    compat.install()
+    _prepare_children()
+    sys.argv = [target, *args]
+    try:
+        load = _load_module if module else _load_script
+        try:
+            code, main = load(target)
+        except OSError as e:
+            if module:
+                raise
+            print(f"rushlight: can't open file {target!r}: {e.strerror or e}", file=sys.stderr)
+            return 2
+        sys.modules["__main__"] = main
+        exec(code, main.__dict__)
+    except SystemExit:
+        raise
+    except BaseException as error:
+        return _end_with(error, full)
+    return 0
+
+
+def _prepare_children() -> None:
+    """Make Python processes started from here find rushlight when they import torch."""
+    inherited = os.environ.get("PYTHONPATH", "")
+    if _SHIM not in inherited.split(os.pathsep):
+        os.environ["PYTHONPATH"] = _SHIM + (os.pathsep + inherited if inherited else "")
+    if _SHIM not in sys.path:
+        sys.path.insert(0 if sys.flags.safe_path else 1, _SHIM)
+    root = os.path.dirname(_PACKAGE)
+    if root not in (os.path.abspath(p) for p in sys.path[1:]):
+        sys.path.append(root)
+
+
+def _replace_first_path(folder: str) -> None:
+    if not sys.flags.safe_path:
+        sys.path[0] = folder
+
+
+def _load_script(path: str) -> tuple[CodeType, ModuleType]:
+    import pkgutil
+
+    main = ModuleType("__main__")
+    importer = None if os.path.isfile(path) and path.endswith(".py") else pkgutil.get_importer(path)
+    if importer is not None and (spec := importer.find_spec("__main__")) is not None:
+        # a folder or zip archive with a __main__.py
+        sys.path.insert(0, path) if sys.flags.safe_path else _replace_first_path(path)
+        return _code_of(spec, main)
+    with io.open_code(os.path.abspath(path)) as file:
+        source = file.read()
+    _replace_first_path(os.path.dirname(os.path.realpath(path)))
+    main.__dict__.update(__file__=os.path.abspath(path), __cached__=None, __spec__=None)
+    main.__package__ = None
+    return compile(source, main.__dict__["__file__"], "exec", dont_inherit=True), main
+
+
+def _load_module(name: str) -> tuple[CodeType, ModuleType]:
+    _replace_first_path(os.getcwd())
+    spec = importlib.util.find_spec(name)
+    if spec is not None and spec.submodule_search_locations is not None:
+        name += ".__main__"
+        spec = importlib.util.find_spec(name)
+    if spec is None:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+    return _code_of(spec, ModuleType("__main__"))
+
+
+def _code_of(spec: Any, main: ModuleType) -> tuple[CodeType, ModuleType]:
+    code = spec.loader.get_code(spec.name) if hasattr(spec.loader, "get_code") else None
+    if code is None:
+        raise ImportError(f"No code object available for {spec.name}", name=spec.name)
+    sys.argv[0] = code.co_filename
+    main.__dict__.update(__file__=code.co_filename, __cached__=spec.cached, __spec__=spec)
+    main.__package__ = spec.parent
+    main.__loader__ = spec.loader
+    return code, main
+
+
+# -------------------------------------------------------------------- errors
+
+
+def _end_with(error: BaseException, full: bool) -> int:
+    first = error.__traceback__
+    launcher = _end_with.__code__.co_filename
+    while first is not None and first.tb_frame.f_code.co_filename.startswith(
+        (launcher, "<frozen ")
+    ):
+        first = first.tb_next
+    error.__traceback__ = first
+    missing = find_missing(error)
+    if missing is None or full:
+        sys.excepthook(type(error), error, first)
+    if missing is not None:
+        sys.stdout.flush()
+        print(report(missing, first), file=sys.stderr, flush=True)
+        return MISSING_STATUS
+    return 130 if isinstance(error, KeyboardInterrupt) else 1
+
+
+def _frames(tb: TracebackType | None) -> Iterator[tuple[str, int, str]]:
+    while tb is not None:
+        code = tb.tb_frame.f_code
+        yield code.co_filename, tb.tb_lineno, code.co_name
+        tb = tb.tb_next
+
+
+def _is_ours(filename: str) -> bool:
+    return filename.startswith(_PACKAGE + os.sep)
+
+
+def _is_lookup(filename: str, function: str) -> bool:
+    if filename.startswith(("<frozen ", importlib.__file__ or "<none>")):
+        return True
+    in_compat = filename.startswith(os.path.dirname(_HERE) + os.sep)
+    return in_compat or (_is_ours(filename) and function in _LOOKUP_FUNCTIONS)
+
+
+def _raised_inside(tb: TracebackType | None) -> bool:
+    """Whether rushlight's own code, not the script's, asked for the name."""
+    asking = [f for f, _, function in _frames(tb) if not _is_lookup(f, function)]
+    return bool(asking) and _is_ours(asking[-1])
+
+
+def find_missing(error: BaseException) -> Missing | None:
+    """The missing torch name behind an exception; None for any other failure."""
+    from rushlight.base.errors import MissingFeature
+
+    if isinstance(error, MissingFeature):
+        what = str(getattr(error, "what", "")) or str(error)
+        note = "\n".join(getattr(error, "__notes__", ()))
+        return Missing(what, str(error), note)
+    if _raised_inside(error.__traceback__):
+        return None
+    name = None
+    if isinstance(error, ImportError):
+        name = _missing_import(error)
+    elif isinstance(error, AttributeError):
+        name = _missing_attribute(error)
+    if name is None:
+        return None
+    text = str(error)
+    note = text[text.index("it stands for") :] if "it stands for" in text else ""
+    return Missing(name, f"{name} is missing", note)
+
+
+def _torch_name(module: str) -> str:
+    """`rushlight.nn` -> `torch.nn`; torch's own names stay."""
+    root, dot, rest = module.partition(".")
+    return f"torch{dot}{rest}" if root == "rushlight" else module
+
+
+def _is_torch(module: object) -> bool:
+    return isinstance(module, str) and module.partition(".")[0] in _ROOTS
+
+
+def _missing_import(error: ImportError) -> str | None:
+    if not _is_torch(error.name):
+        return None
+    if isinstance(error, ModuleNotFoundError):
+        return _torch_name(str(error.name))
+    imported = getattr(error, "name_from", None)  # Python 3.12
+    if imported is None:
+        text = str(error)
+        if not text.startswith("cannot import name '"):
+            return None
+        imported = text.split("'")[1]
+    return f"{_torch_name(str(error.name))}.{imported}"
+
+
+def _missing_attribute(error: AttributeError) -> str | None:
+    owner, name = error.obj, error.name
+    if name is None:
+        return None
+    if isinstance(owner, ModuleType):
+        module = owner.__name__
+        return f"{_torch_name(module)}.{name}" if _is_torch(module) else None
+    cls = owner if isinstance(owner, type) else type(owner)
+    if not _is_torch(cls.__module__):
+        return None
+    return f"{_public_name(cls)}.{name}"
+
+
+def _public_name(cls: type) -> str:
+    for path in _PUBLIC:
+        module = sys.modules.get(path.replace("torch", "rushlight", 1))
+        if module is not None and module.__dict__.get(cls.__name__) is cls:
+            return f"{path}.{cls.__name__}"
+    return f"{_torch_name(cls.__module__)}.{cls.__qualname__}"
+
+
+# -------------------------------------------------------------------- the report
+
+
+def report(missing: Missing, tb: TracebackType | None) -> str:
+    """What is missing, where the script asks for it, and what comes close."""
+    import linecache
+
+    lines = [f"rushlight: {missing.text}"]
+    users = [f for f in _frames(tb) if not _is_ours(f[0]) and not _is_lookup(f[0], f[2])]
+    if users:
+        filename, line, _ = users[-1]
+        lines.append(f"  at {_shown(filename)}:{line}")
+        source = linecache.getline(filename, line).strip()
+        if source:
+            lines.append(f"      {source}")
+        if users[0][0] != filename:
+            lines.append(f"  reached from {_shown(users[0][0])}:{users[0][1]}")
+    lines += [f"  {line}" for line in missing.note.splitlines()]
+    near = nearest(missing.name)
+    if near:
+        lines.append(f"  nearest: {', '.join(near)}")
+    return "\n".join(lines)
+
+
+def _shown(filename: str) -> str:
+    try:
+        relative = os.path.relpath(filename)
+    except ValueError:  # another drive
+        return filename
+    return filename if relative.startswith("..") else relative
+
+
+def _object_at(path: str) -> Any:
+    """The module, class or function a dotted torch path names; None where there is none."""
+    place, _, leaf = path.rpartition(".")
+    if not place:
+        return importlib.import_module(leaf)
+    owner = _object_at(place)
+    if owner is None:
+        return None
+    # a report must not fail because some module does
+    with suppress(Exception):
+        return getattr(owner, leaf)
+    with suppress(Exception):
+        return importlib.import_module(path)
+    return None
+
+
+def _names_of(owner: Any, place: str, private: bool) -> set[str]:
+    from rushlight.compat import alias_names
+
+    names = {*dir(owner), *getattr(owner, "__all__", ()), *alias_names(place)}
+    path = getattr(owner, "__path__", None)
+    if isinstance(owner, ModuleType) and path is not None:
+        import pkgutil
+
+        names.update(m.name for m in pkgutil.iter_modules(list(path)))
+    return {n for n in names if not n.startswith("__") and (private or not n.startswith("_"))}
+
+
+def nearest(name: str, count: int = 5) -> list[str]:
+    """Names rushlight has that look like the dotted `name`: its namespace first, then elsewhere."""
+    import difflib
+
+    parts = name.split(".")
+    if len(parts) < 2 or not _is_torch(name) or not all(p.isidentifier() for p in parts):
+        return []
+    depth = len(parts) - 1
+    while (owner := _object_at(".".join(parts[:depth]))) is None:
+        depth -= 1
+    place, wanted = ".".join(parts[:depth]), parts[depth]
+
+    # the same name in another namespace is the likeliest
+    others = [f"{path}.{wanted}" for path in _PUBLIC if path != place and wanted[0] != "_"]
+    found = [other for other in others if _object_at(other) is not None]
+    by_lower: dict[str, list[str]] = {}
+    for candidate in sorted(_names_of(owner, place, wanted.startswith("_"))):
+        by_lower.setdefault(candidate.lower(), []).append(candidate)
+    for match in difflib.get_close_matches(wanted.lower(), by_lower, n=count, cutoff=0.6):
+        found += [f"{place}.{candidate}" for candidate in by_lower[match]]
+    return found[:count]

@@ -1,0 +1,534 @@
+"""From a call's arguments to a schema's: generated binders and the errors they give.
+
+`compile_binder(op)` makes a Python function with the schema's own parameters, which checks and
+normalises each value and returns them as a tuple in schema order. It raises `Mismatch` when a
+value does not fit, so that the next overload can be tried.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from rushlight.core import device as devices
+from rushlight.core import dtype as dtypes
+from rushlight.core.gradrule import compile_source
+from rushlight.core.storage import Storage
+from rushlight.core.tensor import Tensor
+
+__all__ = ["Mismatch", "bind_packet", "compile_binder", "mismatch_error"]
+
+NUMBERS = frozenset((int, float, bool, complex))
+# Spellings that calls may use for a schema's argument names.
+KEYWORD_ALIASES = {
+    "input": "self",
+    "axis": "dim",
+    "keepdims": "keepdim",
+    "x": "self",
+    "x1": "self",
+    "x2": "other",
+    "axes": "dims",
+    "a": "self",
+}
+
+
+class Mismatch(TypeError):
+    """The arguments do not fit this overload."""
+
+
+def as_tensor(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value
+    raise Mismatch
+
+
+def as_tensor_or_number(value: Any) -> Any:
+    if type(value) in NUMBERS or isinstance(value, Tensor):
+        return value
+    if isinstance(value, np.generic) and value.dtype.kind in "biufc":
+        return value.item()
+    if hasattr(value, "node"):
+        return value
+    raise Mismatch
+
+
+def as_tensor_list(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            if type(item) is not Tensor and not isinstance(item, Tensor):
+                raise Mismatch
+        return list(value)
+    raise Mismatch
+
+
+def as_optional_tensor_list(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            if item is not None and not isinstance(item, Tensor):
+                raise Mismatch
+        return list(value)
+    raise Mismatch
+
+
+def as_int(value: Any) -> Any:
+    if type(value) is int:
+        return value
+    if type(value) is bool or isinstance(value, (float, complex, str)):
+        raise Mismatch
+    if hasattr(value, "node") and not isinstance(value, Tensor):
+        return value
+    if isinstance(value, Tensor) and (value.dim() != 0 or value._dtype.category > 1):
+        raise Mismatch
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise Mismatch from None
+
+
+def as_int_list(value: Any, size: int | None = None) -> Any:
+    if type(value) is tuple or type(value) is list or isinstance(value, (list, tuple)):
+        for item in value:
+            if type(item) is not int:
+                return tuple([as_int(item) for item in value])
+        return tuple(value)
+    if size is not None:
+        return (as_int(value),) * size
+    if isinstance(value, (str, dict, set, Tensor)) or not hasattr(value, "__iter__"):
+        raise Mismatch
+    return tuple([as_int(item) for item in value])
+
+
+def as_bool(value: Any) -> Any:
+    if type(value) is bool:
+        return value
+    if isinstance(value, (np.bool_, int)) and value in (0, 1):
+        return bool(value)
+    raise Mismatch
+
+
+def as_bool_list(value: Any, size: int | None = None) -> Any:
+    if isinstance(value, (list, tuple)):
+        return tuple([as_bool(item) for item in value])
+    raise Mismatch
+
+
+def as_float(value: Any) -> Any:
+    kind = type(value)
+    if kind is float:
+        return value
+    if kind is bool:
+        raise Mismatch
+    if kind is int or isinstance(value, (np.integer, np.floating, int, float)):
+        return float(value)
+    if isinstance(value, Tensor) and value.dim() == 0 and value._dtype.category < 3:
+        return value.item()  # type: ignore[attr-defined]
+    if hasattr(value, "node") and not isinstance(value, Tensor):
+        return value
+    raise Mismatch
+
+
+def as_float_list(value: Any, size: int | None = None) -> Any:
+    if isinstance(value, (list, tuple)):
+        return tuple([as_float(item) for item in value])
+    if size is not None:
+        return (as_float(value),) * size
+    raise Mismatch
+
+
+def as_scalar(value: Any) -> Any:
+    if type(value) in NUMBERS:
+        return value
+    if isinstance(value, np.generic) and value.dtype.kind in "biufc":
+        return value.item()
+    if isinstance(value, Tensor):
+        if value.dim() == 0 and not value._requires_grad and value._array is not None:
+            return value.item()  # type: ignore[attr-defined]
+        raise Mismatch
+    if hasattr(value, "node"):
+        return value
+    if isinstance(value, (int, float, complex)):
+        return value
+    raise Mismatch
+
+
+def as_scalar_list(value: Any, size: int | None = None) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [as_scalar(item) for item in value]
+    raise Mismatch
+
+
+PYTHON_DTYPES: dict[Any, Any] = {
+    float: dtypes.float64,
+    int: dtypes.int64,
+    bool: dtypes.bool_,
+    complex: dtypes.complex128,
+}
+
+
+def as_dtype(value: Any) -> Any:
+    if isinstance(value, dtypes.dtype):
+        return value
+    found = PYTHON_DTYPES.get(value) if isinstance(value, type) else None
+    if found is None:
+        raise Mismatch
+    return found
+
+
+def as_device(value: Any) -> Any:
+    if isinstance(value, devices.device):
+        return value
+    if isinstance(value, (str, int)) and type(value) is not bool:
+        return devices.device(value)
+    raise Mismatch
+
+
+def as_layout(value: Any) -> Any:
+    if isinstance(value, devices.layout):
+        return value
+    raise Mismatch
+
+
+def as_memory_format(value: Any) -> Any:
+    if isinstance(value, devices.memory_format):
+        return value
+    raise Mismatch
+
+
+def as_str(value: Any) -> Any:
+    if isinstance(value, str):
+        return value
+    raise Mismatch
+
+
+def as_generator(value: Any) -> Any:
+    if hasattr(value, "initial_seed"):
+        return value
+    raise Mismatch
+
+
+def as_storage(value: Any) -> Any:
+    found = getattr(value, "_untyped_storage", value)
+    if isinstance(found, Storage):
+        return found
+    raise Mismatch
+
+
+def as_any(value: Any) -> Any:
+    return value
+
+
+CONVERTERS: dict[str, Any] = {
+    "Tensor": as_tensor,
+    "int": as_int,
+    "SymInt": as_int,
+    "bool": as_bool,
+    "SymBool": as_bool,
+    "float": as_float,
+    "SymFloat": as_float,
+    "Scalar": as_scalar,
+    "ScalarType": as_dtype,
+    "Device": as_device,
+    "Layout": as_layout,
+    "MemoryFormat": as_memory_format,
+    "str": as_str,
+    "Generator": as_generator,
+    "Storage": as_storage,
+}
+LIST_CONVERTERS: dict[str, Any] = {
+    "int": as_int_list,
+    "SymInt": as_int_list,
+    "bool": as_bool_list,
+    "float": as_float_list,
+    "Scalar": as_scalar_list,
+}
+# `type(x) is T` accepts the common case without a call.
+QUICK = {"Tensor": "Tensor", "int": "int", "SymInt": "int", "bool": "bool", "float": "float"}
+
+
+def default_value(argument: Any) -> Any:
+    """A schema default as the value kernels see."""
+    value = argument.default
+    if value is None:
+        return None
+    kind = argument.type.kind
+    if kind == "MemoryFormat" and isinstance(value, int):
+        return devices.MEMORY_FORMATS[value]
+    if kind == "ScalarType" and isinstance(value, int):
+        return next(found for found in dtypes.ALL if found.code == value)
+    if kind == "Layout":
+        return devices.strided
+    if kind == "Device" and isinstance(value, str):
+        return devices.device(value)
+    if kind == "float" and isinstance(value, int):
+        return float(value)
+    if kind == "List":
+        if argument.type.size is not None and not isinstance(value, (list, tuple)):
+            return (value,) * argument.type.size
+        return tuple(value)
+    return value
+
+
+def compile_binder(op: Any) -> Any:
+    """Generate the binder of one overload."""
+    scope: dict[str, Any] = {"Tensor": Tensor, "Mismatch": Mismatch}
+    parameters: list[str] = []
+    body: list[str] = []
+    starred = False
+    accepts_numbers = op.options.get("numbers", False)
+    for position, argument in enumerate(op._schema.arguments):
+        name = argument.name
+        spelled = parameter_name(name)
+        if argument.kwarg_only and not starred:
+            parameters.append("*")
+            starred = True
+        if argument.has_default:
+            scope[f"default_{position}"] = default_value(argument)
+            parameters.append(f"{spelled}=default_{position}")
+        else:
+            parameters.append(spelled)
+        kind = argument.type
+        if kind.kind == "List":
+            element = kind.element
+            if element.kind == "Tensor":
+                scope[f"as_{position}"] = (
+                    as_optional_tensor_list if element.optional else as_tensor_list
+                )
+                call = f"as_{position}({spelled})"
+            else:
+                scope[f"as_{position}"] = LIST_CONVERTERS.get(element.kind, as_any_list)
+                call = f"as_{position}({spelled}, {kind.size})"
+        else:
+            converter = CONVERTERS.get(kind.kind, as_any)
+            if kind.kind == "Tensor" and accepts_numbers and (
+                position > 0 or accepts_numbers == "any"
+            ):
+                converter = as_tensor_or_number
+            scope[f"as_{position}"] = converter
+            call = f"as_{position}({spelled})"
+        tests = []
+        if kind.optional:
+            tests.append(f"{spelled} is not None")
+        quick = QUICK.get(kind.kind)
+        if quick is not None:
+            tests.append(f"type({spelled}) is not {quick}")
+        line = f"{spelled} = {call}"
+        body.append(f"    if {' and '.join(tests)}: {line}" if tests else f"    {line}")
+    names = ", ".join(parameter_name(a.name) for a in op._schema.arguments)
+    source = "\n".join(
+        [f"def bind({', '.join(parameters)}):", *body, f"    return ({names}{',' if names else ''})"]
+    )
+    compile_source(source + "\n", f"binder of {op.name()}", scope)
+    return scope["bind"]
+
+
+def as_any_list(value: Any, size: int | None = None) -> Any:
+    if isinstance(value, (list, tuple)):
+        return value
+    raise Mismatch
+
+
+PYTHON_KEYWORDS = frozenset(("from", "lambda", "in", "is"))
+
+
+def parameter_name(name: str) -> str:
+    return name + "_" if name in PYTHON_KEYWORDS else name
+
+
+def bind_packet(packet: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    """The first overload that takes these arguments, with its bound argument tuple."""
+    if "out" in kwargs:
+        if kwargs["out"] is None:
+            kwargs = {key: value for key, value in kwargs.items() if key != "out"}
+        else:
+            return bind_out(packet, args, kwargs)
+    varargs = packet.varargs
+    if varargs is not None and len(args) > varargs and not isinstance(args[varargs], (tuple, list)):
+        first = args[varargs]
+        is_number = isinstance(first, Tensor) and first.dim() == 0
+        if len(args) > varargs + 1 or is_number or not hasattr(first, "__iter__"):
+            args = gather_varargs(args, varargs)
+    for op in packet.candidates:
+        try:
+            return op, op.bind(*args, **kwargs)
+        except TypeError:
+            continue
+    renamed = rename_keywords(packet, kwargs)
+    if renamed is not None:
+        return bind_packet(packet, args, renamed)
+    raise Mismatch
+
+
+def gather_varargs(args: tuple[Any, ...], start: int) -> tuple[Any, ...]:
+    """`f(x, 2, 3)` as `f(x, (2, 3))`."""
+    if isinstance(args[start], Tensor) and args[start].dim() > 0:
+        return args
+    return (*args[:start], args[start:])
+
+
+def bind_out(packet: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    out = kwargs["out"]
+    rest = {key: value for key, value in kwargs.items() if key != "out"}
+    op, bound = bind_packet(packet, args, rest)
+    variant = packet_out_overload(op)
+    if variant is None:
+        raise Mismatch
+    outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
+    if len(outs) != len(variant.out_positions) or not all(isinstance(o, Tensor) for o in outs):
+        raise Mismatch
+    return variant, (*bound, *outs)
+
+
+def packet_out_overload(op: Any) -> Any:
+    """Set by the registry: the out= form of a functional overload."""
+    return None
+
+
+def rename_keywords(packet: Any, kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    """Keyword arguments in the schema's spelling, or None when nothing changes."""
+    changed = False
+    known = {argument.name for op in packet.candidates for argument in op._schema.arguments}
+    renamed: dict[str, Any] = {}
+    for key, value in kwargs.items():
+        target = KEYWORD_ALIASES.get(key)
+        if key in PYTHON_KEYWORDS and key in known:
+            renamed[key + "_"] = value
+            changed = True
+        elif key not in known and target in known:
+            renamed[target] = value
+            changed = True
+        else:
+            renamed[key] = value
+    return renamed if changed else None
+
+
+def mismatch_error(packet: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
+    """What the user reads when no overload fits."""
+    name = packet.base_name
+    if len(packet.candidates) == 1:
+        found = explain_single(packet.candidates[0], args, kwargs)
+        if found is not None:
+            separator = ": " if found.startswith("argument") else " "
+            return TypeError(f"{name}(){separator}{found}")
+    given = ", ".join(
+        [describe(value) for value in args] + [f"{k}={describe(v)}" for k, v in kwargs.items()]
+    )
+    lines = [
+        f"{name}() received an invalid combination of arguments - got ({given}), but expected one "
+        "of:"
+    ]
+    lines += [f" * {signature(op)}" for op in packet.candidates]
+    return TypeError("\n".join(lines))
+
+
+def overload_error(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RuntimeError:
+    """What the user reads when the arguments do not fit an overload called by itself."""
+    schema = op._schema
+    head, declared = f"{schema.name}()", f"Declaration: {schema}"
+    arguments = schema.arguments
+    positional = [argument for argument in arguments if not argument.kwarg_only]
+    if len(args) > len(positional):
+        return RuntimeError(
+            f"{head} takes {len(positional)} positional argument(s) but {len(args)} was/were given."
+            f"  {declared}"
+        )
+    given = dict(zip([a.name for a in positional], args, strict=False)) | kwargs
+    if len(given) > len(arguments):
+        return RuntimeError(
+            f"{head} expected at most {len(arguments)} argument(s) but received "
+            f"{len(given)} argument(s). {declared}"
+        )
+    for position, argument in enumerate(arguments):
+        name = argument.name
+        if name not in given:
+            if not argument.has_default:
+                return RuntimeError(f"{head} is missing value for argument '{name}'. {declared}")
+        elif not fits(argument, given[name], op):
+            value = given[name]
+            return RuntimeError(
+                f"{head} Expected a value of type '{argument.type}' for argument '{name}' but "
+                f"instead found type '{type(value).__name__}'.\nPosition: {position}\n"
+                f"Value: {value}\n{declared}"
+            )
+    unknown = next((key for key in kwargs if key not in op.argument_names), None)
+    if unknown is not None:
+        return RuntimeError(f"Unknown keyword argument '{unknown}' for operator '{schema.name}'. {declared}")
+    return RuntimeError(f"{head}: the arguments do not fit the schema. {declared}")
+
+
+def explain_single(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+    arguments = op._schema.arguments
+    positional = [argument for argument in arguments if not argument.kwarg_only]
+    if len(args) > len(positional):
+        return (
+            f"takes {len(positional)} positional argument{'s' if len(positional) != 1 else ''} "
+            f"but {len(args)} {'were' if len(args) != 1 else 'was'} given"
+        )
+    names = {argument.name for argument in arguments}
+    for key in kwargs:
+        if key not in names:
+            return f"got an unexpected keyword argument '{key}'"
+    given = dict(zip([a.name for a in positional], args, strict=False)) | kwargs
+    missing = [a.name for a in arguments if not a.has_default and a.name not in given]
+    if missing:
+        quoted = ", ".join(f'"{name}"' for name in missing)
+        return f"missing {len(missing)} required positional arguments: {quoted}"
+    for position, argument in enumerate(arguments):
+        if argument.name in given and not fits(argument, given[argument.name], op):
+            where = f" (position {position + 1})" if position < len(args) else ""
+            return (
+                f"argument '{argument.name}'{where} must be {expected(argument.type)}, "
+                f"not {describe(given[argument.name])}"
+            )
+    return None
+
+
+def fits(argument: Any, value: Any, op: Any) -> bool:
+    if value is None:
+        return bool(argument.type.optional)
+    kind = argument.type
+    try:
+        if kind.kind == "List":
+            if kind.element.kind == "Tensor":
+                as_optional_tensor_list(value)
+            else:
+                LIST_CONVERTERS.get(kind.element.kind, as_any_list)(value, kind.size)
+        elif kind.kind == "Tensor" and op.options.get("numbers") and argument.name != "self":
+            as_tensor_or_number(value)
+        else:
+            CONVERTERS.get(kind.kind, as_any)(value)
+    except TypeError:
+        return False
+    return True
+
+
+def expected(kind: Any) -> str:
+    if kind.kind == "List":
+        inner = expected(kind.element)
+        return f"tuple of {inner}s" if inner != "int" else "tuple of ints"
+    return {"SymInt": "int", "Scalar": "Number", "ScalarType": "torch.dtype"}.get(
+        kind.kind, str(kind.kind)
+    )
+
+
+def describe(value: Any) -> str:
+    if isinstance(value, (list, tuple)) and value:
+        inner = ", ".join(describe(item) for item in value[:3])
+        return f"{type(value).__name__} of ({inner}{', ...' if len(value) > 3 else ''})"
+    return type(value).__name__
+
+
+def signature(op: Any) -> str:
+    shown = []
+    starred = False
+    for argument in op._schema.arguments:
+        if argument.kwarg_only and not starred:
+            shown.append("*")
+            starred = True
+        name = "input" if argument.name == "self" else argument.name
+        text = f"{expected(argument.type)} {name}"
+        if argument.has_default:
+            text += f" = {argument.default}"
+        shown.append(text)
+    return f"({', '.join(shown)})"

@@ -1,0 +1,660 @@
+"""Tensors from Python data and from other arrays' memory, and the legacy constructors.
+
+`tensor` always copies, `from_numpy` never does, `as_tensor` only when it must. Numbers decide a
+dtype by category; NumPy scalars and tensors inside lists keep theirs.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from rushlight.arrays.casting import cast, fill_number, narrow_pair
+from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
+from rushlight.core import tensor as tensors
+from rushlight.core.binding import Mismatch, as_device, as_dtype
+from rushlight.core.device import cpu, device
+from rushlight.core.dispatch import call_function_mode, overridable
+from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype
+from rushlight.core.history import mark_inference
+from rushlight.core.promotion import promote_types, scalar_dtype
+from rushlight.core.size import Size
+from rushlight.core.state import LAYER_FUNCTION_MODES, LOCAL, PROCESS
+from rushlight.core.storage import Storage
+from rushlight.core.tensor import (
+    Ext,
+    Tensor,
+    as_class,
+    empty_strided,
+    set_requires_grad,
+    shell,
+    wrap,
+    wrap_strided,
+)
+
+PLAIN_NUMBERS = frozenset((float, int, bool, complex))
+
+
+# -- Python data -----------------------------------------------------------------------------------
+
+
+def is_sequence(value: Any) -> bool:
+    kind = type(value)
+    if kind is list or kind is tuple:
+        return True
+    if isinstance(value, Tensor):
+        return False
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return isinstance(value, (list, tuple, range)) or (
+        isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+    )
+
+
+def flatten(data: Any) -> tuple[list[Any], tuple[int, ...]]:
+    """The elements of nested sequences in one list, and the shape they are nested in."""
+    shape = []
+    first = data
+    # torch: the first elements alone decide the shape, and one without elements ends all checks.
+    while type(first) not in PLAIN_NUMBERS and is_sequence(first):
+        shape.append(len(first))
+        if not shape[-1]:
+            return [], tuple(shape)
+        first = first[0]
+    flat = data if type(data) is list else list(data)
+    for axis, length in enumerate(shape[1:], 1):
+        for item in flat:
+            if type(item) not in (list, tuple) and not is_sequence(item):
+                raise TypeError("not a sequence")
+            if len(item) != length:
+                raise ValueError(
+                    f"expected sequence of length {length} at dim {axis} (got {len(item)})"
+                )
+        flat = list(chain.from_iterable(flat))
+    return flat, tuple(shape)
+
+
+def element_dtype(value: Any) -> dtype:
+    """What one element says about the dtype of the whole."""
+    if isinstance(value, Tensor):
+        return value._dtype
+    if isinstance(value, (np.generic, np.ndarray)):
+        return dtypes.from_numpy(value.dtype)
+    if isinstance(value, (int, float, complex)) or hasattr(value, "node"):
+        return scalar_dtype(value)
+    if isinstance(value, str):
+        raise ValueError("too many dimensions 'str'")
+    if isinstance(value, (list, tuple)) and value:
+        # Its place among numbers is refused when they are converted.
+        return element_dtype(value[0])
+    raise RuntimeError(f"Could not infer dtype of {type(value).__name__}")
+
+
+def inferred_dtype(flat: list[Any], kinds: set[type]) -> dtype:
+    if kinds <= PLAIN_NUMBERS:
+        if complex in kinds:
+            return dtypes.default_complex_dtype
+        if float in kinds or not kinds:
+            return dtypes.default_dtype
+        return dtypes.int64 if int in kinds else dtypes.bool_
+    found = element_dtype(flat[0])
+    for value in flat:
+        found = promote_types(found, element_dtype(value))
+    return found
+
+
+def plain_number(value: Any) -> Any:
+    """A list's element as a Python number."""
+    if type(value) in PLAIN_NUMBERS:
+        return value
+    if isinstance(value, (Tensor, np.generic, np.ndarray)):
+        size = value.numel() if isinstance(value, Tensor) else value.size
+        if size != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        found = value.item()  # type: ignore[union-attr]
+        return found if type(found) in PLAIN_NUMBERS else float(found)
+    if isinstance(value, str):
+        raise ValueError("too many dimensions 'str'")
+    return value
+
+
+def elements_array(flat: list[Any], kind: dtype, kinds: set[type]) -> Any:
+    """Numbers as a vector of `kind`, each checked to fit."""
+    if not kinds <= PLAIN_NUMBERS:
+        flat = [plain_number(value) for value in flat]
+        kinds = set(map(type, flat))
+    category = kind.category
+    if category == INTEGER:
+        if float not in kinds and complex not in kinds:
+            try:
+                return np.array(flat, kind.np)
+            except (OverflowError, TypeError, ValueError):
+                pass
+        return np.array([checked_integer(value, kind) for value in flat], kind.np)
+    if category == FLOAT:
+        if complex in kinds:
+            raise TypeError("must be real number, not complex")
+        try:
+            if kind.itemsize >= 4:
+                return np.array(flat, kind.np)
+            return np.array(flat, np.float32).astype(kind.np)
+        except (TypeError, ValueError):
+            culprit = next(v for v in flat if not isinstance(v, (int, float)))
+            raise TypeError(f"must be real number, not {type(culprit).__name__}") from None
+    if category == BOOL:
+        return np.array([bool(value) for value in flat], np.bool_)
+    assert category == COMPLEX
+    return (
+        narrow_pair(np.array(flat, np.complex64))
+        if kind is dtypes.complex32
+        else np.array(flat, kind.np)
+    )
+
+
+def checked_integer(value: Any, kind: dtype) -> int:
+    if isinstance(value, complex) or not isinstance(value, (int, float, np.number)):
+        raise TypeError(f"'{type(value).__name__}' object cannot be interpreted as an integer")
+    try:
+        found: int = fill_number(value, kind)
+        return found
+    except RuntimeError:
+        if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+            raise ValueError("Overflow when unpacking long long") from None
+        if isinstance(value, int) and kind is dtypes.int64:
+            raise ValueError("Overflow when unpacking long long") from None
+        raise RuntimeError(
+            f"value cannot be converted to type {kind.name} without overflow"
+        ) from None
+
+
+def array_of(data: Any, kind: dtype | None, api: str) -> tuple[Any, dtype]:
+    """Python data (no tensor, no ndarray) as a fresh array."""
+    if is_sequence(data):
+        flat, shape = flatten(data)
+        if flat and isinstance(data[0], np.ndarray):
+            warn_once(
+                "list_of_arrays",
+                "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please "
+                "consider converting the list to a single numpy.ndarray with numpy.array() before "
+                "converting to a tensor.",
+            )
+        kinds = set(map(type, flat))
+        if kind is None:
+            kind = inferred_dtype(flat, kinds)
+        array = elements_array(flat, kind, kinds)
+        return (array if len(shape) == 1 else array.reshape(shape)), kind
+    if isinstance(data, (str, bytes)):
+        raise TypeError(f"{api}(): invalid data type '{type(data).__name__}'")
+    if kind is None:
+        kind = element_dtype(data)
+    elif not isinstance(data, (int, float, complex, np.generic)) and not hasattr(data, "node"):
+        raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+    if hasattr(data, "node"):
+        data = int(data) if kind.category <= INTEGER else float(data)
+    return elements_array([data], kind, {type(data)}).reshape(()), kind
+
+
+WARNED: set[str] = set()
+
+
+def warn_once(key: str, message: str) -> None:
+    if key not in WARNED:
+        WARNED.add(key)
+        warnings.warn(message, UserWarning, stacklevel=4)
+
+
+def lift_fresh(value: Any) -> Any:
+    """Set by the opset: shows a tensor made from data to the active modes."""
+    return value
+
+
+def finish(result: Any, place: Any, requires_grad: bool) -> Any:
+    """A constant enters the program: device, inference mark, modes, then requires_grad."""
+    if place is not None and place.type != "cpu":
+        if place.type == "meta":
+            result = shell(tuple(result.shape), result.stride(), result._dtype, place)
+        else:
+            result = result.to(place)
+    if PROCESS.special:
+        state = LOCAL.state
+        if state.inference:
+            mark_inference(result)
+        elif state.layers:
+            result = lift_fresh(result)
+    if requires_grad:
+        if not (result._dtype.is_floating_point or result._dtype.is_complex):
+            raise RuntimeError(
+                "Only Tensors of floating point and complex dtype can require gradients"
+            )
+        set_requires_grad(result, True)
+    return result
+
+
+def wanted(api: str, kind: Any, place: Any) -> tuple[Any, Any]:
+    """dtype= and device= arguments, checked; the default device where none is given."""
+    if kind is not None and type(kind) is not dtype:
+        try:
+            kind = as_dtype(kind)
+        except Mismatch:
+            raise TypeError(
+                f"{api}(): argument 'dtype' must be torch.dtype, not {type(kind).__name__}"
+            ) from None
+    if place is not None:
+        try:
+            place = as_device(place)
+        except Mismatch:
+            raise TypeError(
+                f"{api}(): argument 'device' must be torch.device, not {type(place).__name__}"
+            ) from None
+    elif PROCESS.special:
+        place = LOCAL.state.default_device
+    return kind, place
+
+
+def from_data(
+    data: Any, kind: Any, place: Any, requires_grad: bool, api: str, like: Any = None
+) -> Any:
+    """The general form of `tensor` and `new_tensor`."""
+    if isinstance(data, Tensor):
+        warnings.warn(
+            f"To copy construct from a tensor, it is recommended to use sourceTensor.detach()"
+            f".clone() or sourceTensor.detach().clone().requires_grad_(True), rather than "
+            f"{'torch.tensor(sourceTensor)' if api == 'tensor' else 'tensor.new_tensor(sourceTensor)'}"
+            ".",
+            UserWarning,
+            stacklevel=4,
+        )
+        place = data.device if place is None else place
+        result = data.detach().to(dtype=kind or data._dtype, device=place, copy=True)  # type: ignore[attr-defined]
+        if requires_grad:
+            set_requires_grad(result, True)
+        return result
+    if isinstance(data, np.ndarray) or (hasattr(data, "__array__") and not is_sequence(data)):
+        if not isinstance(data, np.generic):
+            source = adopt(np.asarray(data))
+            return finish(converted_copy(source, kind or source._dtype), place, requires_grad)
+    array, kind = array_of(data, kind, "new")
+    return finish(wrap(array, kind), place, requires_grad)
+
+
+def converted_copy(source: Any, kind: dtype) -> Any:
+    strides = geometry.like_strides(tuple(source.shape), source.stride())
+    if source._contig:
+        return wrap(cast(source._array, source._dtype, kind), kind)
+    result = empty_strided(tuple(source.shape), strides, kind)
+    result._array[...] = cast(source._array, source._dtype, kind)
+    return result
+
+
+def make_tensor(*args: Any, **kwargs: Any) -> Any:
+    """`tensor` for anything but one plain argument."""
+    if PROCESS.special:
+        state = LOCAL.state
+        if state.function_modes and not state.excluded & LAYER_FUNCTION_MODES:
+            return call_function_mode(state, tensor, args, kwargs)
+    if len(args) > 1:
+        raise TypeError(f"tensor() takes 1 positional argument but {len(args)} were given")
+    if args:
+        data = args[0]
+    elif "data" in kwargs:
+        data = kwargs.pop("data")
+    else:
+        raise TypeError('tensor() missing 1 required positional arguments: "data"')
+    place = kwargs.pop("device", None)
+    kind = kwargs.pop("dtype", None)
+    requires_grad = kwargs.pop("requires_grad", False)
+    pinned = kwargs.pop("pin_memory", False)
+    if kwargs:
+        raise TypeError(f"tensor() got an unexpected keyword argument '{next(iter(kwargs))}'")
+    if pinned:
+        raise RuntimeError(
+            "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory "
+            "allocator is available on this system."
+        )
+    kind, place = wanted("tensor", kind, place)
+    return from_data(data, kind, place, requires_grad, "tensor")
+
+
+def tensor(*args: Any, **kwargs: Any) -> Any:
+    """A tensor that copies `data`: numbers, nested sequences, arrays or tensors.
+
+    tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)
+    """
+    if not kwargs and len(args) == 1 and not PROCESS.special:
+        data = args[0]
+        kind = type(data)
+        if kind is float:
+            return wrap(np.array(data, dtypes.default_dtype.np), dtypes.default_dtype)
+        if kind is list and data and type(data[0]) is float:
+            for value in data:
+                if type(value) is not float:
+                    break
+            else:
+                found = dtypes.default_dtype
+                return wrap(elements_array(data, found, FLOATS), found)
+    return make_tensor(*args, **kwargs)
+
+
+FLOATS: set[type] = {float}
+
+
+# -- other memory ----------------------------------------------------------------------------------
+
+
+def adopt(array: Any) -> Any:
+    """An ndarray's memory as a tensor, strides and all."""
+    if not array.dtype.isnative:
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. Conversion "
+            "between byte orders is currently not supported."
+        )
+    kind = dtypes.from_numpy(array.dtype)
+    if array.flags.c_contiguous and array.size:
+        return wrap(array, kind)
+    width = kind.itemsize
+    for step in array.strides:
+        if step % width:
+            raise ValueError(
+                "given numpy array strides not a multiple of the element byte size. Copy the numpy "
+                "array to reallocate the memory."
+            )
+        if step < 0:
+            raise ValueError(
+                "At least one stride in the given numpy array is negative, and tensors with "
+                "negative strides are not currently supported. (You can probably work around this "
+                "by making a copy of your array  with array.copy().) "
+            )
+    strides = tuple([step // width for step in array.strides])
+    if array.size == 0:
+        result = wrap(array, kind)
+        ext = result._ext = Ext()
+        ext.sizes, ext.strides = array.shape, strides
+        result._contig = False
+        return result
+    extent = geometry.storage_extent(array.shape, strides, 0)
+    flat = np.lib.stride_tricks.as_strided(array, (extent,), (width,))
+    return wrap_strided(array, kind, Storage(flat.view(np.uint8)))
+
+
+def from_numpy(ndarray: Any, /) -> Any:
+    """The array's memory as a tensor: changes of one are seen in the other."""
+    if not isinstance(ndarray, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    if not ndarray.flags.writeable:
+        warn_once(
+            "not_writable",
+            "The given NumPy array is not writable, and PyTorch does not support non-writable "
+            "tensors. This means writing to this tensor will result in undefined behavior. You may "
+            "want to copy the array to protect its data or make it writable before converting it "
+            "to a tensor. This type of warning will be suppressed for the rest of this program.",
+        )
+    return finish(adopt(np.asarray(ndarray)), None, False)
+
+
+@overridable
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
+    """`data` as a tensor, sharing memory and history where no conversion is needed."""
+    kind, place = wanted("as_tensor", dtype, device)
+    if isinstance(data, Tensor):
+        return data.to(dtype=kind, device=None if device is None else place)  # type: ignore[attr-defined]
+    if isinstance(data, np.ndarray):
+        return from_numpy(data).to(dtype=kind, device=place)
+    return from_data(data, kind, place, False, "as_tensor")
+
+
+@overridable
+def asarray(
+    obj: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    copy: bool | None = None,
+    requires_grad: bool = False,
+) -> Any:
+    """`obj` as a tensor; `copy` says whether memory must or must not be fresh."""
+    kind, place = wanted("asarray", dtype, device)
+    found: Any = None
+    if isinstance(obj, Tensor):
+        found = obj
+    elif isinstance(obj, np.ndarray):
+        found = from_numpy(obj)
+    elif hasattr(obj, "__dlpack__"):
+        from rushlight.core.interop import from_dlpack
+
+        found = from_dlpack(obj)
+    elif isinstance(obj, (bytes, bytearray, memoryview)) and not isinstance(obj, (list, tuple)):
+        found = frombuffer(obj, dtype=kind or dtypes.default_dtype)
+    if found is None:
+        if copy is False:
+            raise ValueError("can't alias arbitrary sequence into a tensor.")
+        return from_data(obj, kind, place, requires_grad, "asarray")
+    changes = (kind is not None and kind is not found._dtype) or (
+        place is not None and place != found.device
+    )
+    if changes and copy is False:
+        what = "device" if kind is None or kind is found._dtype else "dtype"
+        given: Any = (found.device, place)
+        if what == "dtype":
+            given = (found._dtype.scalar_type_name, kind.scalar_type_name)
+        raise ValueError(f"can't alias tensor with {what} '{given[0]}' into {what} '{given[1]}'.")
+    result = found.to(dtype=kind, device=place, copy=bool(copy))
+    if result is found and isinstance(obj, Tensor) and requires_grad != obj.requires_grad:
+        result = obj.detach()  # type: ignore[attr-defined]
+    elif not requires_grad and result.requires_grad and result is not obj:
+        result = result.detach()
+    if requires_grad:
+        set_requires_grad(result, True)
+    return result
+
+
+def frombuffer(
+    buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
+) -> Any:
+    """A vector over an object's memory."""
+    kind = as_dtype(dtype)
+    width = kind.itemsize
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        raise ValueError(
+            f"object does not implement Python buffer protocol. (got {type(buffer).__name__})"
+        ) from None
+    length = view.nbytes
+    if length <= 0 or count == 0:
+        raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
+    if not 0 <= offset < length:
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length "
+            f"({length} bytes) minus 1"
+        )
+    if count < 0:
+        if (length - offset) % width:
+            raise ValueError(
+                f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a "
+                f"multiple of element size ({width})"
+            )
+        count = (length - offset) // width
+    elif offset + count * width > length:
+        raise ValueError(
+            f"requested buffer length ({count} * {width} bytes) after offset ({offset} bytes) must "
+            f"not be greater than actual buffer length ({length} bytes)"
+        )
+    if view.readonly:
+        warn_once(
+            "buffer_not_writable",
+            "The given buffer is not writable, and PyTorch does not support non-writable tensors. "
+            "This means you can write to the underlying (supposedly non-writable) buffer using the "
+            "tensor. You may want to copy the buffer to protect its data or make it writable "
+            "before converting it to a tensor. This type of warning will be suppressed for the "
+            "rest of this program.",
+        )
+    raw = np.frombuffer(view, np.uint8, count * width, offset)
+    if raw.ctypes.data % width:
+        raise ValueError(
+            f"offset ({offset} bytes) must be aligned to the element size ({width}) of {kind}"
+        )
+    return finish(wrap(raw.view(kind.np), kind), None, requires_grad)
+
+
+# -- legacy constructors ---------------------------------------------------------------------------
+
+
+def legacy_array(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any], kind: Any) -> Any:
+    """`torch.Tensor(...)`: sizes, data, another tensor or a storage."""
+    place = kwargs.pop("device", None)
+    if place is not None and device(place).type != "cpu":
+        raise RuntimeError(
+            f"legacy constructor expects device type: cpu but device type: {device(place).type} "
+            "was passed"
+        )
+    found = dtypes.default_dtype if kind is None else kind
+    if "data" in kwargs and not args:
+        args = (kwargs.pop("data"),)
+    if "size" in kwargs and not args:
+        args = tuple(kwargs.pop("size"))
+        return wrap(np.empty(args, found.np), found)
+    if kwargs:
+        raise TypeError(f"new() received an unexpected keyword argument '{next(iter(kwargs))}'")
+    if not args:
+        return wrap(np.empty((0,), found.np), found)
+    first = args[0]
+    if len(args) == 1:
+        if isinstance(first, Size):
+            return wrap(np.empty(tuple(first), found.np), found)
+        if isinstance(first, Tensor):
+            if kind is not None and first._dtype is not kind:
+                raise TypeError(f"expected a tensor of {kind} (got {first._dtype})")
+            return first.detach() if first.requires_grad else first._alias()  # type: ignore[attr-defined]
+        if isinstance(first, Storage):
+            count = first.nbytes_ // found.itemsize
+            array = first.buffer[: count * found.itemsize].view(found.np)
+            return wrap_strided(array, found, first)
+        if isinstance(first, str):
+            raise TypeError("new(): invalid data type 'str'")
+        if isinstance(first, np.ndarray) and first.ndim:
+            source = adopt(first)
+            return converted_copy(source, found)
+        if not isinstance(first, (int, np.integer)) or isinstance(first, bool):
+            if not is_sequence(first):
+                raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
+            flat, shape = flatten(first)
+            if found.category == INTEGER:
+                flat = [int(v) if isinstance(v, float) else v for v in flat]
+            return wrap(elements_array(flat, found, set(map(type, flat))).reshape(shape), found)
+    sizes = []
+    for entry in args:
+        if isinstance(entry, bool) or not hasattr(entry, "__index__"):
+            raise TypeError(
+                "new() received an invalid combination of arguments - got "
+                f"({', '.join(type(a).__name__ for a in args)}), but expected sizes, a sequence of "
+                "numbers, a tensor or a storage"
+            )
+        sizes.append(int(entry))
+    for size in sizes:
+        if size < 0:
+            raise RuntimeError(
+                f"Trying to create tensor with negative dimension {size}: {geometry.show(sizes)}"
+            )
+    return wrap(np.empty(tuple(sizes), found.np), found)
+
+
+def legacy_new(cls: type, args: Any, kwargs: Any) -> Any:
+    result = finish(legacy_array(cls, args, dict(kwargs), None), None, False)
+    if cls is Tensor:
+        return result
+    if isinstance(result, cls):
+        return result
+    return Tensor._make_subclass(cls, result)
+
+
+tensors.legacy_new = legacy_new
+
+
+class LegacyType(type):
+    """`torch.FloatTensor` and its kin: constructors that also answer isinstance."""
+
+    dtype: dtype
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor) and (
+            instance._dtype is cls.dtype and instance.device is cpu
+        )
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return finish(legacy_array(cls, args, kwargs, cls.dtype), None, False)
+
+
+LEGACY_NAMES = {
+    kind.legacy_tensor_name: kind
+    for kind in dtypes.ALL
+    if kind.legacy_tensor_name
+    in (
+        "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
+        "HalfTensor", "IntTensor", "LongTensor", "ShortTensor",
+    )
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    kind = LEGACY_NAMES.get(name)
+    if kind is None:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    made = LegacyType(name, (), {"dtype": kind, "is_cuda": False, "__module__": "torch"})
+    globals()[name] = made
+    return made
+
+
+def set_default_tensor_type(t: Any, /) -> None:
+    """Make the dtype of a legacy tensor type the default."""
+    warn_once(
+        "set_default_tensor_type",
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use "
+        "torch.set_default_dtype() and torch.set_default_device() as alternatives.",
+    )
+    name = t if isinstance(t, str) else None
+    if name is not None:
+        if not name.startswith("torch.") or name[6:] not in LEGACY_NAMES:
+            raise TypeError(f"type {t} not available")
+        kind = LEGACY_NAMES[name[6:]]
+    elif isinstance(t, LegacyType):
+        kind = t.dtype
+    else:
+        raise TypeError(
+            "invalid type object: only floating-point types are supported as the default type"
+        )
+    if not kind.is_floating_point:
+        raise TypeError("only floating-point types are supported as the default type")
+    dtypes.set_default_dtype(kind)
+
+
+def new_tensor(
+    self: Any,
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Any:
+    """A tensor that copies `data`, by default with this tensor's dtype and device."""
+    kind, _ = wanted("new_tensor", dtype, device)
+    place = self.device if device is None else as_device(device)
+    return from_data(data, kind or self._dtype, place, requires_grad, "new_tensor")
+
+
+def new(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """The legacy constructor of this tensor's type."""
+    return as_class(
+        finish(legacy_array(Tensor, args, kwargs, self._dtype), None, False),
+        Tensor,
+    )
+
+
+Tensor.new_tensor = overridable(new_tensor)  # type: ignore[attr-defined]
+Tensor.new = overridable(new)  # type: ignore[attr-defined]

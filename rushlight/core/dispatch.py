@@ -1,0 +1,499 @@
+"""One door: every operator call goes through here, layer by layer.
+
+Order: __torch_function__ → transforms → autocast → autograd → dispatch modes → subclasses →
+shape-only execution → kernel. A layer handles the call and re-enters below itself; the
+layers to pass by are the bits of `ThreadState.excluded`. When no thread is in a special
+state and all operands are plain tensors, `call` goes straight to `autograd_call`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.core import history
+from rushlight.core.binding import (
+    Mismatch,
+    bind_packet,
+    mismatch_error,
+    overload_error,
+    rename_keywords,
+)
+from rushlight.core.node import needs_grad
+from rushlight.core.op import OpOverload, OpOverloadPacket
+from rushlight.core.state import (
+    LAYER_AUTOCAST,
+    LAYER_AUTOGRAD,
+    LAYER_FUNCTION,
+    LAYER_FUNCTION_MODES,
+    LAYER_MODES,
+    LAYER_SUBCLASS,
+    LAYER_TRANSFORMS,
+    LOCAL,
+    PROCESS,
+    ThreadState,
+    as_python,
+)
+from rushlight.core.tensor import PLAIN, Tensor
+
+__all__ = ["call", "overload_call", "overridable", "packet_call", "redispatch", "try_function_override"]
+
+INSIDE = LAYER_FUNCTION | LAYER_FUNCTION_MODES
+
+
+# -- API level --------------------------------------------------------------------------------------
+
+
+def packet_call(
+    packet: OpOverloadPacket, api: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """A call by public name: overrides first, then the overload that fits."""
+    if PROCESS.special:
+        state = LOCAL.state
+        if state.function_modes and not state.excluded & LAYER_FUNCTION_MODES:
+            return call_function_mode(state, api, args, kwargs)
+    try:
+        op, bound = bind_packet(packet, args, kwargs)
+    except Mismatch:
+        handled, value = try_function_override(api, args, kwargs)
+        if handled:
+            return value
+        raise mismatch_error(packet, args, kwargs) from None
+    for position in op.tensor_positions:
+        kind = type(bound[position])
+        if kind is not Tensor and kind not in PLAIN and isinstance(bound[position], Tensor):
+            handled, value = try_function_override(api, args, kwargs)
+            if handled:
+                return value
+            break
+    else:
+        if op.list_positions and holds_subclass(op, bound):
+            handled, value = try_function_override(api, args, kwargs)
+            if handled:
+                return value
+    return call(op, bound)
+
+
+def holds_subclass(op: OpOverload, bound: tuple[Any, ...]) -> bool:
+    """Whether a list argument has a tensor of a class that may override the call."""
+    for position in op.list_positions:
+        for value in bound[position] or ():
+            if type(value) not in PLAIN and value is not None:
+                return True
+    return False
+
+
+def overload_call(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call of one overload object."""
+    if PROCESS.special:
+        state = LOCAL.state
+        if state.function_modes and not state.excluded & LAYER_FUNCTION_MODES:
+            return call_function_mode(state, op, args, kwargs)
+    handled, value = try_function_override(op, args, kwargs)
+    if handled:
+        return value
+    try:
+        bound = op.bind(*args, **kwargs)
+    except TypeError:
+        renamed = rename_keywords(op.packet, kwargs)
+        if renamed is not None:
+            return overload_call(op, args, renamed)
+        raise overload_error(op, args, kwargs) from None
+    return call(op, bound)
+
+
+# torch: handlers of these operators get the method that they stand for.
+OPERATORS = {
+    "__add__": "add", "__radd__": "add", "__iadd__": "add_", "__sub__": "sub", "__isub__": "sub_",
+    "__mul__": "mul", "__rmul__": "mul", "__imul__": "mul_", "__truediv__": "div",
+    "__itruediv__": "div_", "__pow__": "pow", "__ipow__": "pow_", "__mod__": "remainder",
+    "__imod__": "remainder_", "__matmul__": "matmul", "__neg__": "neg", "__pos__": "positive",
+    "__abs__": "abs", "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt",
+    "__ge__": "ge", "__rand__": "bitwise_and", "__ror__": "bitwise_or", "__rxor__": "bitwise_xor",
+}  # fmt: skip
+
+
+def handed_over(api: Any) -> Any:
+    """The function object that an override is told about."""
+    name = getattr(api, "__name__", "")
+    if name in OPERATORS and vars(Tensor).get(name) is api:
+        return getattr(Tensor, OPERATORS[name])
+    return api
+
+
+def call_function_mode(state: ThreadState, api: Any, args: Any, kwargs: Any) -> Any:
+    """Give the call to the innermost TorchFunctionMode, which is off while it runs."""
+    modes = state.function_modes
+    api = handed_over(api)
+    state.function_modes = modes[:-1]
+    state.refresh()
+    try:
+        types = tuple(type(value) for value in overriding(args, kwargs))
+        value = modes[-1].__torch_function__(api, types, args, kwargs)
+    finally:
+        state.function_modes = modes
+        state.refresh()
+    if value is NotImplemented:
+        handled, value = try_function_override(api, args, kwargs, modes[-1])
+        if not handled:
+            raise nobody_handles(api, "__torch_function__", modes[-1], ())
+    return value
+
+
+def nobody_handles(api: Any, rule: str, mode: Any, kinds: Any) -> TypeError:
+    """What the user reads when every override returned NotImplemented."""
+    if isinstance(api, OpOverload):
+        name = f"torch._ops.{api}"
+    else:
+        name = f"torch.{getattr(api, '__name__', repr(api))}"
+    asked = [] if mode is None else [f"  - mode object {mode!r}\n"]
+    asked += [f"  - tensor subclass {kind!r}\n" for kind in kinds]
+    return TypeError(
+        f"Multiple dispatch failed for '{name}'; all {rule} handlers returned NotImplemented:\n\n"
+        + "".join(asked)
+    )
+
+
+def overriding(args: Any, kwargs: Any) -> list[Any]:
+    """Arguments whose type overrides functions, subclasses before their bases."""
+    found: list[Any] = []
+    kinds: list[type] = []
+
+    def consider(value: Any) -> None:
+        kind = type(value)
+        if kind is Tensor or kind in PLAIN or kind in kinds:
+            return
+        override = getattr(kind, "__torch_function__", None)
+        if override is None or override is DISABLED:
+            return
+        place = len(found)
+        for position, other in enumerate(kinds):
+            if issubclass(kind, other):
+                place = position
+                break
+        found.insert(place, value)
+        kinds.insert(place, kind)
+
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, (list, tuple)):
+            for item in value:
+                consider(item)
+        else:
+            consider(value)
+    return found
+
+
+def disabled_torch_function(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """A `__torch_function__` for subclasses that want none."""
+    return NotImplemented
+
+
+def disabled_torch_dispatch(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """A `__torch_dispatch__` for subclasses that want none."""
+    return NotImplemented
+
+
+DISABLED = disabled_torch_function
+
+
+def try_function_override(
+    api: Any, args: Any, kwargs: Any, mode: Any = None
+) -> tuple[bool, Any]:
+    """Let the `__torch_function__` of an argument handle the call. `mode` has declined it."""
+    if PROCESS.special and LOCAL.state.excluded & LAYER_FUNCTION:
+        return False, None
+    candidates = overriding(args, kwargs)
+    if not candidates:
+        return False, None
+    types = tuple(type(value) for value in candidates)
+    api = handed_over(api)
+    for value in candidates:
+        result = type(value).__torch_function__(api, types, args, kwargs)
+        if result is not NotImplemented:
+            return True, result
+    raise nobody_handles(api, "__torch_function__", mode, types)
+
+
+def overridable(function: Any) -> Any:
+    """A public function or method that is not an op: modes and subclasses see it first."""
+
+    def outer(*args: Any, **kwargs: Any) -> Any:
+        if PROCESS.special:
+            state = LOCAL.state
+            if state.function_modes and not state.excluded & LAYER_FUNCTION_MODES:
+                return call_function_mode(state, outer, args, kwargs)
+        for value in args:
+            kind = type(value)
+            if kind is not Tensor and kind not in PLAIN and hasattr(kind, "__torch_function__"):
+                handled, result = try_function_override(outer, args, kwargs)
+                if handled:
+                    return result
+                break
+        return function(*args, **kwargs)
+
+    outer.__name__ = function.__name__
+    outer.__qualname__ = function.__qualname__
+    outer.__doc__ = function.__doc__
+    outer.__module__ = function.__module__
+    outer.__wrapped__ = function  # type: ignore[attr-defined]
+    return outer
+
+
+# -- below the API -------------------------------------------------------------------------------------
+
+
+def call(op: OpOverload, args: tuple[Any, ...]) -> Any:
+    """Run an overload on bound arguments, through whatever layers are active."""
+    grad = True
+    if PROCESS.special:
+        state = LOCAL.state
+        if state.layers:
+            return call_layers(op, args, state)
+        grad = state.grad
+    for position in op.tensor_positions:
+        value = args[position]
+        kind = type(value)
+        if kind is not Tensor and kind not in PLAIN and isinstance(value, Tensor):
+            return call_layers(op, args, LOCAL.state)
+    for position in op.list_positions:
+        for value in args[position] or ():
+            kind = type(value)
+            if kind is not Tensor and kind not in PLAIN and isinstance(value, Tensor):
+                return call_layers(op, args, LOCAL.state)
+    return autograd_call(op, args, grad, None)
+
+
+def call_layers(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> Any:
+    """The general path: transforms, autocast, autograd, then `below_autograd`."""
+    excluded = state.excluded
+    if state.transforms and not excluded & LAYER_TRANSFORMS:
+        return state.transforms[-1].process(op, args)
+    if state.autocast is not None and not excluded & LAYER_AUTOCAST:
+        args = state.autocast.cast(op, args)
+    if state.profiler is not None:
+        return state.profiler.record(op, args, lambda: after_autocast(op, args, state))
+    return after_autocast(op, args, state)
+
+
+def after_autocast(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> Any:
+    if state.excluded & LAYER_AUTOGRAD:
+        return below_autograd(op, args)
+    return autograd_call(op, args, state.grad, state)
+
+
+def redispatch(op: OpOverload, args: tuple[Any, ...], excluded: int) -> Any:
+    """Run an overload with more layers switched off."""
+    state = LOCAL.state
+    before = state.excluded
+    state.excluded = before | excluded
+    state.refresh()
+    try:
+        return call(op, args)
+    finally:
+        state.excluded = before
+        state.refresh()
+
+
+def run_body(op: OpOverload, args: tuple[Any, ...]) -> Any:
+    """Decompose a composite: its body's calls start at the top again, less the API level."""
+    body = op.body
+    assert body is not None
+    if not PROCESS.special:
+        for position in op.tensor_positions:
+            value = args[position]
+            if type(value) is not Tensor and type(value) not in PLAIN and value is not None:
+                break
+        else:
+            return body(*args)
+    state = LOCAL.state
+    before = state.excluded
+    if before & INSIDE == INSIDE:
+        return body(*args)
+    state.excluded = before | INSIDE
+    state.refresh()
+    try:
+        return body(*args)
+    finally:
+        state.excluded = before
+        state.refresh()
+
+
+def autograd_call(
+    op: OpOverload, args: tuple[Any, ...], grad: bool, state: ThreadState | None
+) -> Any:
+    """The autograd layer. `state` is None when no other layer is active.
+
+    Inputs are saved before the kernel runs; views, version bumps and nodes are recorded after.
+    """
+    if op.body is not None:
+        return run_body(op, args)
+    if op.mutated_positions:
+        return history.mutating_call(op, args, grad, state)
+    node = None
+    if grad:
+        for position in op.differentiable_positions:
+            value = args[position]
+            if value is None:
+                continue
+            if isinstance(value, Tensor):
+                if value._requires_grad or needs_grad(value):
+                    node = op.grad_rule.make_node(*args)
+                    break
+            elif isinstance(value, (list, tuple)) and any(
+                [isinstance(t, Tensor) and needs_grad(t) for t in value]
+            ):
+                node = op.grad_rule.make_node(*args)
+                break
+    result = op.backend(*args) if state is None else run_below(op, args, state)
+    if op.is_view_op:
+        history.record_view(op, args, result, grad, state)
+    if node is not None:
+        history.attach(op, node, result)
+        if state is not None and state.anomaly:
+            history.note_creation(node, state)
+    if state is not None and state.forward_level >= 0:
+        history.push_tangents(op, args, result, state)
+    return result
+
+
+def run_below(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> Any:
+    """Continue below autograd, which stays off for every call made from there."""
+    if not (state.dispatch_modes or has_dispatching(op, args)):
+        return backend_call(op, args, state)
+    before = state.excluded
+    state.excluded = before | LAYER_AUTOGRAD
+    state.refresh()
+    try:
+        return below_autograd(op, args)
+    finally:
+        state.excluded = before
+        state.refresh()
+
+
+def has_dispatching(op: OpOverload, args: tuple[Any, ...]) -> bool:
+    """Whether an operand's class defines `__torch_dispatch__`."""
+    for position in op.tensor_positions:
+        kind = type(args[position])
+        if kind is not Tensor and kind not in PLAIN and dispatches(kind):
+            return True
+    for position in op.list_positions:
+        for value in args[position] or ():
+            kind = type(value)
+            if kind is not Tensor and kind not in PLAIN and dispatches(kind):
+                return True
+    return False
+
+
+def dispatches(kind: type) -> bool:
+    rule = getattr(kind, "__torch_dispatch__", None)
+    if rule is None or rule is disabled_torch_dispatch or rule is DISABLED:
+        return False
+    return issubclass(kind, Tensor)
+
+
+def below_autograd(op: OpOverload, args: tuple[Any, ...]) -> Any:
+    """Dispatch modes, then subclasses, then the backend."""
+    state = LOCAL.state
+    if op.body is not None and not op.autograd_only:
+        return run_body(op, args)
+    if state.dispatch_modes and not state.excluded & LAYER_MODES:
+        return call_dispatch_mode(op, args, state)
+    if not state.excluded & LAYER_SUBCLASS and has_dispatching(op, args):
+        return call_subclass(op, args, state)
+    return backend_call(op, args, state)
+
+
+def backend_call(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> Any:
+    """Run the kernel; results made in inference mode carry its mark."""
+    result = op.backend(*args)
+    if state.inference and not op.mutated_positions:
+        history.mark_inference(result)
+    return result
+
+
+def call_dispatch_mode(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> Any:
+    """Give the call to the innermost TorchDispatchMode, which is off while it runs."""
+    modes = state.dispatch_modes
+    excluded = state.excluded
+    state.dispatch_modes = modes[:-1]
+    state.excluded = as_python(excluded)
+    state.refresh()
+    try:
+        positional, keywords = torch_arguments(op, args)
+        types = tuple(dict.fromkeys(type(value) for value in subclass_operands(op, args)))
+        value = modes[-1].__torch_dispatch__(op, types, positional, keywords)
+    finally:
+        state.dispatch_modes = modes
+        state.excluded = excluded
+        state.refresh()
+    if value is NotImplemented:
+        raise nobody_handles(op, "__torch_dispatch__", modes[-1], ())
+    return value
+
+
+def subclass_operands(op: OpOverload, args: tuple[Any, ...]) -> list[Any]:
+    found = []
+    for position in op.tensor_positions:
+        value = args[position]
+        if isinstance(value, Tensor) and dispatches(type(value)):
+            found.append(value)
+    for position in op.list_positions:
+        found += [v for v in args[position] or () if isinstance(v, Tensor) and dispatches(type(v))]
+    return found
+
+
+def call_subclass(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> Any:
+    """Let the operands' `__torch_dispatch__` handle the call, subclasses before their bases."""
+    operands = subclass_operands(op, args)
+    kinds: list[type] = []
+    for value in operands:
+        kind = type(value)
+        if kind not in kinds:
+            place = next((i for i, k in enumerate(kinds) if issubclass(kind, k)), len(kinds))
+            kinds.insert(place, kind)
+    positional, keywords = torch_arguments(op, args)
+    excluded = state.excluded
+    # Python code runs here: functions called on plain tensors may be overridden again.
+    state.excluded = as_python(excluded)
+    state.refresh()
+    try:
+        for kind in kinds:
+            result = kind.__torch_dispatch__(op, tuple(kinds), positional, keywords)  # type: ignore[attr-defined]
+            if result is not NotImplemented:
+                return result
+    finally:
+        state.excluded = excluded
+        state.refresh()
+    raise nobody_handles(op, "__torch_dispatch__", None, kinds)
+
+
+def torch_arguments(
+    op: OpOverload, args: tuple[Any, ...]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Bound arguments as `__torch_dispatch__` gets them: trailing defaults left out."""
+    from rushlight.core.binding import default_value
+
+    positional: list[Any] = []
+    keywords: dict[str, Any] = {}
+    keep = 0
+    for position, argument in enumerate(op._schema.arguments):
+        value = args[position]
+        value = list(value) if type(value) is tuple and argument.type.kind == "List" else value
+        is_default = argument.has_default and same_default(default_value(argument), args[position])
+        if argument.kwarg_only:
+            if not is_default:
+                keywords[argument.name] = value
+        else:
+            positional.append(value)
+            if not is_default:
+                keep = len(positional)
+    return tuple(positional[:keep]), keywords
+
+
+def same_default(default: Any, value: Any) -> bool:
+    if value is default:
+        return True
+    if isinstance(value, Tensor) or isinstance(default, Tensor):
+        return False
+    if isinstance(value, (list, tuple)) and any(isinstance(v, Tensor) for v in value):
+        return False
+    return type(value) is type(default) and bool(value == default)

@@ -1,0 +1,315 @@
+"""Element types: the `dtype` singletons, `finfo`, `iinfo` and the default dtype.
+
+Every dtype is made once, here, and compared by identity. `BY_NAME` maps each
+public name (aliases too) to its dtype; `bool_` is the only member whose name in
+this module differs from its public one, so that builtins stay readable here.
+The `np` of bfloat16 and float8 is filled on first access: importing ml_dtypes
+costs more than all of this module.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Self
+
+import numpy as np
+
+# Categories, ordered as type promotion ranks them.
+BOOL: Final = 0
+INTEGER: Final = 1
+FLOAT: Final = 2
+COMPLEX: Final = 3
+
+
+class dtype:
+    """The type of a tensor's elements; made only by this module."""
+
+    __slots__ = (
+        "abbr",
+        "category",
+        "char",
+        "code",
+        "complex",
+        "is_complex",
+        "is_floating_point",
+        "is_signed",
+        "itemsize",
+        "name",
+        "np",
+        "real",
+        "scalar_fast",
+        "scalar_type_name",
+    )
+
+    name: str
+    np: np.dtype[Any]
+    itemsize: int
+    is_floating_point: bool
+    is_complex: bool
+    is_signed: bool
+    category: int
+    char: str  # NumPy's one-letter code
+    abbr: str  # "f32", as graphs print it
+    code: int  # torch's ScalarType number, which serialized graphs record
+    scalar_type_name: str  # "Float", as error messages print it
+    scalar_fast: bool  # Python scalars may meet such arrays in a ufunc with torch's result
+    real: dtype
+    complex: dtype | None
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        raise TypeError("cannot create 'torch.dtype' instances")
+
+    def __getattr__(self, attribute: str) -> Any:
+        # Reached only for a slot not filled yet (or a misspelt name).
+        if attribute == "np" and self.name in LAZY_NAMES:
+            import ml_dtypes
+
+            self.np = np.dtype(getattr(ml_dtypes, self.name))
+            FROM_NUMPY[self.np] = self
+            return self.np
+        raise AttributeError(f"'torch.dtype' object has no attribute '{attribute}'")
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return by_name, (self.name,)
+
+    @property
+    def legacy_tensor_name(self) -> str:
+        return f"{self.scalar_type_name}Tensor"
+
+    def to_real(self) -> dtype:
+        return self.real
+
+    def to_complex(self) -> dtype:
+        if self.complex is None:
+            raise RuntimeError(f"Unknown Complex ScalarType for {self.scalar_type_name}")
+        return self.complex
+
+
+LAZY_NAMES: Final = frozenset(
+    ("bfloat16", "float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz")
+)
+BY_NAME: Final[dict[str, dtype]] = {}
+FROM_NUMPY: Final[dict[np.dtype[Any], dtype]] = {}
+
+
+def make(
+    name: str,
+    scalar_type_name: str,
+    code: int,
+    category: int,
+    itemsize: int,
+    char: str,
+    abbr: str,
+    numpy_type: Any = None,
+) -> dtype:
+    new: dtype = object.__new__(dtype)
+    new.name = name
+    new.scalar_type_name = scalar_type_name
+    new.code = code
+    new.category = category
+    new.itemsize = itemsize
+    new.char = char
+    new.abbr = abbr
+    new.is_floating_point = category == FLOAT
+    new.is_complex = category == COMPLEX
+    new.is_signed = category != BOOL and not name.startswith("uint")
+    new.scalar_fast = char in "fdFD"
+    new.real = new
+    new.complex = None
+    if name not in LAZY_NAMES:
+        new.np = np.dtype(numpy_type or name)
+        FROM_NUMPY[new.np] = new
+    BY_NAME[name] = new
+    return new
+
+
+bool_: Final = make("bool", "Bool", 11, BOOL, 1, "?", "b8")
+uint8: Final = make("uint8", "Byte", 0, INTEGER, 1, "B", "u8")
+int8: Final = make("int8", "Char", 1, INTEGER, 1, "b", "i8")
+int16: Final = make("int16", "Short", 2, INTEGER, 2, "h", "i16")
+int32: Final = make("int32", "Int", 3, INTEGER, 4, "i", "i32")
+int64: Final = make("int64", "Long", 4, INTEGER, 8, np.dtype("int64").char, "i64")
+uint16: Final = make("uint16", "UInt16", 27, INTEGER, 2, "H", "u16")
+uint32: Final = make("uint32", "UInt32", 28, INTEGER, 4, "I", "u32")
+uint64: Final = make("uint64", "UInt64", 29, INTEGER, 8, np.dtype("uint64").char, "u64")
+float16: Final = make("float16", "Half", 5, FLOAT, 2, "e", "f16")
+bfloat16: Final = make("bfloat16", "BFloat16", 15, FLOAT, 2, "E", "bf16")
+float32: Final = make("float32", "Float", 6, FLOAT, 4, "f", "f32")
+float64: Final = make("float64", "Double", 7, FLOAT, 8, "d", "f64")
+# NumPy has no half-precision complex type: a pair of halves can be stored, moved and
+# converted, while ufuncs refuse it.
+complex32: Final = make(
+    "complex32", "ComplexHalf", 8, COMPLEX, 4, "V", "c32", [("real", "f2"), ("imag", "f2")]
+)
+complex64: Final = make("complex64", "ComplexFloat", 9, COMPLEX, 8, "F", "c64")
+complex128: Final = make("complex128", "ComplexDouble", 10, COMPLEX, 16, "D", "c128")
+float8_e5m2: Final = make("float8_e5m2", "Float8_e5m2", 23, FLOAT, 1, "5", "f8e5m2")
+float8_e4m3fn: Final = make("float8_e4m3fn", "Float8_e4m3fn", 24, FLOAT, 1, "4", "f8e4m3fn")
+float8_e5m2fnuz: Final = make("float8_e5m2fnuz", "Float8_e5m2fnuz", 25, FLOAT, 1, "C", "f8e5m2fnuz")
+float8_e4m3fnuz: Final = make("float8_e4m3fnuz", "Float8_e4m3fnuz", 26, FLOAT, 1, "G", "f8e4m3fnuz")
+
+ALL: Final[tuple[dtype, ...]] = tuple(BY_NAME.values())
+FLOAT8: Final = frozenset((float8_e5m2, float8_e4m3fn, float8_e5m2fnuz, float8_e4m3fnuz))
+
+for _real, _complex in ((float16, complex32), (float32, complex64), (float64, complex128)):
+    _real.complex = _complex
+    _complex.complex = _complex
+    _complex.real = _real
+bfloat16.complex = complex64
+
+half: Final = float16
+double: Final = float64
+short: Final = int16
+long: Final = int64
+chalf: Final = complex32
+cfloat: Final = complex64
+cdouble: Final = complex128
+
+BY_NAME.update(
+    half=half,
+    float=float32,
+    double=double,
+    short=short,
+    int=int32,
+    long=long,
+    chalf=chalf,
+    cfloat=cfloat,
+    cdouble=cdouble,
+)
+
+
+def by_name(name: str) -> dtype:
+    """The dtype of a public name: `by_name("float32")`, `by_name("half")`."""
+    return BY_NAME[name]
+
+
+def from_numpy(array_type: np.dtype[Any]) -> dtype:
+    """The dtype of NumPy's; TypeError for one that tensors cannot hold."""
+    found = FROM_NUMPY.get(array_type)
+    if found is None:
+        found = resolve_numpy(array_type)
+    return found
+
+
+def resolve_numpy(array_type: np.dtype[Any]) -> dtype:
+    """`from_numpy` for the dtypes its table does not hold (yet)."""
+    array_type = np.dtype(array_type)
+    if array_type.name in LAZY_NAMES and BY_NAME[array_type.name].np == array_type:
+        return BY_NAME[array_type.name]
+    # int64 has two spellings (long and long long) that compare equal but hash apart.
+    if array_type.kind in "iufcb" and array_type.isnative:
+        for known in ALL:
+            if known.name not in LAZY_NAMES and known.np == array_type:
+                FROM_NUMPY[array_type] = known
+                return known
+    raise TypeError(
+        f"can't convert np.ndarray of type {array_type.type.__module__}.{array_type.type.__name__}."
+        " The only supported types are: float64, float32, float16, complex64, complex128, int64,"
+        " int32, int16, int8, uint64, uint32, uint16, uint8, and bool."
+    )
+
+
+default_dtype: dtype = float32
+default_complex_dtype: dtype = complex64
+
+
+def get_default_dtype() -> dtype:
+    return default_dtype
+
+
+def set_default_dtype(d: dtype, /) -> None:
+    """Make `d` the dtype of floating point results that nothing else decides."""
+    global default_dtype, default_complex_dtype
+    if type(d) is not dtype:
+        raise TypeError(
+            "invalid dtype object: only floating-point types are supported as the default type"
+        )
+    if not d.is_floating_point:
+        raise TypeError("only floating-point types are supported as the default type")
+    if d in FLOAT8:
+        raise TypeError(f"couldn't find storage object {d.scalar_type_name}Storage")
+    default_dtype = d
+    default_complex_dtype = d.to_complex()
+
+
+# bits, eps, largest, smallest normal, decimal resolution
+FLOAT_LIMITS: Final[dict[dtype, tuple[int, float, float, float, float]]] = {
+    float16: (16, 2.0**-10, 65504.0, 2.0**-14, 1e-3),
+    bfloat16: (16, 2.0**-7, (2.0 - 2.0**-7) * 2.0**127, 2.0**-126, 1e-2),
+    float32: (32, 2.0**-23, (2.0 - 2.0**-23) * 2.0**127, 2.0**-126, 1e-6),
+    float64: (64, 2.0**-52, (2.0 - 2.0**-52) * 2.0**1023, 2.0**-1022, 1e-15),
+    float8_e4m3fn: (8, 2.0**-3, 448.0, 2.0**-6, 1.0),
+    float8_e5m2: (8, 2.0**-2, 57344.0, 2.0**-14, 1.0),
+    float8_e4m3fnuz: (8, 2.0**-3, 240.0, 2.0**-7, 1.0),
+    # torch: eps is e4m3's, though the format has two bits of mantissa.
+    float8_e5m2fnuz: (8, 2.0**-3, 57344.0, 2.0**-15, 1.0),
+}
+
+
+def check_limits_argument(function: str, type: Any) -> None:
+    if not isinstance(type, dtype):
+        given = type.__class__.__name__
+        raise TypeError(
+            f"{function}(): argument 'type' (position 1) must be torch.dtype, not {given}"
+        )
+
+
+class finfo:
+    """Limits of a floating point dtype; of its parts for a complex one."""
+
+    __slots__ = ("bits", "dtype", "eps", "max", "min", "resolution", "smallest_normal", "tiny")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, type: dtype | None = None) -> None:
+        if type is None:
+            type = default_dtype
+        check_limits_argument("finfo", type)
+        if type.category < FLOAT:
+            raise TypeError(
+                "torch.finfo() requires a floating point input type."
+                " Use torch.iinfo to handle 'torch.finfo'"
+            )
+        self.dtype: str = type.real.name
+        self.bits, self.eps, self.max, self.tiny, self.resolution = FLOAT_LIMITS[type.real]
+        self.min: float = -self.max
+        self.smallest_normal: float = self.tiny
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, finfo) and self.dtype == other.dtype
+
+    def __repr__(self) -> str:
+        fields = ", ".join(
+            f"{field}={getattr(self, field):.6g}"
+            for field in ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
+        )
+        return f"finfo({fields}, dtype={self.dtype})"
+
+
+class iinfo:
+    """Limits of an integer dtype."""
+
+    __slots__ = ("bits", "dtype", "max", "min")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, type: dtype) -> None:
+        check_limits_argument("iinfo", type)
+        if type.category > INTEGER:
+            raise TypeError(
+                "torch.iinfo() requires an integer input type."
+                " Use torch.finfo to handle 'torch.iinfo'"
+            )
+        if type.category == BOOL:
+            raise TypeError("torch.bool is not supported by torch.iinfo")
+        self.dtype: str = type.name
+        self.bits: int = type.itemsize * 8
+        self.max: int = (1 << (self.bits - type.is_signed)) - 1
+        self.min: int = -self.max - 1 if type.is_signed else 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, iinfo) and self.dtype == other.dtype
+
+    def __repr__(self) -> str:
+        # torch: limits are printed as floats of six digits.
+        return f"iinfo(min={self.min:.6g}, max={self.max:.6g}, dtype={self.dtype})"

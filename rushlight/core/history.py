@@ -1,0 +1,548 @@
+"""What an op call leaves behind: nodes on results, view records, version bumps, rebased history.
+
+One function, `rebase_history`, serves every in-place op and every custom Function with dirty
+inputs. On a view it puts a `CopySlices` node on the base; the view's own node is then
+regenerated from the base on next access (Note [Stale views]).
+
+Note [Stale views]: a view's cached node is valid for one value of the version counter. Later
+access finds the counter moved on and replaces the node by an as_strided (or replay) of the
+base's current history, independent of grad mode.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+from rushlight.core import node as nodes
+from rushlight.core.node import GraphNode, edge, needs_grad, output_meta
+from rushlight.core.state import LOCAL, ThreadState
+from rushlight.core.storage import VersionCounter
+from rushlight.core.tensor import Ext, Tensor, ViewInfo, strides_of
+
+__all__ = ["attach", "check_inplace", "mutating_call", "rebase_history", "record_view"]
+
+REGENERATE_LOCK = threading.RLock()
+
+
+def is_differentiable(tensor: Any) -> bool:
+    kind = tensor._dtype
+    return bool(kind.is_floating_point or kind.is_complex)
+
+
+def attach(op: Any, node: Any, result: Any) -> None:
+    """Make `node` the producer of a functional op's result(s)."""
+    rule = op.grad_rule
+    if isinstance(result, Tensor):
+        if rule.output_slots:
+            rule.save_outputs(node, (result,))
+        array = result._array
+        if array is not None and result._ext is None:
+            node.output_metas = ((array.shape, result._dtype, None),)
+        else:
+            node.output_metas = (output_meta(result),)
+        if is_differentiable(result):
+            result._node = node
+            result._output_nr = 0
+            result._requires_grad = True
+        return
+    outputs = tuple(result)
+    if rule.output_slots:
+        single_list = len(op._schema.returns) == 1
+        rule.save_outputs(node, (outputs,) if single_list else outputs)
+    metas = []
+    for number, output in enumerate(outputs):
+        if not isinstance(output, Tensor):
+            metas.append(None)
+            continue
+        metas.append(output_meta(output))
+        if number not in rule.non_differentiable and is_differentiable(output):
+            output._node = node
+            output._output_nr = number
+            output._requires_grad = True
+    node.output_metas = tuple(metas)
+
+
+def mark_inference(result: Any) -> None:
+    if isinstance(result, Tensor):
+        result._ext = Ext() if result._ext is None else result._ext.copy()
+        result._ext.inference = True
+    elif isinstance(result, (list, tuple)):
+        for item in result:
+            mark_inference(item)
+
+
+# -- views ------------------------------------------------------------------------------------------
+
+
+def record_view(
+    op: Any, args: tuple[Any, ...], result: Any, grad: bool, state: ThreadState | None
+) -> None:
+    """Note base, op and version on the view(s) an op returned."""
+    source = args[0]
+    if isinstance(result, Tensor):
+        if result is not source and result._view is None:
+            view_of(source, result, op, args, grad, state, ViewInfo.NORMAL, 0)
+        return
+    for number, output in enumerate(result):
+        view_of(source, output, op, args, grad, state, ViewInfo.MULTI_OUTPUT, number)
+
+
+def view_of(
+    source: Any,
+    result: Any,
+    op: Any,
+    args: tuple[Any, ...],
+    grad: bool,
+    state: ThreadState | None,
+    kind: int,
+    number: int,
+) -> None:
+    counter = source._counter
+    if counter is None:
+        counter = source._counter = VersionCounter()
+    result._counter = counter
+    if op.options.get("untracked"):
+        if result._storage is None:
+            from rushlight.core.tensor import storage_of
+
+            result._storage = storage_of(source)
+        if result._ext is not source._ext and result._ext is not None:
+            # Inference mode marks fresh results; an alias is what its source is.
+            result._ext.inference = source._ext is not None and source._ext.inference
+        return
+    if source._ext is not None and source._ext.inference:
+        from rushlight.core.tensor import storage_of
+
+        result._storage = storage_of(source)
+        if result._ext is None:
+            result._ext = Ext()
+        result._ext.inference = True
+        return
+    if not grad and kind != ViewInfo.CUSTOM_FUNCTION:
+        kind = ViewInfo.NO_GRAD
+    if state is not None and state.inference:
+        kind = ViewInfo.INFERENCE
+    parent = source._view
+    if parent is None:
+        base = source
+    else:
+        base = parent.base
+        if parent.kind != ViewInfo.NORMAL and kind == ViewInfo.NORMAL:
+            kind = parent.kind
+    result._view = ViewInfo(base, op, args[1:], parent, kind, counter.value, number)
+    if result._ext is not None and result._ext.inference:
+        result._ext = result._ext.copy()
+        result._ext.inference = False
+
+
+def replay(view: ViewInfo, base: Any) -> Any:
+    """Apply the ops that made a view to another base."""
+    chain: list[ViewInfo] = []
+    link: ViewInfo | None = view
+    while link is not None:
+        chain.append(link)
+        link = link.parent
+    current = base
+    for link in reversed(chain):
+        number, rest = link.number, link.args
+        current = link.op(current, *rest)
+        if isinstance(current, (list, tuple)):
+            current = current[number]
+    return current
+
+
+def creation_error(tensor: Any, kind: int, is_write: bool) -> str:
+    """Why a view of this kind may not take part in an in-place change."""
+    node = tensor._node
+    event = (
+        "is being modified inplace"
+        if is_write
+        else "its base or another view of its base has been modified inplace"
+    )
+    inference = kind == ViewInfo.INFERENCE
+    head = "" if node is None else f"Output {tensor._output_nr} of {node.name()} is a view"
+    if inference or kind == ViewInfo.NO_GRAD or node is None:
+        # torch: a view without a node is said to come from no_grad mode, whatever its origin.
+        subject = f"{head} of a view which was" if head else "A view was"
+        made, where = (
+            ("inference", "in normal mode") if inference else ("no_grad", "with grad mode enabled")
+        )
+        first = f"{subject} created in {made} mode and {event} {where}."
+    else:
+        first = f"{head} and {event}."
+    if kind == ViewInfo.MULTI_OUTPUT:
+        return (
+            f"{first} This view is the output of a function that returns multiple views. Such "
+            "functions do not allow the output views to be modified inplace. You should replace "
+            "the inplace operation by an out-of-place one."
+        )
+    if kind == ViewInfo.CUSTOM_FUNCTION:
+        return (
+            f"{first} This view was created inside a custom Function (or because an input was "
+            "returned as-is) and the autograd logic to handle view+inplace would override the "
+            "custom backward associated with the custom Function, leading to incorrect gradients. "
+            "This behavior is forbidden. You can fix this by cloning the output of the custom "
+            "Function."
+        )
+    block = "inference_mode" if inference else "no_grad"
+    return (
+        f"{first} Given that this use case is ambiguous and error-prone, it is forbidden. You can "
+        "clarify your code by moving both the view and the inplace either both inside the "
+        f"{block} block (if you don't want the inplace to be tracked) or both outside (if you want "
+        "the inplace to be tracked)."
+    )
+
+
+def regenerate(tensor: Any) -> Any:
+    """Note [Stale views]."""
+    with REGENERATE_LOCK:
+        view = tensor._view
+        version = tensor._counter.value
+        if view.version == version:
+            return tensor._node
+        base = view.base
+        if not needs_grad(base):
+            view.version = version
+            tensor._node = None
+            return None
+        if view.kind != ViewInfo.NORMAL:
+            raise RuntimeError(creation_error(tensor, view.kind, is_write=False))
+        state = LOCAL.state
+        before = (state.grad, state.dispatch_modes, state.excluded)
+        state.grad, state.dispatch_modes, state.excluded = True, (), 0
+        state.refresh()
+        try:
+            if state.view_replay or base._dtype is not tensor._dtype:
+                fresh = replay(view, base)
+            else:
+                fresh = base.as_strided(tensor.shape, strides_of(tensor), tensor._offset)
+        finally:
+            state.grad, state.dispatch_modes, state.excluded = before
+            state.refresh()
+        if fresh._node is not None:
+            move_retained_grad(tensor, fresh._node, fresh._output_nr)
+        tensor._node = fresh._node
+        tensor._output_nr = fresh._output_nr
+        tensor._requires_grad = True
+        view.version = version
+        return tensor._node
+
+
+nodes.stale_view_node = regenerate
+
+
+# -- in-place ------------------------------------------------------------------------------------------
+
+
+def check_inplace(tensor: Any, grad: bool, operand_needs_grad: bool) -> None:
+    """Refuse writes that gradients could not follow."""
+    if tensor._ext is not None and tensor._ext.inference and not LOCAL.state.inference:
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed. You can make "
+            "a clone to get a normal tensor before doing inplace update."
+        )
+    if not grad:
+        return
+    view = tensor._view
+    wants = needs_grad(tensor)
+    if not (wants or operand_needs_grad):
+        return
+    if view is not None:
+        if view.kind != ViewInfo.NORMAL:
+            raise RuntimeError(creation_error(tensor, view.kind, is_write=True))
+        if wants and view.base.is_leaf:
+            raise RuntimeError(
+                "a view of a leaf Variable that requires grad is being used in an in-place "
+                "operation."
+            )
+        return
+    if tensor._requires_grad and tensor._node is None:
+        raise RuntimeError(
+            "a leaf Variable that requires grad is being used in an in-place operation."
+        )
+
+
+def bump_version(tensor: Any, state: ThreadState | None = None) -> None:
+    if tensor._ext is not None and tensor._ext.inference:
+        return
+    counter = tensor._counter
+    if counter is None:
+        counter = tensor._counter = VersionCounter()
+    counter.value += 1
+    if state is not None and state.anomaly:
+        counter.written_at = creation_trace()
+
+
+def mutating_call(
+    op: Any, args: tuple[Any, ...], grad: bool, state: ThreadState | None
+) -> Any:
+    """The autograd layer of in-place and out= overloads."""
+    from rushlight.core import dispatch
+
+    if op.out_positions:
+        return out_call(op, args, grad, state)
+    if op.options.get("manual"):
+        # The backend sees to checks, versions and history itself.
+        return op.backend(*args) if state is None else dispatch.run_below(op, args, state)
+    target = args[op.mutated_positions[0]]
+    rule = op.grad_rule
+    operand_needs = False
+    if grad and rule is not None:
+        for position in op.differentiable_positions:
+            value = args[position]
+            if isinstance(value, Tensor):
+                operand_needs = operand_needs or needs_grad(value)
+            elif isinstance(value, (list, tuple)):
+                operand_needs = operand_needs or any(
+                    isinstance(t, Tensor) and needs_grad(t) for t in value
+                )
+    for position in op.mutated_positions:
+        if isinstance(args[position], Tensor):
+            check_inplace(args[position], grad, operand_needs)
+    node = None
+    tangents = state is not None and state.forward_level >= 0
+    original = target
+    if grad and rule is not None and (operand_needs or needs_grad(target)):
+        saved_args = args
+        if rule.saves_self or tangents:
+            # The formula needs the value from before the write.
+            original = saved_copy(target)
+            saved_args = (original, *args[1:])
+        node = rule.make_node(*saved_args)
+    elif tangents:
+        original = saved_copy(target)
+    if state is None:
+        result = op.backend(*args)
+    else:
+        result = dispatch.run_below(op, args, state)
+    for position in op.mutated_positions:
+        if isinstance(args[position], Tensor):
+            bump_version(args[position], state)
+    if op.replayed_as is not None:
+        take_view_history(target, node, op.replayed_as, args[1:])
+    elif node is not None:
+        rebase_history(target, node)
+    if node is not None:
+        if rule.output_slots:
+            rule.save_outputs(node, (target,))
+        if state is not None and state.anomaly:
+            note_creation(node, state)
+    if tangents and state is not None:
+        push_tangents(op, (original, *args[1:]), target, state)
+    if not op._schema.returns:
+        return None
+    return target if result is None or isinstance(result, Tensor) else result
+
+
+def saved_copy(target: Any) -> Any:
+    """The value of an in-place target before the write, with the target's history."""
+    state = LOCAL.state
+    before = state.grad
+    state.grad = False
+    state.refresh()
+    try:
+        copy = target.clone()
+    finally:
+        state.grad = before
+        state.refresh()
+    copy._node = edge(target)
+    if copy._node is not None:
+        copy._requires_grad = True
+        copy._output_nr = target._output_nr
+    return copy
+
+
+def out_call(op: Any, args: tuple[Any, ...], grad: bool, state: ThreadState | None) -> Any:
+    """out= overloads: no gradients, one version bump for each written tensor."""
+    from rushlight.core import dispatch
+
+    if grad:
+        for value in args:
+            values = value if isinstance(value, (list, tuple)) else (value,)
+            if any(isinstance(t, Tensor) and needs_grad(t) for t in values):
+                raise RuntimeError(
+                    f"{op.base_name}(): functions with out=... arguments don't support automatic "
+                    "differentiation, but one of the arguments requires grad."
+                )
+    result = op.backend(*args) if state is None else dispatch.run_below(op, args, state)
+    for position in op.out_positions:
+        bump_version(args[position], state)
+    return result
+
+
+def rebase_history(tensor: Any, node: Any, number: int = 0) -> None:
+    """Make output `number` of `node` (an in-place op's) the producer of `tensor`'s new value.
+
+    The version must have been bumped already. Retained-grad registrations follow the tensor;
+    its other hooks stay with the old node.
+    """
+    view = tensor._view
+    if view is None:
+        move_retained_grad(tensor, node, number)
+        node.output_metas = (output_meta(tensor),)
+        tensor._node = node
+        tensor._output_nr = number
+        tensor._requires_grad = True
+        return
+    base = view.base
+    node.output_metas = (output_meta(tensor),)
+    copy_slices = CopySlices(base, tensor, view, node)
+    move_retained_grad(base, copy_slices, 0)
+    base._node = copy_slices
+    base._output_nr = 0
+    base._requires_grad = True
+    view.version = -1
+    regenerate(tensor)
+
+
+def take_view_history(tensor: Any, node: Any, view_op: Any, rest: tuple[Any, ...]) -> None:
+    """History of a tensor that took over the geometry of a view of itself (`transpose_`).
+
+    No memory was written, so the base keeps its history and the tensor's becomes `node`, whose
+    edge is its old one. A view gains the link that leads to its new geometry.
+    """
+    view = tensor._view
+    if view is not None:
+        # torch: replay across dtypes forgets the change of geometry.
+        if view.base._dtype is tensor._dtype:
+            tensor._view = view = ViewInfo(
+                view.base, view_op, rest, view, view.kind, view.version
+            )
+        if node is not None:
+            view.version = tensor._counter.value
+    if node is not None:
+        move_retained_grad(tensor, node, 0)
+        node.output_metas = (output_meta(tensor),)
+        tensor._node = node
+        tensor._output_nr = 0
+        tensor._requires_grad = True
+
+
+def move_retained_grad(tensor: Any, node: Any, number: int) -> None:
+    old = tensor._node
+    if old is None or old.node_hooks is None:
+        return
+    retained = old.node_hooks.retain.pop(tensor._output_nr, None)
+    if retained is not None:
+        node.hook_table().retain[number] = retained
+
+
+class CopySlices(GraphNode):
+    """History of a base whose view was written: the inner node acts on the view's slice."""
+
+    __slots__ = ("base_geometry", "inner", "use_replay", "view", "view_geometry")
+
+    def __init__(self, base: Any, tensor: Any, view: ViewInfo, inner: Any) -> None:
+        base_edge = edge(base)
+        super().__init__(
+            (base_edge, *inner.next_nodes[1:]), (base._output_nr, *inner.next_nrs[1:])
+        )
+        self.output_metas = (output_meta(base),)
+        self.inner = inner
+        self.view = ViewLink(view)
+        self.use_replay = LOCAL.state.view_replay or base._dtype is not tensor._dtype
+        self.base_geometry = (tuple(base.shape), strides_of(base), base._offset)
+        self.view_geometry = (tuple(tensor.shape), strides_of(tensor), tensor._offset)
+
+    def slice_of(self, grad: Any) -> Any:
+        """The view's part of a gradient laid out like the base."""
+        if self.use_replay:
+            return self.view.replay(grad)
+        sizes, strides, offset = self.view_geometry
+        return grad.as_strided(sizes, strides, offset - self.base_geometry[2])
+
+    def apply(self, grads: tuple[Any, ...], needs: tuple[bool, ...] | None) -> tuple[Any, ...]:
+        grad = grads[0]
+        if grad is None:
+            return (None,) * len(self.next_nodes)
+        if self.inner is None:
+            raise RuntimeError(nodes.FREED)
+        sizes, strides, _ = self.base_geometry
+        result = grad.new_empty_strided(sizes, strides)
+        result.copy_(grad)
+        grad_slice = self.slice_of(result)
+        # The inner node may be asked for its first input although the base's edge is None: the
+        # slice's gradient replaces what was there in any case.
+        inner_needs = None if needs is None else (True, *needs[1:])
+        inner_edges = self.inner.next_nodes
+        if inner_edges and inner_edges[0] is None and self.next_nodes[0] is not None:
+            self.inner.next_nodes = (self.next_nodes[0], *inner_edges[1:])
+        produced = self.inner.apply((grad_slice.clone(),), inner_needs)
+        outputs: list[Any] = [None] * len(self.next_nodes)
+        for position in range(len(outputs)):
+            if needs is not None and not needs[position]:
+                continue
+            if position == 0:
+                if produced and produced[0] is not None:
+                    grad_slice.copy_(produced[0])
+                else:
+                    grad_slice.zero_()
+                outputs[0] = result
+            else:
+                outputs[position] = produced[position]
+        return tuple(outputs)
+
+    def release(self) -> None:
+        if self.inner is not None:
+            self.inner.release()
+            if self.inner.frees_saved:
+                self.inner = None
+
+    frees_saved = True
+
+    def name(self) -> str:
+        return "torch::autograd::CopySlices"
+
+
+class ViewLink:
+    """A view's chain of ops without its base, so that CopySlices keeps no tensor alive."""
+
+    __slots__ = ("links",)
+
+    def __init__(self, view: ViewInfo) -> None:
+        chain: list[tuple[Any, Any]] = []
+        link: ViewInfo | None = view
+        while link is not None:
+            chain.append((link.op, (link.number, link.args)))
+            link = link.parent
+        self.links = chain[::-1]
+
+    def replay(self, base: Any) -> Any:
+        for op, (number, rest) in self.links:
+            base = op(base, *rest)
+            if isinstance(base, (list, tuple)):
+                base = base[number]
+        return base
+
+
+# -- anomaly mode, forward mode ------------------------------------------------------------------------
+
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def creation_trace() -> list[str]:
+    """The caller's stack without this package's own frames, as formatted lines."""
+    import traceback
+
+    kept = [
+        frame
+        for frame in traceback.extract_stack()
+        if not frame.filename.startswith((PACKAGE, "<rushlight"))
+    ]
+    return traceback.format_list(kept)
+
+
+def note_creation(node: Any, state: ThreadState) -> None:
+    """Anomaly mode: remember where a node was made, and from which running node."""
+    notes = node.metadata
+    notes["traceback_"] = creation_trace()
+    parent = state.tasks[-1].current if state.tasks else None
+    if parent is not None:
+        notes["parent_"] = parent
+
+
+def push_tangents(op: Any, args: tuple[Any, ...], result: Any, state: ThreadState) -> None:
+    """Forward mode; replaced by `autograd.forward` when the first level is entered."""

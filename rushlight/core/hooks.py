@@ -1,0 +1,73 @@
+"""Hook tables of nodes and tensors, and the handle that removes a hook."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["NodeHooks", "RemovableHandle"]
+
+class HookDict(OrderedDict[int, Callable[..., Any]]):
+    """An ordered table of hooks by handle id."""
+
+
+class RemovableHandle:
+    """Returned by every `register_*`; `remove()` may be called any number of times."""
+
+    next_id = 0
+    ids = itertools.count()
+
+    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
+        self.hooks_dict_ref = weakref.ref(hooks_dict)
+        self.id = next(RemovableHandle.ids)
+        RemovableHandle.next_id = self.id + 1
+        self.extra_dict_ref: tuple[Any, ...] = ()
+        if isinstance(extra_dict, dict):
+            self.extra_dict_ref = (weakref.ref(extra_dict),)
+        elif isinstance(extra_dict, list):
+            self.extra_dict_ref = tuple(weakref.ref(entry) for entry in extra_dict)
+
+    def remove(self) -> None:
+        hooks = self.hooks_dict_ref()
+        if hooks is not None:
+            hooks.pop(self.id, None)
+        for ref in self.extra_dict_ref:
+            extra = ref()
+            if extra is not None:
+                extra.pop(self.id, None)
+
+    def __getstate__(self) -> Any:
+        return (self.hooks_dict_ref(), self.id)
+
+    def __setstate__(self, state: Any) -> None:
+        hooks, self.id = state[0], state[1]
+        self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
+        self.extra_dict_ref = ()
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        self.remove()
+
+
+class NodeHooks:
+    """What runs around one node: per-output tensor hooks, retained grads, pre- and post-hooks."""
+
+    __slots__ = ("__weakref__", "post", "pre", "retain", "tensor")
+
+    def __init__(self) -> None:
+        self.tensor: dict[int, HookDict] = {}
+        self.retain: dict[int, Any] = {}
+        self.pre: HookDict | None = None
+        self.post: HookDict | None = None
+
+
+def add_hook(table: HookDict, hook: Callable[..., Any]) -> RemovableHandle:
+    """Append a hook and return its handle."""
+    handle = RemovableHandle(table)
+    table[handle.id] = hook
+    return handle

@@ -1,0 +1,408 @@
+"""Tensors and the world outside: NumPy, DLPack, pickling, copying, formatting.
+
+Memory is shared wherever the other side can hold it; a tensor whose gradient would be lost
+refuses to leave unless asked with `force`.
+"""
+
+from __future__ import annotations
+
+import copyreg
+from typing import Any
+
+import numpy as np
+
+from rushlight.core import dtype as dtypes
+from rushlight.core.construct import adopt, finish
+from rushlight.core.dispatch import overridable
+from rushlight.core.state import LOCAL
+from rushlight.core.storage import Storage
+from rushlight.core.tensor import (
+    PLAIN,
+    Parameter,
+    Tensor,
+    alias_array,
+    autograd_state,
+    set_requires_grad,
+    shell,
+    storage_of,
+    strides_of,
+    values_of,
+    wrap_strided,
+)
+
+UNKNOWN_TO_NUMPY = frozenset((dtypes.bfloat16, dtypes.complex32)) | dtypes.FLOAT8
+
+
+# -- NumPy -----------------------------------------------------------------------------------------
+
+
+def numpy(self: Any, *, force: bool = False) -> Any:
+    """The tensor's memory as an ndarray; with force=True a copy where it cannot be shared."""
+    layout = self.layout
+    if layout.name != "strided":
+        if not force:
+            raise TypeError(
+                f"can't convert {LAYOUT_NAMES.get(layout.name, layout.name)} layout tensor to "
+                "numpy. Use Tensor.to_dense() first."
+            )
+        return self.to_dense().numpy(force=True)
+    if self._array is None:
+        raise TypeError(
+            f"can't convert {self.device.type} device type tensor to numpy. Use Tensor.cpu() to "
+            "copy the tensor to host memory first."
+        )
+    if not force:
+        if LOCAL.state.grad and self.requires_grad:
+            raise RuntimeError(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
+                "instead."
+            )
+        if self.is_conj():
+            raise RuntimeError(
+                "Can't call numpy() on Tensor that has conjugate bit set. Use "
+                "tensor.resolve_conj().numpy() instead."
+            )
+        if self.is_neg():
+            raise RuntimeError(
+                "Can't call numpy() on Tensor that has negative bit set. Use "
+                "tensor.resolve_neg().numpy() instead."
+            )
+    if self._dtype in UNKNOWN_TO_NUMPY:
+        raise TypeError(f"Got unsupported ScalarType {self._dtype.scalar_type_name}")
+    array = values_of(self)
+    if array.size:
+        # The caller's array must not change shape under the tensor.
+        return array.view()
+    ext = self._ext
+    sizes = array.shape if ext is None or ext.sizes is None else ext.sizes
+    return np.empty(sizes, self._dtype.np)
+
+
+LAYOUT_NAMES = {
+    "sparse_coo": "Sparse",
+    "sparse_csr": "SparseCsr",
+    "sparse_csc": "SparseCsc",
+    "sparse_bsr": "SparseBsr",
+    "sparse_bsc": "SparseBsc",
+}
+
+
+def to_ndarray(self: Any, dtype: Any = None, copy: Any = None) -> Any:
+    """np.asarray(tensor)."""
+    array = self.numpy()
+    if dtype is not None and array.dtype != dtype:
+        if copy is False:
+            raise ValueError("unable to avoid copy while converting the tensor's dtype")
+        return array.astype(dtype)
+    return array.copy() if copy else array
+
+
+def wrap_ndarray(self: Any, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+    """Results of NumPy functions applied to a tensor come back as tensors."""
+    if array.dtype == np.bool_:
+        # torch: booleans come back as bytes.
+        array = array.astype(np.uint8)
+    return finish(adopt(np.array(array, copy=None)), None, False)
+
+
+def tolist(self: Any) -> Any:
+    """The elements as nested lists of Python numbers; one number for a 0-dim tensor."""
+    if self._array is None:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    array = values_of(self)
+    if self._dtype in UNKNOWN_TO_NUMPY:
+        if self._dtype is dtypes.complex32:
+            array = array["real"].astype(np.float32) + 1j * array["imag"].astype(np.float32)
+        else:
+            array = array.astype(np.float32)
+    return array.tolist()
+
+
+def formatted(self: Any, spec: str) -> str:
+    """f"{tensor:.2f}": of the number, where there is one; of its text otherwise."""
+    if self.dim() == 0 and self._array is not None and type(self) in PLAIN:
+        return self.item().__format__(spec)  # type: ignore[no-any-return]
+    return object.__format__(self, spec)
+
+
+# -- DLPack ----------------------------------------------------------------------------------------
+
+
+class Exported:
+    """What a DLPack consumer asks: its memory belongs to the tensor."""
+
+
+def dlpack(
+    self: Any,
+    *,
+    stream: Any = -1,
+    max_version: Any = None,
+    dl_device: Any = None,
+    copy: bool | None = None,
+) -> Any:
+    """A capsule of the tensor's memory."""
+    if self.requires_grad:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if self.is_conj():
+        raise BufferError("Can't export tensors with the conjugate bit set")
+    if self.layout.name != "strided":
+        raise BufferError("Can't export tensors with layout other than torch.strided")
+    if self._array is None:
+        raise BufferError(f"Can't export tensors on device '{self.device}': they have no memory")
+    if self._dtype in UNKNOWN_TO_NUMPY:
+        raise BufferError(f"Can't export tensors of {self._dtype}: NumPy's DLPack lacks the type")
+    if stream not in (None, -1):
+        raise AssertionError("stream should be None on cpu.")
+    array = self._array
+    if copy:
+        array = array.copy()
+    if max_version is None:
+        return array.__dlpack__()
+    return array.__dlpack__(max_version=max_version, dl_device=dl_device)
+
+
+def dlpack_device(self: Any) -> tuple[int, int]:
+    if self.device.type != "cpu":
+        raise BufferError(f"Unknown device type {self.device.type} for Dlpack")
+    return (1, 0)
+
+
+class Capsule:
+    """Lets NumPy import a bare capsule, which it takes only from an exporter."""
+
+    __slots__ = ("capsule",)
+
+    def __init__(self, capsule: Any) -> None:
+        self.capsule = capsule
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Any:
+    """A tensor over the memory of any object with `__dlpack__`, or of a capsule."""
+    if isinstance(ext_tensor, Tensor):
+        result = ext_tensor.detach()  # type: ignore[attr-defined]
+        return result.clone() if copy else result
+    source = ext_tensor if hasattr(ext_tensor, "__dlpack__") else Capsule(ext_tensor)
+    array = np.from_dlpack(source)
+    if not array.flags.writeable and not copy:
+        array = writable_alias(array)
+    result = finish(adopt(array.copy() if copy else array), None, False)
+    return result if device is None else result.to(device)
+
+
+def writable_alias(array: Any) -> Any:
+    """The same memory without NumPy's write protection, as torch hands it out."""
+    import ctypes
+
+    if array.size == 0:
+        return array.copy()
+    extent = sum([(n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)])
+    memory = (ctypes.c_uint8 * (extent + array.itemsize)).from_address(array.ctypes.data)
+    # The buffer's lifetime is that of the imported array.
+    memory.owner = array  # type: ignore[attr-defined]
+    return np.ndarray(array.shape, array.dtype, memory, 0, array.strides)
+
+
+def to_dlpack(tensor: Any) -> Any:
+    return tensor.__dlpack__()
+
+
+# -- pickling --------------------------------------------------------------------------------------
+
+
+def storage_state(self: Any) -> tuple[Any, ...]:
+    buffer = self.buffer
+    data = None if buffer is None else buffer.tobytes()
+    return rebuild_storage, (data, int(self.nbytes_), str(self.device))
+
+
+def rebuild_storage(data: Any, nbytes: int, place: str) -> Storage:
+    from rushlight.core.device import device
+
+    if data is None:
+        return Storage(None, nbytes, device(place))
+    return Storage(np.frombuffer(bytearray(data), np.uint8))
+
+
+def rebuild_tensor(
+    storage: Storage,
+    kind: dtypes.dtype,
+    sizes: tuple[int, ...],
+    strides: tuple[int, ...],
+    offset: int,
+    requires_grad: bool,
+    bits: tuple[bool, bool],
+    hooks: Any = None,
+) -> Any:
+    """A tensor over a storage: the inverse of what pickling takes apart."""
+    if storage.buffer is None:
+        result = shell(tuple(sizes), strides, kind, storage.device, offset)
+        result._storage = storage
+    else:
+        result = wrap_strided(
+            alias_array(storage, kind, tuple(sizes), strides, offset), kind, storage, offset
+        )
+        if result._array.size == 0:
+            from rushlight.core.tensor import Ext
+
+            ext = result._ext = Ext()
+            ext.sizes, ext.strides = tuple(sizes), tuple(strides)
+        if any(bits):
+            from rushlight.core.tensor import Ext
+
+            ext = result._ext = result._ext or Ext()
+            ext.conj, ext.neg = bits
+    if requires_grad:
+        set_requires_grad(result, True)
+    if hooks:
+        autograd_state(result).user_hooks = hooks
+    return result
+
+
+def rebuild_subclass(cls: type, tensor: Any, state: Any) -> Any:
+    """A subclass's instance from its plain tensor and attributes."""
+    if cls is Parameter:
+        result = Parameter(tensor, tensor.requires_grad)
+    elif type(tensor) is cls:
+        result = tensor
+    else:
+        requires_grad = tensor.requires_grad
+        result = Tensor._make_subclass(cls, tensor, requires_grad)
+    if state:
+        result.__dict__.update(state)
+    return result
+
+
+def reduce_tensor(self: Any, protocol: Any) -> Any:
+    if self._ext is not None and self._ext.parts is not None:
+        raise NotImplementedError(f"pickling a tensor of layout {self.layout} is not supported")
+    if self.grad_fn is not None and self.requires_grad:
+        # torch: values of a computed tensor are kept, its history is not.
+        requires_grad = True
+    else:
+        requires_grad = self.requires_grad
+    state = (
+        storage_of(self),
+        self._dtype,
+        tuple(self.shape),
+        tuple(strides_of(self)),
+        self._offset,
+        requires_grad,
+        (self.is_conj(), self.is_neg()),
+    )
+    attributes = dict(self.__dict__)
+    if type(self) is Tensor and not attributes:
+        return rebuild_tensor, state
+    plain = PlainParts(state)
+    return rebuild_subclass, (type(self), plain, attributes)
+
+
+class PlainParts:
+    """Pickles as the plain tensor it describes."""
+
+    __slots__ = ("state",)
+
+    def __init__(self, state: tuple[Any, ...]) -> None:
+        self.state = state
+
+    def __reduce__(self) -> Any:
+        return rebuild_tensor, self.state
+
+
+def set_state(self: Any, state: Any) -> None:
+    """Attributes of a subclass that pickles its own way."""
+    if isinstance(state, dict):
+        self.__dict__.update(state)
+
+
+# -- copying ---------------------------------------------------------------------------------------
+
+
+def deepcopied(self: Any, memo: dict[int, Any]) -> Any:
+    """A copy with memory of its own; tensors that share storage share its copy."""
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+            "protocol at the moment.  If you were attempting to deepcopy a module, this may be "
+            "because of a torch.nn.utils.weight_norm usage, see "
+            "https://github.com/pytorch/pytorch/pull/103001"
+        )
+    if id(self) in memo:
+        return memo[id(self)]
+    if self._ext is not None and self._ext.parts is not None:
+        raise NotImplementedError(f"deepcopy of a tensor of layout {self.layout} is not supported")
+    from copy import deepcopy
+
+    if dispatching(type(self)):
+        result = self.clone()
+        result = result.detach() if not self.requires_grad else result.detach().requires_grad_()
+        if type(result) is not type(self):
+            raise RuntimeError(
+                "The default implementation of __deepcopy__() for wrapper subclasses only works "
+                "for subclass types that properly implement clone() "
+                f"(got {type(result).__name__} for {type(self).__name__})"
+            )
+    else:
+        storage = storage_of(self)
+        copied = memo.get(id(storage))
+        if copied is None:
+            copied = memo[id(storage)] = storage.clone()
+            memo.setdefault(id(memo), []).append(storage)
+        result = rebuild_tensor(
+            copied,
+            self._dtype,
+            tuple(self.shape),
+            tuple(strides_of(self)),
+            self._offset,
+            False,
+            (self.is_conj(), self.is_neg()),
+        )
+        if self._array is None and self.device is not copied.device:
+            result._ext.device = self.device
+        if type(self) is Parameter:
+            result = Parameter(result, self.requires_grad)
+        elif type(self) is not Tensor:
+            result = Tensor._make_subclass(type(self), result)
+        if self.requires_grad:
+            set_requires_grad(result, True)
+    memo[id(self)] = result
+    if self.grad is not None:
+        result.grad = deepcopy(self.grad, memo)
+    if self.__dict__:
+        result.__dict__.update(deepcopy(self.__dict__, memo))
+    return result
+
+
+def dispatching(kind: type) -> bool:
+    from rushlight.core.dispatch import dispatches
+
+    return kind not in PLAIN and dispatches(kind)
+
+
+def install() -> None:
+    """Put the methods on Tensor."""
+    methods = {
+        "numpy": numpy,
+        "__array__": to_ndarray,
+        "__array_wrap__": wrap_ndarray,
+        "tolist": tolist,
+        "__format__": formatted,
+        "__dlpack__": dlpack,
+        "__dlpack_device__": dlpack_device,
+        "__reduce_ex__": reduce_tensor,
+        "__setstate__": set_state,
+        "__deepcopy__": deepcopied,
+    }
+    for name, function in methods.items():
+        function.__name__ = name
+        function.__qualname__ = f"Tensor.{name}"
+        setattr(Tensor, name, overridable(function))
+
+
+install()
+copyreg.pickle(Storage, storage_state)  # type: ignore[arg-type]

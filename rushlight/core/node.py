@@ -1,0 +1,564 @@
+"""Backward graph vertices: `GraphNode`, edges, leaf accumulators and saved tensors.
+
+Reference topology: tensor → node → next nodes and saved inputs are strong; a leaf holds its
+accumulator weakly; a node never holds its own output. Undefined gradients are None.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.core.hooks import HookDict, NodeHooks, RemovableHandle, add_hook
+from rushlight.core.state import (
+    LAYER_AUTOGRAD,
+    LOCAL,
+    PROCESS,
+    as_python,
+)
+
+__all__ = ["AccumulateGrad", "GraphNode", "OpNode", "SavedTensor", "accumulator", "edge", "pack"]
+
+next_sequence = itertools.count(1).__next__
+# An accumulator runs as soon as it is ready: its number lies above every op's.
+ACCUMULATOR_SEQUENCE = 1 << 62
+
+FREED = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after "
+    "they have already been freed). Saved intermediate values of the graph are freed when you "
+    "call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward "
+    "through the graph a second time or if you need to access saved tensors after calling "
+    "backward."
+)
+
+
+class GraphNode:
+    """A vertex: `apply(grads, needs)` maps output gradients to one gradient per next edge.
+
+    `output_metas` holds one (shape, dtype, ext) per output; `next_nodes` / `next_nrs` are the edges.
+    Note [Leaf edges]: a freshly recorded node points to a leaf tensor itself; the leaf's
+    accumulator takes its place when the graph is first looked at or run (`resolve_edges`).
+    """
+
+    # Long names: a custom Function's node is also the user's ctx, which sets its own attributes.
+    __slots__ = (
+        "__weakref__",
+        "next_nodes",
+        "next_nrs",
+        "node_extra",
+        "node_hooks",
+        "output_metas",
+        "saved_slots",
+        "sequence_nr",
+    )
+
+    sequence_nr: int
+    next_nodes: tuple[Any, ...]
+    next_nrs: tuple[int, ...]
+    output_metas: tuple[Any, ...]
+    saved_slots: Any
+    node_hooks: NodeHooks | None
+    node_extra: dict[str, Any] | None
+
+    frees_saved = False
+
+    def __init__(self, next_nodes: tuple[Any, ...] = (), next_nrs: tuple[int, ...] = ()) -> None:
+        self.sequence_nr = next_sequence()
+        self.next_nodes = next_nodes
+        self.next_nrs = next_nrs
+        self.output_metas = ()
+        self.saved_slots = None
+        self.node_hooks = None
+        self.node_extra = None
+
+    def apply(self, grads: tuple[Any, ...], needs: tuple[bool, ...] | None) -> tuple[Any, ...]:
+        raise NotImplementedError(type(self).__name__)
+
+    def release(self) -> None:
+        """Drop saved tensors after the node has run for the last time."""
+
+    def name(self) -> str:
+        return type(self).__name__
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        resolve_edges(self)
+        return tuple(zip(self.next_nodes, self.next_nrs, strict=True))
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        if self.node_extra is None:
+            self.node_extra = {}
+        found: dict[Any, Any] = self.node_extra.setdefault("metadata", {})
+        return found
+
+    def hook_table(self) -> NodeHooks:
+        if self.node_hooks is None:
+            self.node_hooks = NodeHooks()
+        return self.node_hooks
+
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        table = self.hook_table()
+        if table.post is None:
+            table.post = HookDict()
+        return add_hook(table.post, fn)
+
+    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        table = self.hook_table()
+        if table.pre is None:
+            table.pre = HookDict()
+        return add_hook(table.pre, fn)
+
+    def _register_hook_dict(self, table: Any) -> None:
+        hooks = self.hook_table()
+        hooks.tensor[0] = table
+
+    def _sequence_nr(self) -> int:
+        return self.sequence_nr
+
+    def _set_sequence_nr(self, number: int) -> None:
+        self.sequence_nr = number
+
+    def _input_metadata(self) -> tuple[Any, ...]:
+        return self.output_metas
+
+    def __call__(self, *grads: Any) -> Any:
+        expected = len(self.output_metas) or 1
+        if len(grads) != expected:
+            raise TypeError(
+                f"{type(self).__name__} expected {expected} arguments, got {len(grads)} instead"
+            )
+        results = self.apply(grads, None)
+        return results[0] if len(results) == 1 else results
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} object at {id(self):#x}>"
+
+
+class OpNode(GraphNode):
+    """Base of the node classes generated from ops' vjp rules."""
+
+    __slots__ = ()
+    saved_names: tuple[str, ...] = ()
+
+    def release(self) -> None:
+        if self.frees_saved:
+            self.saved_slots = None
+
+    def __getattr__(self, attribute: str) -> Any:
+        raw = attribute.startswith("_raw_saved_")
+        if raw or attribute.startswith("_saved_"):
+            wanted = attribute[11:] if raw else attribute[7:]
+            names = type(self).saved_names
+            if wanted in names:
+                if self.saved_slots is None:
+                    raise RuntimeError(FREED)
+                index = names.index(wanted)
+                return raw_saved(self, index) if raw else unpack(self, self.saved_slots[index])
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{attribute}'")
+
+    def __dir__(self) -> list[str]:
+        names = type(self).saved_names
+        return [
+            *object.__dir__(self),
+            *(f"_saved_{name}" for name in names),
+            *(f"_raw_saved_{name}" for name in names),
+        ]
+
+
+class AccumulateGrad(GraphNode):
+    """Adds incoming gradients to a leaf's `.grad`. The work itself is the engine's."""
+
+    __slots__ = ("lock", "variable")
+
+    def __init__(self, variable: Any) -> None:
+        self.sequence_nr = ACCUMULATOR_SEQUENCE + next_sequence()
+        self.next_nodes = ()
+        self.next_nrs = ()
+        self.saved_slots = None
+        self.node_hooks = None
+        self.node_extra = None
+        self.variable = variable
+        self.lock = threading.Lock()
+        array = variable._array
+        if array is not None and variable._ext is None:
+            self.output_metas = ((array.shape, variable._dtype, None),)
+        else:
+            self.output_metas = (output_meta(variable),)
+
+    def name(self) -> str:
+        return "torch::autograd::AccumulateGrad"
+
+    def apply(self, grads: tuple[Any, ...], needs: Any) -> tuple[Any, ...]:
+        # An instance called by hand; the engine goes to `accumulate` directly.
+        GraphNode.accumulate(self, grads[0])  # type: ignore[attr-defined]
+        return ()
+
+
+def output_meta(tensor: Any) -> tuple[Any, Any, Any]:
+    """What the engine checks an incoming gradient against: (shape, dtype, ext)."""
+    return (tuple(tensor.shape), tensor._dtype, tensor._ext)
+
+
+ACCUMULATOR_LOCK = threading.Lock()
+
+
+def accumulator(tensor: Any) -> AccumulateGrad:
+    """The one live AccumulateGrad of a leaf, made on first use."""
+    state = tensor._ag
+    if state is None:
+        state = autograd_state(tensor)
+    ref = state.accumulator
+    node = ref() if ref is not None else None
+    if node is None:
+        with ACCUMULATOR_LOCK:
+            ref = state.accumulator
+            node = ref() if ref is not None else None
+            if node is None:
+                node = AccumulateGrad(tensor)
+                state.accumulator = weakref.ref(node)
+    found: AccumulateGrad = node
+    return found
+
+
+class AutogradState:
+    """The seldom-needed autograd fields of a tensor, made on first need."""
+
+    __slots__ = (
+        "accumulator",
+        "detached_at",
+        "grad",
+        "hooks",
+        "post_accumulate",
+        "retains_grad",
+        "tangent",
+        "user_hooks",
+    )
+
+    def __init__(self) -> None:
+        self.grad: Any = None
+        self.accumulator: Any = None
+        self.hooks: NodeHooks | None = None
+        self.post_accumulate: HookDict | None = None
+        self.retains_grad = False
+        self.detached_at = 0
+        self.tangent: Any = None
+        self.user_hooks: Any = None
+
+
+def autograd_state(tensor: Any) -> AutogradState:
+    state = tensor._ag
+    if state is None:
+        state = tensor._ag = AutogradState()
+    found: AutogradState = state
+    return found
+
+
+def edge(tensor: Any) -> Any:
+    """What receives this tensor's gradient: a node, a leaf (Note [Leaf edges]), or None."""
+    node = tensor._node if tensor._view is None else view_node(tensor)
+    if node is None and needs_grad(tensor):
+        state = tensor._ag
+        if state is None or state.accumulator is None:
+            return tensor
+        node = state.accumulator()
+        if node is None:
+            state.accumulator = None
+            return tensor
+    return node
+
+
+def gradient_node(tensor: Any) -> Any:
+    """The node that receives this tensor's gradient, or None."""
+    node = edge(tensor)
+    return accumulator(tensor) if node is tensor else node
+
+
+def resolve_edges(node: Any) -> tuple[Any, ...]:
+    """Note [Leaf edges]: put accumulators in the place of leaves."""
+    following: tuple[Any, ...] = node.next_nodes
+    for entry in following:
+        if entry is not None and not isinstance(entry, GraphNode):
+            following = node.next_nodes = tuple(
+                [
+                    n if n is None or isinstance(n, GraphNode) else accumulator(n)
+                    for n in following
+                ]
+            )
+            break
+    return following
+
+
+def stale_view_node(tensor: Any) -> Any:
+    raise RuntimeError("views are not set up")
+
+
+def view_node(tensor: Any) -> Any:
+    """The up-to-date node of a view: regenerated when the base was written since."""
+    view = tensor._view
+    counter = tensor._counter
+    if counter is not None and view.version != counter.value:
+        return stale_view_node(tensor)
+    return tensor._node
+
+
+def needs_grad(tensor: Any) -> bool:
+    """requires_grad as of now: a view has its base's, even one made without grad mode."""
+    view = tensor._view
+    return tensor._requires_grad or (view is not None and view.base._requires_grad)
+
+
+class SavedTensor:
+    """A tensor kept for backward, when a bare reference does not do.
+
+    A node's saved slot holds the tensor itself in the common case (an input at version 0, no
+    hooks). Otherwise one of these: an input at a later version, the node's own output (kept as
+    an alias without history), or whatever a pack hook returned.
+    """
+
+    __slots__ = (
+        "edge_node",
+        "output_nr",
+        "packed",
+        "requires_grad",
+        "tensor",
+        "unpack_hook",
+        "version",
+    )
+
+    tensor: Any
+    version: int
+    output_nr: int  # of the node's own output; -1 for an input
+    packed: Any
+    unpack_hook: Any
+    # For a packed input: where the gradient of what unpack returns must go.
+    edge_node: Any
+    requires_grad: bool
+
+    def __init__(self) -> None:
+        raise RuntimeError(
+            "Trying to create a SavedTensor object from Python is forbidden; "
+            "saved tensors are made when an operator is recorded."
+        )
+
+    def register_hooks(self, *hooks: Any) -> None:
+        if len(hooks) != 2 or not callable(hooks[0]) or not callable(hooks[1]):
+            kinds = ", ".join(type(hook).__name__ for hook in hooks)
+            raise TypeError(
+                "register_hooks(): incompatible function arguments. Expected two callables "
+                f"(pack_hook, unpack_hook), got ({kinds})"
+            )
+        if self.unpack_hook is not None:
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor whose hooks have already been set is "
+                "not allowed."
+            )
+        if self.tensor is None:
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor with value None is forbidden"
+            )
+        given = self.tensor if self.output_nr >= 0 else self.tensor._alias()
+        note_history(self, self.tensor)
+        apply_pack_hook(self, given, *hooks)
+
+
+def new_saved(tensor: Any, output_nr: int = -1) -> SavedTensor:
+    saved: SavedTensor = SavedTensor.__new__(SavedTensor)
+    saved.tensor = tensor
+    counter = None if tensor is None else tensor._counter
+    saved.version = 0 if counter is None else counter.value
+    saved.output_nr = output_nr
+    saved.packed = None
+    saved.unpack_hook = None
+    saved.edge_node = None
+    saved.requires_grad = False
+    return saved
+
+
+def note_history(saved: SavedTensor, tensor: Any) -> None:
+    """Before an input is packed away: remember its place in the graph."""
+    if saved.output_nr < 0 and needs_grad(tensor):
+        saved.requires_grad = True
+        saved.edge_node = gradient_node(tensor)
+        saved.version = tensor._output_nr
+
+
+def apply_pack_hook(saved: SavedTensor, tensor: Any, pack_hook: Any, unpack_hook: Any) -> None:
+    before = version_of(tensor)
+    packed = without_grad(pack_hook, tensor)
+    if version_of(tensor) != before:
+        raise RuntimeError(
+            "A saved tensor pack hook is modifying its input in place. Tensors provided as input "
+            "to pack hook can not be modified by in-place operations as this can lead to "
+            "unexpected side-effects. Please open an issue if you need to perform in-place "
+            "operations on the input to a pack hook."
+        )
+    saved.packed = packed
+    saved.unpack_hook = unpack_hook
+    saved.tensor = None
+
+
+def without_grad(function: Callable[..., Any], value: Any) -> Any:
+    """Call a pack or unpack hook: user code, with grad mode off."""
+    state = LOCAL.state
+    grad, excluded = state.grad, state.excluded
+    state.grad = False
+    state.excluded = as_python(excluded) & ~LAYER_AUTOGRAD
+    state.refresh()
+    try:
+        return function(value)
+    finally:
+        state.grad, state.excluded = grad, excluded
+        state.refresh()
+
+
+def version_of(tensor: Any) -> int:
+    counter = tensor._counter
+    return 0 if counter is None else counter.value
+
+
+def pack(value: Any, node: Any) -> Any:
+    """Save one input of an op: the tensor itself, a SavedTensor, or a plain value."""
+    if isinstance(value, TENSOR_TYPES):
+        ext = value._ext
+        if ext is not None and ext.inference:
+            raise RuntimeError(
+                "Inference tensors cannot be saved for backward. To work around you can make a "
+                "clone to get a normal tensor and use it in autograd."
+            )
+        if PROCESS.special:
+            hooks = LOCAL.state.saved_hooks
+            if hooks:
+                saved = new_saved(value)
+                note_history(saved, value)
+                apply_pack_hook(saved, value, *hooks[-1])
+                return saved
+        counter = value._counter
+        if counter is None or counter.value == 0:
+            return value
+        return new_saved(value)
+    if isinstance(value, (list, tuple)) and any(isinstance(item, TENSOR_TYPES) for item in value):
+        return tuple([pack(item, node) for item in value])
+    return value
+
+
+# Filled by core.tensor: isinstance() against a tuple is quick and avoids a circular import.
+TENSOR_TYPES: tuple[type, ...] = ()
+
+
+def pack_output(tensor: Any, output_nr: int) -> SavedTensor:
+    """Save a node's own output as an alias without history."""
+    if PROCESS.special:
+        hooks = LOCAL.state.saved_hooks
+        if hooks:
+            saved = new_saved(None, output_nr)
+            apply_pack_hook(saved, tensor, *hooks[-1])
+            return saved
+    return new_saved(tensor._shadow(), output_nr)
+
+
+def unpack(node: Any, entry: Any) -> Any:
+    """The inverse of `pack` / `pack_output`, with integrity checks."""
+    if isinstance(entry, TENSOR_TYPES):
+        counter = entry._counter
+        if counter is not None and counter.value != 0:
+            raise_modified(entry, counter, 0, node)
+        state = entry._ag
+        if state is not None and state.detached_at > node.sequence_nr:
+            raise_detached()
+        return entry
+    if type(entry) is SavedTensor:
+        return unpack_saved(node, entry)
+    if type(entry) is tuple and any(
+        isinstance(item, TENSOR_TYPES) or type(item) is SavedTensor for item in entry
+    ):
+        return tuple([unpack(node, item) for item in entry])
+    return entry
+
+
+def unpack_saved(node: Any, entry: SavedTensor) -> Any:
+    if entry.unpack_hook is not None:
+        value = without_grad(entry.unpack_hook, entry.packed)
+        if not isinstance(value, TENSOR_TYPES):
+            raise TypeError(
+                f"Output of saved tensor unpack_hook expected to be a Tensor but got result of "
+                f"type {type(value)}"
+            )
+        alias = value._alias(share_counter=False)
+        alias.__class__ = type(value)
+        if entry.output_nr >= 0:
+            alias._node, alias._output_nr, alias._requires_grad = node, entry.output_nr, True
+        elif entry.requires_grad:
+            alias._requires_grad = True
+            if type(entry.edge_node) is AccumulateGrad:
+                autograd_state(alias).accumulator = weakref.ref(entry.edge_node)
+            else:
+                alias._node, alias._output_nr = entry.edge_node, entry.version
+        return alias
+    tensor = entry.tensor
+    if tensor is None:
+        return None
+    counter = tensor._counter
+    current = 0 if counter is None else counter.value
+    if current != entry.version:
+        raise_modified(tensor, counter, entry.version, node)
+    if entry.output_nr >= 0:
+        alias = tensor._alias()
+        alias._node = node
+        alias._output_nr = entry.output_nr
+        alias._requires_grad = True
+        return alias
+    state = tensor._ag
+    if state is not None and state.detached_at > node.sequence_nr:
+        raise_detached()
+    return tensor
+
+
+def raw_saved(node: Any, index: int) -> Any:
+    """The SavedTensor of a slot, made (and kept) on demand so that hooks can attach to it."""
+    entry = node.saved_slots[index]
+    if type(entry) is tuple:
+        made: Any = tuple([e if type(e) is SavedTensor else new_saved(e) for e in entry])
+    elif type(entry) is SavedTensor:
+        return entry
+    else:
+        made = new_saved(entry)
+    saved = list(node.saved_slots)
+    saved[index] = made
+    node.saved_slots = saved
+    return made
+
+
+def raise_detached() -> None:
+    raise RuntimeError(
+        "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). "
+        "This is not supported, please use out-of-place `.detach()` instead"
+    )
+
+
+def raise_modified(tensor: Any, counter: Any, expected: int, node: Any) -> None:
+    shape = ", ".join(str(size) for size in tensor.shape)
+    producer = ""
+    if tensor._node is not None:
+        producer = f", which is output {tensor._output_nr} of {tensor._node.name()},"
+    lines = ""
+    saved_at = None if node is None else node.metadata.get("traceback_")
+    if saved_at is not None:
+        lines = f"\nThe tensor was saved by {node.name()} at:\n{''.join(saved_at)}"
+        if counter.written_at is not None:
+            lines += f"It was overwritten at:\n{''.join(counter.written_at)}"
+    hint = (
+        "Hint: the backtrace further above shows the operation that failed to compute its "
+        "gradient. The variable in question was changed in there or anywhere later. Good luck!"
+        if lines
+        else "Hint: enable anomaly detection to find the operation that failed to compute its "
+        "gradient, with torch.autograd.set_detect_anomaly(True)."
+    )
+    raise RuntimeError(
+        "one of the variables needed for gradient computation has been modified by an inplace "
+        f"operation: [{tensor.type()} [{shape}]]{producer} is at version {counter.value}; "
+        f"expected version {expected} instead. {hint}{lines}"
+    )

@@ -1,0 +1,380 @@
+"""The op record: `OpOverload` (one schema with its rules) and `OpOverloadPacket` (one name).
+
+A rule is attached with `@op.kernel`, or assigned: `op.jvp = linear_in("self")`. The record only
+stores; what follows from a record (binder, backend, node class) is derived on first use by
+`core.binding`, the op's kind and `core.gradrule`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.base.schema import Schema
+from rushlight.core.gradrule import GradRule
+
+__all__ = ["OpOverload", "OpOverloadPacket", "Refused", "Rule", "Tag", "refuse"]
+
+RULES = ("shape", "kernel", "vjp", "jvp", "batch", "samples", "errors")
+
+
+class Refused:
+    """A rule that does not exist, with the reason why."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def __repr__(self) -> str:
+        return f"refused: {self.reason}"
+
+
+def refuse(reason: str) -> Refused:
+    """State that an op has no such rule, and why."""
+    return Refused(reason)
+
+
+class Rule:
+    """A rule slot: `op.vjp` reads as a decorator, `op.vjp = f` stores."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, op: Any, owner: Any = None) -> Callable[[Any], Any]:
+        name = self.name
+
+        def attach(function: Any) -> Any:
+            op.rules[name] = function
+            return function
+
+        return attach
+
+    def __set__(self, op: Any, value: Any) -> None:
+        op.rules[self.name] = value
+
+
+class Tag:
+    """torch's names for facts about an op."""
+
+    core = "core"
+    pointwise = "pointwise"
+    view_copy = "view_copy"
+    inplace_view = "inplace_view"
+    nondeterministic_seeded = "nondeterministic_seeded"
+    nondeterministic_bitwise = "nondeterministic_bitwise"
+    dynamic_output_shape = "dynamic_output_shape"
+    data_dependent_output = "data_dependent_output"
+    generated = "generated"
+
+
+class OpOverload:
+    """One operator overload, such as aten::add.Tensor."""
+
+    shape = Rule("shape")
+    kernel = Rule("kernel")
+    vjp = Rule("vjp")
+    jvp = Rule("jvp")
+    batch = Rule("batch")
+    samples = Rule("samples")
+    errors = Rule("errors")
+
+    def __init__(self, schema: str, kind: Any, namespace: str = "aten", **options: Any) -> None:
+        self._schema = Schema(schema, namespace)
+        self.kind = kind
+        self.rules: dict[str, Any] = {}
+        self.options = options
+        self.tags: frozenset[str] = frozenset(options.get("tags", ()))
+        self.body: Callable[..., Any] | None = None
+        # True where `body` stands for autograd only: below that layer the op is a primitive.
+        self.autograd_only = False
+        self.packet: Any = None
+        # Filled for derived in-place and out= overloads: the functional record behind them.
+        self.functional: OpOverload | None = None
+        self.__module__ = f"torch._ops.{namespace}"
+
+    def __getattr__(self, attribute: str) -> Any:
+        # Derived facts are computed once and kept in the instance.
+        derive = DERIVED.get(attribute)
+        if derive is None:
+            raise AttributeError(f"'OpOverload' object has no attribute '{attribute}'")
+        value = derive(self)
+        self.__dict__[attribute] = value
+        return value
+
+    # -- torch's face ---------------------------------------------------------------------------
+
+    @property
+    def namespace(self) -> str:
+        return self._schema.namespace
+
+    @property
+    def base_name(self) -> str:
+        return self._schema.base_name
+
+    @property
+    def _overloadname(self) -> str:
+        return self._schema.overload_name or "default"
+
+    @property
+    def overload(self) -> str:
+        return self._schema.overload_name
+
+    @property
+    def __name__(self) -> str:
+        return f"{self._schema.base_name}.{self._overloadname}"
+
+    @property
+    def _opname(self) -> str:
+        return self._schema.base_name
+
+    @property
+    def overloadpacket(self) -> Any:
+        return self.packet
+
+    def name(self) -> str:
+        """`aten::add.Tensor`; without a dot for the default overload."""
+        overload = self._schema.overload_name
+        return self._schema.name + (f".{overload}" if overload else "")
+
+    @property
+    def is_view(self) -> bool:
+        return bool(self.is_view_op)
+
+    def has_kernel_for_dispatch_key(self, key: Any) -> bool:
+        return self.rule("kernel") is not None
+
+    def __repr__(self) -> str:
+        return f"<OpOverload(op='{self._schema.name.replace('::', '.')}', overload='{self._overloadname}')>"
+
+    def __str__(self) -> str:
+        return f"{self._schema.name.replace('::', '.')}.{self._overloadname}"
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __deepcopy__(self, memo: Any) -> OpOverload:
+        return self
+
+    def __reduce__(self) -> Any:
+        return find_overload, (self.namespace, self.base_name, self._overloadname)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from rushlight.core import dispatch
+
+        return dispatch.overload_call(self, args, kwargs)
+
+    # -- rules ------------------------------------------------------------------------------------
+
+    def rule(self, name: str) -> Any:
+        """A stored rule, or what the op's kind derives for it; None when there is neither."""
+        found = self.rules.get(name)
+        if found is None:
+            found = self.kind.derive(self, name)
+            if found is not None:
+                self.rules[name] = found
+        return found
+
+    def differentiable_inputs(self) -> list[str]:
+        vjp = self.rules.get("vjp")
+        if isinstance(vjp, dict):
+            return [a.name for a in self._schema.arguments if a.name in vjp]
+        named = self.options.get("differentiable")
+        if named is not None:
+            return list(named)
+        return [a.name for a in self._schema.arguments if a.type.is_tensor_like and not a.is_out]
+
+
+def argument_names(op: OpOverload) -> list[str]:
+    return [argument.name for argument in op._schema.arguments]
+
+
+def return_names(op: OpOverload) -> list[str]:
+    returns = op._schema.returns
+    if len(returns) == 1:
+        return [returns[0].name or "result"]
+    return [entry.name or f"result{i}" for i, entry in enumerate(returns)]
+
+
+def tensor_positions(op: OpOverload) -> tuple[int, ...]:
+    """Positions of arguments that are single tensors, optional ones included."""
+    return tuple(i for i, a in enumerate(op._schema.arguments) if a.type.kind == "Tensor")
+
+
+def list_positions(op: OpOverload) -> tuple[int, ...]:
+    """Positions of arguments that are lists of tensors."""
+    return tuple(
+        i
+        for i, a in enumerate(op._schema.arguments)
+        if a.type.kind != "Tensor" and a.type.is_tensor_like
+    )
+
+
+def mutated_positions(op: OpOverload) -> tuple[int, ...]:
+    return tuple(i for i, a in enumerate(op._schema.arguments) if a.is_write)
+
+
+def out_positions(op: OpOverload) -> tuple[int, ...]:
+    return tuple(i for i, a in enumerate(op._schema.arguments) if a.is_out)
+
+
+def is_view_op(op: OpOverload) -> bool:
+    """Returns an alias of an argument without writing to it."""
+    if op._schema.is_mutable:
+        return False
+    return any(entry.alias_info is not None for entry in op._schema.returns)
+
+
+def differentiable_positions(op: OpOverload) -> tuple[int, ...]:
+    names = argument_names(op)
+    rule = op.grad_rule
+    return () if rule is None else tuple(names.index(name) for name in rule.inputs)
+
+
+def grad_rule(op: OpOverload) -> GradRule | None:
+    """The compiled vjp; None for an op without a gradient."""
+    source = op if op.functional is None else op.functional
+    own = op.rules.get("vjp")
+    vjp = source.rule("vjp") if own is None else own
+    if vjp is None or isinstance(vjp, Refused):
+        return None
+    if source is not op and own is None and op.options.get("node") == source.options.get("node"):
+        shared: GradRule | None = source.grad_rule
+        return shared
+    arguments = op._schema.arguments
+    inputs = (source if own is None else op).differentiable_inputs()
+    if not inputs:
+        return None
+    return GradRule(
+        op.node_name,
+        argument_names(op),
+        frozenset(a.name for a in arguments if a.type.is_tensor_like),
+        frozenset(a.name for a in arguments if a.type.is_tensor_like and a.type.kind != "Tensor"),
+        return_names(op),
+        vjp,
+        inputs,
+        frozenset(op.options.get("non_differentiable", ())),
+    )
+
+
+def replayed_as(op: OpOverload) -> OpOverload | None:
+    """The view op whose geometry an in-place view op (`transpose_`) takes over."""
+    found: OpOverload | None = op.options.get("replayed_as")
+    return found
+
+
+def node_name(op: OpOverload) -> str:
+    """`AddBackward0`: the op's name in camel case and its place among the overloads."""
+    given = op.options.get("node")
+    if given is not None:
+        return str(given)
+    camel = "".join(part.title() for part in op._schema.base_name.split("_"))
+    return f"{camel}Backward{op.options.get('node_index', 0)}"
+
+
+def backend(op: OpOverload) -> Callable[..., Any]:
+    """The function that computes the op on tensors, below every layer."""
+    if op.body is not None and not op.autograd_only:
+        # Reached through a derived out= or in-place form only. A composite runs as its body.
+        return op.body
+    made: Callable[..., Any] = op.kind.make_backend(op)
+    return made
+
+
+def make_binder(op: OpOverload) -> Callable[..., Any]:
+    from rushlight.core.binding import compile_binder
+
+    return compile_binder(op)
+
+
+DERIVED: dict[str, Callable[[OpOverload], Any]] = {
+    "argument_names": argument_names,
+    "return_names": return_names,
+    "tensor_positions": tensor_positions,
+    "list_positions": list_positions,
+    "mutated_positions": mutated_positions,
+    "out_positions": out_positions,
+    "is_view_op": is_view_op,
+    "differentiable_positions": differentiable_positions,
+    "grad_rule": grad_rule,
+    "node_name": node_name,
+    "replayed_as": replayed_as,
+    "backend": backend,
+    "bind": make_binder,
+    "__qualname__": lambda op: op.name(),
+}
+
+
+class OpOverloadPacket:
+    """All overloads of one name, such as aten::add."""
+
+    def __init__(self, name: str, namespace: str = "aten") -> None:
+        self.base_name = name
+        self.namespace = namespace
+        self.table: dict[str, OpOverload] = {}
+        # Overloads in the order in which a call tries them.
+        self.candidates: list[OpOverload] = []
+        self.stubs: dict[str, Any] = {}
+        self.varargs: int | None = None
+        self.__module__ = f"torch._ops.{namespace}"
+        self.__qualname__ = name
+
+    @property
+    def __name__(self) -> str:
+        return self.base_name
+
+    @property
+    def _qualified_op_name(self) -> str:
+        return f"{self.namespace}::{self.base_name}"
+
+    def add(self, op: OpOverload) -> None:
+        op.packet = self
+        self.table[op._overloadname] = op
+        if not op.out_positions:
+            self.candidates.append(op)
+
+    def overloads(self) -> list[str]:
+        return list(self.table)
+
+    def __getattr__(self, attribute: str) -> OpOverload:
+        if attribute.startswith("__"):
+            raise AttributeError(attribute)
+        found = self.__dict__.get("table", {}).get(attribute)
+        if found is None:
+            found = derive_overload(self, attribute)
+        if found is None:
+            raise AttributeError(
+                f"The underlying op of '{self.namespace}.{self.base_name}' has no overload name "
+                f"'{attribute}'. The overloads are: {', '.join(self.__dict__.get('table', {}))}."
+            )
+        return found
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from rushlight.core import dispatch
+
+        return dispatch.packet_call(self, self, args, kwargs)
+
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='{self.namespace}.{self.base_name}')>"
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self.base_name}"
+
+    def __reduce__(self) -> Any:
+        return find_packet, (self.namespace, self.base_name)
+
+
+def derive_overload(packet: OpOverloadPacket, overload: str) -> OpOverload | None:
+    """Set by the registry: makes out= overloads on first use."""
+    return None
+
+
+def find_packet(namespace: str, name: str) -> OpOverloadPacket:
+    raise LookupError(f"no operator {namespace}::{name}")
+
+
+def find_overload(namespace: str, name: str, overload: str) -> OpOverload:
+    """The record behind a pickled overload."""
+    return getattr(find_packet(namespace, name), overload)

@@ -1,0 +1,195 @@
+"""The thread-local state bundle and the one flag that lets the hot path skip it.
+
+Every mode (grad, inference, dispatch modes, saved-tensor hooks ...) lives in `ThreadState`.
+`PROCESS.special` counts threads whose bundle is not in its default state, so a stub that
+reads zero there knows that no thread-local needs to be looked at. Invariant: every change
+of a bundle's fields ends in `ThreadState.refresh()`.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+__all__ = ["LAYER_AUTOGRAD", "LAYER_FUNCTION", "LAYER_MODES", "LOCAL", "PROCESS", "ThreadState"]
+
+# Bits of ThreadState.excluded: layers that a call made by this thread passes by.
+LAYER_FUNCTION = 1  # __torch_function__ of subclasses
+LAYER_FUNCTION_MODES = 2  # TorchFunctionMode stack
+LAYER_TRANSFORMS = 4
+LAYER_AUTOCAST = 8
+LAYER_AUTOGRAD = 16
+LAYER_MODES = 32  # TorchDispatchMode stack
+LAYER_SUBCLASS = 64  # __torch_dispatch__ of subclasses
+# Set beside LAYER_FUNCTION and LAYER_FUNCTION_MODES by Python code that switches overrides off. A
+# composite's body sets those two alone, so that a handler called from inside can lift them again.
+USER_FUNCTION = 128
+USER_FUNCTION_MODES = 256
+
+
+def as_python(excluded: int) -> int:
+    """The bits for Python code called back from below the API level."""
+    return excluded & ~3 | excluded >> 7 & 3
+
+
+# Overrides are looked at by every API call anyway; passing them by needs no general path.
+OVERRIDES = LAYER_FUNCTION | LAYER_FUNCTION_MODES
+
+
+class Process:
+    """Process-wide counters read by the hot path."""
+
+    __slots__ = ("lock", "special", "warn_always")
+
+    def __init__(self) -> None:
+        self.special = 0
+        # Whether warnings meant to appear once appear every time.
+        self.warn_always = False
+        self.lock = threading.Lock()
+
+
+PROCESS = Process()
+
+
+class ThreadState:
+    """Modes of one thread; snapshotted and installed elsewhere by the engine."""
+
+    __slots__ = (
+        "anomaly",
+        "anomaly_check_nan",
+        "autocast",
+        "counted",
+        "default_device",
+        "dispatch_modes",
+        "excluded",
+        "forward_enabled",
+        "forward_level",
+        "function_modes",
+        "grad",
+        "inference",
+        "layers",
+        "multithreading",
+        "profiler",
+        "saved_hooks",
+        "saved_hooks_disabled",
+        "stash",
+        "tasks",
+        "transforms",
+        "view_replay",
+    )
+
+    def __init__(self) -> None:
+        self.grad = True
+        self.inference = False
+        self.excluded = 0
+        self.function_modes: tuple[Any, ...] = ()
+        self.dispatch_modes: tuple[Any, ...] = ()
+        self.transforms: tuple[Any, ...] = ()
+        self.autocast: Any = None
+        self.default_device: Any = None
+        self.saved_hooks: tuple[Any, ...] = ()
+        self.saved_hooks_disabled: str | None = None
+        self.forward_level = -1
+        self.forward_enabled = True
+        self.anomaly = False
+        self.anomaly_check_nan = True
+        self.profiler: Any = None
+        self.view_replay = False
+        self.multithreading = True
+        self.stash: dict[str, Any] = {}
+        self.tasks: tuple[Any, ...] = ()
+        self.layers = False
+        self.counted = False
+
+    def set_grad(self, value: bool) -> None:
+        """Switch grad mode; the cheaper form of a write and `refresh`."""
+        self.grad = value
+        special = self.layers or not value or self.excluded != 0
+        if special is not self.counted:
+            self.counted = special
+            with PROCESS.lock:
+                PROCESS.special += 1 if special else -1
+
+    def refresh(self) -> None:
+        """Recompute `layers` and this thread's share of `PROCESS.special`."""
+        self.layers = bool(
+            self.inference
+            or self.excluded & ~OVERRIDES
+            or self.function_modes
+            or self.dispatch_modes
+            or self.transforms
+            or self.autocast is not None
+            or self.default_device is not None
+            or self.saved_hooks
+            or self.forward_level >= 0
+            or self.anomaly
+            or self.profiler is not None
+        )
+        special = self.layers or not self.grad or self.excluded != 0
+        if special is not self.counted:
+            self.counted = special
+            with PROCESS.lock:
+                PROCESS.special += 1 if special else -1
+
+    def snapshot(self) -> dict[str, Any]:
+        """The fields another thread needs to behave like this one."""
+        return {name: getattr(self, name) for name in SNAPSHOT_FIELDS}
+
+    def install(self, fields: dict[str, Any]) -> None:
+        """Take over the fields of a snapshot."""
+        for name, value in fields.items():
+            setattr(self, name, value)
+        self.refresh()
+
+
+SNAPSHOT_FIELDS = tuple(
+    name for name in ThreadState.__slots__ if name not in ("counted", "layers", "tasks")
+)
+
+
+class Local(threading.local):
+    """Holder of each thread's `ThreadState`."""
+
+    def __init__(self) -> None:
+        self.state = ThreadState()
+        self.guard = ExitGuard(self.state)
+
+
+class ExitGuard:
+    """Gives back a thread's share of `PROCESS.special` when the thread ends inside a mode."""
+
+    __slots__ = ("state",)
+
+    def __init__(self, state: ThreadState) -> None:
+        self.state = state
+
+    def __del__(self) -> None:
+        if self.state.counted:
+            self.state.counted = False
+            with PROCESS.lock:
+                PROCESS.special -= 1
+
+
+LOCAL = Local()
+
+
+def stash_obj_in_tls(key: str, value: Any) -> None:
+    """Keep an object where code run by this thread's backwards finds it too."""
+    LOCAL.state.stash[key] = value
+
+
+def get_obj_in_tls(key: str) -> Any:
+    return LOCAL.state.stash[key]
+
+
+def is_key_in_tls(key: str) -> bool:
+    return key in LOCAL.state.stash
+
+
+def set_warn_always(b: bool) -> None:
+    """Whether warnings that appear once in a process appear every time."""
+    PROCESS.warn_always = bool(b)
+
+
+def is_warn_always_enabled() -> bool:
+    return PROCESS.warn_always

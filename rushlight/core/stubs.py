@@ -1,0 +1,673 @@
+"""Stubs: the public functions and Tensor methods, generated from op records on first use.
+
+A stub of an elementwise op is straight-line Python for the common case (no special state, plain
+contiguous tensors of one fast dtype); anything else goes to `dispatch.packet_call`. Each public
+function and each method is a function object of its own, because `__torch_function__` tells them
+apart.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.core import dtype as dtypes
+from rushlight.core.dispatch import packet_call
+from rushlight.core.gradrule import compile_source
+from rushlight.core.node import needs_grad, pack_output
+from rushlight.core.return_types import named_result
+from rushlight.core.state import LOCAL, PROCESS
+from rushlight.core.storage import VersionCounter
+from rushlight.core.tensor import PLAIN, Tensor, ViewInfo
+
+__all__ = ["make_stub", "stub_source"]
+
+# Names that `__r*__` operators share with a function of swapped arguments.
+REFLECTED = frozenset(("__rsub__", "__rtruediv__", "__rpow__", "__rfloordiv__", "__rmod__"))
+
+
+class Missing:
+    """Stands for an argument not given."""
+
+    def __repr__(self) -> str:
+        return "<missing>"
+
+
+MISSING = Missing()
+
+
+VIEW = """
+def stub({parameters}):
+    grad = True
+    if PROCESS.special:
+        state = LOCAL.state
+        if state.layers:
+            return slow({arguments}{keywords})
+        grad = state.grad
+    if ((type(self) is not Tensor and type(self) not in PLAIN) or self._ext is not None
+            or not self._contig{unused}):
+        return slow({arguments}{keywords})
+{prepare}
+    try:
+        r = {quick}
+    except (ValueError, TypeError, IndexError):
+        return slow({arguments})
+    counter = self._counter
+    if counter is None:
+        counter = self._counter = VersionCounter()
+    info = new(ViewInfo)
+    parent = info.parent = self._view
+    info.op = op
+    info.args = ({bound})
+    info.number = 0
+    info.version = counter.value
+    if parent is None:
+        info.base = self
+        info.kind = 0 if grad else 3
+    else:
+        info.base = parent.base
+        info.kind = parent.kind if grad else 3
+    t = new(Tensor)
+    t._array = r
+    t._dtype = self._dtype
+    t._contig = {contiguous}
+    t._counter = counter
+    t._storage = self._storage
+    t._offset = self._offset
+    t._view = info
+    t._ag = None
+    t._ext = None
+    if grad and (self._requires_grad or (parent is not None and needs_grad(self))):
+{node}
+        node.output_metas = ((r.shape, self._dtype, None),)
+        t._node = node
+        t._output_nr = 0
+        t._requires_grad = True
+    else:
+        t._node = None
+        t._output_nr = 0
+        t._requires_grad = False
+    return t
+"""
+
+SIZE_LIST = """
+    size = given
+    if len(given) == 1 and type(given[0]) is not int:
+        size = tuple(given[0])
+"""
+
+
+def view_template(op: Any) -> str | None:
+    """Source of the stub of a view op that says how to do it quickly (`quick=`)."""
+    quick = op.options.get("quick")
+    if quick is None:
+        return None
+    rule = op.grad_rule
+    names = [argument.name for argument in op._schema.arguments[1:] if not argument.kwarg_only]
+    defaults = [a.default for a in op._schema.arguments[1:] if a.kwarg_only]
+    spread = op.options.get("varargs") is not None
+    every = {a.name: None for record in op.packet.candidates for a in record._schema.arguments}
+    every.pop("self", None)
+    if spread:
+        # Keyword spellings cost nothing when they are parameters of their own.
+        spelled = list(every)
+        parameters = "self, *given, " + ", ".join(f"{name}=MISSING" for name in spelled)
+        arguments = "(self, *given)"
+    else:
+        spelled = [name for name in every if name not in names]
+        parameters = ", ".join(
+            ["self", *[f"{name}=MISSING" for name in names], *[f"{n}=MISSING" for n in spelled]]
+        )
+        arguments = f"({', '.join(['self', *names])},)"
+    keywords = "".join(f", {name}={name}" for name in spelled)
+    unused = "".join(f" or {name} is not MISSING" for name in spelled)
+    bound = ", ".join([*names, *[repr(value) for value in defaults]])
+    return VIEW.format(
+        parameters=parameters,
+        arguments=arguments,
+        keywords=keywords,
+        unused=unused,
+        prepare=SIZE_LIST if spread else "",
+        quick=quick,
+        bound=bound + "," if bound else "",
+        contiguous=op.options.get("quick_contiguous", False),
+        node=" " * 8 + "node = None" if rule is None else rule.inline_source(" " * 8),
+    )
+
+
+def inplace_template(op: Any) -> str | None:
+    """Source of the stub of `add_` and its like: a binary op that is one ufunc."""
+    base = op.functional
+    if base is None or base.kind.name != "POINTWISE" or op.kind.name != "INPLACE":
+        return None
+    arguments = base._schema.arguments
+    alpha = len(arguments) == 3 and arguments[2].name == "alpha"
+    promote = base.options.get("promote", "default")
+    if (
+        len(base.tensor_positions) != 2
+        or len(arguments) != 2 + alpha
+        or promote not in ("default", "int_to_float")
+        or base.options.get("dtypes") is not None
+        or not base.options.get("numbers")
+        or base.options.get("replaced")
+        or single_ufunc(base, 2) is None
+    ):
+        return None
+    return INPLACE.format(
+        alpha=", alpha=1" if alpha else "",
+        alpha_value="alpha" if alpha else "1",
+        scale=SCALE if alpha else "",
+    ).replace("*, **keywords", "**keywords")
+
+
+def quick_template(op: Any) -> str | None:
+    """Source of the stub of an op of one tensor that says how to do it quickly when called bare."""
+    quick = op.options.get("quick")
+    if quick is None:
+        return None
+    rule = op.grad_rule
+    record = ""
+    if rule is not None:
+        node = rule.inline_source(" " * 8)
+        record = UNARY_RECORD.format(dtype="self._dtype", save="", node=node)
+    return QUICK.format(compute=quick, result=RESULT.format(dtype="self._dtype"), record=record)
+
+
+def compile_quick_stub(packet: Any, op: Any, name: str, template: str) -> Any:
+    scope = {
+        **({} if op.grad_rule is None else op.grad_rule.scope),
+        **common_scope(),
+        **op.options.get("quick_scope", {}),
+    }
+    compile_source(template, f"stub of {name}", scope)
+    stub = scope["stub"]
+
+    def slow(self: Any, rest: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        args = rest if self is MISSING else (self, *rest)
+        return packet_call(packet, stub, args, keywords)
+
+    scope["slow"] = slow
+    stub.__name__ = name
+    stub.__qualname__ = name
+    return stub
+
+
+def compile_view_stub(packet: Any, op: Any, name: str, template: str) -> Any:
+    scope = {
+        **({} if op.grad_rule is None else op.grad_rule.scope),
+        **common_scope(),
+        "ViewInfo": ViewInfo,
+        "op": op,
+        **op.options.get("quick_scope", {}),
+    }
+    compile_source(template, f"stub of {name}", scope)
+    stub = scope["stub"]
+
+    def slow(args: tuple[Any, ...], **keywords: Any) -> Any:
+        given = {name: value for name, value in keywords.items() if value is not MISSING}
+        positional = tuple([value for value in args if value is not MISSING])
+        return packet_call(packet, stub, positional, given)
+
+    scope["slow"] = slow
+    stub.__name__ = name
+    stub.__qualname__ = name
+    return stub
+
+
+def refuse() -> None:
+    """Leave a quick expression for the general path."""
+    raise ValueError
+
+
+def common_scope() -> dict[str, Any]:
+    """What every generated stub may mention."""
+    return {
+        "__name__": "rushlight.core.stubs",
+        "MISSING": MISSING,
+        "PROCESS": PROCESS,
+        "LOCAL": LOCAL,
+        "PLAIN": PLAIN,
+        "Tensor": Tensor,
+        "new": object.__new__,
+        "ndarray": np.ndarray,
+        "asarray": np.asarray,
+        "ascontiguousarray": np.ascontiguousarray,
+        "needs_grad": needs_grad,
+        "pack_output": pack_output,
+        "VersionCounter": VersionCounter,
+        "refuse": refuse,
+        "bool_": dtypes.bool_,
+    }
+
+
+def generic_stub(packet: Any, name: str) -> Any:
+    def stub(*args: Any, **kwargs: Any) -> Any:
+        return packet_call(packet, stub, args, kwargs)
+
+    stub.__name__ = name
+    stub.__qualname__ = name
+    return stub
+
+
+def named_stub(packet: Any, name: str, result_class: Any) -> Any:
+    """The stub of an op of several named results."""
+
+    def stub(*args: Any, **kwargs: Any) -> Any:
+        result = packet_call(packet, stub, args, kwargs)
+        return result_class(result) if type(result) is tuple else result
+
+    stub.__name__ = name
+    stub.__qualname__ = name
+    return stub
+
+
+def sequence_stub(packet: Any, name: str) -> Any:
+    """An op that returns a list of tensors: its public name answers with a tuple."""
+
+    def stub(*args: Any, **kwargs: Any) -> Any:
+        result = packet_call(packet, stub, args, kwargs)
+        return tuple(result) if type(result) is list else result
+
+    stub.__name__ = name
+    stub.__qualname__ = name
+    return stub
+
+
+def operator_stub(packet: Any, name: str) -> Any:
+    """An operator: arguments of a foreign type give NotImplemented, so that theirs may answer."""
+
+    def stub(self: Any, *args: Any) -> Any:
+        try:
+            return packet_call(packet, stub, (self, *args), {})
+        except TypeError:
+            if args and not isinstance(args[0], (Tensor, int, float, complex, bool, np.generic)):
+                return NotImplemented
+            raise
+
+    stub.__name__ = name
+    stub.__qualname__ = name
+    return stub
+
+
+def make_stub(packet: Any, name: str, method: bool) -> Any:
+    """The function object behind one public name."""
+    key = f"Tensor.{name}" if method else name
+    found = packet.stubs.get(key)
+    if found is not None:
+        return found
+    op = packet.candidates[0] if packet.candidates else None
+    template = None
+    plain = op is not None and not op.options.get("replaced")
+    if plain and op.kind.name == "POINTWISE" and op.functional is None:
+        template = pointwise_template(op)
+    view = view_template(op) if op is not None and op.kind.name == "VIEW" else None
+    if template is None and op is not None and op.functional is not None:
+        template = inplace_template(op)
+    if template is not None:
+        stub = compile_stub(packet, op, name, template)
+    elif view is not None:
+        stub = compile_view_stub(packet, op, name, view)
+    elif op is not None and (quick := quick_template(op)) is not None:
+        stub = compile_quick_stub(packet, op, name, quick)
+    elif name.startswith("__"):
+        stub = operator_stub(packet, name)
+    elif any(r.type.kind == "List" for c in packet.candidates for r in c._schema.returns):
+        stub = sequence_stub(packet, name)
+    elif (result_class := named_result(packet)) is not None:
+        stub = named_stub(packet, name, result_class)
+    else:
+        stub = generic_stub(packet, name)
+    stub.__module__ = "torch"
+    stub.__doc__ = "\n".join(str(record._schema) for record in packet.candidates)
+    packet.stubs[key] = stub
+    return stub
+
+
+def stub_source(packet: Any) -> str:
+    """The generated source of a packet's stub, for `rushlight doctor --op`."""
+    op = packet.candidates[0]
+    template = pointwise_template(op) if op.kind.name == "POINTWISE" else None
+    return packet.base_name + ": generic stub" if template is None else template
+
+
+class Recorder:
+    """A math namespace that finds out whether a scalar text is one ufunc call."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, tuple[Any, ...]]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*args: Any) -> Any:
+            self.calls.append((name, args))
+            return Operand()
+
+        return call
+
+
+class Operand:
+    """Stands for an array while a scalar text is looked at."""
+
+
+def single_ufunc(op: Any, count: int) -> Any:
+    """The NumPy ufunc that a scalar text amounts to, or None."""
+    from rushlight.arrays.numpy_ import MATH
+
+    recorder = Recorder()
+    operands = tuple(Operand() for _ in range(count))
+    rest = tuple(a.default for a in op._schema.arguments[count:])
+    try:
+        op.options["scalar"](recorder, *operands, *rest)
+    except Exception:
+        return None
+    if len(recorder.calls) != 1:
+        return None
+    name, args = recorder.calls[0]
+    if args != operands:
+        return None
+    found = getattr(MATH, name, None)
+    return found if isinstance(found, np.ufunc) else None
+
+
+RESULT = """
+    t = new(Tensor)
+    t._array = r
+    t._dtype = {dtype}
+    t._contig = True
+    t._requires_grad = False
+    t._node = None
+    t._output_nr = 0
+    t._counter = None
+    t._storage = None
+    t._offset = 0
+    t._view = None
+    t._ag = None
+    t._ext = None
+"""
+
+UNARY = """
+def stub(self=MISSING, *, out=None, **keywords):
+    grad = True
+    if PROCESS.special:
+        state = LOCAL.state
+        if state.layers:
+            return slow(self, out, keywords)
+        grad = state.grad
+    if ((type(self) is not Tensor and type(self) not in PLAIN) or self._ext is not None
+            or not self._contig or out is not None or not self._dtype.scalar_fast or keywords
+            {real_only}):
+        return slow(self, out, keywords)
+    r = {compute}
+    if type(r) is not ndarray:
+        r = asarray(r)
+{result}
+{record}
+    return t
+"""
+
+UNARY_RECORD = """
+    if grad and (self._requires_grad or (self._view is not None and needs_grad(self))):
+{node}
+        node.output_metas = ((r.shape, {dtype}, None),)
+        t._node = node
+        t._requires_grad = True{save}
+"""
+
+QUICK = """
+def stub(self=MISSING, *rest, **keywords):
+    grad = True
+    if PROCESS.special:
+        state = LOCAL.state
+        if state.layers:
+            return slow(self, rest, keywords)
+        grad = state.grad
+    if (rest or keywords or (type(self) is not Tensor and type(self) not in PLAIN)
+            or self._ext is not None or not self._contig or not self._dtype.scalar_fast):
+        return slow(self, rest, keywords)
+    r = {compute}
+{result}
+{record}
+    return t
+"""
+
+BINARY = """
+def stub(self=MISSING, other=MISSING, *{alpha}, out=None, **keywords):
+    grad = True
+    if PROCESS.special:
+        state = LOCAL.state
+        if state.layers:
+            return slow(self, other, {alpha_value}, out, keywords)
+        grad = state.grad
+    if ((type(self) is not Tensor and type(self) not in PLAIN) or self._ext is not None
+            or out is not None or not self._dtype.scalar_fast or keywords
+            {real_only}{alpha_test}):
+        return slow(self, other, {alpha_value}, out, keywords)
+    kind = type(other)
+    leader = None
+    if kind is Tensor or kind in PLAIN:
+        if other._dtype is not self._dtype or other._ext is not None:
+            return slow(self, other, {alpha_value}, out, keywords)
+        y = other._array
+        if not (self._contig and other._contig):
+            # The result is laid out like a contiguous first operand of its shape, or like the
+            # second when the first is one number expanded.
+            leader = self._array
+            if not self._contig:
+                if not other._contig or any(leader.strides):
+                    return slow(self, other, {alpha_value}, out, keywords)
+                leader = y
+        wants = grad and (self._requires_grad or other._requires_grad or (
+            (self._view is not None or other._view is not None)
+            and (needs_grad(self) or needs_grad(other))))
+{number}    else:
+        return slow(self, other, {alpha_value}, out, keywords)
+    try:
+        r = {compute}
+    except (ValueError, OverflowError):
+        return slow(self, other, {alpha_value}, out, keywords)
+    if type(r) is not ndarray:
+        r = asarray(r)
+    if leader is not None:
+        if r.shape != leader.shape:
+            return slow(self, other, {alpha_value}, out, keywords)
+        if not r.flags.c_contiguous:
+            r = ascontiguousarray(r)
+{result}
+{record}
+    return t
+"""
+
+INPLACE = """
+def stub(self=MISSING, other=MISSING, *{alpha}, **keywords):
+    grad = True
+    if PROCESS.special:
+        state = LOCAL.state
+        if state.layers:
+            return slow(self, other, {alpha_value}, None, keywords)
+        grad = state.grad
+    if (keywords or (type(self) is not Tensor and type(self) not in PLAIN)
+            or self._ext is not None or not self._contig or not self._dtype.scalar_fast
+            or (grad and (self._requires_grad or self._view is not None))):
+        return slow(self, other, {alpha_value}, None, keywords)
+    kind = type(other)
+    if kind is Tensor or kind in PLAIN:
+        if (other._dtype is not self._dtype or other._ext is not None
+                or (grad and (other._requires_grad or other._view is not None))):
+            return slow(self, other, {alpha_value}, None, keywords)
+        y = other._array
+    elif kind is float or kind is int:
+        y = other
+    else:
+        return slow(self, other, {alpha_value}, None, keywords)
+    target = self._array
+    try:
+{scale}
+        ufunc(target, y, target)
+    except (ValueError, TypeError, OverflowError):
+        return slow(self, other, {alpha_value}, None, keywords)
+    counter = self._counter
+    if counter is None:
+        counter = self._counter = VersionCounter()
+    counter.value += 1
+    return self
+"""
+
+SCALE = """
+        if alpha != 1:
+            if type(alpha) is not float and type(alpha) is not int:
+                return slow(self, other, alpha, None, keywords)
+            y = y * alpha
+"""
+
+NUMBER = """    elif (kind is float or kind is int) and self._contig:
+        y = other
+        wants = grad and (self._requires_grad or (self._view is not None and needs_grad(self)))
+"""
+
+BINARY_RECORD = """
+    if wants:
+        make, kept = with_tensor if y is not other else with_number
+        node = make(self, other{alpha_argument})
+        node.output_metas = ((r.shape, {dtype}, None),)
+        t._node = node
+        t._requires_grad = True{save}
+"""
+
+SAVE = """
+        save_outputs(node, (t,))"""
+SAVE_RESULT = """
+        node.saved_slots[{slot}] = pack_output(t, 0)"""
+
+
+def pointwise_template(op: Any) -> str | None:
+    """Source of the stub of a unary or binary elementwise op; None when it has another form."""
+    arguments = op._schema.arguments
+    promote = op.options.get("promote", "default")
+    if not isinstance(promote, str) or promote == "long" or len(op._schema.returns) != 1:
+        return None
+    if op.options.get("unpromoted") or op.options.get("promoted_scalars"):
+        return None
+    if any(required(c) != required(op) for c in op.packet.candidates):
+        return None
+    singles = len(op.tensor_positions)
+    dtype = {"bool": "bool_", "complex_to_float": "self._dtype.real"}.get(promote, "self._dtype")
+    rule = op.grad_rule
+    save = SAVE if rule is not None and rule.output_slots else ""
+    if save and singles == 1 and [entry[1:] for entry in rule.output_slots] == [(0, "")]:
+        save = SAVE_RESULT.format(slot=rule.output_slots[0][0])
+    result = RESULT.format(dtype=dtype)
+    # Predicates over dtypes (bitwise ops refuse floats) are left to the general path.
+    real_only = " or not allowed(self._dtype)" if op.options.get("dtypes") else ""
+    if singles == 1 and len(arguments) == 1:
+        record = ""
+        if rule is not None:
+            node = rule.inline_source(" " * 8)
+            record = UNARY_RECORD.format(dtype=dtype, save=save, node=node)
+        return UNARY.format(
+            compute="ufunc(self._array)", result=result, record=record, real_only=real_only
+        )
+    if singles == 2 and arguments[1].type.kind == "Tensor" and len(arguments) in (2, 3):
+        alpha = len(arguments) == 3
+        if alpha and arguments[2].name != "alpha":
+            return None
+        number = number_overload(op)
+        record = ""
+        if rule is not None:
+            if number is not None and number.grad_rule.output_slots:
+                save = SAVE
+            record = BINARY_RECORD.format(
+                dtype=dtype,
+                save=save.replace("save_outputs", "kept"),
+                alpha_argument=", 1" if alpha else ""
+            )
+        return BINARY.format(
+            alpha=", alpha=1" if alpha else "",
+            alpha_value="alpha" if alpha else "1",
+            alpha_test=" or alpha != 1" if alpha else "",
+            number="" if number is None else NUMBER,
+            compute="ufunc(self._array, y)",
+            result=result,
+            record=record,
+            real_only=real_only,
+        )
+    return None
+
+
+def required(op: Any) -> int:
+    return len([a for a in op._schema.arguments if not a.has_default and not a.kwarg_only])
+
+
+def number_overload(op: Any) -> Any:
+    """The overload that `op(tensor, number)` means, if it computes as `op` does."""
+    if op.options.get("numbers"):
+        return op
+    for other in op.packet.candidates:
+        arguments = other._schema.arguments
+        if (
+            other is not op
+            and len(arguments) == len(op._schema.arguments)
+            and arguments[0].type.kind == "Tensor"
+            and arguments[1].type.kind == "Scalar"
+            and other.options.get("scalar") is op.options["scalar"]
+            and other.options.get("promote") == op.options.get("promote")
+        ):
+            return other if (op.grad_rule is None) == (other.grad_rule is None) else None
+    return None
+
+
+def compile_stub(packet: Any, op: Any, name: str, template: str) -> Any:
+    from rushlight.arrays.numpy_ import MATH
+
+    source = op if op.functional is None else op.functional
+    count = len(source.tensor_positions)
+    ufunc = single_ufunc(source, count)
+    if ufunc is None:
+        scalar = source.options["scalar"]
+        rest = tuple(a.default for a in source._schema.arguments[count:])
+
+        def ufunc(*arrays: Any) -> Any:
+            return scalar(MATH, *arrays, *rest)
+
+    rule = op.grad_rule
+    number = number_overload(op) if count == 2 else None
+    number_rule = None if number is None else number.grad_rule
+    scope: dict[str, Any] = {
+        **({} if rule is None else rule.scope),
+        **common_scope(),
+        "ufunc": ufunc,
+        "allowed": op.options.get("dtypes"),
+        "with_tensor": rule and (rule.make_node, rule.save_outputs),
+        "with_number": number_rule and (number_rule.make_node, number_rule.save_outputs),
+        "save_outputs": None if rule is None else rule.save_outputs,
+    }
+    compile_source(template, f"stub of {name}", scope)
+    stub = scope["stub"]
+    is_operator = name.startswith("__")
+
+    if count == 1:
+
+        def slow(self: Any, out: Any, keywords: Any) -> Any:
+            args = () if self is MISSING else (self,)
+            return packet_call(packet, stub, args, keywords if out is None else {**keywords, "out": out})
+
+    else:
+
+        def slow(self: Any, other: Any, alpha: Any, out: Any, keywords: Any) -> Any:  # type: ignore[misc]
+            args = tuple([value for value in (self, other) if value is not MISSING])
+            if type(alpha) is not int or alpha != 1:
+                keywords = {**keywords, "alpha": alpha}
+            if out is not None:
+                keywords = {**keywords, "out": out}
+            if not is_operator:
+                return packet_call(packet, stub, args, keywords)
+            try:
+                return packet_call(packet, stub, args, keywords)
+            except TypeError:
+                if not isinstance(other, (Tensor, int, float, complex, bool, np.generic)):
+                    return NotImplemented
+                raise
+
+    scope["slow"] = slow
+    stub.__name__ = name
+    stub.__qualname__ = name
+    return stub

@@ -1,0 +1,859 @@
+"""The Tensor object: memory, geometry and autograd state. Its operators come from the opset.
+
+A fresh result of an op is one small object: array and dtype; storage, version counter, view
+record and autograd state are made on first need. `_ext` is None for the common case (a strided
+CPU tensor whose values are exactly its array's) and holds everything unusual otherwise, so that
+one `is None` test admits a tensor to the hot path.
+"""
+
+from __future__ import annotations
+
+import warnings
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from rushlight.core import geometry, node
+from rushlight.core.device import cpu, device, layout, memory_format, strided
+from rushlight.core.device import channels_last, channels_last_3d, contiguous_format
+from rushlight.core.dtype import dtype
+from rushlight.core.hooks import HookDict, NodeHooks, RemovableHandle, add_hook
+from rushlight.core.node import (
+    AutogradState,
+    accumulator,
+    autograd_state,
+    needs_grad,
+    next_sequence,
+    view_node,
+)
+from rushlight.core.size import Size
+from rushlight.core.size import unchecked as as_size
+from rushlight.core.state import LAYER_FUNCTION, LAYER_FUNCTION_MODES, LOCAL, USER_FUNCTION
+from rushlight.core.storage import Storage, VersionCounter
+
+__all__ = ["Ext", "Parameter", "Tensor", "ViewInfo", "alias_array", "storage_of", "wrap"]
+
+ndarray = np.ndarray
+
+
+class Ext:
+    """What sets an unusual tensor apart: device, symbolic or array-less geometry, lazy bits,
+    layout, inference mode, and the parts of a sparse tensor."""
+
+    __slots__ = (
+        "conj",
+        "device",
+        "inference",
+        "layout",
+        "neg",
+        "parts",
+        "sizes",
+        "strides",
+        "zero",
+    )
+
+    def __init__(self, place: device = cpu) -> None:
+        self.device = place
+        self.sizes: tuple[Any, ...] | None = None
+        self.strides: tuple[Any, ...] | None = None
+        self.conj = False
+        self.neg = False
+        self.inference = False
+        self.zero = False
+        self.layout: layout = strided
+        self.parts: Any = None
+
+    def copy(self) -> Ext:
+        new = Ext(self.device)
+        for name in Ext.__slots__:
+            setattr(new, name, getattr(self, name))
+        return new
+
+
+class ViewInfo:
+    """How a view came to be: its root base, the op that made it, and when its node was valid."""
+
+    __slots__ = ("args", "base", "kind", "number", "op", "parent", "version")
+
+    # Kinds of creation: what may be done in place to the view, and what error says so.
+    NORMAL = 0
+    CUSTOM_FUNCTION = 1
+    MULTI_OUTPUT = 2
+    NO_GRAD = 3
+    INFERENCE = 4
+
+    def __init__(
+        self,
+        base: Any,
+        op: Any,
+        args: Any,
+        parent: Any,
+        kind: int,
+        version: int,
+        number: int = 0,
+    ) -> None:
+        self.base = base
+        self.op = op
+        self.args = args
+        self.parent = parent
+        self.kind = kind
+        self.version = version
+        self.number = number
+
+
+def slot(name: str) -> Any:
+    return property(attrgetter(name))
+
+
+class TensorType(type):
+    """Counts as the type of every tensor, also for `isinstance(t, Variable)`."""
+
+
+class Tensor(metaclass=TensorType):
+    """A multi-dimensional array with automatic differentiation."""
+
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_ag",
+        "_array",
+        "_contig",
+        "_counter",
+        "_dtype",
+        "_ext",
+        "_node",
+        "_offset",
+        "_output_nr",
+        "_requires_grad",
+        "_storage",
+        "_view",
+    )
+
+    _array: Any
+    _dtype: dtype
+    _contig: bool
+    _requires_grad: bool
+    _node: Any
+    _output_nr: int
+    _counter: VersionCounter | None
+    _storage: Storage | None
+    _offset: int
+    _view: ViewInfo | None
+    _ag: AutogradState | None
+    _ext: Ext | None
+
+    __hash__ = object.__hash__
+    # NumPy must let our reflected operators win.
+    __array_priority__ = 1000
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        return legacy_new(cls, args, kwargs)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+
+    # -- geometry ---------------------------------------------------------------------------
+
+    dtype = slot("_dtype")
+    output_nr = slot("_output_nr")
+
+    @property
+    def shape(self) -> Size:
+        ext = self._ext
+        if ext is not None and ext.sizes is not None:
+            return as_size(ext.sizes)
+        return as_size(self._array.shape)
+
+    def size(self, dim: Any = None) -> Any:
+        if dim is None:
+            return self.shape
+        sizes = self.shape
+        return sizes[geometry.wrap_dim(dim, len(sizes))]
+
+    def dim(self) -> int:
+        ext = self._ext
+        if ext is not None and ext.sizes is not None:
+            return len(ext.sizes)
+        found: int = self._array.ndim
+        return found
+
+    ndim = property(dim)
+    ndimension = dim
+
+    def stride(self, dim: Any = None) -> Any:
+        strides = strides_of(self)
+        if dim is None:
+            return strides
+        return strides[geometry.wrap_dim(dim, len(strides))]
+
+    def storage_offset(self) -> Any:
+        return self._offset
+
+    def numel(self) -> Any:
+        ext = self._ext
+        if ext is not None and ext.sizes is not None:
+            return geometry.numel(ext.sizes)
+        found: int = self._array.size
+        return found
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        return self._dtype.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        return self._dtype.itemsize
+
+    @property
+    def nbytes(self) -> Any:
+        return self.numel() * self._dtype.itemsize
+
+    def is_contiguous(self, memory_format: memory_format = contiguous_format) -> bool:
+        if memory_format is contiguous_format:
+            return self._contig or geometry.is_contiguous(self.shape, strides_of(self))
+        if memory_format is channels_last:
+            return bool(geometry.is_channels_last(self.shape, strides_of(self)))
+        if memory_format is channels_last_3d:
+            return bool(geometry.is_channels_last_3d(self.shape, strides_of(self)))
+        raise RuntimeError(f"unsupported memory format: {memory_format}")
+
+    @property
+    def device(self) -> device:
+        return cpu if self._ext is None else self._ext.device
+
+    def get_device(self) -> int:
+        place = self.device
+        return -1 if place.type == "cpu" else (place.index or 0)
+
+    @property
+    def layout(self) -> layout:
+        return strided if self._ext is None else self._ext.layout
+
+    is_sparse = property(lambda self: self.layout.name == "sparse_coo")
+    is_sparse_csr = property(lambda self: self.layout.name == "sparse_csr")
+    is_mkldnn = property(lambda self: False)
+    is_quantized = property(lambda self: False)
+    is_nested = property(lambda self: False)
+    is_meta = property(lambda self: self.device.type == "meta")
+    is_cuda = property(lambda self: self.device.type == "cuda")
+    is_cpu = property(lambda self: self.device.type == "cpu")
+
+    def is_floating_point(self) -> bool:
+        return self._dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        return self._dtype.is_complex
+
+    def is_signed(self) -> bool:
+        return self._dtype.is_signed
+
+    def is_conj(self) -> bool:
+        return self._ext is not None and self._ext.conj
+
+    def is_neg(self) -> bool:
+        return self._ext is not None and self._ext.neg
+
+    def is_inference(self) -> bool:
+        return self._ext is not None and self._ext.inference
+
+    # -- memory -----------------------------------------------------------------------------
+
+    def data_ptr(self) -> int:
+        if self._array is None:
+            return 0
+        if self._array.size == 0:
+            return 0
+        return int(self._array.ctypes.data)
+
+    def untyped_storage(self) -> Storage:
+        return storage_of(self)
+
+    @property
+    def _version(self) -> int:
+        if self._ext is not None and self._ext.inference:
+            raise RuntimeError("Inference tensors do not track version counter.")
+        return 0 if self._counter is None else self._counter.value
+
+    def _alias(self, share_counter: bool = True) -> Tensor:
+        """The same memory as a new plain tensor without history."""
+        result: Tensor = new(Tensor)
+        result._array = self._array
+        result._dtype = self._dtype
+        result._contig = self._contig
+        result._requires_grad = False
+        result._node = None
+        result._output_nr = 0
+        if share_counter:
+            counter = self._counter
+            if counter is None:
+                counter = self._counter = VersionCounter()
+            result._counter = counter
+        else:
+            result._counter = None
+        result._storage = storage_of(self)
+        result._offset = self._offset
+        result._view = None
+        result._ag = None
+        result._ext = self._ext
+        return result
+
+    def _shadow(self) -> Tensor:
+        """`_alias` for the engine's own use: makes no Storage where there is none yet."""
+        if self._storage is not None or self._view is not None or not self._contig:
+            return self._alias()
+        counter = self._counter
+        if counter is None:
+            counter = self._counter = VersionCounter()
+        result = wrap(self._array, self._dtype)
+        result._counter = counter
+        result._ext = self._ext
+        return result
+
+    def _host_array(self) -> Any:
+        """The values as an ndarray, lazy bits applied; None where there are no values."""
+        return None if self._array is None else values_of(self)
+
+    # -- autograd state -----------------------------------------------------------------------
+
+    @property
+    def requires_grad(self) -> bool:
+        return self._requires_grad or needs_grad(self)
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if not isinstance(value, (bool, np.bool_, int)):
+            raise RuntimeError("requires_grad must be a bool")
+        set_requires_grad(self, bool(value))
+
+    @requires_grad.deleter
+    def requires_grad(self) -> None:
+        raise RuntimeError("cannot delete requires_grad")
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        set_requires_grad(self, requires_grad)
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        if self._view is not None:
+            return view_node(self) is None
+        return self._node is None
+
+    @property
+    def grad_fn(self) -> Any:
+        return self._node if self._view is None else view_node(self)
+
+    @property
+    def _grad_fn(self) -> Any:
+        return self.grad_fn
+
+    @_grad_fn.deleter
+    def _grad_fn(self) -> None:
+        raise RuntimeError("cannot delete _grad_fn")
+
+    @property
+    def grad(self) -> Any:
+        state = self._ag
+        if not self.is_leaf and (state is None or not state.retains_grad):
+            if self._requires_grad and (state is None or state.grad is None):
+                warnings.warn(
+                    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. "
+                    "Its .grad attribute won't be populated during autograd.backward(). If you "
+                    "indeed want the .grad field to be populated for a non-leaf Tensor, use "
+                    ".retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by "
+                    "mistake, make sure you access the leaf Tensor instead.",
+                    UserWarning,
+                    stacklevel=2,
+                )
+        return None if state is None else state.grad
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        if value is None:
+            if self._ag is not None:
+                self._ag.grad = None
+            return
+        check_grad_assignment(self, value)
+        autograd_state(self).grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        if self._ag is not None:
+            self._ag.grad = None
+
+    @property
+    def _grad(self) -> Any:
+        return None if self._ag is None else self._ag.grad
+
+    @_grad.setter
+    def _grad(self, value: Any) -> None:
+        self.grad = value
+
+    @property
+    def _base(self) -> Any:
+        return None if self._view is None else self._view.base
+
+    def _is_view(self) -> bool:
+        return self._view is not None
+
+    @property
+    def data(self) -> Any:
+        result = self._alias(share_counter=False)
+        return result if type(self) is Tensor or type(self) in PLAIN else result.as_subclass(type(self))
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"Variable data has to be a tensor, but got {type(value).__name__}"
+            )
+        if self.layout is not value.layout:
+            raise RuntimeError(
+                "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
+                "incompatible tensor type."
+            )
+        if self._requires_grad and not (value._dtype.is_floating_point or value._dtype.is_complex):
+            raise RuntimeError(
+                "data set to a tensor that requires gradients must be floating point or complex "
+                "dtype"
+            )
+        if self._counter is None:
+            self._counter = VersionCounter()
+        self._storage = storage_of(value)
+        self._array = value._array
+        self._dtype = value._dtype
+        self._contig = value._contig
+        self._offset = value._offset
+        self._ext = value._ext
+        if self._ag is not None:
+            # The accumulator's record of the leaf's shape no longer holds.
+            self._ag.accumulator = None
+
+    @data.deleter
+    def data(self) -> None:
+        raise RuntimeError("cannot delete data")
+
+    @property
+    def volatile(self) -> bool:
+        warnings.warn(
+            "volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2
+        )
+        return False
+
+    @property
+    def _backward_hooks(self) -> Any:
+        return None if self._ag is None else self._ag.user_hooks
+
+    @_backward_hooks.setter
+    def _backward_hooks(self, value: Any) -> None:
+        state = autograd_state(self)
+        state.user_hooks = value
+        if value is not None and self._requires_grad:
+            tensor_hooks(self).tensor[self._output_nr] = value
+
+    @_backward_hooks.deleter
+    def _backward_hooks(self) -> None:
+        raise RuntimeError("cannot delete _backward_hooks")
+
+    def register_hook(self, hook: Any) -> RemovableHandle:
+        if not self.requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        hooks = tensor_hooks(self)
+        table = hooks.tensor.get(self._output_nr)
+        if table is None:
+            table = hooks.tensor[self._output_nr] = HookDict()
+        return add_hook(table, hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Any) -> RemovableHandle:
+        if not self.requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if self.grad_fn is not None:
+            raise RuntimeError(
+                "post accumulate grad hooks cannot be registered on non-leaf tensors"
+            )
+        state = autograd_state(self)
+        if state.post_accumulate is None:
+            state.post_accumulate = HookDict()
+        return add_hook(state.post_accumulate, hook)
+
+    def retain_grad(self) -> None:
+        if not self.requires_grad:
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        found = self.grad_fn
+        if found is None:
+            return
+        state = autograd_state(self)
+        if not state.retains_grad:
+            import weakref
+
+            state.retains_grad = True
+            found.hook_table().retain[self._output_nr] = weakref.ref(self)
+
+    @property
+    def retains_grad(self) -> bool:
+        return self._ag is not None and self._ag.retains_grad
+
+    def detach_(self) -> Tensor:
+        if self._view is not None:
+            raise RuntimeError(
+                "Can't detach views in-place. Use detach() instead. If you are using "
+                "DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set "
+                "as True, gradients are views of DDP buckets, and hence detach_() cannot be called "
+                "on these gradients. To fix this error, please refer to the Optimizer.zero_grad() "
+                "function in torch/optim/optimizer.py as a solution."
+            )
+        state = autograd_state(self)
+        if self._node is not None:
+            state.detached_at = next_sequence()
+        state.retains_grad = False
+        self._node = None
+        self._output_nr = 0
+        self._requires_grad = False
+        return self
+
+    # -- subclasses ---------------------------------------------------------------------------
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Run `func` with overrides of subclasses off, and return results as `cls`."""
+        for kind in types:
+            if not issubclass(cls, kind):
+                return NotImplemented
+        state = LOCAL.state
+        excluded = state.excluded
+        state.excluded = excluded | LAYER_FUNCTION | USER_FUNCTION
+        state.refresh()
+        try:
+            result = func(*args, **(kwargs or {}))
+        finally:
+            state.excluded = excluded
+            state.refresh()
+        if func in KEEPS_BASE_TYPE:
+            return result
+        return as_class(result, cls)
+
+    __torch_dispatch__: Any = None
+
+    @staticmethod
+    def _make_subclass(cls: type, data: Any, require_grad: bool = False, **options: Any) -> Any:
+        if not isinstance(data, Tensor):
+            raise TypeError(
+                f"_make_subclass(): argument 'data' must be Tensor, not {type(data).__name__}"
+            )
+        result = data._alias(share_counter=False)
+        result.__class__ = cls  # type: ignore[assignment]
+        if require_grad:
+            set_requires_grad(result, True)
+        return result
+
+    @staticmethod
+    def _make_wrapper_subclass(
+        cls: type,
+        size: Any,
+        *,
+        strides: Any = None,
+        storage_offset: Any = 0,
+        memory_format: Any = None,
+        dtype: Any = None,
+        layout: Any = strided,
+        device: Any = None,
+        pin_memory: bool = False,
+        requires_grad: bool = False,
+        dispatch_sizes_strides_policy: Any = None,
+        **options: Any,
+    ) -> Any:
+        """A tensor of class `cls` with geometry but no memory of its own."""
+        from rushlight.core.device import device as device_class
+        from rushlight.core.dtype import get_default_dtype
+
+        place = cpu if device is None else device_class(device)
+        result = shell(tuple(size), strides, dtype or get_default_dtype(), place, storage_offset)
+        assert result._ext is not None
+        result._ext.layout = layout
+        result.__class__ = cls  # type: ignore[assignment]
+        if requires_grad:
+            result._requires_grad = True
+        return result
+
+    def as_subclass(self, cls: type) -> Any:
+        """The same tensor seen as an instance of `cls`, history included."""
+        result = self._alias()
+        result.__class__ = cls  # type: ignore[assignment]
+        result._node, result._output_nr = self.grad_fn, self._output_nr
+        result._requires_grad = self._requires_grad
+        result._view = self._view
+        if result._node is None and self._requires_grad:
+            result._node = None
+        return result
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        from rushlight.core import dispatch
+
+        if type(self) is not Tensor and type(self) not in PLAIN:
+            handled, value = dispatch.try_function_override(
+                Tensor.__repr__, (self,), {"tensor_contents": tensor_contents}
+            )
+            if handled:
+                found: str = value
+                return found
+        from rushlight.core.format import tensor_str
+
+        state = LOCAL.state
+        excluded = state.excluded
+        state.excluded = excluded | LAYER_FUNCTION | LAYER_FUNCTION_MODES
+        state.refresh()
+        try:
+            return tensor_str(self)
+        finally:
+            state.excluded = excluded
+            state.refresh()
+
+    def __dir__(self) -> list[str]:
+        return sorted({*dir(type(self)), *self.__dict__})
+
+    def __len__(self) -> int:
+        sizes = self.shape
+        if not sizes:
+            raise TypeError("len() of a 0-d tensor")
+        return int(sizes[0])
+
+
+KEEPS_BASE_TYPE: set[Any] = set()
+new = Tensor.__new__ if False else object.__new__
+node.TENSOR_TYPES = (Tensor,)
+
+
+class ParameterType(TensorType):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return super().__instancecheck__(instance) or (
+            isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
+        )
+
+
+class Parameter(Tensor, metaclass=ParameterType):
+    """A tensor that a Module counts among its parameters."""
+
+    __slots__ = ()
+
+    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
+        if data is None:
+            data = wrap(np.empty((0,), np.float32), DEFAULT_PARAMETER_DTYPE)
+        if type(data) is Tensor or type(data) is Parameter:
+            return Tensor._make_subclass(cls, data, requires_grad)
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Parameter expects a Tensor, got {type(data).__name__}")
+        result = data.detach().requires_grad_(requires_grad)  # type: ignore[attr-defined]
+        result._is_param = True
+        return result
+
+    __torch_function__ = None  # type: ignore[assignment]
+
+    def __repr__(self, **options: Any) -> str:
+        from rushlight.core.format import parameter_str
+
+        return parameter_str(self)
+
+
+from rushlight.core.dtype import float32 as DEFAULT_PARAMETER_DTYPE  # noqa: E402
+
+# Types whose instances need no override handling on the hot path.
+PLAIN: set[type] = {Tensor, Parameter}
+
+
+def legacy_new(cls: type, args: Any, kwargs: Any) -> Any:
+    raise RuntimeError("tensor construction is not set up; import rushlight first")
+
+
+def as_class(value: Any, cls: type) -> Any:
+    """Results of an overridden function, turned into the subclass."""
+    if isinstance(value, Tensor):
+        if isinstance(value, cls):
+            return value
+        return value.as_subclass(cls)
+    if isinstance(value, (tuple, list)):
+        items = [as_class(item, cls) for item in value]
+        if hasattr(value, "_fields"):
+            return type(value)(*items)
+        return type(value)(items)
+    return value
+
+
+def wrap(array: Any, kind: dtype) -> Tensor:
+    """A fresh contiguous ndarray as a tensor."""
+    result: Tensor = new(Tensor)
+    result._array = array
+    result._dtype = kind
+    result._contig = True
+    result._requires_grad = False
+    result._node = None
+    result._output_nr = 0
+    result._counter = None
+    result._storage = None
+    result._offset = 0
+    result._view = None
+    result._ag = None
+    result._ext = None
+    return result
+
+
+def wrap_strided(array: Any, kind: dtype, storage: Storage, offset: int = 0) -> Tensor:
+    """An array over a known storage as a tensor, contiguous or not."""
+    result = wrap(array, kind)
+    result._storage = storage
+    result._offset = offset
+    result._contig = False
+    if array.flags.c_contiguous and array.size > 0:
+        # NumPy lets strides of size 1 be anything; `_contig` promises the row-major ones.
+        result._contig = 1 not in array.shape or strides_of(result) == (
+            geometry.contiguous_strides(array.shape)
+        )
+    return result
+
+
+def empty_strided(sizes: Any, strides: Any, kind: dtype) -> Tensor:
+    """Fresh memory with exactly these strides."""
+    if strides == geometry.contiguous_strides(sizes):
+        return wrap(np.empty(sizes, kind.np), kind)
+    extent = geometry.storage_extent(sizes, strides, 0)
+    storage = Storage(np.empty(extent * kind.itemsize, np.uint8))
+    return wrap_strided(alias_array(storage, kind, sizes, strides, 0), kind, storage)
+
+
+def shell(sizes: Any, strides: Any, kind: dtype, place: device, offset: Any = 0) -> Tensor:
+    """A tensor with geometry and no array: meta, fake, wrapper subclasses."""
+    result = wrap(None, kind)
+    ext = result._ext = Ext(place)
+    ext.sizes = sizes
+    ext.strides = geometry.contiguous_strides(sizes) if strides is None else tuple(strides)
+    result._contig = False
+    result._offset = offset
+    return result
+
+
+def alias_array(storage: Storage, kind: dtype, sizes: Any, strides: Any, offset: int) -> Any:
+    """The ndarray over a storage with the given geometry, in elements of `kind`."""
+    width = kind.itemsize
+    if storage.nbytes_ == 0 or 0 in sizes:
+        # NumPy insists on bounds even where there is no element.
+        return ndarray(sizes, kind.np, EMPTY_BUFFER, 0, tuple([0] * len(sizes)))
+    return ndarray(
+        sizes, kind.np, storage.buffer, offset * width, tuple([step * width for step in strides])
+    )
+
+
+EMPTY_BUFFER = np.zeros(64, np.uint8)
+
+
+def storage_of(tensor: Tensor) -> Storage:
+    """The tensor's storage, made on first need from its array."""
+    storage = tensor._storage
+    if storage is None:
+        view = tensor._view
+        if view is not None:
+            storage = storage_of(view.base)
+        elif tensor._array is None:
+            ext = tensor._ext
+            assert ext is not None and ext.sizes is not None
+            extent = geometry.storage_extent(ext.sizes, ext.strides, tensor._offset)
+            storage = Storage(None, extent * tensor._dtype.itemsize, ext.device)
+        else:
+            storage = Storage.of_array(tensor._array)
+        tensor._storage = storage
+    return storage
+
+
+def strides_of(tensor: Tensor) -> tuple[Any, ...]:
+    ext = tensor._ext
+    if ext is not None and ext.strides is not None:
+        return ext.strides
+    array = tensor._array
+    if tensor._contig:
+        found: tuple[int, ...] = geometry.contiguous_strides(array.shape)
+        return found
+    width = tensor._dtype.itemsize
+    return tuple([step // width for step in array.strides])
+
+
+def values_of(tensor: Tensor) -> Any:
+    """The array with lazy conjugation and negation applied."""
+    array = tensor._array
+    ext = tensor._ext
+    if ext is not None:
+        if ext.conj:
+            array = np.asarray(np.conjugate(array))
+        if ext.neg:
+            array = np.asarray(np.negative(array))
+    return array
+
+
+def set_requires_grad(tensor: Tensor, value: bool) -> None:
+    if tensor.grad_fn is not None:
+        if not value:
+            raise RuntimeError(
+                "you can only change requires_grad flags of leaf variables. If you want to use a "
+                "computed variable in a subgraph that doesn't require differentiation use var_no_"
+                "grad = var.detach()."
+            )
+        return
+    kind = tensor._dtype
+    if value and not (kind.is_floating_point or kind.is_complex):
+        raise RuntimeError(
+            "only Tensors of floating point and complex dtype can require gradients, but got "
+            f"{kind}"
+        )
+    if value and tensor._ext is not None and tensor._ext.inference and not LOCAL.state.inference:
+        raise RuntimeError(
+            "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
+        )
+    tensor._requires_grad = value
+
+
+def check_grad_assignment(tensor: Tensor, value: Any) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"assigned grad expected to be a Tensor or None but got grad of type "
+            f"{type(value).__name__}"
+        )
+    if value is tensor:
+        raise RuntimeError("can't assign Variable as its own grad")
+    if value.dtype is not tensor.dtype:
+        raise RuntimeError(
+            f"attempting to assign a gradient with dtype '{value.dtype}' to a tensor with dtype "
+            f"'{tensor.dtype}'. The gradient must match the tensor's dtype (tensor.to(dtype) "
+            "casts it)."
+        )
+    if value.device != tensor.device:
+        raise RuntimeError(
+            f"attempting to assign a gradient with device type '{value.device.type}' to a tensor "
+            f"with device type '{tensor.device.type}'. Please ensure that the gradient and the "
+            "tensor are on the same device"
+        )
+    if value.shape != tensor.shape:
+        raise RuntimeError(
+            f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size "
+            f"'{list(tensor.shape)}'. Please ensure that the gradient and the tensor are the same "
+            "size"
+        )
+
+
+def tensor_hooks(tensor: Tensor) -> NodeHooks:
+    """The table a tensor's hooks belong to: its node's, or its own for a leaf."""
+    found = tensor.grad_fn
+    if found is not None:
+        table: NodeHooks = found.hook_table()
+        return table
+    state = autograd_state(tensor)
+    if state.hooks is None:
+        state.hooks = NodeHooks()
+    return state.hooks
+
+
+def leaf_edge(tensor: Tensor) -> Any:
+    return accumulator(tensor)

@@ -1,0 +1,103 @@
+"""TypedStorage: a Storage seen as elements of one dtype, as `Tensor.storage()` returns it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.core.dtype import dtype
+from rushlight.core.storage import Storage
+
+__all__ = ["TypedStorage"]
+
+
+class TypedStorage:
+    """A flat run of elements over an untyped storage."""
+
+    __slots__ = ("_untyped_storage", "dtype")
+
+    def __init__(self, storage: Storage, kind: dtype) -> None:
+        self._untyped_storage = storage
+        self.dtype = kind
+
+    @property
+    def device(self) -> Any:
+        return self._untyped_storage.device
+
+    def untyped(self) -> Storage:
+        return self._untyped_storage
+
+    def array(self) -> Any:
+        buffer = self._untyped_storage.buffer
+        if buffer is None:
+            raise NotImplementedError("the storage of a meta tensor holds no values")
+        usable = self.size() * self.dtype.itemsize
+        return buffer[:usable].view(self.dtype.np)
+
+    def size(self) -> Any:
+        return self._untyped_storage.nbytes_ // self.dtype.itemsize
+
+    _size = size
+
+    def __len__(self) -> int:
+        return int(self.size())
+
+    def nbytes(self) -> Any:
+        return self._untyped_storage.nbytes_
+
+    def element_size(self) -> int:
+        return self.dtype.itemsize
+
+    def data_ptr(self) -> int:
+        return self._untyped_storage.data_ptr()
+
+    _data_ptr = data_ptr
+
+    def resize_(self, size: int) -> TypedStorage:
+        self._untyped_storage.resize_(size * self.dtype.itemsize)
+        return self
+
+    def clone(self) -> TypedStorage:
+        return TypedStorage(self._untyped_storage.clone(), self.dtype)
+
+    def copy_(self, source: Any) -> TypedStorage:
+        self.array()[:] = source.array()
+        return self
+
+    def fill_(self, value: Any) -> TypedStorage:
+        self.array()[:] = value
+        return self
+
+    def tolist(self) -> list[Any]:
+        return list(self.array().tolist())
+
+    def __iter__(self) -> Any:
+        return iter(self.tolist())
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"index {index} out of range for storage of size {len(self)}")
+        return self.array()[index].item()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.array()[index] = value
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, TypedStorage)
+            and self.dtype is other.dtype
+            and self._untyped_storage == other._untyped_storage
+        )
+
+    def __hash__(self) -> int:
+        return hash(self._untyped_storage)
+
+    def __repr__(self) -> str:
+        head = f"[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size "
+        body = (
+            "..."
+            if self._untyped_storage.buffer is None
+            else "\n".join(f" {value}" for value in self.tolist())
+        )
+        return f"{body}\n{head}{len(self)}]"

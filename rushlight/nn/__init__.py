@@ -1,0 +1,9 @@
+"""Neural network modules: torch's public names."""
+
+from __future__ import annotations
+
+from rushlight.core.tensor import Parameter
+from rushlight.nn import functional, init
+from rushlight.nn.containers import *
+from rushlight.nn.layers import *
+from rushlight.nn.module import Buffer, Module

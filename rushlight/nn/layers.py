@@ -1,0 +1,389 @@
+"""Layers, activations and losses."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rushlight.core.tensor import Parameter
+from rushlight.nn import functional as F
+from rushlight.nn import init
+from rushlight.nn.module import Module
+from rushlight.opset import functions
+
+__all__ = [
+    "BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "Dropout", "ELU", "Embedding", "Flatten",
+    "GELU", "Hardtanh", "HuberLoss", "Identity", "KLDivLoss", "L1Loss", "LayerNorm", "LeakyReLU",
+    "Linear", "LogSoftmax", "MSELoss", "NLLLoss", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid",
+    "SmoothL1Loss", "Softmax", "Softplus", "Tanh", "Threshold", "Unflatten",
+]  # fmt: skip
+
+
+class Identity(Module):
+    """Returns its input; takes any arguments."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
+    def forward(self, input: Any) -> Any:
+        return input
+
+
+class Linear(Module):
+    """x Wᵀ + b.
+
+    >>> import rushlight as torch
+    >>> torch.nn.Linear(3, 2)(torch.ones(4, 3)).shape
+    torch.Size([4, 2])
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.in_features = in_features
+        self.out_features = out_features
+        place = {"device": device, "dtype": dtype}
+        self.weight = Parameter(functions.empty((out_features, in_features), **place))
+        if bias:
+            self.bias = Parameter(functions.empty((out_features,), **place))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input: Any) -> Any:
+        return functions.linear(input, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return (
+            f"in_features={self.in_features}, out_features={self.out_features}, "
+            f"bias={self.bias is not None}"
+        )
+
+
+class Embedding(Module):
+    """A table of vectors looked up by index."""
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        if padding_idx is not None and padding_idx < 0:
+            padding_idx += num_embeddings
+        self.padding_idx = padding_idx
+        self.weight = Parameter(
+            functions.empty((num_embeddings, embedding_dim), device=device, dtype=dtype)
+        )
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            from rushlight.autograd.grad_mode import no_grad
+
+            with no_grad():
+                self.weight[self.padding_idx].fill_(0)  # type: ignore[index]
+
+    def forward(self, input: Any) -> Any:
+        padding = -1 if self.padding_idx is None else self.padding_idx
+        return functions.embedding(self.weight, input, padding)
+
+    def extra_repr(self) -> str:
+        shown = f"{self.num_embeddings}, {self.embedding_dim}"
+        return shown if self.padding_idx is None else f"{shown}, padding_idx={self.padding_idx}"
+
+
+class LayerNorm(Module):
+    """Normalisation over the last dims, with an optional learned scale and shift."""
+
+    def __init__(
+        self,
+        normalized_shape: Any,
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape = shape
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        place = {"device": device, "dtype": dtype}
+        self.register_parameter(
+            "weight", Parameter(functions.ones(shape, **place)) if elementwise_affine else None
+        )
+        self.register_parameter(
+            "bias", Parameter(functions.zeros(shape, **place)) if elementwise_affine and bias else None
+        )
+
+    def forward(self, input: Any) -> Any:
+        dims = tuple(range(-len(self.normalized_shape), 0))
+        centred = input - input.mean(dims, keepdim=True)
+        variance = (centred * centred).mean(dims, keepdim=True)
+        result = centred * (variance + self.eps).rsqrt()
+        if self.weight is not None:
+            result = result * self.weight
+        return result if self.bias is None else result + self.bias
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        )
+
+
+class Dropout(Module):
+    """Zeroes elements at random while training."""
+
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        super().__init__()
+        if not 0 <= p <= 1:
+            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        self.p = p
+        self.inplace = inplace
+
+    def forward(self, input: Any) -> Any:
+        return F.dropout(input, self.p, self.training, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}, inplace={self.inplace}"
+
+
+class Flatten(Module):
+    """Joins a range of dims."""
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim = start_dim
+        self.end_dim = end_dim
+
+    def forward(self, input: Any) -> Any:
+        return input.flatten(self.start_dim, self.end_dim)
+
+    def extra_repr(self) -> str:
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """Splits a dim into several."""
+
+    def __init__(self, dim: int, unflattened_size: Any) -> None:
+        super().__init__()
+        self.dim = dim
+        self.unflattened_size = unflattened_size
+
+    def forward(self, input: Any) -> Any:
+        return input.unflatten(self.dim, self.unflattened_size)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
+
+
+class Elementwise(Module):
+    """An activation: a function with options that print in order of their definition."""
+
+    function: Any
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+        names = [name for name, _ in self.options]
+        unknown = set(kwargs) - set(names)
+        if unknown or len(args) > len(names):
+            raise TypeError(
+                f"{type(self).__name__}.__init__() takes the arguments {names}, got "
+                f"{len(args)} positional and {sorted(kwargs)}"
+            )
+        chosen = dict(self.options) | dict(zip(names, args, strict=False)) | kwargs
+        for name, value in chosen.items():
+            setattr(self, name, value)
+
+    def forward(self, input: Any) -> Any:
+        return type(self).function(input, *[getattr(self, name) for name, _ in self.options])
+
+    def extra_repr(self) -> str:
+        shown = [
+            f"{name}={getattr(self, name)}"
+            for name, default in self.options
+            if name != "inplace" or getattr(self, name)
+        ]
+        return ", ".join(shown)
+
+
+def activation(name: str, function: Any, doc: str, **options: Any) -> Any:
+    """An activation module from a function and the defaults of its options."""
+    return type(
+        name,
+        (Elementwise,),
+        {
+            "function": staticmethod(function),
+            "options": tuple(options.items()),
+            "__doc__": doc,
+            "__module__": __name__,
+        },
+    )
+
+
+def op_call(name: str) -> Any:
+    return lambda input, *args: getattr(functions, name)(input, *args)
+
+
+def inplace_call(name: str) -> Any:
+    """An op with an `inplace` option as its last argument."""
+
+    def run(input: Any, *args: Any) -> Any:
+        *rest, inplace = args
+        found = name + "_" if inplace else name
+        return getattr(input, found)(*rest) if inplace else getattr(functions, name)(input, *rest)
+
+    return run
+
+
+ReLU = activation("ReLU", inplace_call("relu"), "max(x, 0).", inplace=False)
+ReLU6 = activation("ReLU6", lambda x, inplace: x.clamp(0, 6), "min(max(x, 0), 6).", inplace=False)
+Sigmoid = activation("Sigmoid", op_call("sigmoid"), "1 / (1 + exp(-x)).")
+Tanh = activation("Tanh", op_call("tanh"), "Hyperbolic tangent.")
+GELU = activation(
+    "GELU",
+    lambda x, approximate: functions.gelu(x, approximate=approximate),
+    "x Φ(x).",
+    approximate="none",
+)
+SiLU = activation("SiLU", inplace_call("silu"), "x · sigmoid(x).", inplace=False)
+ELU = activation(
+    "ELU", lambda x, alpha, inplace: functions.elu(x, alpha), "Exponential linear unit.",
+    alpha=1.0, inplace=False,
+)  # fmt: skip
+SELU = activation("SELU", inplace_call("selu"), "Scaled exponential linear unit.", inplace=False)
+LeakyReLU = activation(
+    "LeakyReLU", inplace_call("leaky_relu"), "x, or a fraction of it when negative.",
+    negative_slope=0.01, inplace=False,
+)  # fmt: skip
+Softplus = activation(
+    "Softplus", op_call("softplus"), "log(1 + exp(beta x)) / beta.", beta=1.0, threshold=20.0
+)
+Hardtanh = activation(
+    "Hardtanh", inplace_call("hardtanh"), "x clamped to a range.",
+    min_val=-1.0, max_val=1.0, inplace=False,
+)  # fmt: skip
+
+
+class Threshold(Module):
+    """A fixed value where the input is not above the threshold."""
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        super().__init__()
+        self.threshold, self.value, self.inplace = threshold, value, inplace
+
+    def forward(self, input: Any) -> Any:
+        return F.threshold(input, self.threshold, self.value, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"threshold={self.threshold}, value={self.value}"
+
+
+class Softmax(Module):
+    """exp(x) normalised along a dim."""
+
+    def __init__(self, dim: int | None = None) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, input: Any) -> Any:
+        return F.softmax(input, self.dim)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"
+
+
+class LogSoftmax(Softmax):
+    """The logarithm of `Softmax`."""
+
+    def forward(self, input: Any) -> Any:
+        return F.log_softmax(input, self.dim)
+
+
+class Loss(Module):
+    """A loss: a function of (input, target), options, and a reduction."""
+
+    function: Any
+    options: tuple[tuple[str, Any], ...] = ()
+    tensors: tuple[str, ...] = ()
+
+    def __init__(
+        self, *args: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+        **kwargs: Any,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        names = [name for name, _ in self.options]
+        unknown = set(kwargs) - set(names)
+        if unknown or len(args) > len(names):
+            raise TypeError(
+                f"{type(self).__name__}.__init__() got unexpected arguments: "
+                f"{sorted(unknown) or args[len(names) :]}"
+            )
+        chosen = dict(self.options) | dict(zip(names, args, strict=False)) | kwargs
+        for name, value in chosen.items():
+            if name in self.tensors:
+                self.register_buffer(name, value)
+            else:
+                setattr(self, name, value)
+        self.reduction = reduction
+
+    def forward(self, input: Any, target: Any) -> Any:
+        options = {name: getattr(self, name) for name, _ in self.options}
+        return type(self).function(input, target, reduction=self.reduction, **options)
+
+
+def loss(name: str, function: Any, doc: str, tensors: Any = (), **options: Any) -> Any:
+    return type(
+        name,
+        (Loss,),
+        {
+            "function": staticmethod(function),
+            "options": tuple(options.items()),
+            "tensors": tuple(tensors),
+            "__doc__": doc,
+            "__module__": __name__,
+        },
+    )
+
+
+MSELoss = loss("MSELoss", F.mse_loss, "Mean squared difference.")
+L1Loss = loss("L1Loss", F.l1_loss, "Mean absolute difference.")
+SmoothL1Loss = loss("SmoothL1Loss", F.smooth_l1_loss, "Quadratic near zero, linear beyond.", beta=1.0)
+HuberLoss = loss("HuberLoss", F.huber_loss, "Quadratic near zero, linear beyond.", delta=1.0)
+KLDivLoss = loss("KLDivLoss", F.kl_div, "Kullback-Leibler divergence.", log_target=False)
+BCELoss = loss(
+    "BCELoss", F.binary_cross_entropy, "Binary cross entropy.", ("weight",), weight=None
+)
+BCEWithLogitsLoss = loss(
+    "BCEWithLogitsLoss", F.binary_cross_entropy_with_logits, "Binary cross entropy of logits.",
+    ("weight", "pos_weight"), weight=None, pos_weight=None,
+)  # fmt: skip
+NLLLoss = loss(
+    "NLLLoss", F.nll_loss, "Negative log likelihood.", ("weight",), weight=None, ignore_index=-100
+)
+CrossEntropyLoss = loss(
+    "CrossEntropyLoss", F.cross_entropy, "Cross entropy of logits and classes.", ("weight",),
+    weight=None, ignore_index=-100, label_smoothing=0.0,
+)  # fmt: skip

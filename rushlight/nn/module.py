@@ -1,0 +1,712 @@
+"""`Module`: parameters, buffers, submodules, hooks and state dicts.
+
+Registration goes through `__setattr__`; parameters, buffers and modules live in their own tables
+and are found through `__getattr__`, so that ordinary attributes stay ordinary.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rushlight.core.dtype import dtype
+from rushlight.core.hooks import HookDict, RemovableHandle
+from rushlight.core.tensor import Parameter, Tensor
+from rushlight.autograd.grad_mode import no_grad
+
+__all__ = ["Buffer", "Module"]
+
+EXTRA_STATE = "_extra_state"
+TABLES = ("_parameters", "_buffers", "_modules")
+
+
+class Buffer:
+    """Marks a tensor assigned to a module as a buffer: `self.x = Buffer(tensor)`."""
+
+    def __init__(self, data: Any, *, persistent: bool = True) -> None:
+        self.data = data
+        self.persistent = persistent
+
+
+class IncompatibleKeys(tuple[list[str], list[str]]):
+    """What `load_state_dict` found missing and unexpected."""
+
+    __slots__ = ()
+
+    def __new__(cls, missing_keys: list[str], unexpected_keys: list[str]) -> IncompatibleKeys:
+        return super().__new__(cls, (missing_keys, unexpected_keys))
+
+    @property
+    def missing_keys(self) -> list[str]:
+        return self[0]
+
+    @property
+    def unexpected_keys(self) -> list[str]:
+        return self[1]
+
+    def __repr__(self) -> str:
+        if not self[0] and not self[1]:
+            return "<All keys matched successfully>"
+        return f"_IncompatibleKeys(missing_keys={self[0]}, unexpected_keys={self[1]})"
+
+    __str__ = __repr__
+
+
+GLOBAL_FORWARD_HOOKS: HookDict = HookDict()
+GLOBAL_FORWARD_PRE_HOOKS: HookDict = HookDict()
+
+
+class Module:
+    """Base class of all neural network modules.
+
+    >>> import rushlight as torch
+    >>> class Double(torch.nn.Module):
+    ...     def forward(self, x):
+    ...         return x * 2
+    >>> Double()(torch.ones(2))
+    tensor([2., 2.])
+    """
+
+    dump_patches = False
+    _version = 1
+    training: bool
+    call_super_init = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        put = object.__setattr__
+        put(self, "training", True)
+        put(self, "_parameters", {})
+        put(self, "_buffers", {})
+        put(self, "_non_persistent_buffers_set", set())
+        put(self, "_modules", {})
+        for name in HOOK_TABLES:
+            put(self, name, HookDict())
+
+    # -- registration ---------------------------------------------------------------------------
+
+    def register_parameter(self, name: str, param: Any) -> None:
+        check_name(self, name, "parameter", self._parameters)
+        if param is None:
+            self._parameters[name] = None
+        elif not isinstance(param, Parameter):
+            raise TypeError(
+                f"cannot assign '{type(param).__name__}' object to parameter '{name}' "
+                "(torch.nn.Parameter or None required)"
+            )
+        elif param.grad_fn is not None:
+            raise ValueError(
+                f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be "
+                f"created explicitly. To express '{name}' as a function of another Tensor, compute "
+                "the value in the forward() method."
+            )
+        else:
+            self._parameters[name] = param
+
+    def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
+        check_name(self, name, "buffer", self._buffers)
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' (torch Tensor "
+                "or None required)"
+            )
+        self._buffers[name] = tensor
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            self._non_persistent_buffers_set.add(name)
+
+    def register_module(self, name: str, module: Any) -> None:
+        self.add_module(name, module)
+
+    def add_module(self, name: str, module: Any) -> None:
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(f"{type(module).__name__} is not a Module subclass")
+        check_name(self, name, "module", self._modules)
+        self._modules[name] = module
+
+    def __getattr__(self, name: str) -> Any:
+        fields = self.__dict__
+        for table in TABLES:
+            found = fields.get(table)
+            if found is not None and name in found:
+                return found[name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        fields = self.__dict__
+        parameters = fields.get("_parameters")
+        if isinstance(value, Parameter):
+            if parameters is None:
+                raise AttributeError("cannot assign parameters before Module.__init__() call")
+            forget(fields, name, ("_buffers", "_modules"))
+            self.register_parameter(name, value)
+        elif parameters is not None and name in parameters:
+            if value is not None:
+                raise TypeError(
+                    f"cannot assign '{type(value).__name__}' as parameter '{name}' "
+                    "(torch.nn.Parameter or None expected)"
+                )
+            parameters[name] = None
+        elif isinstance(value, Module):
+            if fields.get("_modules") is None:
+                raise AttributeError("cannot assign module before Module.__init__() call")
+            forget(fields, name, ("_parameters", "_buffers"))
+            fields["_modules"][name] = value
+        elif name in (fields.get("_modules") or ()):
+            if value is not None:
+                raise TypeError(
+                    f"cannot assign '{type(value).__name__}' as child module '{name}' "
+                    "(torch.nn.Module or None expected)"
+                )
+            fields["_modules"][name] = None
+        elif isinstance(value, Buffer):
+            self.register_buffer(name, value.data, value.persistent)
+        elif name in (fields.get("_buffers") or ()):
+            if value is not None and not isinstance(value, Tensor):
+                raise TypeError(
+                    f"cannot assign '{type(value).__name__}' as buffer '{name}' (torch.Tensor or "
+                    "None expected)"
+                )
+            fields["_buffers"][name] = value
+        else:
+            object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        for table in TABLES:
+            found = self.__dict__.get(table)
+            if found is not None and name in found:
+                del found[name]
+                self._non_persistent_buffers_set.discard(name)
+                return
+        object.__delattr__(self, name)
+
+    def __dir__(self) -> list[str]:
+        names = {*dir(type(self)), *self.__dict__}
+        for table in TABLES:
+            names.update(self.__dict__.get(table, ()))
+        return sorted(name for name in names if not name[:1].isdigit())
+
+    # -- calling ----------------------------------------------------------------------------------
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(
+            f'Module [{type(self).__name__}] is missing the required "forward" function'
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        fields = self.__dict__
+        if not (
+            fields["_forward_hooks"]
+            or fields["_forward_pre_hooks"]
+            or fields["_backward_hooks"]
+            or fields["_backward_pre_hooks"]
+            or GLOBAL_FORWARD_HOOKS
+            or GLOBAL_FORWARD_PRE_HOOKS
+        ):
+            return self.forward(*args, **kwargs)
+        from rushlight.nn.hooks import call_with_hooks
+
+        return call_with_hooks(self, args, kwargs)
+
+    _call_impl = __call__
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        handle = add(self._forward_pre_hooks, hook, prepend, self._forward_pre_hooks_with_kwargs)
+        if with_kwargs:
+            self._forward_pre_hooks_with_kwargs[handle.id] = True
+        return handle
+
+    def register_forward_hook(
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
+        handle = add(
+            self._forward_hooks,
+            hook,
+            prepend,
+            [self._forward_hooks_with_kwargs, self._forward_hooks_always_called],
+        )
+        if with_kwargs:
+            self._forward_hooks_with_kwargs[handle.id] = True
+        if always_call:
+            self._forward_hooks_always_called[handle.id] = True
+        return handle
+
+    def register_full_backward_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        return add(self._backward_hooks, hook, prepend)
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        return add(self._backward_hooks, hook, False)
+
+    def register_full_backward_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        return add(self._backward_pre_hooks, hook, prepend)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        return add(self._state_dict_pre_hooks, hook, False)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        return add(self._state_dict_hooks, hook, False)
+
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        return add(self._state_dict_hooks, hook, False)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        return add(self._load_state_dict_pre_hooks, functools.partial(hook, self), False)
+
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
+        return add(
+            self._load_state_dict_pre_hooks,
+            functools.partial(hook, self) if with_module else hook,
+            False,
+        )
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        return add(self._load_state_dict_post_hooks, hook, False)
+
+    # -- walking ----------------------------------------------------------------------------------
+
+    def named_modules(
+        self, memo: Any = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        if memo is None:
+            memo = set()
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                below = f"{prefix}.{name}" if prefix else name
+                yield from module.named_modules(memo, below, remove_duplicate)
+
+    def modules(self) -> Iterator[Module]:
+        for _, module in self.named_modules():
+            yield module
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        seen = set()
+        for name, module in self._modules.items():
+            if module is not None and module not in seen:
+                seen.add(module)
+                yield name, module
+
+    def children(self) -> Iterator[Module]:
+        for _, module in self.named_children():
+            yield module
+
+    def _named_members(
+        self, table: str, prefix: str, recurse: bool, remove_duplicate: bool
+    ) -> Iterator[tuple[str, Any]]:
+        seen: set[Any] = set()
+        owners = (
+            self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+            if recurse
+            else [(prefix, self)]
+        )
+        for owner_name, module in owners:
+            for name, value in getattr(module, table).items():
+                if value is None or value in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(value)
+                yield (f"{owner_name}.{name}" if owner_name else name), value
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        return self._named_members("_parameters", prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        for _, value in self.named_parameters(recurse=recurse):
+            yield value
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        return self._named_members("_buffers", prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        for _, value in self.named_buffers(recurse=recurse):
+            yield value
+
+    def get_submodule(self, target: str) -> Module:
+        module: Any = self
+        for part in target.split(".") if target else ():
+            if not hasattr(module, part):
+                raise AttributeError(f"{type(module).__name__} has no attribute `{part}`")
+            module = getattr(module, part)
+            if not isinstance(module, Module):
+                raise AttributeError(f"`{part}` is not an nn.Module")
+        found: Module = module
+        return found
+
+    def get_parameter(self, target: str) -> Parameter:
+        path, _, name = target.rpartition(".")
+        value = getattr(self.get_submodule(path), name)
+        if not isinstance(value, Parameter):
+            raise AttributeError(f"`{name}` is not an nn.Parameter")
+        return value
+
+    def get_buffer(self, target: str) -> Tensor:
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        if name not in module._buffers:
+            raise AttributeError(f"`{name}` is not a buffer")
+        found: Tensor = module._buffers[name]
+        return found
+
+    def apply(self, fn: Callable[[Module], Any]) -> Module:
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    # -- changing -----------------------------------------------------------------------------------
+
+    def train(self, mode: bool = True) -> Module:
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self) -> Module:
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Module:
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        for parameter in self.parameters():
+            if parameter.grad is not None:
+                if set_to_none:
+                    parameter.grad = None
+                else:
+                    parameter.grad.detach_()
+                    parameter.grad.zero_()
+
+    def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Module:
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        for value in self._parameters.values():
+            if value is None:
+                continue
+            with no_grad():
+                value.data = fn(value)
+                if value.grad is not None:
+                    requires = value.grad.requires_grad
+                    value.grad.data = fn(value.grad)
+                    value.grad.requires_grad_(requires)
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    def to(self, *args: Any, **kwargs: Any) -> Module:
+        place, kind, others = kwargs.get("device"), kwargs.get("dtype"), {}
+        if "memory_format" in kwargs:
+            others["memory_format"] = kwargs["memory_format"]
+        for value in args:
+            if isinstance(value, dtype):
+                kind = value
+            elif isinstance(value, Tensor):
+                kind, place = value.dtype, value.device
+            elif value is not None and not isinstance(value, bool):
+                place = value
+        if kind is not None and not (kind.is_floating_point or kind.is_complex):
+            raise TypeError(
+                "nn.Module.to only accepts floating point or complex dtypes, but got desired "
+                f"dtype={kind}"
+            )
+
+        def convert(value: Any) -> Any:
+            fits = value.is_floating_point() or value.is_complex()
+            return value.to(device=place, dtype=kind if fits else None, **others)
+
+        return self._apply(convert)
+
+    def type(self, dst_type: Any) -> Module:
+        return self._apply(lambda value: value.type(dst_type))
+
+    def float(self) -> Module:
+        return self._apply(lambda value: value.float() if value.is_floating_point() else value)
+
+    def double(self) -> Module:
+        return self._apply(lambda value: value.double() if value.is_floating_point() else value)
+
+    def half(self) -> Module:
+        return self._apply(lambda value: value.half() if value.is_floating_point() else value)
+
+    def bfloat16(self) -> Module:
+        return self._apply(lambda value: value.bfloat16() if value.is_floating_point() else value)
+
+    def cpu(self) -> Module:
+        return self._apply(lambda value: value.cpu())
+
+    def cuda(self, device: Any = None) -> Module:
+        return self._apply(lambda value: value.cuda(device))
+
+    def share_memory(self) -> Module:
+        return self._apply(lambda value: value.share_memory_())
+
+    # -- state --------------------------------------------------------------------------------------
+
+    def get_extra_state(self) -> Any:
+        raise RuntimeError(
+            "Reached a code path in Module.get_extra_state() that should never be called."
+        )
+
+    def set_extra_state(self, state: Any) -> None:
+        raise RuntimeError(
+            "Reached a code path in Module.set_extra_state() that should never be called."
+        )
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        for name, value in self._parameters.items():
+            if value is not None:
+                destination[prefix + name] = value if keep_vars else value.detach()
+        for name, value in self._buffers.items():
+            if value is not None and name not in self._non_persistent_buffers_set:
+                destination[prefix + name] = value if keep_vars else value.detach()
+        if type(self).get_extra_state is not Module.get_extra_state:
+            destination[prefix + EXTRA_STATE] = self.get_extra_state()
+
+    def state_dict(
+        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    ) -> Any:
+        """Parameters and persistent buffers by name.
+
+        >>> import rushlight as torch
+        >>> sorted(torch.nn.Linear(2, 1).state_dict())
+        ['bias', 'weight']
+        """
+        if args:
+            destination = args[0] if destination is None else destination
+            prefix = args[1] if len(args) > 1 else prefix
+            keep_vars = args[2] if len(args) > 2 else keep_vars
+        if destination is None:
+            destination = OrderedDict()
+            destination._metadata = OrderedDict()
+        local = {"version": self._version}
+        if hasattr(destination, "_metadata"):
+            destination._metadata[prefix[:-1]] = local
+        for hook in self._state_dict_pre_hooks.values():
+            hook(self, prefix, keep_vars)
+        self._save_to_state_dict(destination, prefix, keep_vars)
+        for name, module in self._modules.items():
+            if module is not None:
+                module.state_dict(
+                    destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars
+                )
+        for hook in self._state_dict_hooks.values():
+            result = hook(self, destination, prefix, local)
+            if result is not None:
+                destination = result
+        return destination
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: Any,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        for hook in self._load_state_dict_pre_hooks.values():
+            hook(
+                state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+            )
+        assign = bool(local_metadata.get("assign_to_params_buffers", False))
+        persistent = {
+            k: v for k, v in self._buffers.items() if k not in self._non_persistent_buffers_set
+        }
+        for name, own in {**self._parameters, **persistent}.items():
+            if own is None:
+                continue
+            key = prefix + name
+            if key not in state_dict:
+                if strict:
+                    missing_keys.append(key)
+                continue
+            load_value(self, name, own, state_dict[key], key, assign, error_msgs)
+        extra = prefix + EXTRA_STATE
+        if type(self).set_extra_state is not Module.set_extra_state:
+            if extra in state_dict:
+                self.set_extra_state(state_dict[extra])
+            elif strict:
+                missing_keys.append(extra)
+        if strict:
+            for key in state_dict:
+                if key.startswith(prefix) and key != extra:
+                    first = key[len(prefix) :].split(".", 1)
+                    known = first[0] in self._modules if len(first) > 1 else False
+                    if not known and key[len(prefix) :] not in {**self._parameters, **persistent}:
+                        unexpected_keys.append(key)
+
+    def load_state_dict(
+        self, state_dict: Any, strict: bool = True, assign: bool = False
+    ) -> IncompatibleKeys:
+        if not hasattr(state_dict, "keys"):
+            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+        missing: list[str] = []
+        unexpected: list[str] = []
+        errors: list[str] = []
+        metadata = getattr(state_dict, "_metadata", None) or {}
+        values = OrderedDict(state_dict)
+
+        def load(module: Module, prefix: str) -> None:
+            local = dict(metadata.get(prefix[:-1], {}))
+            if assign:
+                local["assign_to_params_buffers"] = True
+            module._load_from_state_dict(values, prefix, local, True, missing, unexpected, errors)
+            for name, child in module._modules.items():
+                if child is not None:
+                    load(child, f"{prefix}{name}.")
+            found = IncompatibleKeys(missing, unexpected)
+            for hook in module._load_state_dict_post_hooks.values():
+                if hook(module, found) is not None:
+                    raise AssertionError(
+                        "Hooks registered with ``register_load_state_dict_post_hook`` are not "
+                        "expected to return new values, if incompatible_keys need to be modified, "
+                        "it should be done inplace."
+                    )
+
+        load(self, "")
+        if strict:
+            if unexpected:
+                shown = ", ".join(f'"{key}"' for key in unexpected)
+                errors.insert(0, f"Unexpected key(s) in state_dict: {shown}. ")
+            if missing:
+                shown = ", ".join(f'"{key}"' for key in missing)
+                errors.insert(0, f"Missing key(s) in state_dict: {shown}. ")
+        if errors:
+            joined = "\n\t".join(errors)
+            raise RuntimeError(
+                f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{joined}"
+            )
+        return IncompatibleKeys(missing, unexpected)
+
+    def __setstate__(self, state: Any) -> None:
+        self.__dict__.update(state)
+        for name in HOOK_TABLES:
+            self.__dict__.setdefault(name, HookDict())
+        self.__dict__.setdefault("_non_persistent_buffers_set", set())
+
+    # -- printing -------------------------------------------------------------------------------------
+
+    def extra_repr(self) -> str:
+        return ""
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        extra_lines = extra.split("\n") if extra else []
+        children = [
+            f"({name}): " + repr(module).replace("\n", "\n  ")
+            for name, module in self._modules.items()
+        ]
+        if not children and len(extra_lines) <= 1:
+            return f"{self._get_name()}({extra})"
+        return f"{self._get_name()}(\n  " + "\n  ".join(extra_lines + children) + "\n)"
+
+
+HOOK_TABLES = (
+    "_backward_pre_hooks",
+    "_backward_hooks",
+    "_forward_hooks",
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+    "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs",
+    "_state_dict_hooks",
+    "_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+)
+
+
+def forget(fields: dict[str, Any], name: str, tables: tuple[str, ...]) -> None:
+    fields.pop(name, None)
+    for table in tables:
+        fields.get(table, {}).pop(name, None)
+
+
+def check_name(module: Module, name: Any, what: str, table: dict[str, Any]) -> None:
+    if "_parameters" not in module.__dict__:
+        raise AttributeError(f"cannot assign {what} before Module.__init__() call")
+    if not isinstance(name, str):
+        raise TypeError(f"{what} name should be a string. Got {type(name).__name__}")
+    if "." in name:
+        raise KeyError(f'{what} name can\'t contain ".", got: {name}')
+    if name == "":
+        raise KeyError(f'{what} name can\'t be empty string ""')
+    if hasattr(module, name) and name not in table:
+        raise KeyError(f"attribute '{name}' already exists")
+
+
+def add(table: HookDict, hook: Any, prepend: bool, extra: Any = None) -> RemovableHandle:
+    handle = RemovableHandle(table, extra_dict=extra)
+    table[handle.id] = hook
+    if prepend:
+        table.move_to_end(handle.id, last=False)
+    return handle
+
+
+def load_value(
+    module: Module, name: str, own: Any, value: Any, key: str, assign: bool, errors: list[str]
+) -> None:
+    if not isinstance(value, Tensor):
+        errors.append(
+            f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like '
+            f"object from checkpoint but received {type(value)}"
+        )
+        return
+    if not assign and own.dim() == 0 and value.dim() == 1 and value.shape[0] == 1:
+        value = value[0]  # type: ignore[index]
+    if own.shape != value.shape:
+        errors.append(
+            f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, "
+            f"the shape in current model is {own.shape}."
+        )
+        return
+    if own.is_meta and not value.is_meta and not assign:
+        warnings.warn(
+            f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in "
+            "the current model, which is a no-op. (Did you mean to pass `assign=True` to assign "
+            "items in the state dictionary to their corresponding key in the module instead of "
+            "copying them in place?)",
+            stacklevel=2,
+        )
+    with no_grad():
+        if not assign:
+            own.copy_(value)
+        elif isinstance(own, Parameter):
+            if not isinstance(value, Parameter):
+                value = Parameter(value, requires_grad=own.requires_grad)
+            module._parameters[name] = value
+        else:
+            module._buffers[name] = value

@@ -1,0 +1,94 @@
+"""torch.ops: every operator by namespace, name and overload (`ops.aten.add.Tensor`).
+
+Namespaces and what they hold are looked up on access, so that operators registered later appear.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from rushlight.opset import registry
+
+__all__ = ["import_module", "load_library"]
+
+loaded_libraries: set[str] = set()
+
+
+class OpNamespace(ModuleType):
+    """The operators of one namespace."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"torch.ops.{name}")
+        self.__dict__["name"] = name
+
+    def __getattr__(self, op_name: str) -> Any:
+        if op_name.startswith("__"):
+            raise AttributeError(
+                f"'_OpNamespace' '{self.name}' object has no attribute '{op_name}'"
+            )
+        if self.name == "higher_order":
+            return higher_order(op_name)
+        table = registry.PACKETS.get(self.name)
+        if table is not None:
+            try:
+                return registry.packet(op_name, self.name)
+            except KeyError:
+                pass
+        raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{op_name}'")
+
+    def __iter__(self) -> Any:
+        return iter(list(registry.PACKETS.get(self.name, ())))
+
+    def __dir__(self) -> list[str]:
+        return sorted(registry.PACKETS.get(self.name, ()))
+
+    def __repr__(self) -> str:
+        return f"<module 'torch.ops.{self.name}' from 'torch.ops'>"
+
+
+OpNamespace.__name__ = OpNamespace.__qualname__ = "_OpNamespace"
+
+
+def higher_order(name: str) -> Any:
+    """Operators that take functions live in a module of their own."""
+    try:
+        from rushlight.opset import higher_order as module  # type: ignore[attr-defined]
+
+        return getattr(module, name)
+    except (ImportError, AttributeError):
+        raise AttributeError(
+            f"'_OpNamespace' 'higher_order' object has no attribute '{name}'"
+        ) from None
+
+
+NAMESPACES: dict[str, OpNamespace] = {}
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(f"module 'rushlight.ops' has no attribute '{name}'")
+    found = NAMESPACES.get(name)
+    if found is None:
+        found = NAMESPACES[name] = OpNamespace(name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*registry.PACKETS, *__all__})
+
+
+def load_library(path: str) -> None:
+    """Refused: operators are written in Python, not loaded from shared objects."""
+    from rushlight.base.errors import MissingFeature
+
+    raise MissingFeature(
+        f"ops.load_library({path!r})", "Write the operator in Python with library.custom_op."
+    )
+
+
+def import_module(module: str) -> None:
+    """Import a Python module that registers operators."""
+    import importlib
+
+    importlib.import_module(module)

@@ -1,0 +1,461 @@
+"""Losses over classes: nll_loss with its backward ops, cross_entropy_loss, and margin losses.
+
+The class dimension is 1, or 0 for an unbatched input. Targets equal to `ignore_index` count
+neither in the sum nor in the mean's weight.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.arrays.summation import sum_array
+from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
+from rushlight.core.dtype import dtype as DType
+from rushlight.core.state import LOCAL
+from rushlight.opset.kinds import OPAQUE, Spec
+from rushlight.opset.loss import MEAN, NONE, SUM, apply_reduction
+from rushlight.opset.reduce import cast, check_computable, unsupported, working
+from rushlight.opset.registry import composite, op, packet
+
+
+def show(shape: Any) -> str:
+    return geometry.show(shape)
+
+
+def check_nll(self: Any, target: Any, weight: Any) -> None:
+    sizes, labels = tuple(self.shape), tuple(target.shape)
+    if not 1 <= len(sizes) <= 2:
+        raise RuntimeError("input tensor should be 1D or 2D")
+    if len(labels) > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    unbatched = len(sizes) == 1
+    if not (unbatched and (not labels or labels[0] == 1)) and (
+        not labels or unbatched or sizes[0] != labels[0]
+    ):
+        raise RuntimeError(f"size mismatch (got input: {show(sizes)}, target: {show(labels)})")
+    check_class_weight(weight, sizes[-1])
+
+
+def check_class_weight(weight: Any, classes: Any) -> None:
+    if weight is not None and (len(weight.shape) != 1 or weight.shape[0] != classes):
+        raise RuntimeError(
+            f"weight tensor should be defined either for all {classes} classes or no classes but "
+            f"got weight tensor of shape: {show(weight.shape)}"
+        )
+
+
+def check_nll2d(self: Any, target: Any, weight: Any) -> None:
+    sizes, labels = tuple(self.shape), tuple(target.shape)
+    if len(labels) != 3:
+        raise RuntimeError(
+            "only batches of spatial targets supported (3D tensors) but got targets of dimension: "
+            f"{len(labels)}"
+        )
+    if len(sizes) != 4:
+        raise RuntimeError(
+            "only batches of spatial inputs supported (4D tensors), but got input of dimension: "
+            f"{len(sizes)}"
+        )
+    check_class_weight(weight, sizes[1])
+    if (sizes[0], *sizes[2:]) != labels:
+        raise RuntimeError(f"size mismatch (got input: {show(sizes)} , target: {show(labels)}")
+
+
+def check_labels(name: str, self: Any, target: Any, weight: Any) -> DType:
+    kind = dtypes.from_numpy(self.dtype)
+    label = dtypes.from_numpy(target.dtype)
+    if label not in (dtypes.int64, dtypes.uint8):
+        raise RuntimeError(
+            f"expected target dtype to be Long or Byte, but got {label.scalar_type_name}"
+        )
+    if kind.category != dtypes.FLOAT:
+        raise unsupported(name, kind)
+    check_computable(name, kind)
+    if weight is not None and weight.dtype != self.dtype:
+        found = dtypes.from_numpy(weight.dtype).scalar_type_name
+        raise RuntimeError(f"expected scalar type {kind.scalar_type_name} but found {found}")
+    return kind
+
+
+def labelled(self: Any, target: Any, weight: Any, ignore_index: int, kind: DType) -> Any:
+    """(class axis, labels with that axis, weights of the labels, 0 where ignored)."""
+    axis = 0 if self.ndim == 1 else 1
+    labels = target.reshape(()) if self.ndim == 1 else target
+    labels = np.expand_dims(labels.astype(np.int64), axis)
+    counted = labels != ignore_index
+    classes = self.shape[axis]
+    outside = counted & ((labels < 0) | (labels >= classes))
+    if outside.any():
+        raise IndexError(f"Target {int(labels[outside][0])} is out of bounds.")
+    labels = np.where(counted, labels, 0)
+    work = working(kind).np
+    if weight is None:
+        weights = counted.astype(work)
+    else:
+        weights = np.where(counted, weight.astype(work)[labels], 0).astype(work)
+    return axis, labels, counted, weights
+
+
+def nll_forward(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+    name = "nll_loss_out_frame" if self.ndim < 4 else "nll_loss2d_forward_out_frame"
+    kind = check_labels(name, self, target, weight)
+    axis, labels, counted, weights = labelled(self, target, weight, ignore_index, kind)
+    work = working(kind)
+    if self.shape[axis]:
+        chosen = np.take_along_axis(self, labels, axis)
+    else:
+        chosen = np.zeros(labels.shape, self.dtype)
+    losses = np.where(counted, -cast(chosen, work) * weights, 0).squeeze(axis)
+    total = sum_array(weights, None)
+    scalar = self.ndim == 1
+    if reduction == NONE:
+        kept = total if scalar else np.zeros((), work.np)
+        return losses.astype(self.dtype), np.asarray(kept).astype(self.dtype)
+    value = sum_array(losses, None)
+    if reduction == MEAN:
+        value = value / total
+    return value.astype(self.dtype), total.astype(self.dtype)
+
+
+def nll_backward(
+    grad_output: Any,
+    self: Any,
+    target: Any,
+    weight: Any,
+    reduction: int,
+    ignore_index: int,
+    total_weight: Any,
+) -> Any:
+    kind = check_labels("nll_loss_backward_out_frame", self, target, weight)
+    axis, labels, counted, weights = labelled(self, target, weight, ignore_index, kind)
+    work = working(kind)
+    grad = cast(grad_output, work)
+    if grad.ndim:
+        grad = np.expand_dims(grad, axis) if reduction == NONE and self.ndim > 1 else grad
+        if self.ndim == 1:
+            grad = grad.reshape(())
+    if reduction == MEAN:
+        grad = grad / cast(total_weight, work)
+    result = np.zeros(self.shape, work.np)
+    share = np.where(counted, -weights * grad, 0).astype(work.np)
+    np.put_along_axis(result, labels, share, axis)
+    return result.astype(self.dtype, copy=False)
+
+
+def nll_samples(make: Any) -> Any:
+    def labels(*shape: int) -> Any:
+        return make.index(*shape, below=4)
+
+    for reduction in (NONE, MEAN, SUM):
+        yield make(3, 4), labels(3), None, reduction, -100
+        yield make(3, 4), labels(3), make.positive(4), reduction, 1
+        yield make(4), labels(), None, reduction, -100
+    yield make.strided(3, 4), labels(3), None, MEAN, -100
+    yield make(0, 4), labels(0), None, SUM, -100
+
+
+def nll2d_samples(make: Any) -> Any:
+    def labels(*shape: int) -> Any:
+        return make.index(*shape, below=3)
+
+    for reduction in (NONE, MEAN, SUM):
+        yield make(2, 3, 2, 1), labels(2, 2, 1), None, reduction, -100
+        yield make(2, 3, 1, 2), labels(2, 1, 2), make.positive(3), reduction, 1
+
+
+def nll_pair(name: str, check: Any, samples: Any) -> None:
+    forward = op(
+        f"{name}_forward(Tensor self, Tensor target, Tensor? weight, int reduction, "
+        "SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
+        kind=OPAQUE,
+        method=False,
+        function=False,
+        out_name="output",
+        differentiable=["self"],
+        non_differentiable=(1,),
+        node="NllLossBackward0" if name == "nll_loss" else "NllLoss2DBackward0",
+        samples=samples,
+        vjp=lambda grad, self, target, weight, reduction, ignore_index, total_weight: packet(
+            f"{name}_backward"
+        )(grad, self, target, weight, reduction, ignore_index, total_weight),
+    )
+
+    @forward.shape
+    def _(self: Any, target: Any, weight: Any, reduction: int, ignore_index: Any) -> Any:
+        check(self, target, weight)
+        whole = reduction == NONE and self.dim() > 1
+        kind = self._dtype
+        return Spec(target.shape if whole else (), kind), Spec((), kind)
+
+    @forward.kernel
+    def _(xp: Any, self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+        check(self, target, weight)
+        return nll_forward(self, target, weight, reduction, ignore_index)
+
+    backward = op(
+        f"{name}_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, "
+        "int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
+        kind=OPAQUE,
+        method=False,
+        function=False,
+        out_name="grad_input",
+        node="NllLossBackwardBackward0" if name == "nll_loss" else "NllLoss2DBackwardBackward0",
+        vjp={
+            "grad_output": lambda grad, target, weight, reduction, ignore_index: packet(name)(
+                grad, target, weight, reduction, ignore_index
+            ),
+            "self": lambda grad: grad.new_zeros(grad.shape),
+        },
+    )
+
+    @backward.shape
+    def _(grad_output: Any, self: Any, *rest: Any) -> Any:
+        return Spec(self.shape, self._dtype)
+
+    @backward.kernel
+    def _(xp: Any, *args: Any) -> Any:
+        return nll_backward(*args)
+
+    @composite(
+        f"{name}(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
+        "SymInt ignore_index=-100) -> Tensor",
+        method=False,
+        function=False,
+    )
+    def public(self: Any, target: Any, weight: Any, reduction: int, ignore_index: Any) -> Any:
+        if weight is not None and weight.requires_grad and LOCAL.state.grad:
+            raise RuntimeError(
+                f"The function '{name}_forward' is not differentiable with respect to argument "
+                "'weight'. This input cannot have requires_grad True."
+            )
+        return packet(f"{name}_forward")(self, target, weight, reduction, ignore_index)[0]
+
+
+nll_pair("nll_loss", check_nll, nll_samples)
+nll_pair("nll_loss2d", check_nll2d, nll2d_samples)
+
+
+def nd_samples(make: Any) -> Any:
+    yield make(3, 4), make.index(3, below=4)
+    yield make(4), make.index(below=4)
+    yield make(2, 3, 2), make.index(2, 2, below=3), None, NONE
+    yield make(2, 3, 2, 1), make.index(2, 2, 1, below=3), make.positive(3), MEAN
+    yield make(1, 3, 2, 1, 2), make.index(1, 2, 1, 2, below=3), None, SUM, 1
+    yield make(1, 3, 2, 1, 2), make.index(1, 2, 1, 2, below=3), None, NONE
+
+
+@composite(
+    "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
+    "SymInt ignore_index=-100) -> Tensor",
+    method=False,
+    function=False,
+    samples=nd_samples,
+)
+def nll_loss_nd(self: Any, target: Any, weight: Any, reduction: int, ignore_index: Any) -> Any:
+    sizes, labels = tuple(self.shape), tuple(target.shape)
+    if not sizes:
+        raise ValueError(f"Expected 1 or more dimensions (got {len(sizes)})")
+    if len(sizes) != 1 and (not labels or sizes[0] != labels[0]):
+        batch = labels[0] if labels else 0
+        raise ValueError(
+            f"Expected input batch_size ({sizes[0]}) to match target batch_size ({batch})."
+        )
+    if len(sizes) <= 2:
+        return packet("nll_loss")(self, target, weight, reduction, ignore_index)
+    if len(sizes) == 4:
+        return packet("nll_loss2d")(self, target, weight, reduction, ignore_index)
+    wanted = (sizes[0], *sizes[2:])
+    if labels[1:] != sizes[2:]:
+        raise RuntimeError(f"Expected target size {show(wanted)}, got {show(labels)}")
+    flat = self.reshape(sizes[0], sizes[1], 1, -1)
+    flat_target = target.reshape(sizes[0], 1, -1)
+    found = packet("nll_loss2d")(flat, flat_target, weight, reduction, ignore_index)
+    return found.reshape(wanted) if reduction == NONE else found
+
+
+def cross_entropy_samples(make: Any) -> Any:
+    def labels(*shape: int) -> Any:
+        return make.index(*shape, below=4)
+
+    for reduction in (NONE, MEAN, SUM):
+        yield make(3, 4), labels(3), None, reduction
+        yield make(3, 4), labels(3), make.positive(4), reduction, 1
+        yield make(3, 4), labels(3), None, reduction, -100, 0.25
+        yield make(3, 4), labels(3), make.positive(4), reduction, 2, 0.25
+        yield make(3, 4), make.positive(3, 4), None, reduction
+        yield make(3, 4), make.positive(3, 4), make.positive(4), reduction, -100, 0.5
+    yield make(4), labels()
+    yield make(2, 3, 2), make.index(2, 2, below=3), None, NONE
+
+
+@composite(
+    "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
+    "SymInt ignore_index=-100, float label_smoothing=0.) -> Tensor",
+    method=False,
+    function=False,
+    samples=cross_entropy_samples,
+)
+def cross_entropy_loss(
+    self: Any, target: Any, weight: Any, reduction: int, ignore_index: Any, label_smoothing: float
+) -> Any:
+    axis = 0 if self.dim() == 1 else 1
+    if tuple(self.shape) == tuple(target.shape):
+        if target._dtype.category != dtypes.FLOAT:
+            raise RuntimeError(
+                "Expected floating point type for target with class probabilities, got "
+                f"{target._dtype.scalar_type_name}"
+            )
+        if ignore_index >= 0:
+            raise RuntimeError("ignore_index is not supported for floating point target")
+        return soft_cross_entropy(self, target, weight, reduction, label_smoothing, axis)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
+    scores = self.log_softmax(axis)
+    hard = packet("nll_loss_nd")(scores, target, weight, reduction, ignore_index)
+    if label_smoothing == 0.0:
+        return hard
+    classes = self.shape[axis]
+    if weight is None:
+        smooth = -scores.sum(axis)
+    else:
+        check_class_weight(weight, classes)
+        smooth = -(scores * class_shaped(weight, scores, axis)).sum(axis)
+    ignored = target == ignore_index
+    smooth = smooth.masked_fill(ignored, 0.0)
+    if reduction == MEAN:
+        # The same weight that nll_loss divides by, from the counted targets.
+        counted = ignored.logical_not()
+        if weight is None:
+            total = counted.sum()
+        else:
+            total = (weight[target.masked_fill(ignored, 0)] * counted).sum()
+        smooth = smooth.sum() / total
+    elif reduction == SUM:
+        smooth = smooth.sum()
+    return hard * (1 - label_smoothing) + smooth * (label_smoothing / classes)
+
+
+def class_shaped(weight: Any, scores: Any, axis: int) -> Any:
+    return weight.view([-1 if at == axis else 1 for at in range(scores.dim())])
+
+
+def soft_cross_entropy(
+    self: Any, target: Any, weight: Any, reduction: int, label_smoothing: float, axis: int
+) -> Any:
+    """Cross entropy with a distribution over the classes as target."""
+    classes = self.shape[axis]
+    check_class_weight(weight, classes)
+    scores = self.log_softmax(axis)
+    if label_smoothing > 0.0:
+        if label_smoothing > 1.0:
+            raise RuntimeError(
+                f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}"
+            )
+        target = target * (1 - label_smoothing) + label_smoothing / classes
+    loss = scores * target
+    if weight is not None:
+        loss = loss * class_shaped(weight, scores, axis)
+    if reduction == NONE:
+        return -loss.sum(axis)
+    if reduction == SUM:
+        return -loss.sum()
+    return -loss.sum() / (loss.numel() / classes)
+
+
+# -- margin losses --------------------------------------------------------------------------------
+
+
+@composite(
+    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., "
+    "int reduction=1) -> Tensor",
+    method=False,
+)
+def margin_ranking_loss(
+    input1: Any, input2: Any, target: Any, margin: float, reduction: int
+) -> Any:
+    return apply_reduction((-target * (input1 - input2) + margin).clamp(min=0), reduction)
+
+
+@composite(
+    "hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor",
+    method=False,
+)
+def hinge_embedding_loss(self: Any, target: Any, margin: float, reduction: int) -> Any:
+    far = (margin - self).clamp(min=0).masked_fill(target == 1, 0)
+    return apply_reduction(far + self.masked_fill(target == -1, 0), reduction)
+
+
+@composite(
+    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., "
+    "int reduction=1) -> Tensor",
+    method=False,
+)
+def cosine_embedding_loss(
+    input1: Any, input2: Any, target: Any, margin: float, reduction: int
+) -> Any:
+    ndim = target.dim()
+    if ndim not in (0, 1):
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if input1.dim() != ndim + 1 or input2.dim() != ndim + 1:
+        kind = f"{ndim}D target tensor expects {ndim + 1}D input tensors"
+        raise RuntimeError(
+            f"{kind}, but found inputs with sizes {show(input1.shape)} and {show(input2.shape)}."
+        )
+    # torch: the norms are kept from zero by this much.
+    tiny = 1e-12
+    product = (input1 * input2).sum(ndim)
+    first = (input1 * input1).sum(ndim) + tiny
+    second = (input2 * input2).sum(ndim) + tiny
+    cosine = product / (first * second).sqrt()
+    near = (1 - cosine).masked_fill(target != 1, 0)
+    far = (cosine - margin).clamp(min=0).masked_fill(target != -1, 0)
+    return apply_reduction(near + far, reduction)
+
+
+@composite(
+    "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, "
+    "int reduction) -> Tensor",
+    method=False,
+)
+def poisson_nll_loss(
+    input: Any, target: Any, log_input: bool, full: bool, eps: float, reduction: int
+) -> Any:
+    if log_input:
+        loss = input.exp() - target * input
+    else:
+        loss = input - target * (input + eps).log()
+    if full:
+        stirling = target * target.log() - target + 0.5 * (2 * np.pi * target).log()
+        loss = loss + stirling.masked_fill(target <= 1, 0)
+    return apply_reduction(loss, reduction)
+
+
+def margin_samples(make: Any) -> Any:
+    for reduction in (NONE, MEAN, SUM):
+        yield make(3, 4), make(3, 4), make(3, 4).sign(), 0.5, reduction
+
+
+margin_ranking_loss.samples = margin_samples
+
+
+@hinge_embedding_loss.samples
+def _(make: Any) -> Any:
+    for reduction in (NONE, MEAN, SUM):
+        yield make(3, 4), make(3, 4).sign(), 1.0, reduction
+
+
+@cosine_embedding_loss.samples
+def _(make: Any) -> Any:
+    for reduction in (NONE, MEAN, SUM):
+        yield make(3, 4), make(3, 4), make(3).sign(), 0.25, reduction
+    yield make(4), make(4), make().sign()
+
+
+@poisson_nll_loss.samples
+def _(make: Any) -> Any:
+    for reduction in (NONE, MEAN, SUM):
+        yield make(3, 4), make.positive(3, 4), True, True, 1e-8, reduction
+        yield make.positive(3, 4), make.positive(3, 4), False, False, 1e-8, reduction

@@ -1,0 +1,793 @@
+"""Contractions: the matmul family. Products of halves are computed in float32 and rounded once.
+
+The composites fold and expand exactly as torch does, since strides, backward nodes and captured
+graphs show how a product was decomposed. A `check_*` function reads sizes and dtypes of tensors
+and arrays alike: shape rules call it always, kernels when their quick test fails.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
+from rushlight.core.dispatch import overridable
+from rushlight.core.promotion import result_type
+from rushlight.core.state import LOCAL, PROCESS
+from rushlight.core.tensor import PLAIN, Tensor, strides_of
+from rushlight.opset.kinds import CONTRACTION, Spec, operand_rank, scalar_array
+from rushlight.opset.registry import composite, method_alias, op
+from rushlight.opset.rules import aten, conj
+
+__all__ = ["product_of", "refuse_dtype", "rounded", "working"]
+
+SINGLE = np.dtype(np.float32)
+# Arrays of these dtypes go to BLAS, or to NumPy's integer loops, as they are.
+DIRECT = frozenset(np.dtype(name) for name in ("f4", "f8", "c8", "c16", "i8", "i4", "i2", "i1", "u1"))
+# torch: the spelling of C++ types in messages.
+C_NAMES = {
+    dtypes.bool_: "bool",
+    dtypes.uint8: "unsigned char",
+    dtypes.int8: "signed char",
+    dtypes.int16: "short",
+    dtypes.int32: "int",
+    dtypes.int64: "long",
+    dtypes.float16: "c10::Half",
+    dtypes.bfloat16: "c10::BFloat16",
+    dtypes.float32: "float",
+    dtypes.float64: "double",
+    dtypes.complex64: "c10::complex<float>",
+    dtypes.complex128: "c10::complex<double>",
+}
+
+
+def kind_of(value: Any) -> Any:
+    return value._dtype if isinstance(value, Tensor) else dtypes.from_numpy(value.dtype)
+
+
+def c_name(value: Any) -> str:
+    kind = kind_of(value)
+    return C_NAMES.get(kind, kind.name)
+
+
+def times(shape: Any) -> str:
+    return "x".join([str(size) for size in shape])
+
+
+def refuse_dtype(kernel: str, value: Any) -> None:
+    kind = kind_of(value)
+    if kind is dtypes.bool_:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind.scalar_type_name}'")
+
+
+def working(array: Any) -> Any:
+    """The array in a dtype that products are computed in."""
+    return array if array.dtype in DIRECT else array.astype(SINGLE)
+
+
+def rounded(value: Any, kind: Any) -> Any:
+    return value if value.dtype == kind else value.astype(kind)
+
+
+def factor(value: Any, array: Any) -> Any:
+    """A Scalar argument as the array's dtype holds it."""
+    return scalar_array(value, dtypes.from_numpy(array.dtype))
+
+
+def accumulate(product: Any, self: Any, beta: Any, alpha: Any, kind: Any) -> Any:
+    """beta * self + alpha * product, in the product's memory; beta=0 ignores even nan in self."""
+    if alpha != 1:
+        product *= factor(alpha, product)
+    if beta != 0:
+        self = working(self)
+        if beta != 1:
+            self = self * factor(beta, self)
+        try:
+            np.add(product, self, product)
+        except ValueError:
+            check_expands(self.shape, product.shape, kind)
+            raise
+    return product if product.dtype is kind else rounded(product, kind)
+
+
+def check_expands(sizes: Any, wanted: Any, kind: Any) -> None:
+    found = dtypes.from_numpy(kind) if isinstance(kind, np.dtype) else kind
+    name = f"torch.{found.scalar_type_name}Tensor"
+    geometry.expand_geometry(tuple(sizes), (0,) * len(sizes), wanted, name)
+
+
+def scaled(value: Any, scale: Any) -> Any:
+    return value if scale == 1 else value * conj(scale)
+
+
+# -- matrix times matrix -----------------------------------------------------------------------------
+
+
+def check_mm(self: Any, mat2: Any) -> None:
+    if len(self.shape) != 2:
+        raise RuntimeError("self must be a matrix")
+    if len(mat2.shape) != 2:
+        raise RuntimeError("mat2 must be a matrix")
+    check_inner(self, mat2)
+    if self.dtype != mat2.dtype:
+        raise RuntimeError(
+            f"expected m1 and m2 to have the same dtype, but got: {c_name(self)} != {c_name(mat2)}"
+        )
+
+
+def check_inner(mat1: Any, mat2: Any) -> None:
+    if mat1.shape[1] != mat2.shape[0]:
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({times(mat1.shape)} and "
+            f"{times(mat2.shape)})"
+        )
+
+
+def is_column_major(strides: Any, rows: Any) -> bool:
+    return bool(strides[0] == 1 and strides[1] == rows)
+
+
+def first_factor_grad(grad: Any, mat2: Any, strides: Any) -> Any:
+    """Gradient of `mat1 @ mat2` for mat1, in mat1's memory order."""
+    if is_column_major(strides, grad.shape[0]):
+        return conj(mat2).mm(grad.t()).t()
+    return grad.mm(conj(mat2.t()))
+
+
+def second_factor_grad(grad: Any, mat1: Any, strides: Any) -> Any:
+    """Gradient of `mat1 @ mat2` for mat2, in mat2's memory order."""
+    if is_column_major(strides, mat1.shape[1]):
+        return grad.t().mm(conj(mat1)).t()
+    return conj(mat1.t()).mm(grad)
+
+
+def mm_samples(make: Any) -> Any:
+    yield make(2, 3), make(3, 4)
+    yield make(1, 4), make.strided(4, 2)
+    yield make.strided(3, 2), make(2, 3)
+    yield make(0, 3), make(3, 2)
+    yield make(2, 0), make(0, 3)
+
+
+def mm_errors(make: Any) -> Any:
+    from rushlight.opset.samples import sample
+
+    yield RuntimeError, sample(make(2, 3), make(2, 3))
+    yield RuntimeError, sample(make(3), make(3, 2))
+
+
+mm = op(
+    "mm(Tensor self, Tensor mat2) -> Tensor",
+    kind=CONTRACTION,
+    vjp={
+        "self": lambda grad, mat2, self_strides: first_factor_grad(grad, mat2, self_strides),
+        "mat2": lambda grad, self, mat2_strides: second_factor_grad(grad, self, mat2_strides),
+    },
+    samples=mm_samples,
+    errors=mm_errors,
+)
+
+
+@mm.shape
+def _(self: Any, mat2: Any) -> Any:
+    check_mm(self, mat2)
+    return Spec((self.shape[0], mat2.shape[1]), self._dtype)
+
+
+@mm.kernel
+def _(xp: Any, self: Any, mat2: Any) -> Any:
+    kind = self.dtype
+    if self.ndim == 2 == mat2.ndim and kind in DIRECT and mat2.dtype == kind:
+        try:
+            return self.dot(mat2)
+        except ValueError:
+            check_mm(self, mat2)
+            raise
+    check_mm(self, mat2)
+    refuse_dtype("addmm_impl_cpu_", self)
+    return working(self).dot(working(mat2)).astype(kind)
+
+
+def check_addmm(self: Any, mat1: Any, mat2: Any) -> None:
+    for name, value in (("self", self), ("mat1", mat1)):
+        if value.dtype != mat2.dtype:
+            raise RuntimeError(
+                f"{name} and mat2 must have the same dtype, but got "
+                f"{kind_of(value).scalar_type_name} and {kind_of(mat2).scalar_type_name}"
+            )
+    for name, value in (("mat1", mat1), ("mat2", mat2)):
+        if len(value.shape) != 2:
+            raise RuntimeError(f"{name} must be a matrix, got {len(value.shape)}-D tensor")
+    check_inner(mat1, mat2)
+
+
+def addmm_samples(make: Any) -> Any:
+    from rushlight.opset.samples import sample
+
+    yield make(4), make(2, 3), make(3, 4)
+    yield make(2, 1), make(2, 3), make.strided(3, 4)
+    yield make(), make(2, 0), make(0, 3)
+    yield sample(make(2, 4), make.strided(2, 3), make(3, 4), beta=2, alpha=3)
+    yield sample(make(4), make(2, 3), make(3, 4), beta=0)
+
+
+addmm = op(
+    "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    kind=CONTRACTION,
+    inplace=True,
+    vjp={
+        "self": lambda grad, beta: scaled(grad, beta),
+        "mat1": lambda grad, mat2, alpha, mat1_strides: scaled(
+            first_factor_grad(grad, mat2, mat1_strides), alpha
+        ),
+        "mat2": lambda grad, mat1, alpha, mat2_strides: scaled(
+            second_factor_grad(grad, mat1, mat2_strides), alpha
+        ),
+    },
+    samples=addmm_samples,
+)
+
+
+@addmm.shape
+def _(self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any:
+    check_addmm(self, mat1, mat2)
+    shape = (mat1.shape[0], mat2.shape[1])
+    check_expands(self.shape, shape, self._dtype)
+    return Spec(shape, mat1._dtype)
+
+
+@addmm.kernel
+def _(xp: Any, self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any:
+    kind = mat1.dtype
+    if (
+        mat1.ndim == 2 == mat2.ndim
+        and kind in DIRECT
+        and mat2.dtype == kind
+        and self.dtype == kind
+        and mat1.shape[1] == mat2.shape[0]
+    ):
+        product = mat1.dot(mat2)
+    else:
+        check_addmm(self, mat1, mat2)
+        refuse_dtype("addmm_impl_cpu_", mat1)
+        product = working(mat1).dot(working(mat2))
+    return accumulate(product, self, beta, alpha, kind)
+
+
+# -- batches ------------------------------------------------------------------------------------------
+
+
+def check_batches(batch1: Any, batch2: Any) -> None:
+    if len(batch1.shape) != 3:
+        raise RuntimeError("batch1 must be a 3D tensor")
+    if len(batch2.shape) != 3:
+        raise RuntimeError("batch2 must be a 3D tensor")
+    wanted = [batch1.shape[0], batch1.shape[2]]
+    found = list(batch2.shape[:2])
+    if wanted != found:
+        raise RuntimeError(
+            "Expected size for first two dimensions of batch2 tensor to be: "
+            f"{geometry.show(wanted)} but got: {geometry.show(found)}."
+        )
+
+
+def check_bmm(self: Any, mat2: Any) -> None:
+    check_batches(self, mat2)
+    if self.dtype != mat2.dtype:
+        raise RuntimeError(
+            f"expected scalar type {kind_of(self).scalar_type_name} but found "
+            f"{kind_of(mat2).scalar_type_name}"
+        )
+
+
+def bmm_samples(make: Any) -> Any:
+    yield make(2, 2, 3), make(2, 3, 2)
+    yield make.strided(2, 3, 2), make(2, 2, 1)
+    yield make.expanded(2, 2, 3), make(2, 3, 1)
+    yield make(0, 2, 3), make(0, 3, 2)
+
+
+bmm = op(
+    "bmm(Tensor self, Tensor mat2) -> Tensor",
+    kind=CONTRACTION,
+    vjp={
+        "self": lambda grad, mat2: grad.bmm(conj(mat2.transpose(1, 2))),
+        "mat2": lambda grad, self: conj(self.transpose(1, 2)).bmm(grad),
+    },
+    samples=bmm_samples,
+)
+
+
+@bmm.shape
+def _(self: Any, mat2: Any) -> Any:
+    check_bmm(self, mat2)
+    return Spec((self.shape[0], self.shape[1], mat2.shape[2]), self._dtype)
+
+
+@bmm.kernel
+def _(xp: Any, self: Any, mat2: Any) -> Any:
+    check_bmm(self, mat2)
+    kind = self.dtype
+    if kind in DIRECT:
+        return xp.matmul(self, mat2)
+    refuse_dtype("bmm", self)
+    return xp.matmul(working(self), working(mat2)).astype(kind)
+
+
+BATCH_FORMULAS = {
+    "self": lambda grad, beta: scaled(grad, beta),
+    "batch1": lambda grad, batch2, alpha: scaled(grad.bmm(conj(batch2.transpose(1, 2))), alpha),
+    "batch2": lambda grad, batch1, alpha: scaled(conj(batch1.transpose(1, 2)).bmm(grad), alpha),
+}
+
+
+def addition_samples(make: Any) -> Any:
+    from rushlight.opset.samples import sample
+
+    yield make(2, 2), make(2, 2, 3), make(2, 3, 2)
+    yield make(2), make(2, 1, 3), make.strided(2, 3, 2)
+    yield sample(make(2, 2), make(2, 2, 3), make(2, 3, 2), beta=2, alpha=3)
+
+
+baddbmm = op(
+    "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    kind=CONTRACTION,
+    inplace=True,
+    vjp=BATCH_FORMULAS,
+    samples=addition_samples,
+)
+
+
+def check_baddbmm(self: Any, batch1: Any, batch2: Any) -> None:
+    if not self.dtype == batch1.dtype == batch2.dtype:
+        raise RuntimeError(
+            f"Input dtypes must be the same, got: input {c_name(self)}, batch1: {c_name(batch1)}, "
+            f"batch2: {c_name(batch2)}"
+        )
+    check_batches(batch1, batch2)
+
+
+@baddbmm.shape
+def _(self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
+    check_baddbmm(self, batch1, batch2)
+    shape = (batch1.shape[0], batch1.shape[1], batch2.shape[2])
+    check_expands(self.shape, shape, self._dtype)
+    return Spec(shape, batch1._dtype)
+
+
+@baddbmm.kernel
+def _(xp: Any, self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
+    check_baddbmm(self, batch1, batch2)
+    refuse_dtype("baddbmm", batch1)
+    return accumulate(xp.matmul(working(batch1), working(batch2)), self, beta, alpha, batch1.dtype)
+
+
+def spread(grad: Any, batch1: Any, batch2: Any) -> Any:
+    """The gradient of a sum over the batch, for each of its terms."""
+    sizes = (batch1.shape[0], batch1.shape[1], batch2.shape[2])
+    return grad.unsqueeze(0).expand(sizes)
+
+
+addbmm = op(
+    "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    kind=CONTRACTION,
+    inplace=True,
+    vjp={
+        "self": lambda grad, beta: scaled(grad, beta),
+        "batch1": lambda grad, batch1_meta, batch2, alpha: scaled(
+            spread(grad, batch1_meta, batch2).bmm(conj(batch2.transpose(1, 2))), alpha
+        ),
+        "batch2": lambda grad, batch1, batch2_meta, alpha: scaled(
+            conj(batch1.transpose(1, 2)).bmm(spread(grad, batch1, batch2_meta)), alpha
+        ),
+    },
+    samples=addition_samples,
+)
+
+
+def check_addbmm(self: Any, batch1: Any, batch2: Any) -> None:
+    if len(batch1.shape) != 3:
+        raise RuntimeError("batch1 must be a 3D tensor")
+    if len(batch2.shape) != 3:
+        raise RuntimeError("batch2 must be a 3D tensor")
+    if batch1.shape[0] != batch2.shape[0]:
+        raise RuntimeError(
+            "batch1 and batch2 must have same number of batches, got "
+            f"{batch1.shape[0]} and {batch2.shape[0]}"
+        )
+    if batch1.shape[2] != batch2.shape[1]:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for bmm ({times(batch1.shape[1:])} and "
+            f"{times(batch2.shape[1:])})"
+        )
+    if not self.dtype == batch1.dtype == batch2.dtype:
+        raise RuntimeError(
+            f"expected m1 and m2 to have the same dtype, but got: {c_name(batch1)} != "
+            f"{c_name(batch2)}"
+            if batch1.dtype != batch2.dtype
+            else f"self and mat2 must have the same dtype, but got "
+            f"{kind_of(self).scalar_type_name} and {kind_of(batch2).scalar_type_name}"
+        )
+
+
+@addbmm.shape
+def _(self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
+    check_addbmm(self, batch1, batch2)
+    shape = (batch1.shape[1], batch2.shape[2])
+    check_expands(self.shape, shape, self._dtype)
+    return Spec(shape, batch1._dtype)
+
+
+@addbmm.kernel
+def _(xp: Any, self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
+    check_addbmm(self, batch1, batch2)
+    refuse_dtype("addmm_impl_cpu_", batch1)
+    product = xp.tensordot(working(batch1), working(batch2), ((0, 2), (0, 1)))
+    return accumulate(product, self, beta, alpha, batch1.dtype)
+
+
+# -- matrix times vector, vector times vector ---------------------------------------------------------
+
+
+def check_mv(self: Any, mat: Any, vec: Any, self_shape: Any) -> None:
+    if len(mat.shape) != 2 or len(vec.shape) != 1 or len(self_shape) > 1:
+        raise RuntimeError(
+            f"vector + matrix @ vector expected, got {len(self_shape)}, {len(mat.shape)}, "
+            f"{len(vec.shape)}"
+        )
+    length = self_shape[0] if len(self_shape) == 1 else 1
+    if mat.shape[1] != vec.shape[0] or (length != mat.shape[0] and length != 1):
+        raise RuntimeError(
+            f"size mismatch, got input ({length}), mat ({times(mat.shape)}), vec ({vec.shape[0]})"
+        )
+    if mat.dtype != vec.dtype or self.dtype != vec.dtype:
+        names = [kind_of(value).scalar_type_name for value in (self, mat, vec)]
+        raise RuntimeError(
+            "addmv input tensors must have the same dtype, but got "
+            f"{names[0]}, {names[1]}, and {names[2]}"
+        )
+
+
+def mv_samples(make: Any) -> Any:
+    yield make(2, 3), make(3)
+    yield make.strided(3, 2), make(2)
+    yield make(2, 0), make(0)
+
+
+mv = op(
+    "mv(Tensor self, Tensor vec) -> Tensor",
+    kind=CONTRACTION,
+    vjp={
+        "self": lambda grad, vec: grad.ger(conj(vec)),
+        "vec": lambda grad, self: conj(self).t().mv(grad),
+    },
+    samples=mv_samples,
+)
+
+
+@mv.shape
+def _(self: Any, vec: Any) -> Any:
+    check_mv(vec, self, vec, tuple(self.shape[:1]))
+    return Spec((self.shape[0],), self._dtype)
+
+
+@mv.kernel
+def _(xp: Any, self: Any, vec: Any) -> Any:
+    check_mv(vec, self, vec, self.shape[:1])
+    refuse_dtype("addmv_impl_cpu", self)
+    return rounded(working(self).dot(working(vec)), self.dtype)
+
+
+def addmv_samples(make: Any) -> Any:
+    from rushlight.opset.samples import sample
+
+    yield make(2), make(2, 3), make(3)
+    yield make(1), make.strided(2, 3), make(3)
+    yield sample(make(2), make(2, 3), make(3), beta=2, alpha=3)
+
+
+addmv = op(
+    "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    kind=CONTRACTION,
+    inplace=True,
+    vjp={
+        "self": lambda grad, beta: scaled(grad, beta),
+        "mat": lambda grad, vec, alpha: scaled(grad.ger(conj(vec)), alpha),
+        "vec": lambda grad, mat, alpha: scaled(conj(mat.t()).mv(grad), alpha),
+    },
+    samples=addmv_samples,
+)
+
+
+@addmv.shape
+def _(self: Any, mat: Any, vec: Any, beta: Any, alpha: Any) -> Any:
+    check_mv(self, mat, vec, tuple(self.shape))
+    return Spec((mat.shape[0],), mat._dtype)
+
+
+@addmv.kernel
+def _(xp: Any, self: Any, mat: Any, vec: Any, beta: Any, alpha: Any) -> Any:
+    check_mv(self, mat, vec, self.shape)
+    refuse_dtype("addmv_impl_cpu", mat)
+    return accumulate(working(mat).dot(working(vec)), self, beta, alpha, mat.dtype)
+
+
+def vector_samples(make: Any) -> Any:
+    yield make(3), make(3)
+    yield make(0), make(0)
+    yield make.strided(4), make(4)
+
+
+dot = op(
+    "dot(Tensor self, Tensor tensor) -> Tensor",
+    kind=CONTRACTION,
+    vjp={
+        "self": lambda grad, tensor: grad * conj(tensor),
+        "tensor": lambda grad, self: grad * conj(self),
+    },
+    samples=vector_samples,
+)
+vdot = op(
+    "vdot(Tensor self, Tensor other) -> Tensor",
+    kind=CONTRACTION,
+    vjp={
+        "self": lambda grad, other: conj(grad) * other,
+        "other": lambda grad, self: grad * self,
+    },
+    samples=vector_samples,
+)
+
+
+def check_dot(self: Any, other: Any) -> None:
+    if len(self.shape) != 1 or len(other.shape) != 1:
+        raise RuntimeError(
+            f"1D tensors expected, but got {len(self.shape)}D and {len(other.shape)}D tensors"
+        )
+    if self.dtype != other.dtype:
+        raise RuntimeError(
+            "dot : expected both vectors to have same dtype, but found "
+            f"{kind_of(self).scalar_type_name} and {kind_of(other).scalar_type_name}"
+        )
+    if self.shape[0] != other.shape[0]:
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor [{self.shape[0]}] and src "
+            f"[{other.shape[0]}] to have the same number of elements, but got {self.shape[0]} and "
+            f"{other.shape[0]} elements respectively"
+        )
+
+
+@dot.shape
+@vdot.shape
+def _(self: Any, other: Any) -> Any:
+    check_dot(self, other)
+    return Spec((), self._dtype)
+
+
+@dot.kernel
+def _(xp: Any, self: Any, tensor: Any) -> Any:
+    check_dot(self, tensor)
+    refuse_dtype("dot", self)
+    return rounded(working(self).dot(working(tensor)), self.dtype)
+
+
+@vdot.kernel
+def _(xp: Any, self: Any, other: Any) -> Any:
+    check_dot(self, other)
+    refuse_dtype("dot", self)
+    return rounded(xp.vdot(working(self), working(other)), self.dtype)
+
+
+def addr_samples(make: Any) -> Any:
+    from rushlight.opset.samples import sample
+
+    yield make(2, 3), make(2), make(3)
+    yield make.strided(2, 3), make(2), make(3)
+    yield make(3), make(2), make(3)
+    yield sample(make(2, 3), make(2), make(3), beta=2, alpha=3)
+
+
+addr = op(
+    "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    kind=CONTRACTION,
+    inplace=True,
+    layout="shape",
+    vjp={
+        "self": lambda grad, beta: scaled(grad, beta),
+        "vec1": lambda grad, vec2, alpha: scaled(grad.mv(conj(vec2)), alpha),
+        "vec2": lambda grad, vec1, alpha: scaled(grad.t().mv(conj(vec1)), alpha),
+    },
+    samples=addr_samples,
+)
+
+
+@addr.shape
+def _(self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
+    for name, value in (("vec1", vec1), ("vec2", vec2)):
+        if value.dim() != 1:
+            raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {value.dim()}-D")
+    shape = (vec1.shape[0], vec2.shape[0])
+    check_expands(self.shape, shape, self._dtype)
+    common = result_type([(value._dtype, operand_rank(value)) for value in (self, vec1, vec2)])
+    if common.category < dtypes.FLOAT:
+        for name, value in (("beta", beta), ("alpha", alpha)):
+            if isinstance(value, (float, complex)):
+                raise RuntimeError(
+                    f"For integral input tensors, argument {name} must not be a floating point "
+                    "number."
+                )
+    operands = [
+        (tuple(self.shape), strides_of(self)),
+        ((vec1.shape[0], 1), (strides_of(vec1)[0], 0)),
+        (tuple(vec2.shape), strides_of(vec2)),
+    ]
+    return Spec(shape, common, geometry.elementwise_strides(shape, operands))
+
+
+@addr.kernel
+def _(xp: Any, self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
+    if vec1.ndim != 1 or vec2.ndim != 1:
+        for name, value in (("vec1", vec1), ("vec2", vec2)):
+            if value.ndim != 1:
+                raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {value.ndim}-D")
+    common = result_type(
+        [(kind_of(v), 2 if v.ndim else 1) for v in (self, vec1, vec2)]
+    ).np
+    if common == np.bool_:
+        check_expands(self.shape, (len(vec1), len(vec2)), common)
+        product = xp.logical_and(vec1[:, None], vec2) & bool(alpha)
+        return product | (self & bool(beta)) if beta else product
+    wide = common if common in DIRECT else SINGLE
+    product = xp.multiply(vec1.astype(wide)[:, None], vec2.astype(wide))
+    return accumulate(product, self.astype(wide), beta, alpha, common)
+
+
+@composite("outer(Tensor self, Tensor vec2) -> Tensor")
+def outer(self: Any, vec2: Any) -> Any:
+    for name, value in (("self", self), ("vec2", vec2)):
+        if value.dim() != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {value.dim()}-D")
+    return self.reshape((self.shape[0], 1)) * vec2
+
+
+@composite("ger(Tensor self, Tensor vec2) -> Tensor")
+def ger(self: Any, vec2: Any) -> Any:
+    return self.outer(vec2)
+
+
+@composite("inner(Tensor self, Tensor other) -> Tensor")
+def inner(self: Any, other: Any) -> Any:
+    if self.dim() == 0 or other.dim() == 0:
+        return self * other
+    if self.shape[-1] != other.shape[-1]:
+        raise RuntimeError(
+            "inner() the last dimension must match on both input tensors but got shapes "
+            f"{geometry.show(self.shape)} and {geometry.show(other.shape)}"
+        )
+    return aten.tensordot(self, other, (-1,), (-1,))
+
+
+# -- matmul ---------------------------------------------------------------------------------------------
+
+
+def product_of(sizes: Any) -> Any:
+    count: Any = 1
+    for size in sizes:
+        count = count * size
+    return count
+
+
+def folds(tensor1: Any, tensor2: Any) -> bool:
+    """Whether the batch of the larger operand can join its rows, giving one mm."""
+    flipped = tensor1.dim() < tensor2.dim()
+    large, small = (tensor2, tensor1) if flipped else (tensor1, tensor2)
+    if large.dim() < 3 or small.dim() > 2:
+        return False
+    # A copy of the operand costs less than the expanded gradient of the other one.
+    if small.requires_grad:
+        return True
+    if tensor1.dim() == 2:
+        return False
+    if large.numel() == 0:
+        return True
+    sizes, strides = list(large.shape), list(strides_of(large))
+    if flipped:
+        sizes[-2:], strides[-2:] = sizes[:-3:-1], strides[:-3:-1]
+    return all(
+        strides[axis] == strides[axis + 1] * sizes[axis + 1] for axis in range(len(sizes) - 2)
+    )
+
+
+def avoids_expansion(tensor: Any) -> bool:
+    """Whether a batch of one is better dropped than expanded."""
+    if tensor.requires_grad or type(tensor) not in PLAIN:
+        return True
+    return bool(PROCESS.special and LOCAL.state.dispatch_modes)
+
+
+def folded_matmul(tensor1: Any, tensor2: Any) -> Any:
+    flipped = tensor1.dim() < tensor2.dim()
+    if flipped:
+        large = tensor2.mT
+        small = tensor1.t() if tensor1.dim() == 2 else tensor1
+    else:
+        large, small = tensor1, tensor2
+    sizes = tuple(large.shape)
+    rows = sizes[:-1]
+    flat = large.reshape((product_of(rows), sizes[-1]))
+    if small.dim() == 2:
+        result = aten._unsafe_view(flat.mm(small), (*rows, small.shape[1]))
+        return result.mT.contiguous() if flipped else result
+    return aten._unsafe_view(flat.mv(small), rows)
+
+
+@composite("matmul(Tensor self, Tensor other) -> Tensor", samples=lambda make: matmul_samples(make))
+def matmul(self: Any, other: Any) -> Any:
+    dim1, dim2 = self.dim(), other.dim()
+    if dim1 == 2 == dim2:
+        return self.mm(other)
+    if dim1 == 0 or dim2 == 0:
+        raise RuntimeError(
+            f"both arguments to matmul need to be at least 1D, but they are {dim1}D and {dim2}D"
+        )
+    if dim1 == 1 and dim2 == 1:
+        return self.dot(other)
+    if dim1 == 2 and dim2 == 1:
+        return self.mv(other)
+    if dim1 == 1 and dim2 == 2:
+        return self.unsqueeze(0).mm(other).squeeze_(0)
+    if folds(self, other):
+        return folded_matmul(self, other)
+    sizes1, sizes2 = tuple(self.shape), tuple(other.shape)
+    batch1, batch2 = sizes1[: max(dim1 - 2, 0)], sizes2[: max(dim2 - 2, 0)]
+    if dim1 == 3 == dim2 and batch1[0] != batch2[0]:
+        if batch1[0] == 1 and avoids_expansion(self):
+            return aten.matmul(self.squeeze(0), other)
+        if batch2[0] == 1 and avoids_expansion(other):
+            return aten.matmul(self, other.squeeze(0))
+    rows = sizes1[-2] if dim1 > 1 else 1
+    batch = geometry.broadcast_shapes(batch1, batch2)
+    count = product_of(batch)
+    left = self.expand((*batch, rows, sizes1[-1])).reshape((count, rows, sizes1[-1]))
+    if dim2 == 1:
+        right = other.expand((*batch, sizes2[0])).reshape((count, sizes2[0])).unsqueeze(2)
+    else:
+        right = other.expand((*batch, *sizes2[-2:])).reshape((count, *sizes2[-2:]))
+    result = left.bmm(right)
+    shape = (*batch, rows) if dim1 > 1 else batch
+    if dim2 == 1:
+        return aten._unsafe_view(result.squeeze(-1), shape)
+    return aten._unsafe_view(result, (*shape, sizes2[-1]))
+
+
+def matmul_samples(make: Any) -> Any:
+    yield make(3), make(3)
+    yield make(2, 3), make(3)
+    yield make(3), make(3, 2)
+    yield make(2, 3), make(3, 2)
+    yield make(2, 2, 3), make(3)
+    yield make(2, 2, 3), make(3, 2)
+    yield make(3), make(2, 3, 2)
+    yield make(2, 3), make(2, 3, 2)
+    yield make(2, 2, 3), make(2, 3, 2)
+    yield make(1, 2, 3), make(2, 3, 2)
+    yield make(2, 1, 2, 2), make(3, 2, 2)
+    yield make.strided(2, 2, 3), make(3, 2)
+    yield make(0, 2, 3), make(3, 2)
+
+
+@composite("linalg_matmul(Tensor self, Tensor other) -> Tensor", method=False)
+def linalg_matmul(self: Any, other: Any) -> Any:
+    return self.matmul(other)
+
+
+def reflected_matmul(self: Any, other: Any) -> Any:
+    if not isinstance(other, Tensor):
+        return NotImplemented
+    return aten.matmul(other, self)
+
+
+reflected_matmul.__name__ = "__rmatmul__"
+method_alias("__matmul__", "matmul")
+Tensor.__rmatmul__ = overridable(reflected_matmul)  # type: ignore[attr-defined]

@@ -1,0 +1,205 @@
+"""Operators registered by users: kernels on tensors, by dispatch key.
+
+A custom op's record is like any other; its kind chooses the user's function for the device of the
+operands. A kernel of the Autograd key (or a registered formula) takes the autograd layer's place
+and re-enters below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.core import dispatch, history
+from rushlight.core.node import needs_grad
+from rushlight.core.op import OpOverload
+from rushlight.core.state import LAYER_AUTOGRAD, LOCAL
+from rushlight.core.tensor import Tensor
+from rushlight.opset.kinds import Kind, common_device, tensors_in
+
+__all__ = ["CUSTOM", "KEYS", "install", "kernel_for", "remove", "with_keywords"]
+
+IMPLICIT = "CompositeImplicitAutograd"
+EXPLICIT = "CompositeExplicitAutograd"
+# Keys that mean the same layer here.
+SYNONYMS = {
+    "": IMPLICIT,
+    "AutogradCPU": "Autograd",
+    "AutogradCUDA": "Autograd",
+    "CompositeExplicitAutogradNonFunctional": EXPLICIT,
+    "BackendSelect": EXPLICIT,
+}
+KEYS = frozenset(("CPU", "CUDA", "Meta", "Autograd", "ADInplaceOrView", "Functionalize",
+                  "AutocastCPU", "AutocastCUDA", "FuncTorchBatched", "Python", IMPLICIT, EXPLICIT))  # fmt: skip
+BACKENDS = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta"}
+
+
+def with_keywords(op: OpOverload, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A user's function as one of bound arguments in schema order."""
+    arguments = op._schema.arguments
+    lists = [
+        position
+        for position, argument in enumerate(arguments)
+        if argument.type.kind == "List" and not argument.type.is_tensor_like
+    ]
+    split = sum(not argument.kwarg_only for argument in arguments)
+    names = [argument.name for argument in arguments[split:]]
+
+    def call(*bound: Any) -> Any:
+        values = list(bound)
+        for position in lists:
+            if values[position] is not None:
+                values[position] = list(values[position])
+        keywords = dict(zip(names, values[split:], strict=True))
+        return function(*values[:split], **keywords)
+
+    return call
+
+
+def kernels_of(op: OpOverload) -> dict[str, Callable[..., Any]]:
+    found: dict[str, Callable[..., Any]] = op.options.setdefault("kernels", {})
+    return found
+
+
+def kernel_for(op: OpOverload, args: tuple[Any, ...]) -> Callable[..., Any] | None:
+    """The function that computes the op where its operands are, or None."""
+    kernels = kernels_of(op)
+    tensors = tensors_in(args)
+    if any(tensor._array is None for tensor in tensors):
+        backend = "Meta"
+    else:
+        backend = BACKENDS.get(common_device(op, tensors).type, "CPU")
+    return kernels.get(backend) or kernels.get(EXPLICIT)
+
+
+def missing_kernel(op: OpOverload, args: tuple[Any, ...]) -> NotImplementedError:
+    place = common_device(op, tensors_in(args)).type
+    known = ", ".join(sorted(kernels_of(op))) or "none"
+    if place == "meta":
+        return NotImplementedError(
+            f"{op.name()}: attempted to run this operator with Meta tensors, but there was no fake "
+            "impl or Meta kernel registered for this operator. Please use register_fake to add "
+            f"one. Registered kernels: {known}."
+        )
+    backend = BACKENDS.get(place, place)
+    return NotImplementedError(
+        f"Could not run '{op.name()}' with arguments from the '{backend}' backend. '{op.name()}' "
+        f"is only available for these backends: [{known}]. Add a kernel with register_kernel or "
+        "Library.impl."
+    )
+
+
+class Custom(Kind):
+    """Ops whose kernels are users' functions on tensors."""
+
+    def run_shape(self, op: Any, args: tuple[Any, ...]) -> Any:
+        raise missing_kernel(op, args)
+
+    def make_backend(self, op: Any) -> Callable[..., Any]:
+        def backend(*args: Any) -> Any:
+            kernel = kernel_for(op, args)
+            if kernel is None:
+                raise missing_kernel(op, args)
+            return kernel(*args)
+
+        return backend
+
+
+CUSTOM = Custom("CUSTOM")
+
+
+def below_autograd(op: OpOverload, args: tuple[Any, ...]) -> Any:
+    """Run an op from its own autograd kernel."""
+    return dispatch.redispatch(op, args, LAYER_AUTOGRAD)
+
+
+def records_gradient(args: tuple[Any, ...]) -> bool:
+    return LOCAL.state.grad and any([needs_grad(tensor) for tensor in tensors_in(args)])
+
+
+def bump_written(op: OpOverload, args: tuple[Any, ...]) -> None:
+    for position in op.mutated_positions:
+        value = args[position]
+        for tensor in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(tensor, Tensor):
+                history.bump_version(tensor)
+
+
+def refresh(op: OpOverload) -> None:
+    """Derive the record's body anew from the kernels it has."""
+    kernels = kernels_of(op)
+    for name in ("backend", "grad_rule", "differentiable_positions"):
+        op.__dict__.pop(name, None)
+    autograd = kernels.get("Autograd") or op.options.get("formula")
+    implicit = kernels.get(IMPLICIT)
+    if autograd is not None:
+        op.body, op.autograd_only = autograd, True
+    elif implicit is not None and not (kernels.keys() & {"CPU", "CUDA", EXPLICIT}):
+        op.body, op.autograd_only = implicit, False
+    elif op.kind is CUSTOM:
+        op.body, op.autograd_only = None, False
+    if implicit is not None and op.body is not implicit:
+        kernels.setdefault(EXPLICIT, implicit)
+
+
+def install(op: OpOverload, key: str, function: Callable[..., Any]) -> None:
+    """Add a kernel. On an op of the library itself it replaces what the key stands for."""
+    kernel = with_keywords(op, function)
+    if op.kind is not CUSTOM:
+        replace_builtin(op, key, kernel)
+        return
+    kernels_of(op)[key] = kernel
+    refresh(op)
+
+
+def replace_builtin(op: OpOverload, key: str, kernel: Callable[..., Any]) -> None:
+    replaced = op.options.setdefault("replaced", {})
+    if key == "Autograd":
+        replaced[key] = (op.body, op.autograd_only)
+        op.body, op.autograd_only = kernel, True
+    elif key == IMPLICIT:
+        replaced[key] = (op.body, op.autograd_only)
+        op.body, op.autograd_only = kernel, False
+    else:
+        original = op.backend
+        replaced[key] = (original,)
+
+        def backend(*args: Any) -> Any:
+            tensors = tensors_in(args)
+            place = "meta" if any([t._array is None for t in tensors]) else "cpu"
+            chosen = key in (EXPLICIT, BACKENDS[place])
+            return kernel(*args) if chosen else original(*args)
+
+        op.backend = backend
+    for stub in op.packet.stubs.values():
+        generalize(stub, op.packet)
+
+
+GENERAL = "def stub(*args, **kwargs): return packet_call(packet, stub, args, kwargs)"
+
+
+def generalize(stub: Any, packet: Any) -> None:
+    """Make a stub that inlines its kernel go through the dispatcher, for every holder of it."""
+    scope = stub.__globals__
+    if "ufunc" not in scope:
+        return
+    scope["packet"], scope["packet_call"] = packet, dispatch.packet_call
+    made: dict[str, Any] = {}
+    exec(GENERAL, scope, made)
+    stub.__code__ = made["stub"].__code__
+    stub.__defaults__ = stub.__kwdefaults__ = None
+
+
+def remove(op: OpOverload, key: str) -> None:
+    """Take a kernel out again."""
+    if op.kind is CUSTOM:
+        kernels_of(op).pop(key, None)
+        refresh(op)
+        return
+    before = op.options.get("replaced", {}).pop(key, None)
+    if before is None:
+        return
+    if len(before) == 2:
+        op.body, op.autograd_only = before
+    else:
+        op.backend = before[0]

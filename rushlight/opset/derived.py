@@ -1,0 +1,201 @@
+"""Kinds of derived overloads: in-place forms write the functional result into their first
+argument, out= forms into the given tensors."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rushlight.core import geometry
+from rushlight.core.promotion import can_cast
+from rushlight.core.tensor import Tensor, alias_array, storage_of, strides_of, values_of
+from rushlight.opset.kinds import Kind, make_view
+
+__all__ = ["INPLACE", "INPLACE_VIEW", "MUTATION", "OUT", "resize_tensor", "write_into"]
+
+
+def write_into(target: Tensor, result: Tensor, what: str) -> None:
+    """Store a computed result in existing memory, casting as in-place ops may."""
+    if target.shape != result.shape:
+        raise RuntimeError(
+            f"output with shape {list(target.shape)} doesn't match the broadcast shape "
+            f"{list(result.shape)}"
+        )
+    if not can_cast(result._dtype, target._dtype):
+        raise RuntimeError(
+            f"result type {result._dtype.scalar_type_name} can't be cast to the desired output "
+            f"type {target._dtype.scalar_type_name}"
+        )
+    if target._array is None:
+        return
+    values = result._array
+    ext = target._ext
+    if ext is not None and ext.conj:
+        values = np.conjugate(values)
+    if ext is not None and ext.neg:
+        values = np.negative(values)
+    np.copyto(target._array, values, casting="unsafe")
+
+
+def check_writable(target: Tensor) -> None:
+    if not target._contig:
+        geometry.check_no_internal_overlap(target.shape, strides_of(target))
+
+
+class Inplace(Kind):
+    """`x.add_(y)`: the functional backend, written back."""
+
+    def derive(self, op: Any, rule: str) -> Any:
+        return op.functional.rule(rule)
+
+    def make_backend(self, op: Any) -> Callable[..., Any]:
+        base = op.functional
+
+        def backend(*args: Any) -> Any:
+            target = args[0]
+            check_writable(target)
+            write_into(target, base.backend(*args), op.base_name)
+            return target
+
+        return backend
+
+
+class Mutation(Kind):
+    """An in-place op whose kernel writes into its first array itself."""
+
+    def derive(self, op: Any, rule: str) -> Any:
+        return None if op.functional is None else op.functional.rule(rule)
+
+    def make_backend(self, op: Any) -> Callable[..., Any]:
+        kernel = op.rules["kernel"]
+        others = op.tensor_positions[1:]
+        # One value for all elements may be written to overlapping ones.
+        may_overlap = op.options.get("overlap", False)
+
+        def backend(*args: Any) -> Any:
+            target = args[0]
+            if not may_overlap:
+                check_writable(target)
+            arrays = list(args)
+            for position in others:
+                tensor = args[position]
+                if isinstance(tensor, Tensor):
+                    arrays[position] = None if tensor._array is None else values_of(tensor)
+            if target._array is None:
+                shape = op.rule("shape")
+                if shape is not None:
+                    shape(*args)
+                return target
+            ext = target._ext
+            if ext is None or not (ext.conj or ext.neg):
+                arrays[0] = target._array
+                kernel(np, *arrays)
+                return target
+            arrays[0] = fresh = values_of(target).copy()
+            kernel(np, *arrays)
+            if ext.conj:
+                fresh = np.conjugate(fresh)
+            np.copyto(target._array, np.negative(fresh) if ext.neg else fresh)
+            return target
+
+        return backend
+
+
+class Out(Kind):
+    """`add(x, y, out=z)`: the functional backend, written into z, which is resized to fit."""
+
+    def derive(self, op: Any, rule: str) -> Any:
+        return op.functional.rule(rule)
+
+    def make_backend(self, op: Any) -> Callable[..., Any]:
+        base = op.functional
+        count = len(op.out_positions)
+
+        def backend(*args: Any) -> Any:
+            outs = args[-count:]
+            result = base.backend(*args[:-count])
+            results = result if isinstance(result, tuple) else (result,)
+            for target, value in zip(outs, results, strict=True):
+                if target.device != value.device:
+                    raise RuntimeError(
+                        f"Expected out tensor to have device {value.device}, but got "
+                        f"{target.device} instead"
+                    )
+                if target.shape != value.shape:
+                    resize_out(target, value.shape)
+                check_writable(target)
+                write_into(target, value, op.base_name)
+            return outs[0] if count == 1 else tuple(outs)
+
+        return backend
+
+
+def resize_out(target: Tensor, shape: Any) -> None:
+    if target.numel() != 0:
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape "
+            f"{list(target.shape)}, which does not match the required output shape "
+            f"{list(shape)}. This behavior is deprecated, and in a future PyTorch release outputs "
+            "will not be resized unless they have zero elements. You can explicitly reuse an out "
+            "tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
+            UserWarning,
+            stacklevel=2,
+        )
+    resize_tensor(target, shape, geometry.contiguous_strides(tuple(shape)))
+
+
+def resize_tensor(target: Tensor, sizes: Any, strides: Any) -> None:
+    """Give a tensor another geometry over its own storage, which grows as needed."""
+    sizes = tuple(sizes)
+    storage = storage_of(target)
+    needed = geometry.storage_extent(sizes, strides, target._offset) * target._dtype.itemsize
+    if storage.nbytes_ < needed:
+        storage.resize_(needed)
+    ext = target._ext
+    if target._array is None:
+        assert ext is not None
+        ext = target._ext = ext.copy()
+        ext.sizes, ext.strides = sizes, tuple(strides)
+        return
+    if ext is not None and ext.sizes is not None:
+        target._ext = None if not (ext.conj or ext.neg or ext.inference) else ext.copy()
+        if target._ext is not None:
+            target._ext.sizes = target._ext.strides = None
+    target._array = alias_array(storage, target._dtype, sizes, strides, target._offset)
+    target._contig = tuple(strides) == geometry.contiguous_strides(sizes)
+
+
+class InplaceView(Kind):
+    """`x.transpose_(0, 1)`: the tensor takes over the geometry of a view of itself."""
+
+    def derive(self, op: Any, rule: str) -> Any:
+        return op.replayed_as.rule(rule)
+
+    def make_backend(self, op: Any) -> Callable[..., Any]:
+        shape = op.rule("shape")
+
+        def backend(*args: Any) -> Any:
+            target = args[0]
+            take_geometry(target, make_view(target, *shape(*args)))
+            return target
+
+        return backend
+
+
+def take_geometry(target: Tensor, source: Tensor) -> None:
+    """Make `target` cover the memory that `source` covers."""
+    target._storage = storage_of(source)
+    target._array = source._array
+    target._dtype = source._dtype
+    target._contig = source._contig
+    target._offset = source._offset
+    target._ext = source._ext
+
+
+INPLACE = Inplace("INPLACE")
+INPLACE_VIEW = InplaceView("INPLACE_VIEW")
+MUTATION = Mutation("MUTATION")
+OUT = Out("OUT")

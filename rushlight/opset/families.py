@@ -1,0 +1,48 @@
+"""The op families, in the order in which they load."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+FAMILIES = (
+    "pointwise",
+    "choice",
+    "comparison",
+    "elementary",
+    "special",
+    "activation",
+    "complex",
+    "reduce",
+    "extrema",
+    "norms",
+    "statistics",
+    "scan",
+    "view",
+    "split",
+    "restride",
+    "shape",
+    "viewcopy",
+    "diagonal",
+    "pad",
+    "copy",
+    "create",
+    "series",
+    "random",
+    "index",
+    "writing",
+    "scatter",
+    "subscript",
+    "sort",
+    "contract",
+    "products",
+    "einsum",
+    "softmax",
+    "loss",
+    "classify",
+)
+
+
+def load() -> None:
+    """Register every family."""
+    for name in FAMILIES:
+        import_module(f"rushlight.opset.{name}")

@@ -1,0 +1,896 @@
+"""Reading by index: index, index_select, gather, take, masked_select, nonzero, embedding.
+
+An index tensor that is a mask stands for the positions at which it is true. Positions are checked
+before anything is read.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
+from rushlight.core.dispatch import call, overridable
+from rushlight.core.tensor import Tensor, storage_of, strides_of, wrap, wrap_strided
+from rushlight.opset.kinds import GATHER, Kind, Spec, laid_out, result_tensor
+from rushlight.opset.registry import composite, find, op
+from rushlight.opset.rules import aten, linear_in
+from rushlight.opset.samples import sample
+
+ndarray = np.ndarray
+MASKS = (dtypes.bool_, dtypes.uint8)
+INDEX_DTYPES = (dtypes.int64, dtypes.int32)
+
+
+# -- index ------------------------------------------------------------------------------------
+
+
+def check_index_dtypes(indices: Sequence[Any]) -> None:
+    for index in indices:
+        if index is None:
+            continue
+        kind = index._dtype
+        if kind is dtypes.uint8:
+            warnings.warn(
+                "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
+                "instead.",
+                UserWarning,
+                stacklevel=2,
+            )
+        elif kind not in INDEX_DTYPES and kind is not dtypes.bool_:
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+
+
+def expanded_indices(sizes: Any, indices: Sequence[Any]) -> list[Any]:
+    """Index arrays for each dimension: a mask becomes the positions at which it is true."""
+    result: list[Any] = []
+    for index in indices:
+        if index is None:
+            result.append(None)
+            continue
+        array = index._array if isinstance(index, Tensor) else index
+        if array.dtype == np.bool_ or array.dtype == np.uint8:
+            start = len(result)
+            for axis, size in enumerate(array.shape):
+                if start + axis >= len(sizes) or size != sizes[start + axis]:
+                    raise IndexError(
+                        f"The shape of the mask {geometry.show(array.shape)} at index {axis} does "
+                        f"not match the shape of the indexed tensor {geometry.show(sizes)} at "
+                        f"index {start + axis}"
+                    )
+            result += array.nonzero()
+        else:
+            result.append(array)
+    if len(result) > len(sizes):
+        refuse_too_many(sizes, [None if index is None else index.shape for index in result])
+    return result
+
+
+def refuse_too_many(sizes: Any, shapes: Sequence[Any]) -> None:
+    broadcast_indices(shapes)
+    raise IndexError(f"too many indices for tensor of dimension {len(sizes)} (got {len(shapes)})")
+
+
+def broadcast_indices(shapes: Sequence[Any]) -> tuple[Any, ...]:
+    given = [tuple(shape) for shape in shapes if shape is not None]
+    try:
+        return tuple(geometry.broadcast_shapes(*given))
+    except RuntimeError:
+        shown = ", ".join(geometry.show(shape) for shape in given)
+        raise IndexError(
+            f"shape mismatch: indexing tensors could not be broadcast together with shapes {shown}"
+        ) from None
+
+
+def indexed_shape(sizes: Any, shapes: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
+    """(shape that `indices` broadcast to, the position of its first dimension in the result).
+
+    `shapes` has a shape or None for each dimension. Index tensors that are not adjacent put
+    theirs first.
+    """
+    places = [axis for axis, shape in enumerate(shapes) if shape is not None]
+    common = broadcast_indices(shapes)
+    adjacent = bool(places) and places[-1] - places[0] == len(places) - 1
+    if any(sizes[axis] == 0 for axis in places) and not any(size == 0 for size in common):
+        raise IndexError("index is out of bounds for dimension with size 0")
+    return common, places[0] if adjacent else 0
+
+
+def indexed_geometry(sizes: Any, strides: Any, entries: list[Any]) -> tuple[Any, Any]:
+    """Sizes and strides of a read by index; `entries` holds (sizes, strides) or None.
+
+    The result is laid out as an elementwise op of the index tensors and the tensor itself, whose
+    indexed dimensions have stride 0, would be.
+    """
+    entries = entries + [None] * (len(sizes) - len(entries))
+    common, before = indexed_shape(sizes, [e if e is None else e[0] for e in entries])
+    places = [axis for axis, entry in enumerate(entries) if entry is not None]
+    rest = [axis for axis, entry in enumerate(entries) if entry is None]
+    head, tail = rest[:before], rest[before:]
+    shape = (*[sizes[a] for a in head], *common, *[sizes[a] for a in tail])
+    own = (*[strides[a] for a in head], *[0] * len(common), *[strides[a] for a in tail])
+    operands = [(shape, own)]
+    padded = (*[1] * len(head), *common, *[1] * len(tail))
+    for axis in places:
+        steps = geometry.broadcast_strides(common, *entries[axis])
+        found = geometry.view_strides(common, steps, padded)
+        operands.append((padded, geometry.contiguous_strides(padded) if found is None else found))
+    return shape, geometry.elementwise_strides(shape, operands)
+
+
+def element_strides(array: Any) -> tuple[int, ...]:
+    width = array.dtype.itemsize
+    return tuple([step // width for step in array.strides])
+
+
+def refuse_out_of_range(sizes: Any, expanded: Sequence[Any]) -> None:
+    """Name the first index without an element. torch: only indexed dimensions are numbered."""
+    given = [(index, sizes[axis]) for axis, index in enumerate(expanded) if index is not None]
+    common = np.broadcast_shapes(*[index.shape for index, _ in given])
+    worst: tuple[int, int, int, int] | None = None
+    for number, (index, size) in enumerate(given):
+        flat = np.broadcast_to(index, common).reshape(-1)
+        bad = np.flatnonzero((flat < -size) | (flat >= size))
+        if bad.size and (worst is None or bad[0] < worst[0]):
+            worst = (int(bad[0]), number, int(flat[bad[0]]), size)
+    if worst is not None:
+        _, number, value, size = worst
+        raise IndexError(f"index {value} is out of bounds for dimension {number} with size {size}")
+
+
+def read_at(array: Any, expanded: Sequence[Any]) -> Any:
+    """NumPy's advanced indexing, faster for one index array."""
+    places = [axis for axis, index in enumerate(expanded) if index is not None]
+    try:
+        if len(places) == 1 and array.flags.c_contiguous:
+            return array.take(expanded[places[0]], axis=places[0])
+        return array[tuple([slice(None) if index is None else index for index in expanded])]
+    except IndexError:
+        padded = [*expanded, *[None] * (array.ndim - len(expanded))]
+        shapes = [None if index is None else index.shape for index in padded]
+        common, before = indexed_shape(array.shape, shapes)
+        rest = [size for size, shape in zip(array.shape, shapes, strict=True) if shape is None]
+        if 0 in common or 0 in rest:
+            # torch: positions are looked at only where something is read.
+            return np.empty((*rest[:before], *common, *rest[before:]), array.dtype)
+        refuse_out_of_range(array.shape, expanded)
+        raise
+
+
+class Indexing(Kind):
+    """aten::index, whose result's strides follow from those of all operands."""
+
+    def make_backend(self, op: Any) -> Any:
+        masks_refused = op.options.get("masks_refused", False)
+
+        def backend(self: Any, indices: Any) -> Any:
+            array = self._array
+            plain = self._contig and self._ext is None
+            for index in indices:
+                if index is not None:
+                    plain = plain and index._contig and index._ext is None
+                    if index._array is None:
+                        array = None
+            if not plain and (array is None or any(map(is_lazy, (self, *indices)))):
+                return GATHER.unusual(op, (self, indices))
+            if masks_refused:
+                refuse_masks(indices)
+            check_index_dtypes(indices)
+            if len(indices) == 1 and indices[0] is not None:
+                mask = indices[0]._array
+                if mask.dtype == np.bool_ and mask.shape == array.shape and array.ndim:
+                    return wrap(array[mask], self._dtype)
+            sizes = tuple(self.shape)
+            if not indices:
+                raise IndexError("at least one index must be provided")
+            expanded = expanded_indices(sizes, indices)
+            padded = expanded + [None] * (len(sizes) - len(expanded))
+            indexed_shape(sizes, [None if index is None else index.shape for index in padded])
+            result = read_at(array, expanded)
+            if plain and result.size:
+                return result_tensor(result)
+            entries = [
+                None if index is None else (index.shape, element_strides(index))
+                for index in expanded
+            ]
+            _, strides = indexed_geometry(sizes, strides_of(self), entries)
+            return laid_out(result, tuple(strides), self._dtype)
+
+        return backend
+
+
+def is_lazy(tensor: Any) -> bool:
+    """Whether a tensor's array is missing or does not say its values as they are."""
+    ext = None if tensor is None else tensor._ext
+    return ext is not None and (
+        tensor._array is None or ext.conj or ext.neg or ext.parts is not None
+    )
+
+
+INDEXING = Indexing("GATHER")
+
+
+def refuse_masks(indices: Any) -> None:
+    for index in indices:
+        if index is not None and index._dtype not in INDEX_DTYPES:
+            raise RuntimeError(
+                f"_unsafe_index found unexpected index type {index._dtype.scalar_type_name}"
+            )
+
+
+def index_shape(self: Any, indices: Any) -> Any:
+    check_index_dtypes(indices)
+    if not indices:
+        raise IndexError("at least one index must be provided")
+    sizes = tuple(self.shape)
+    entries: list[Any] = []
+    for index in indices:
+        if index is not None and index._dtype in MASKS:
+            if index._array is None:
+                raise NotImplementedError(
+                    "index(): the number of elements a mask selects depends on its values, which "
+                    "a tensor without values (device='meta') does not have"
+                )
+            whole = [None] * len(entries)
+            columns = expanded_indices(sizes, [*whole, index])[len(entries) :]
+            entries += [(column.shape, element_strides(column)) for column in columns]
+        else:
+            entries.append(None if index is None else (tuple(index.shape), strides_of(index)))
+    if len(entries) > len(sizes):
+        refuse_too_many(sizes, [None if entry is None else entry[0] for entry in entries])
+    shape, strides = indexed_geometry(sizes, strides_of(self), entries)
+    return Spec(shape, self._dtype, strides)
+
+
+def index_backward(grad: Any, self_meta: Any, indices: Any) -> Any:
+    zeros = grad.new_zeros(self_meta.shape)
+    return aten.index_put(zeros, list(indices), grad, True)
+
+
+def index_samples(make: Any) -> Any:
+    yield make(3, 4), [make.index(2, below=3)]
+    yield make(3, 4), [None, make.index(2, 3, below=4)]
+    yield make.strided(3, 4), [make.index(5, below=3), make.index(5, below=4)]
+    yield make(2, 3, 4), [make.index(2, below=2), None, make.index(2, below=4)]
+    yield make(2, 3, 4), [None, make.index(2, 1, below=3), make.index(3, below=4)]
+    yield make(3, 4), [make.mask(3, 4)]
+    yield make(3, 4), [None, make.mask(4)]
+    yield make(3, 0), [make.index(2, below=3)]
+    yield make.expanded(3, 4), [make.index(0, below=3)]
+
+
+def index_errors(make: Any) -> Any:
+    yield IndexError, sample(make(3, 4), [make.index(2, below=3) + 5])
+    yield IndexError, sample(make(3, 4), [make(2, dtype=dtypes.float32)])
+    yield IndexError, sample(make(3, 4), [make.index(2, below=3), make.index(3, below=3)])
+    yield IndexError, sample(make(3, 4), [make.mask(2)])
+    yield IndexError, sample(make(3), [make.index(2, below=3)] * 2)
+
+
+index_tensor = op(
+    "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+    kind=INDEXING,
+    method=False,
+    function=False,
+    shape=index_shape,
+    kernel=lambda xp, self, indices: read_at(self, expanded_indices(self.shape, indices)),
+    vjp={"self": index_backward},
+    jvp=linear_in("self"),
+    samples=index_samples,
+    errors=index_errors,
+)
+unsafe_index = op(
+    "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+    kind=INDEXING,
+    method=False,
+    function=False,
+    shape=index_shape,
+    kernel=lambda xp, self, indices: read_at(self, expanded_indices(self.shape, indices)),
+    vjp={
+        "self": lambda grad, self_meta, indices: aten._unsafe_index_put(
+            grad.new_zeros(self_meta.shape), list(indices), grad, True
+        )
+    },
+    jvp=linear_in("self"),
+    masks_refused=True,
+    samples=lambda make: list(index_samples(make))[:4],
+)
+
+
+# -- along one dimension ----------------------------------------------------------------------
+
+
+def check_bounds(index: Any, size: int, error: type[Exception], text: str) -> None:
+    """Refuse positions outside [0, size); the text shows `{index}` and `{size}`."""
+    if index.size and (int(index.min()) < 0 or int(index.max()) >= size):
+        flat = index.reshape(-1)
+        bad = flat[(flat < 0) | (flat >= size)][0]
+        raise error(text.format(index=int(bad), size=size))
+
+
+index_select = op(
+    "index_select(Tensor self, int dim, Tensor index) -> Tensor",
+    kind=GATHER,
+    jvp=linear_in("self"),
+)
+
+
+@index_select.shape
+def _(self: Any, dim: int, index: Any) -> Any:
+    sizes = tuple(self.shape)
+    dim = geometry.wrap_dim(dim, len(sizes))
+    if index.dim() > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    if index._dtype not in INDEX_DTYPES:
+        raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
+    count = index.numel()
+    if not sizes:
+        if count != 1:
+            raise RuntimeError(
+                f"index_select(): Index to scalar can have only 1 value, got {count} value(s)"
+            )
+        return Spec((), self._dtype)
+    return Spec((*sizes[:dim], count, *sizes[dim + 1 :]), self._dtype)
+
+
+def index_select_backend(self: Any, dim: int, index: Any) -> Any:
+    if is_lazy(self) or is_lazy(index):
+        return GATHER.unusual(index_select, (self, dim, index))
+    index_select.rules["shape"](self, dim, index)
+    return wrap(select_rows(self._array, dim, index._array), self._dtype)
+
+
+@index_select.kernel
+def _(xp: Any, self: Any, dim: int, index: Any) -> Any:
+    return select_rows(self, dim, index)
+
+
+def select_rows(array: Any, dim: int, index: Any) -> Any:
+    """The parts of an array at positions of one axis, as a fresh contiguous array."""
+    scalar = array.ndim == 0
+    if scalar:
+        array = array.reshape(1)
+    index = index.reshape(-1)
+    size = array.shape[dim]
+    if size == 0 and index.size:
+        raise RuntimeError("index_select(): self indexing axis dim should be positive")
+    check_bounds(index, size, IndexError, "index out of range in self")
+    if not array.flags.c_contiguous:
+        array = array[(slice(None),) * (dim % array.ndim) + (index,)]
+    else:
+        array = array.take(index, axis=dim)
+    return array.reshape(()) if scalar else np.ascontiguousarray(array)
+
+
+index_select.__dict__["backend"] = index_select_backend
+
+
+@index_select.vjp
+def _(grad: Any, self_meta: Any, dim: int, index: Any) -> Any:
+    return aten.index_select_backward(grad, self_meta.shape, dim, index)
+
+
+index_select.options["differentiable"] = ["self"]
+
+
+@composite(
+    "index_select_backward(Tensor grad, SymInt[] self_sizes, int dim, Tensor index) -> Tensor",
+    method=False,
+)
+def index_select_backward(grad: Any, self_sizes: Any, dim: int, index: Any) -> Any:
+    return grad.new_zeros(self_sizes).index_add(dim, index, grad)
+
+
+@index_select.samples
+def _(make: Any) -> Any:
+    yield make(3, 4), 0, make.index(5, below=3)
+    yield make.strided(3, 4), -1, make.index(2, below=4)
+    yield make(2, 3, 2), 1, make.index(0, below=3)
+    yield make(), 0, make.index(1, below=1)
+    yield make(3), 0, make.ints(2, high=3, dtype=dtypes.int32)
+
+
+@index_select.errors
+def _(make: Any) -> Any:
+    yield IndexError, sample(make(3), 0, make.ints(2, low=3, high=6))
+    yield RuntimeError, sample(make(3), 0, make(2, dtype=dtypes.float32))
+    yield IndexError, sample(make(3), 0, make.index(2, 2, below=3))
+    yield IndexError, sample(make(3), 1, make.index(2, below=3))
+
+
+def check_positions(array: Any, dim: int, index: Any) -> None:
+    """gather's and scatter's words for a position that the dimension does not have."""
+    size = array.shape[dim] if array.ndim else 1
+    text = f"index {{index}} is out of bounds for dimension {dim} with size {{size}}"
+    check_bounds(index, size, RuntimeError, text)
+
+
+def grid(shape: Any, dim: int, index: Any) -> tuple[Any, ...]:
+    """`index` along `dim` joined by every other coordinate, for NumPy's advanced indexing."""
+    parts: list[Any] = []
+    for axis, size in enumerate(shape):
+        if axis == dim:
+            parts.append(index)
+        else:
+            parts.append(np.arange(size).reshape((-1,) + (1,) * (len(shape) - axis - 1)))
+    return tuple(parts)
+
+
+def check_gather_index(name: str, self: Any, dim: int, index: Any) -> int:
+    sizes, wanted = tuple(self.shape), tuple(index.shape)
+    dim = geometry.wrap_dim(dim, len(sizes))
+    if index.numel() == 0:
+        return int(dim)
+    if index._dtype not in INDEX_DTYPES:
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
+    if max(len(sizes), 1) != max(len(wanted), 1):
+        raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
+    for axis, size in enumerate(wanted):
+        if axis != dim and size > sizes[axis]:
+            raise RuntimeError(
+                f"Size does not match at dimension {axis} expected index {geometry.show(wanted)} "
+                f"to be no larger than self {geometry.show(sizes)} apart from dimension {dim}"
+            )
+    return int(dim)
+
+
+gather = op(
+    "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+    kind=GATHER,
+    jvp=linear_in("self"),
+    layout="shape",
+)
+
+
+@gather.shape
+def _(self: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
+    check_gather_index("gather", self, dim, index)
+    return Spec(index.shape, self._dtype)
+
+
+@gather.kernel
+def _(xp: Any, self: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
+    if index.size == 0:
+        return xp.empty(index.shape, self.dtype)
+    if self.ndim == 0 or index.ndim == 0:
+        self, index, shape = self.reshape(-1), index.reshape(-1), index.shape
+        check_positions(self, 0, index)
+        return self[index].reshape(shape)
+    dim %= self.ndim
+    check_gather_arrays(self, dim, index)
+    return self[grid(index.shape, dim, index)]
+
+
+def check_gather_arrays(array: Any, dim: int, index: Any) -> None:
+    kind = dtypes.from_numpy(index.dtype)
+    check_gather_index(
+        "gather", wrap(array, dtypes.from_numpy(array.dtype)), dim, wrap(index, kind)
+    )
+    check_positions(array, dim, index)
+
+
+@gather.vjp
+def _(grad: Any, self: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
+    return aten.gather_backward(grad, self, dim, index, sparse_grad)
+
+
+gather.options["differentiable"] = ["self"]
+
+
+@composite(
+    "gather_backward(Tensor grad, Tensor self, int dim, Tensor index, bool sparse_grad) -> Tensor",
+    method=False,
+)
+def gather_backward(grad: Any, self: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
+    if sparse_grad:
+        raise NotImplementedError(
+            "gather(): sparse_grad=True needs a sparse gradient, which is not available here; use "
+            "sparse_grad=False"
+        )
+    return grad.new_zeros(self.shape).scatter_add(dim, index, grad)
+
+
+@gather.samples
+def _(make: Any) -> Any:
+    yield make(3, 4), 0, make.index(2, 4, below=3)
+    yield make.strided(3, 4), 1, make.index(3, 2, below=4)
+    yield make(3, 4), -1, make.index(2, 6, below=4)
+    yield make(), 0, make.index(below=1)
+    yield make(2, 3, 2), 1, make.index(1, 2, 2, below=3)
+    yield make(3), 0, make.index(0, below=3)
+
+
+@gather.errors
+def _(make: Any) -> Any:
+    yield RuntimeError, sample(make(3), 0, make.ints(2, low=3, high=6))
+    yield RuntimeError, sample(make(3, 4), 0, make.index(2, below=3))
+    yield RuntimeError, sample(make(3, 4), 0, make.index(2, 5, below=3))
+    yield RuntimeError, sample(make(3), 0, make(2, dtype=dtypes.float32))
+
+
+@composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor")
+def take_along_dim(self: Any, indices: Any, dim: Any = None) -> Any:
+    if indices._dtype is not dtypes.int64:
+        raise RuntimeError(
+            "torch.take_along_dim(): dtype of indices should be Long but got "
+            f"{indices._dtype.scalar_type_name}"
+        )
+    if dim is None:
+        return self.reshape((-1,)).gather(0, indices.reshape((-1,)))
+    ndim = self.dim()
+    if ndim != indices.dim():
+        raise RuntimeError(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, "
+            f"but got {ndim} dimensions for input, and {indices.dim()} dimensions for indices"
+        )
+    dim = geometry.wrap_dim(dim, ndim)
+    sizes, wanted = list(self.shape), list(indices.shape)
+    sizes[dim], own = wanted[dim], sizes[dim]
+    common = list(geometry.broadcast_shapes(tuple(sizes), tuple(wanted)))
+    indices = indices.expand(common)
+    common[dim] = own
+    return self.expand(common).gather(dim, indices)
+
+
+# -- from the flattened tensor ----------------------------------------------------------------
+
+take = op("take(Tensor self, Tensor index) -> Tensor", kind=GATHER, jvp=linear_in("self"))
+
+
+def check_long_index(name: str, index: Any) -> None:
+    if index._dtype is not dtypes.int64:
+        raise RuntimeError(
+            f"{name}(): Expected a long tensor for index, but got {index._dtype.scalar_type_name}"
+        )
+
+
+@take.shape
+def _(self: Any, index: Any) -> Any:
+    check_long_index("take", index)
+    return Spec(index.shape, self._dtype)
+
+
+@take.kernel
+def _(xp: Any, self: Any, index: Any) -> Any:
+    if index.dtype != np.int64:
+        check_long_index("take", wrap(index, dtypes.from_numpy(index.dtype)))
+    if self.size == 0 and index.size:
+        raise IndexError("take(): tried to take from an empty tensor")
+    refuse_flat_positions(self, index)
+    return self.reshape(-1).take(index)
+
+
+def refuse_flat_positions(array: Any, index: Any) -> None:
+    size = array.size
+    if index.size and (int(index.min()) < -size or int(index.max()) >= size):
+        flat = index.reshape(-1)
+        bad = int(flat[(flat < -size) | (flat >= size)][0])
+        raise IndexError(
+            f"out of range: tried to access index {bad} on a tensor of {size} elements."
+        )
+
+
+take.options["differentiable"] = ["self"]
+
+
+@take.vjp
+def _(grad: Any, self_meta: Any, index: Any) -> Any:
+    return grad.new_zeros(self_meta.shape).put(index, grad, True)
+
+
+@take.samples
+def _(make: Any) -> Any:
+    yield make(3, 4), make.index(2, 3, below=12)
+    yield make.strided(3, 4), make.index(5, below=24, low=-12) % 12
+    yield make(), make.index(2, below=1)
+    yield make(3), make.index(0, below=3)
+
+
+@take.errors
+def _(make: Any) -> Any:
+    yield IndexError, sample(make(3), make.ints(2, low=3, high=6))
+    yield RuntimeError, sample(make(3), make(2, dtype=dtypes.float32))
+
+
+# -- by mask ----------------------------------------------------------------------------------
+
+masked_select = op(
+    "masked_select(Tensor self, Tensor mask) -> Tensor", kind=GATHER, jvp=linear_in("self")
+)
+
+
+@masked_select.shape
+def _(self: Any, mask: Any) -> Any:
+    check_select_mask(mask._dtype)
+    if self._array is None or mask._array is None:
+        raise NotImplementedError(
+            "masked_select(): the number of elements depends on the mask's values, which a tensor "
+            "without values (device='meta') does not have"
+        )
+    count = int(np.count_nonzero(np.broadcast_arrays(self._array, mask._array)[1]))
+    return Spec((count,), self._dtype)
+
+
+def check_select_mask(kind: Any) -> None:
+    if kind is not dtypes.bool_:
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+
+
+@masked_select.kernel
+def _(xp: Any, self: Any, mask: Any) -> Any:
+    check_select_mask(dtypes.from_numpy(mask.dtype))
+    shape = geometry.broadcast_shapes(mask.shape, self.shape)
+    return xp.broadcast_to(self, shape)[xp.broadcast_to(mask, shape)]
+
+
+masked_select.options["differentiable"] = ["self"]
+
+
+@masked_select.vjp
+def _(grad: Any, self: Any, mask: Any) -> Any:
+    return aten.masked_select_backward(grad, self, mask)
+
+
+@composite("masked_select_backward(Tensor grad, Tensor input, Tensor mask) -> Tensor", method=False)
+def masked_select_backward(grad: Any, input: Any, mask: Any) -> Any:
+    shape = geometry.broadcast_shapes(tuple(input.shape), tuple(mask.shape))
+    return grad.new_zeros(shape).masked_scatter(mask, grad)
+
+
+@masked_select.samples
+def _(make: Any) -> Any:
+    yield make(3, 4), make.mask(3, 4)
+    yield make.strided(3, 4), make.mask(4)
+    yield make(4), make.mask(3, 1)
+    yield make(), make.mask(2)
+    yield make(0, 3), make.mask(3)
+
+
+@masked_select.errors
+def _(make: Any) -> Any:
+    yield RuntimeError, sample(make(3), make.index(3, below=2))
+    yield RuntimeError, sample(make(3), make.mask(4))
+
+
+nonzero_rows = op("nonzero(Tensor self) -> Tensor", kind=GATHER, function=False)
+
+
+@nonzero_rows.shape
+def _(self: Any) -> Any:
+    if self._array is None:
+        raise NotImplementedError(
+            "nonzero(): the number of results depends on values, which a tensor without values "
+            "(device='meta') does not have"
+        )
+    count = int(np.count_nonzero(self._array))
+    ndim = self.dim()
+    return Spec((count, ndim), dtypes.int64, (1, max(count, 1)))
+
+
+@nonzero_rows.kernel
+def _(xp: Any, self: Any) -> Any:
+    return positions(self)
+
+
+def positions(array: Any) -> Any:
+    """Coordinates of the true elements, one column for each axis (columns lie together)."""
+    if array.ndim == 0:
+        return np.empty((int(bool(array)), 0), np.int64)
+    return np.array(array.nonzero(), np.int64).T
+
+
+def nonzero_backend(self: Any) -> Any:
+    if is_lazy(self):
+        return GATHER.unusual(nonzero_rows, (self,))
+    columns = positions(self._array).T
+    count = columns.shape[1]
+    base = wrap(columns, dtypes.int64)
+    if not columns.size:
+        return laid_out(columns.T, (1, max(count, 1)), dtypes.int64)
+    return wrap_strided(columns.T, dtypes.int64, storage_of(base))
+
+
+nonzero_rows.__dict__["backend"] = nonzero_backend
+
+
+@composite("nonzero_numpy(Tensor self) -> Tensor[]", method=False)
+def nonzero_numpy(self: Any) -> Any:
+    if self.dim() == 0:
+        return aten.nonzero_numpy(self.unsqueeze(0))
+    return list(call(nonzero_rows, (self,)).unbind(1))
+
+
+@composite("argwhere(Tensor self) -> Tensor")
+def argwhere(self: Any) -> Any:
+    return call(nonzero_rows, (self,))
+
+
+@composite("where(Tensor condition) -> Tensor[]", method=False)
+def where_positions(condition: Any) -> Any:
+    return aten.nonzero_numpy(condition)
+
+
+def nonzero_of(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
+    """Coordinates of the nonzero elements, as rows of one tensor or as one tensor per dimension."""
+    if as_tuple:
+        if out is not None:
+            raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
+        return tuple(aten.nonzero_numpy(input))
+    if out is not None:
+        return find("nonzero", "out")(input, out=out)
+    return call(nonzero_rows, (input,))
+
+
+nonzero = overridable(nonzero_of)
+Tensor.nonzero = overridable(nonzero_of)  # type: ignore[attr-defined]
+for function in (nonzero, Tensor.nonzero):  # type: ignore[attr-defined]
+    function.__name__ = function.__qualname__ = "nonzero"
+
+nonzero_static = op(
+    "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", kind=GATHER
+)
+
+
+@nonzero_static.shape
+def _(self: Any, size: Any, fill_value: int) -> Any:
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    return Spec((size, self.dim()), dtypes.int64)
+
+
+@nonzero_static.kernel
+def _(xp: Any, self: Any, size: int, fill_value: int) -> Any:
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    result = xp.full((size, self.ndim), fill_value, xp.int64)
+    found = positions(self)[:size]
+    result[: len(found)] = found
+    return result
+
+
+# -- embedding -------------------------------------------------------------------------------------
+
+
+def check_embedding(indices: Any, position: int, name: str) -> None:
+    if indices._dtype not in INDEX_DTYPES:
+        raise RuntimeError(
+            f"Expected tensor for argument #{position} 'indices' to have one of the following "
+            f"scalar types: Long, Int; but got torch.{indices._dtype.legacy_tensor_name} instead "
+            f"(while checking arguments for {name})"
+        )
+
+
+embedding = op(
+    "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, "
+    "bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+    kind=GATHER,
+    method=False,
+    layout="shape",
+    jvp=linear_in("weight"),
+    vjp={
+        "weight": lambda grad, indices, weight_shape, padding_idx, scale_grad_by_freq, sparse: (
+            aten.embedding_backward(
+                grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq, sparse
+            )
+        )
+    },
+)
+
+
+@embedding.shape
+def _(weight: Any, indices: Any, padding_idx: Any, scale_grad_by_freq: bool, sparse: bool) -> Any:
+    if weight.dim() != 2:
+        raise RuntimeError("'weight' must be 2-D")
+    check_embedding(indices, 1, "embedding")
+    return Spec((*indices.shape, weight.shape[1]), weight._dtype)
+
+
+@embedding.kernel
+def _(
+    xp: Any, weight: Any, indices: Any, padding_idx: Any, scale_grad_by_freq: bool, sparse: bool
+) -> Any:
+    if weight.ndim != 2:
+        raise RuntimeError("'weight' must be 2-D")
+    check_embedding(wrap(indices, dtypes.from_numpy(indices.dtype)), 1, "embedding")
+    check_bounds(indices, weight.shape[0], IndexError, "index out of range in self")
+    return weight[indices] if not weight.flags.c_contiguous else weight.take(indices, axis=0)
+
+
+@embedding.samples
+def _(make: Any) -> Any:
+    yield make(4, 3), make.index(2, 3, below=4)
+    yield make(4, 3), make.index(below=4)
+    yield make.strided(4, 3), make.index(5, below=4), 1
+
+
+@embedding.errors
+def _(make: Any) -> Any:
+    yield IndexError, sample(make(4, 3), make.ints(2, low=4, high=6))
+    yield RuntimeError, sample(make(4), make.index(2, below=4))
+
+
+@composite(
+    "embedding_backward(Tensor grad, Tensor indices, SymInt num_weights, SymInt padding_idx, "
+    "bool scale_grad_by_freq, bool sparse) -> Tensor",
+    method=False,
+)
+def embedding_backward(
+    grad: Any,
+    indices: Any,
+    num_weights: Any,
+    padding_idx: Any,
+    scale_grad_by_freq: bool,
+    sparse: bool,
+) -> Any:
+    if sparse:
+        return aten.embedding_sparse_backward(
+            grad, indices, num_weights, padding_idx, scale_grad_by_freq
+        )
+    return aten.embedding_dense_backward(
+        grad, indices, num_weights, padding_idx, scale_grad_by_freq
+    )
+
+
+embedding_dense_backward = op(
+    "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, "
+    "SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
+    kind=GATHER,
+    method=False,
+    jvp=linear_in("grad_output"),
+)
+
+
+@embedding_dense_backward.shape
+def _(
+    grad_output: Any, indices: Any, num_weights: Any, padding_idx: Any, scale_grad_by_freq: bool
+) -> Any:
+    check_embedding(indices, 2, "embedding_backward")
+    return Spec((num_weights, grad_output.shape[-1]), grad_output._dtype)
+
+
+@embedding_dense_backward.kernel
+def _(
+    xp: Any,
+    grad_output: Any,
+    indices: Any,
+    num_weights: int,
+    padding_idx: int,
+    scale_grad_by_freq: bool,
+) -> Any:
+    from rushlight.opset.writing import accumulate
+
+    width = grad_output.shape[-1]
+    result = xp.zeros((num_weights, width), grad_output.dtype)
+    rows, values = indices.reshape(-1), grad_output.reshape(-1, width)
+    if padding_idx >= 0:
+        kept = rows != padding_idx
+        rows, values = rows[kept], values[kept]
+    if scale_grad_by_freq and rows.size:
+        counts = xp.bincount(rows, minlength=num_weights)[rows]
+        values = (values / counts[:, None]).astype(grad_output.dtype)
+    accumulate(xp.add, result, (rows,), values)
+    return result
+
+
+def embedding_double_backward(
+    grad: Any, indices: Any, padding_idx: Any, scale_grad_by_freq: bool
+) -> Any:
+    if scale_grad_by_freq:
+        raise RuntimeError("embedding double backward is not implemented for scale_grad_by_freq")
+    result = grad.index_select(0, indices.reshape((-1,))).view((*indices.shape, grad.shape[-1]))
+    if padding_idx >= 0:
+        result = result.masked_fill((indices == padding_idx).unsqueeze(-1), 0)
+    return result
+
+
+embedding_dense_backward.vjp = {"grad_output": embedding_double_backward}
+
+
+@embedding_dense_backward.samples
+def _(make: Any) -> Any:
+    yield make(2, 3, 2), make.index(2, 3, below=4), 4, -1, False
+    yield make(5, 2), make.index(5, below=4), 4, 1, False

@@ -1,0 +1,433 @@
+"""Padding, and the shuffles between channels and space."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.core import geometry
+from rushlight.core.tensor import strides_of
+from rushlight.opset.kinds import Spec
+from rushlight.opset.registry import composite, op
+from rushlight.opset.rules import aten, linear_in
+from rushlight.opset.shape import REARRANGEMENT
+
+# -- constant ------------------------------------------------------------------------------------
+
+
+def suggested(self: Any, sizes: Any) -> Any:
+    """Strides of a result in the memory format that the input suggests."""
+    found = geometry.suggest_memory_format(tuple(self.shape), strides_of(self))
+    return geometry.strides_for_memory_format(tuple(sizes), found)
+
+
+constant_pad_nd = op(
+    "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
+    kind=REARRANGEMENT,
+    method=False,
+    vjp=lambda grad, pad: aten.constant_pad_nd(grad, [-width for width in pad], 0),
+    jvp=lambda tangents, self, pad, value: aten.constant_pad_nd(tangents[0], pad, 0),
+)
+
+
+@constant_pad_nd.shape
+def _(self: Any, pad: Any, value: Any) -> Any:
+    sizes = list(self.shape)
+    if len(pad) % 2:
+        raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
+    if len(pad) > 2 * len(sizes):
+        raise RuntimeError(
+            "Length of pad should be no more than twice the number of dimensions of the input. Pad "
+            f"length is {len(pad)}while the input has {len(sizes)}dimensions."
+        )
+    for position in range(len(pad) // 2):
+        axis = len(sizes) - 1 - position
+        wanted = sizes[axis] + pad[2 * position] + pad[2 * position + 1]
+        if wanted < 0:
+            raise RuntimeError(
+                f"The input size {sizes[axis]}, plus negative padding {pad[2 * position]} and "
+                f"{pad[2 * position + 1]} resulted in a negative output size, which is invalid. "
+                f"Check dimension {axis} of your input."
+            )
+        sizes[axis] = wanted
+    return Spec(sizes, self._dtype, suggested(self, sizes))
+
+
+@constant_pad_nd.kernel
+def _(xp: Any, self: Any, pad: Any, value: Any) -> Any:
+    sizes = list(self.shape)
+    source: list[Any] = [slice(None)] * len(sizes)
+    target: list[Any] = [slice(None)] * len(sizes)
+    for position in range(len(pad) // 2):
+        axis = len(sizes) - 1 - position
+        before, after = pad[2 * position], pad[2 * position + 1]
+        length = sizes[axis]
+        sizes[axis] = length + before + after
+        source[axis] = slice(max(-before, 0), max(length + min(after, 0), 0))
+        target[axis] = slice(max(before, 0), max(sizes[axis] - max(after, 0), 0))
+    result = xp.empty(sizes, self.dtype)
+    result[...] = value
+    result[tuple(target)] = self[tuple(source)]
+    return result
+
+
+constant_pad_nd.samples = lambda make: [
+    (make(2, 3), (1, 2)),
+    (make(2, 3), (1, 2, 0, 1), 2),
+    (make.strided(2, 3), (-1, 1)),
+    (make(3), (-1, -1), 1),
+    (make(), ()),
+]
+constant_pad_nd.errors = lambda make: [
+    (RuntimeError, (make(3), (1,))),
+    (RuntimeError, (make(3), (1, 1, 1, 1))),
+    (RuntimeError, (make(3), (-4, 0))),
+]
+
+
+# -- reflected and repeated edges ---------------------------------------------------------------------
+
+
+def edge_places(size: int, before: int, after: int, mode: str) -> Any:
+    """For each position of a padded axis, the input position it copies."""
+    places = np.arange(-before, size + after)
+    if mode == "replicate":
+        return np.clip(places, 0, size - 1)
+    places = np.abs(places)
+    return np.where(places >= size, 2 * (size - 1) - places, places)
+
+
+def padded_sizes(self: Any, padding: Any, count: int, name: str, mode: str) -> tuple[Any, ...]:
+    sizes = list(self.shape)
+    if len(sizes) not in (count + 1, count + 2):
+        raise RuntimeError(
+            f"Expected {count + 1}D or {count + 2}D (batch mode) tensor with possibly 0 batch size "
+            f"and other non-zero dimensions for input, but got: {geometry.show(sizes)}"
+        )
+    for position in range(count):
+        axis = len(sizes) - 1 - position
+        before, after = padding[2 * position], padding[2 * position + 1]
+        if mode == "reflect" and (before >= sizes[axis] or after >= sizes[axis]):
+            raise RuntimeError(
+                f"Argument #{4 + 2 * position}: Padding size should be less than the corresponding "
+                f"input dimension, but got: padding ({before}, {after}) at dimension {axis} of "
+                f"input {geometry.show(self.shape)}"
+            )
+        wanted = sizes[axis] + before + after
+        if wanted < 1:
+            raise RuntimeError(
+                f"input (size: {sizes[axis]}) is too small at dimension {axis}. Calculated output "
+                f"size: {wanted}"
+            )
+        sizes[axis] = wanted
+    return tuple(sizes)
+
+
+def register_edges(name: str, count: int, mode: str) -> None:
+    backward = op(
+        f"{name}_backward(Tensor grad_output, Tensor self, SymInt[{2 * count}] padding) -> Tensor",
+        kind=REARRANGEMENT,
+        method=False,
+        function=False,
+        vjp={"grad_output": lambda grad, padding: forward(grad, padding)},
+        jvp=linear_in("grad_output"),
+    )
+    forward = op(
+        f"{name}(Tensor self, SymInt[{2 * count}] padding) -> Tensor",
+        kind=REARRANGEMENT,
+        method=False,
+        vjp=lambda grad, self, padding: backward(grad, self, padding),
+        jvp=linear_in("self"),
+    )
+
+    sizes = {1: (1, 2, 4), 2: (1, 2, 3, 3), 3: (1, 1, 2, 3, 2)}[count]
+    widths = {1: (1, 2), 2: (1, 0, 2, 1), 3: (1, 0, 0, 1, 1, 1)}[count]
+    forward.samples = lambda make: [
+        (make(sizes), widths),
+        (make(sizes[1:]), widths),
+        (make.strided(sizes), (0, 1) * count),
+        (make(sizes), (1, -1) * count),
+    ]
+    padded = {1: (1, 2, 7), 2: (1, 2, 6, 4), 3: (1, 1, 4, 4, 3)}[count]
+    backward.samples = lambda make: [(make(padded), make(sizes), widths)]
+
+    @forward.shape
+    def _(self: Any, padding: Any) -> Any:
+        sizes = padded_sizes(self, padding, count, name, mode)
+        batched = len(sizes) == count + 2
+        return Spec(sizes, self._dtype, suggested(self, sizes) if batched else None)
+
+    @forward.kernel
+    def _(xp: Any, self: Any, padding: Any) -> Any:
+        result = self
+        for position in range(count):
+            axis = self.ndim - 1 - position
+            places = edge_places(
+                self.shape[axis], padding[2 * position], padding[2 * position + 1], mode
+            )
+            result = xp.take(result, places, axis)
+        return result
+
+    @backward.shape
+    def _(grad_output: Any, self: Any, padding: Any) -> Any:
+        wanted = padded_sizes(self, padding, count, name, mode)
+        if tuple(grad_output.shape) != wanted:
+            raise RuntimeError(
+                f"grad_output has sizes {geometry.show(grad_output.shape)}, expected "
+                f"{geometry.show(wanted)}"
+            )
+        sizes = tuple(self.shape)
+        return Spec(sizes, grad_output._dtype, suggested(self, sizes))
+
+    @backward.kernel
+    def _(xp: Any, grad_output: Any, self: Any, padding: Any) -> Any:
+        result = grad_output
+        for position in range(count):
+            axis = self.ndim - 1 - position
+            places = edge_places(
+                self.shape[axis], padding[2 * position], padding[2 * position + 1], mode
+            )
+            rows = xp.moveaxis(result, axis, 0)
+            summed = xp.zeros((self.shape[axis], *rows.shape[1:]), result.dtype)
+            xp.add.at(summed, places, rows)
+            result = xp.moveaxis(summed, 0, axis)
+        return result
+
+
+for rank in (1, 2, 3):
+    register_edges(f"reflection_pad{rank}d", rank, "reflect")
+    register_edges(f"replication_pad{rank}d", rank, "replicate")
+
+
+@composite("_pad_circular(Tensor self, SymInt[] pad) -> Tensor", method=False)
+def pad_circular(self: Any, pad: Any) -> Any:
+    sizes = self.shape
+    count = len(sizes) - 2
+    if len(pad) // 2 > count:
+        raise RuntimeError(f"Invalid padding size, expected {2 * count} but got {len(pad)}")
+    result = self
+    for position in range(len(pad) // 2):
+        axis = len(sizes) - 1 - position
+        before, after = pad[2 * position], pad[2 * position + 1]
+        size = sizes[axis]
+        if before > size or after > size:
+            raise RuntimeError("Padding value causes wrapping around more than once.")
+        if size + before + after < 0:
+            raise RuntimeError("Negative padding value is resulting in an empty dimension")
+        middle = result.narrow(axis, max(-before, 0), size + min(before, 0) + min(after, 0))
+        parts = [middle]
+        if before > 0:
+            parts.insert(0, result.narrow(axis, size - before, before))
+        if after > 0:
+            parts.append(result.narrow(axis, 0, after))
+        result = aten.cat(parts, axis) if len(parts) > 1 else middle.clone()
+    return result
+
+
+@composite(
+    'pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor',
+    method=False,
+    function=False,
+)
+def pad(self: Any, pad: Any, mode: str, value: Any) -> Any:
+    ndim = self.dim()
+    if len(pad) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if len(pad) > 2 * ndim:
+        raise RuntimeError(
+            f"Padding length should be less than or equal to two times the input dimension but got "
+            f"padding length {len(pad)} and input of dimension {ndim}"
+        )
+    if mode == "constant":
+        return aten.constant_pad_nd(self, pad, 0.0 if value is None else value)
+    if value is not None and value != 0:
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    rank = len(pad) // 2
+    if rank in (1, 2, 3) and ndim in (rank + 1, rank + 2):
+        if mode == "reflect":
+            return getattr(aten, f"reflection_pad{rank}d")(self, pad)
+        if mode == "replicate":
+            return getattr(aten, f"replication_pad{rank}d")(self, pad)
+        if mode == "circular":
+            return (
+                pad_circular(self if ndim == rank + 2 else self.unsqueeze(0), pad).squeeze(0)
+                if ndim == rank + 1
+                else pad_circular(self, pad)
+            )
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    raise NotImplementedError(
+        "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now"
+    )
+
+
+pad_circular.samples = lambda make: [(make(1, 2, 4), (1, 2)), (make(1, 1, 3, 3), (1, -1, 2, 1))]
+pad.samples = lambda make: [
+    (make(2, 3), (1, 1), "constant", 2.0),
+    (make(1, 2, 4), (1, 2), "reflect"),
+    (make(2, 4), (1, 2), "replicate"),
+    (make(2, 4), (1, 2), "circular"),
+    (make(1, 1, 3, 3), (1, 0, 0, 2), "circular"),
+]
+
+
+# -- shuffles -----------------------------------------------------------------------------------------
+
+
+pixel_shuffle = op(
+    "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
+    kind=REARRANGEMENT,
+    method=False,
+    vjp=lambda grad, upscale_factor: aten.pixel_unshuffle(grad, upscale_factor),
+    jvp=linear_in("self"),
+)
+
+
+@pixel_shuffle.shape
+def _(self: Any, upscale_factor: int) -> Any:
+    sizes = tuple(self.shape)
+    if len(sizes) < 3:
+        raise RuntimeError(
+            "pixel_shuffle expects input to have at least 3 dimensions, but got input with "
+            f"{len(sizes)} dimension(s)"
+        )
+    if upscale_factor <= 0:
+        raise RuntimeError(
+            f"pixel_shuffle expects a positive upscale_factor, but got {upscale_factor}"
+        )
+    *lead, channels, height, width = sizes
+    if channels % upscale_factor**2 != 0:
+        raise RuntimeError(
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square "
+            f"of upscale_factor, but input.size(-3)={channels} is not divisible by "
+            f"{upscale_factor**2}"
+        )
+    wanted = (
+        *lead,
+        channels // upscale_factor**2,
+        height * upscale_factor,
+        width * upscale_factor,
+    )
+    return Spec(wanted, self._dtype, suggested(self, wanted) if len(wanted) == 4 else None)
+
+
+@pixel_shuffle.kernel
+def _(xp: Any, self: Any, upscale_factor: int) -> Any:
+    *lead, channels, height, width = self.shape
+    factor = upscale_factor
+    count = len(lead)
+    parts = self.reshape(*lead, channels // factor**2, factor, factor, height, width)
+    axes = [*range(count), count, count + 3, count + 1, count + 4, count + 2]
+    return parts.transpose(axes).reshape(
+        *lead, channels // factor**2, height * factor, width * factor
+    )
+
+
+pixel_unshuffle = op(
+    "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
+    kind=REARRANGEMENT,
+    method=False,
+    vjp=lambda grad, downscale_factor: aten.pixel_shuffle(grad, downscale_factor),
+    jvp=linear_in("self"),
+)
+
+
+@pixel_unshuffle.shape
+def _(self: Any, downscale_factor: int) -> Any:
+    sizes = tuple(self.shape)
+    if len(sizes) < 3:
+        raise RuntimeError(
+            "pixel_unshuffle expects input to have at least 3 dimensions, but got input with "
+            f"{len(sizes)} dimension(s)"
+        )
+    if downscale_factor <= 0:
+        raise RuntimeError(
+            f"pixel_unshuffle expects a positive downscale_factor, but got {downscale_factor}"
+        )
+    *lead, channels, height, width = sizes
+    for name, position, size in (("height", -2, height), ("width", -1, width)):
+        if size % downscale_factor != 0:
+            raise RuntimeError(
+                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but "
+                f"input.size({position})={size} is not divisible by {downscale_factor}"
+            )
+    wanted = (
+        *lead,
+        channels * downscale_factor**2,
+        height // downscale_factor,
+        width // downscale_factor,
+    )
+    return Spec(wanted, self._dtype, suggested(self, wanted) if len(wanted) == 4 else None)
+
+
+@pixel_unshuffle.kernel
+def _(xp: Any, self: Any, downscale_factor: int) -> Any:
+    *lead, channels, height, width = self.shape
+    factor = downscale_factor
+    count = len(lead)
+    parts = self.reshape(*lead, channels, height // factor, factor, width // factor, factor)
+    axes = [*range(count), count, count + 2, count + 4, count + 1, count + 3]
+    return parts.transpose(axes).reshape(
+        *lead, channels * factor**2, height // factor, width // factor
+    )
+
+
+pixel_shuffle.samples = lambda make: [
+    (make(4, 2, 2), 2),
+    (make(1, 8, 1, 2), 2),
+    (make.strided(1, 4, 2, 2), 2),
+]
+pixel_shuffle.errors = lambda make: [
+    (RuntimeError, (make(4), 2)),
+    (RuntimeError, (make(3, 2, 2), 2)),
+]
+pixel_unshuffle.samples = lambda make: [
+    (make(1, 4, 4), 2),
+    (make(1, 2, 2, 4), 2),
+    (make.strided(1, 1, 4, 4), 2),
+]
+pixel_unshuffle.errors = lambda make: [(RuntimeError, (make(3, 3, 3), 2))]
+
+
+channel_shuffle = op(
+    "channel_shuffle(Tensor self, SymInt groups) -> Tensor",
+    kind=REARRANGEMENT,
+    method=False,
+    vjp=lambda grad, groups: aten.channel_shuffle(grad, grad.shape[1] // groups),
+    jvp=linear_in("self"),
+)
+
+
+@channel_shuffle.shape
+def _(self: Any, groups: Any) -> Any:
+    sizes = tuple(self.shape)
+    if len(sizes) <= 2:
+        raise RuntimeError(
+            "channel_shuffle expects input with > 2 dims, but got input with sizes "
+            f"{geometry.show(sizes)}"
+        )
+    if groups <= 0:
+        raise RuntimeError(
+            f"Number of groups to divide channels in must be positive. Value of groups:{groups}"
+        )
+    if sizes[1] % groups != 0:
+        raise RuntimeError(
+            f"Number of channels must be divisible by groups. Got {sizes[1]} channels and {groups} "
+            "groups."
+        )
+    return Spec(sizes, self._dtype, suggested(self, sizes) if len(sizes) == 4 else None)
+
+
+@channel_shuffle.kernel
+def _(xp: Any, self: Any, groups: Any) -> Any:
+    sizes = self.shape
+    parts = self.reshape(sizes[0], groups, sizes[1] // groups, -1)
+    return parts.transpose(0, 2, 1, 3).reshape(sizes)
+
+
+channel_shuffle.samples = lambda make: [
+    (make(1, 4, 2, 2), 2),
+    (make.strided(1, 6, 2, 2), 3),
+    (make(2, 4, 2), 2),
+]
+channel_shuffle.errors = lambda make: [(RuntimeError, (make(1, 3, 2, 2), 2))]

@@ -1,0 +1,607 @@
+"""Elementwise arithmetic and the operators of Python that stand for it.
+
+`scalar` is the one text of an op's arithmetic; broadcasting, promotion, strides, forward mode,
+in-place and out= forms follow from the kind. Overloads that take a number where another takes a
+tensor share its text, so that a call may run either way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.core import dtype as dtypes
+from rushlight.core.dispatch import try_function_override
+from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype
+from rushlight.core.promotion import scalar_dtype
+from rushlight.core.tensor import PLAIN, Tensor
+from rushlight.opset import functions
+from rushlight.opset.kinds import INT_TO_FLOAT
+from rushlight.opset.registry import alias, composite, method_alias, pointwise
+from rushlight.opset.rules import conj
+
+LN2 = math.log(2.0)
+
+
+def is_real(kind: dtype) -> bool:
+    return kind.category != COMPLEX
+
+
+def is_number_type(kind: dtype) -> bool:
+    """Neither bool nor complex."""
+    return kind.category in (INTEGER, FLOAT)
+
+
+def is_float(kind: dtype) -> bool:
+    return kind.category == FLOAT
+
+
+def is_integral(kind: dtype) -> bool:
+    return kind.category <= INTEGER
+
+
+def is_integer(kind: dtype) -> bool:
+    return kind.category == INTEGER
+
+
+def is_inexact(kind: dtype) -> bool:
+    return kind.category >= FLOAT
+
+
+def category_of(value: Any) -> int:
+    """The category of a tensor or a number."""
+    found = value._dtype if isinstance(value, Tensor) else scalar_dtype(value)
+    return int(found.category)
+
+
+# -- addition -------------------------------------------------------------------------------------
+
+
+def check_alpha(common: dtype, alpha: Any) -> None:
+    if type(alpha) is int:
+        return
+    if isinstance(alpha, bool) and common.category != BOOL:
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if isinstance(alpha, float) and common.category < FLOAT:
+        raise RuntimeError(
+            "For integral input tensors, argument alpha must not be a floating point number."
+        )
+    if isinstance(alpha, complex) and common.category < COMPLEX:
+        raise RuntimeError(
+            "For non-complex input tensors, argument alpha must not be a complex number."
+        )
+
+
+def check_add(common: dtype, args: tuple[Any, ...]) -> None:
+    check_alpha(common, args[2])
+
+
+def check_sub(common: dtype, args: tuple[Any, ...]) -> None:
+    found = (category_of(args[0]), category_of(args[1]))
+    if found == (BOOL, BOOL):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+            "`logical_xor()` operator instead."
+        )
+    if BOOL in found:
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying "
+            "to invert a mask, use the `~` or `logical_not()` operator instead."
+        )
+    check_alpha(common, args[2])
+
+
+def scaled(value: Any, alpha: Any) -> Any:
+    """value * conj(alpha), left alone when alpha is 1."""
+    return value if type(alpha) is not bool and alpha == 1 else value * conj(alpha)
+
+
+def add_text(m: Any, x: Any, y: Any, alpha: Any) -> Any:
+    return m.add(x, y if alpha == 1 else m.multiply(y, alpha))
+
+
+def sub_text(m: Any, x: Any, y: Any, alpha: Any) -> Any:
+    return m.subtract(x, y if alpha == 1 else m.multiply(y, alpha))
+
+
+def rsub_text(m: Any, x: Any, y: Any, alpha: Any) -> Any:
+    return m.subtract(y, x if alpha == 1 else m.multiply(x, alpha))
+
+
+add = pointwise(
+    "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    scalar=add_text,
+    check=check_add,
+    numbers="any",
+    vjp={
+        "self": lambda grad: grad,
+        "other": lambda grad, alpha: scaled(grad, alpha),
+    },
+)
+pointwise(
+    "add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    scalar=add_text,
+    check=check_add,
+    promoted_scalars=(1,),
+    node_index=1,
+    vjp=lambda grad: grad,
+)
+sub = pointwise(
+    "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    scalar=sub_text,
+    check=check_sub,
+    numbers="any",
+    vjp={
+        "self": lambda grad: grad,
+        "other": lambda grad, alpha: scaled(-grad, alpha),
+    },
+)
+pointwise(
+    "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    scalar=sub_text,
+    check=check_sub,
+    promoted_scalars=(1,),
+    node_index=1,
+    vjp=lambda grad: grad,
+)
+rsub = pointwise(
+    "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    scalar=rsub_text,
+    check=check_sub,
+    numbers=False,
+    swapped=True,
+    inplace=False,
+    method=False,
+    vjp={
+        "self": lambda grad, alpha: scaled(-grad, alpha),
+        "other": lambda grad: grad,
+    },
+)
+pointwise(
+    "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    scalar=rsub_text,
+    check=check_sub,
+    promoted_scalars=(1,),
+    inplace=False,
+    method=False,
+    node_index=1,
+    vjp=lambda grad, alpha: scaled(-grad, alpha),
+)
+
+
+# -- multiplication and division ------------------------------------------------------------------
+
+mul = pointwise(
+    "mul.Tensor(Tensor self, Tensor other) -> Tensor",
+    scalar=lambda m, x, y: m.multiply(x, y),
+    numbers="any",
+    exact_scalars=True,
+    vjp={
+        "self": lambda grad, other: grad * conj(other),
+        "other": lambda grad, self: grad * conj(self),
+    },
+)
+pointwise(
+    "mul.Scalar(Tensor self, Scalar other) -> Tensor",
+    scalar=mul.options["scalar"],
+    exact_scalars=True,
+    promoted_scalars=(1,),
+    node_index=1,
+    vjp=lambda grad, other: grad * conj(other),
+)
+div = pointwise(
+    "div.Tensor(Tensor self, Tensor other) -> Tensor",
+    scalar=lambda m, x, y: m.divide(x, y),
+    promote=INT_TO_FLOAT,
+    numbers="any",
+    exact_scalars=True,
+    vjp={
+        "self": lambda grad, other: grad / conj(other),
+        "other": lambda grad, self, other: -grad * conj((self / other) / other),
+    },
+)
+pointwise(
+    "div.Scalar(Tensor self, Scalar other) -> Tensor",
+    scalar=div.options["scalar"],
+    promote=INT_TO_FLOAT,
+    exact_scalars=True,
+    promoted_scalars=(1,),
+    node_index=1,
+    vjp=lambda grad, other: grad / conj(other),
+)
+
+
+def promote_quotient(common: dtype, args: tuple[Any, ...]) -> tuple[dtype, dtype]:
+    """Rounded quotients of integers stay integers."""
+    mode = args[2]
+    if mode not in (None, "trunc", "floor"):
+        raise RuntimeError(
+            f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{mode}'"
+        )
+    if mode is None:
+        common = dtypes.get_default_dtype() if common.category < FLOAT else common
+    else:
+        name = "div_floor_cpu" if mode == "floor" else "div_trunc_cpu"
+        if common.category in (BOOL, COMPLEX):
+            raise NotImplementedError(f"\"{name}\" not implemented for '{common.scalar_type_name}'")
+    return common, common
+
+
+def quotient_text(m: Any, x: Any, y: Any, rounding_mode: Any) -> Any:
+    if rounding_mode is None:
+        return m.divide(x, y)
+    return m.floor_divide(x, y) if rounding_mode == "floor" else m.trunc_divide(x, y)
+
+
+pointwise(
+    "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+    scalar=quotient_text,
+    promote=promote_quotient,
+    numbers="any",
+    node_index=2,
+    vjp={
+        "self": lambda grad, other, rounding_mode: (
+            grad / conj(other) if rounding_mode is None else functions.zeros_like(grad)
+        ),
+        "other": lambda grad, self, other, rounding_mode: (
+            -grad * conj((self / other) / other)
+            if rounding_mode is None
+            else functions.zeros_like(grad)
+        ),
+    },
+    samples=lambda make: (
+        sample_of(a, b, rounding_mode=mode)
+        for mode in (None, "trunc", "floor")
+        for a, b in (
+            (make(3, 4), make.positive(3, 4)),
+            (make(2, 3), make.positive(3)),
+            (make(), make.positive()),
+            (make(0, 3), make.positive(0, 3)),
+        )
+    ),
+)
+pointwise(
+    "div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
+    scalar=quotient_text,
+    promote=promote_quotient,
+    promoted_scalars=(1,),
+    node_index=3,
+    vjp=lambda grad, other, rounding_mode: (
+        grad / conj(other) if rounding_mode is None else functions.zeros_like(grad)
+    ),
+    samples=lambda make: (
+        sample_of(make(3, 4), 2, rounding_mode=mode) for mode in (None, "trunc", "floor")
+    ),
+)
+
+
+def underivable(name: str) -> Callable[[Any], Any]:
+    # torch: a graph that leads through such an op fails in backward, not before.
+    def refuse(grad: Any) -> Any:
+        raise RuntimeError(f"derivative for {name} is not implemented")
+
+    return refuse
+
+
+def sample_of(*args: Any, **kwargs: Any) -> Any:
+    from rushlight.opset.samples import sample
+
+    return sample(*args, **kwargs)
+
+
+floor_divide = pointwise(
+    "floor_divide(Tensor self, Tensor other) -> Tensor",
+    scalar=lambda m, x, y: m.floor_divide(x, y),
+    numbers="any",
+    dtypes=is_number_type,
+    kernel_name="div_floor_cpu",
+    node="NotImplemented",
+    vjp={name: underivable("aten::floor_divide") for name in ("self", "other")},
+    samples=lambda make: (
+        (make(3, 4), make.positive(3, 4)),
+        (make.strided(3, 4), make.positive(4)),
+        (make(), make.positive()),
+        (make(3), 2),
+    ),
+    errors=lambda make: (
+        ((RuntimeError, sample_of(make(3), 0)),) if make.dtype.category == INTEGER else ()
+    ),
+)
+pointwise(
+    "floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
+    scalar=floor_divide.options["scalar"],
+    node="NotImplemented",
+    vjp={"self": underivable("aten::floor_divide.Scalar")},
+    promoted_scalars=(1,),
+    dtypes=is_number_type,
+    kernel_name="div_floor_cpu",
+)
+
+
+remainder = pointwise(
+    "remainder.Tensor(Tensor self, Tensor other) -> Tensor",
+    scalar=lambda m, x, y: m.remainder(x, y),
+    numbers=False,
+    dtypes=is_number_type,
+    node_index=1,
+    vjp={
+        "self": lambda grad: grad,
+        "other": lambda grad, self, other: -grad * self.div(other, rounding_mode="floor"),
+    },
+    samples=lambda make: (
+        (make(3, 4), make.positive(3, 4)),
+        (make.strided(3, 4), make.positive(4)),
+        (make(), make.positive()),
+    ),
+)
+pointwise(
+    "remainder.Scalar(Tensor self, Scalar other) -> Tensor",
+    scalar=remainder.options["scalar"],
+    promoted_scalars=(1,),
+    dtypes=is_number_type,
+    vjp=lambda grad: grad,
+    samples=lambda make: ((make(3, 4), 2), (make(), 3), (make(0), 2)),
+)
+pointwise(
+    "remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+    scalar=remainder.options["scalar"],
+    promoted_scalars=(0,),
+    dtypes=is_number_type,
+    inplace=False,
+    method=False,
+    samples=lambda make: ((5, make.positive(3, 4)), (3, make.positive())),
+    node="NotImplemented",
+    vjp={"other": underivable("aten::remainder.Scalar_Tensor")},
+)
+fmod = pointwise(
+    "fmod.Tensor(Tensor self, Tensor other) -> Tensor",
+    scalar=lambda m, x, y: m.fmod(x, y),
+    numbers=False,
+    dtypes=is_number_type,
+    node_index=1,
+    vjp={
+        "self": lambda grad: grad,
+        "other": lambda grad, self, other: -grad * self.div(other, rounding_mode="trunc"),
+    },
+    samples=remainder.rules["samples"],
+)
+pointwise(
+    "fmod.Scalar(Tensor self, Scalar other) -> Tensor",
+    scalar=fmod.options["scalar"],
+    promoted_scalars=(1,),
+    dtypes=is_number_type,
+    vjp=lambda grad: grad,
+    samples=lambda make: ((make(3, 4), 2), (make(), 3), (make(0), 2)),
+)
+
+
+# -- powers ---------------------------------------------------------------------------------------
+
+
+def check_integer_power(common: dtype, args: tuple[Any, ...]) -> None:
+    exponent = args[1]
+    if common.category == INTEGER and exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+
+
+def zeros_where(condition: Any, value: Any) -> Any:
+    """`value`, with 0 where the condition holds."""
+    return value.masked_fill(condition, 0)
+
+
+def pow_self_gradient(grad: Any, self: Any, exponent: Any) -> Any:
+    if isinstance(exponent, Tensor):
+        slope = exponent * self.pow(exponent - 1)
+        return grad * conj(zeros_where(exponent == 0, slope))
+    if exponent == 0:
+        return functions.zeros_like(grad)
+    return grad * conj(exponent * self.pow(exponent - 1))
+
+
+def pow_exponent_gradient(grad: Any, self: Any, exponent: Any, result: Any) -> Any:
+    if isinstance(self, Tensor):
+        condition = (self == 0) & (
+            exponent.real >= 0 if exponent._dtype.is_complex else exponent >= 0
+        )
+        base = self if self._dtype.category >= FLOAT else self.to(result._dtype)
+        return grad * conj(zeros_where(condition, result * base.log()))
+    if self == 0:
+        if exponent._dtype.is_complex:
+            exponent = exponent.real
+        undefined = zeros_where(exponent >= 0, functions.full_like(result, -math.inf))
+        return grad * conj(undefined)
+    logarithm = math.log(self) if not isinstance(self, complex) and self > 0 else None
+    if logarithm is None:
+        logarithm = functions.scalar_tensor(self, dtype=result._dtype).log()
+    return grad * conj(result * logarithm)
+
+
+pow = pointwise(
+    "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+    scalar=lambda m, x, y: m.power(x, y),
+    numbers=False,
+    dtypes=lambda kind: kind.category != BOOL,
+    kernel_name="pow",
+    node_index=1,
+    vjp={
+        "self": pow_self_gradient,
+        "exponent": pow_exponent_gradient,
+    },
+    samples=lambda make: (
+        (make.positive(3, 4), make(3, 4)),
+        (make.positive(2, 3), make(3)),
+        (make.positive(), make()),
+        (make.positive(0), make(0)),
+    ),
+)
+pointwise(
+    "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+    scalar=pow.options["scalar"],
+    promoted_scalars=(1,),
+    dtypes=lambda kind: kind.category != BOOL,
+    kernel_name="pow",
+    check=check_integer_power,
+    vjp=pow_self_gradient,
+    samples=lambda make: (
+        (make.positive(3, 4), 2),
+        (make.positive(3), 3),
+        (make.positive(2), 0),
+        (make.positive(2), 2.5),
+        (make.positive(2), 0.5),
+        (make.positive(), 1),
+    ),
+    errors=lambda make: (
+        ((RuntimeError, sample_of(make(3), -1)),) if make.dtype.category == INTEGER else ()
+    ),
+)
+pointwise(
+    "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
+    scalar=pow.options["scalar"],
+    promoted_scalars=(0,),
+    dtypes=lambda kind: kind.category != BOOL,
+    kernel_name="pow",
+    inplace=False,
+    method=False,
+    node_index=2,
+    vjp=pow_exponent_gradient,
+    samples=lambda make: ((2, make(3, 4)), (1.5, make()), (3, make(0))),
+)
+
+
+def float_power_dtype(*operands: Any) -> dtype:
+    complexes = any(category_of(value) == COMPLEX for value in operands)
+    return dtypes.complex128 if complexes else dtypes.float64
+
+
+def raised(value: Any, kind: dtype) -> Any:
+    if isinstance(value, Tensor):
+        return value.to(kind)
+    return complex(value) if kind is dtypes.complex128 else float(value)
+
+
+@composite("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", inplace=True)
+def float_power(self: Any, exponent: Any) -> Any:
+    kind = float_power_dtype(self, exponent)
+    return functions.pow(raised(self, kind), raised(exponent, kind))
+
+
+@composite("float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", inplace=True)
+def float_power_scalar(self: Any, exponent: Any) -> Any:
+    kind = float_power_dtype(self, exponent)
+    return functions.pow(raised(self, kind), raised(exponent, kind))
+
+
+@composite("float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", method=False)
+def float_power_of_scalar(self: Any, exponent: Any) -> Any:
+    kind = float_power_dtype(self, exponent)
+    return functions.pow(raised(self, kind), raised(exponent, kind))
+
+
+@composite("square(Tensor self) -> Tensor")
+def square(self: Any) -> Any:
+    return self.pow(2)
+
+
+@composite("square_(Tensor(a!) self) -> Tensor(a!)")
+def square_(self: Any) -> Any:
+    return self.pow_(2)
+
+
+# -- sign and size --------------------------------------------------------------------------------
+
+
+def check_neg(common: dtype, args: tuple[Any, ...]) -> None:
+    if common.category == BOOL:
+        raise RuntimeError(
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
+            "invert a mask, use the `~` or `logical_not()` operator instead."
+        )
+
+
+neg = pointwise(
+    "neg(Tensor self) -> Tensor",
+    scalar=lambda m, x: m.negative(x),
+    check=check_neg,
+    vjp=lambda grad: -grad,
+)
+
+
+@composite("positive(Tensor(a) self) -> Tensor(a)", out=False)
+def positive(self: Any) -> Any:
+    if self._dtype.category == BOOL:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return self
+
+
+reciprocal = pointwise(
+    "reciprocal(Tensor self) -> Tensor",
+    scalar=lambda m, x: m.reciprocal(x),
+    promote=INT_TO_FLOAT,
+    vjp=lambda grad, result: -grad * conj(result * result),
+    domain=(0.5, None),
+)
+
+
+for second, first in (
+    ("subtract", "sub"),
+    ("multiply", "mul"),
+    ("divide", "div"),
+    ("true_divide", "div"),
+    ("negative", "neg"),
+):
+    alias(second, first)
+    method_alias(second + "_", first + "_")
+
+
+# -- operators of Python --------------------------------------------------------------------------
+
+for dunder, target in (
+    ("__add__", "add"),
+    ("__radd__", "add"),
+    ("__iadd__", "add_"),
+    ("__sub__", "sub"),
+    ("__rsub__", "rsub"),
+    ("__isub__", "sub_"),
+    ("__mul__", "mul"),
+    ("__rmul__", "mul"),
+    ("__imul__", "mul_"),
+    ("__div__", "div"),
+    ("__idiv__", "div_"),
+    ("__truediv__", "div"),
+    ("__itruediv__", "div_"),
+    ("__floordiv__", "floor_divide"),
+    ("__ifloordiv__", "floor_divide_"),
+    ("__mod__", "remainder"),
+    ("__imod__", "remainder_"),
+    ("__pow__", "pow"),
+    ("__ipow__", "pow_"),
+    ("__neg__", "neg"),
+    ("__pos__", "positive"),
+    ("__abs__", "abs"),
+):
+    method_alias(dunder, target)
+
+
+def swapped(name: str, body: Callable[[Any, Any], Any]) -> None:
+    """A reflected operator: `body(self, other)` computes `other <op> self`."""
+
+    def operator(self: Any, other: Any) -> Any:
+        if type(self) not in PLAIN or (type(other) not in PLAIN and isinstance(other, Tensor)):
+            handled, value = try_function_override(operator, (self, other), {})
+            if handled:
+                return value
+        try:
+            return body(self, other)
+        except TypeError:
+            return NotImplemented
+
+    operator.__name__ = operator.__qualname__ = name
+    setattr(Tensor, name, operator)
+
+
+swapped("__rtruediv__", lambda self, other: self.reciprocal() * other)
+swapped("__rdiv__", lambda self, other: self.reciprocal() * other)
+swapped("__rfloordiv__", lambda self, other: functions.floor_divide(other, self))
+swapped("__rmod__", lambda self, other: functions.remainder(other, self))
+swapped("__rpow__", lambda self, other: functions.pow(other, self))

@@ -1,0 +1,522 @@
+"""Reductions: sums, products, extrema, truth.
+
+Results are contiguous. Integers sum and multiply in int64; halves accumulate in float32 and round
+once. `dim` lists may be empty or None, which means every dimension; a 0-dim tensor passes for one
+of one dimension.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.arrays.summation import sum_array
+from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
+from rushlight.core.dtype import dtype as DType
+from rushlight.core.tensor import Tensor
+from rushlight.opset.kinds import HALVES, REDUCTION, Spec
+from rushlight.opset.registry import composite, op, packet
+from rushlight.opset.rules import conj, linear_in
+
+# -- words shared by the reducing families --------------------------------------------------------
+
+
+def reduced_axes(dim: Any, ndim: int) -> tuple[int, ...] | None:
+    """NumPy's axes for a `dim` argument (int, list or None); None reduces everything."""
+    if dim is None:
+        return None
+    if type(dim) is int:
+        axis = geometry.wrap_dim(dim, ndim)
+        return (axis,) if ndim else None
+    if not dim:
+        return None
+    axes = geometry.wrap_dims(dim, ndim)
+    return axes if ndim else None
+
+
+def one_axis(array: Any, dim: int) -> tuple[Any, int]:
+    """An array of at least one dimension and the axis that `dim` names in it."""
+    axis = geometry.wrap_dim(dim, array.ndim)
+    return (array if array.ndim else array.reshape(1)), axis
+
+
+def dims_of(dim: Any) -> Any:
+    return (dim,) if type(dim) is int else dim
+
+
+def unsupported(kernel: str, kind: DType) -> NotImplementedError:
+    return NotImplementedError(f"\"{kernel}\" not implemented for '{kind.scalar_type_name}'")
+
+
+def check_computable(kernel: str, kind: DType) -> None:
+    if kind in dtypes.FLOAT8 or kind is dtypes.complex32:
+        raise unsupported(kernel, kind)
+
+
+def working(kind: DType) -> DType:
+    """The dtype that kernels accumulate in."""
+    return dtypes.float32 if kind in HALVES else kind
+
+
+def cast(array: Any, kind: DType) -> Any:
+    """The array in another dtype; a complex one loses its imaginary part where it must."""
+    if array.dtype == kind.np:
+        return array
+    if array.dtype.kind == "c" and kind.category < dtypes.COMPLEX:
+        array = array.real
+    if kind.category == dtypes.BOOL:
+        return array != 0
+    return array.astype(kind.np)
+
+
+def restored(value: Any, dim: Any, keepdim: bool, ndim: int) -> Any:
+    """A reduction's result with its reduced dimensions put back with size 1."""
+    if keepdim or not ndim:
+        return value
+    if dim is None or (type(dim) is not int and not dim):
+        return value
+    for position in sorted(geometry.wrap_dims(dims_of(dim), ndim)):
+        value = value.unsqueeze(position)
+    return value
+
+
+def count_of(shape: Any, dim: Any) -> Any:
+    """How many elements are reduced into one."""
+    if dim is None or (type(dim) is not int and not dim):
+        return geometry.numel(shape)
+    count: Any = 1
+    if shape:
+        for position in geometry.wrap_dims(dims_of(dim), len(shape)):
+            count = count * shape[position]
+    return count
+
+
+def reduced_spec(self: Any, dim: Any, keepdim: bool, kind: DType) -> Spec:
+    return Spec(geometry.reduced_shape(self.shape, dims_of(dim), keepdim), kind)
+
+
+def integral_to_long(kind: DType) -> DType:
+    return dtypes.int64 if kind.category <= dtypes.INTEGER else kind
+
+
+def reduction_samples(**fixed: Any) -> Any:
+    """Samples of a reduction over `dim` lists."""
+
+    def samples(make: Any) -> Any:
+        from rushlight.opset.samples import sample
+
+        for dim in (0, -1, (0, 2), (), (-1, 0)):
+            yield sample(make(2, 3, 2), dim, **fixed)
+        yield sample(make(2, 3), 1, True, **fixed)
+        yield sample(make(2, 3), (0, 1), True, **fixed)
+        yield sample(make.strided(3, 4), 0, **fixed)
+        yield sample(make.expanded(3, 4), 1, **fixed)
+        yield sample(make(), 0, **fixed)
+        yield sample(make(3, 0), 0, **fixed)
+        yield sample(make.special(4, 2), 0, **fixed)
+
+    return samples
+
+
+def full_samples(make: Any) -> Any:
+    """Samples of a reduction to a single element."""
+    for shape in ((3, 4), (5,), (), (1, 1, 2)):
+        yield (make(*shape),)
+    yield (make.strided(3, 4),)
+    yield (make.expanded(3, 4),)
+    yield (make.special(4),)
+
+
+# -- sum ------------------------------------------------------------------------------------------
+
+add_reduce: Any = np.add.reduce
+multiply_reduce: Any = np.multiply.reduce
+empty = np.empty
+
+
+def summed(array: Any, axes: Any, keepdim: bool, kind: DType) -> Any:
+    check_computable("sum_cpu", kind)
+    work = working(kind)
+    found = array.dtype
+    if found != work.np:
+        if kind is dtypes.int64 and found.kind in "biu" and found.itemsize < 8:
+            return add_reduce(array, axes, work.np, None, keepdim)
+        array = cast(array, work)
+    result = sum_array(array, axes, keepdim)
+    return result if work is kind else result.astype(kind.np)
+
+
+sum_all = op(
+    "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    kind=REDUCTION,
+    quick="add_reduce(self._array, None, None, empty((), self._array.dtype))",
+    quick_scope={"add_reduce": add_reduce, "empty": empty},
+    vjp=lambda grad, self_shape: grad.expand(self_shape),
+    jvp=linear_in("self"),
+    samples=full_samples,
+)
+
+
+@sum_all.shape
+def _(self: Any, dtype: Any) -> Any:
+    return Spec((), dtype or integral_to_long(self._dtype))
+
+
+@sum_all.kernel
+def _(xp: Any, self: Any, dtype: Any) -> Any:
+    kind = dtype or integral_to_long(dtypes.from_numpy(self.dtype))
+    return summed(self, None, False, kind)
+
+
+sum_dim = op(
+    "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None)"
+    " -> Tensor",
+    kind=REDUCTION,
+    node_index=1,
+    out_name="IntList_out",
+    vjp=lambda grad, self_shape, dim, keepdim: restored(grad, dim, keepdim, len(self_shape)).expand(
+        self_shape
+    ),
+    jvp=linear_in("self"),
+    samples=reduction_samples(),
+)
+
+
+@sum_dim.shape
+def _(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    return reduced_spec(self, dim, keepdim, dtype or integral_to_long(self._dtype))
+
+
+@sum_dim.kernel
+def _(xp: Any, self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    kind = dtype or integral_to_long(dtypes.from_numpy(self.dtype))
+    return summed(self, reduced_axes(dim, self.ndim), keepdim, kind)
+
+
+@composite("sum_to_size(Tensor self, SymInt[] size) -> Tensor", function=False, varargs=1)
+def sum_to_size(self: Any, size: Any) -> Any:
+    shape = self.shape
+    lead = len(shape) - len(size)
+    fits = lead >= 0 and all(
+        [wanted == 1 or wanted == shape[lead + at] for at, wanted in enumerate(size)]
+    )
+    if not fits:
+        raise RuntimeError(
+            f"size {{{geometry.show(size)}}} is not expandable to size {{{geometry.show(shape)}}}."
+        )
+    if not size:
+        return self.sum() if shape else self
+    gone = list(range(lead))
+    for at, wanted in enumerate(size):
+        if wanted == 1 and shape[lead + at] != 1:
+            gone.append(lead + at)
+    result = self.sum(gone, True) if gone else self
+    return result.view(size) if lead else result
+
+
+nansum = op(
+    "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"
+    " -> Tensor",
+    kind=REDUCTION,
+    samples=reduction_samples(),
+)
+
+
+@nansum.shape
+def _(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    return reduced_spec(self, dim, keepdim, dtype or integral_to_long(self._dtype))
+
+
+@nansum.kernel
+def _(xp: Any, self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    source = dtypes.from_numpy(self.dtype)
+    if source.is_complex:
+        raise RuntimeError("nansum on CPU does not support complex inputs")
+    if source.is_floating_point:
+        self = xp.where(xp.isnan(self), self.dtype.type(0), self)
+    kind = dtype or integral_to_long(source)
+    return summed(self, reduced_axes(dim, self.ndim), keepdim, kind)
+
+
+@nansum.vjp
+def _(grad: Any, self: Any, dim: Any, keepdim: bool) -> Any:
+    whole = restored(grad, dim, keepdim, self.dim()).expand(self.shape)
+    return whole * self.isnan().logical_not()
+
+
+# -- mean -----------------------------------------------------------------------------------------
+
+
+def mean_dtype(source: DType, given: DType | None) -> DType:
+    kind = given or source
+    if kind.category < dtypes.FLOAT:
+        which = "Input" if given is None else "Optional"
+        raise RuntimeError(
+            f"mean(): could not infer output dtype. {which} dtype must be either a floating point "
+            f"or complex dtype. Got: {kind.scalar_type_name}"
+        )
+    return kind
+
+
+def averaged(array: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    kind = mean_dtype(dtypes.from_numpy(array.dtype), dtype)
+    check_computable("sum_cpu", kind)
+    work = working(kind)
+    total = sum_array(cast(array, work), reduced_axes(dim, array.ndim), keepdim)
+    result = total / work.np.type(count_of(array.shape, dim))
+    return result if work is kind else result.astype(kind.np)
+
+
+mean_all = op(
+    "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    kind=REDUCTION,
+    quick="divide(r := add_reduce(self._array, None, None, empty((), self._array.dtype)), "
+    "self._array.size, r)",
+    quick_scope={"add_reduce": add_reduce, "empty": empty, "divide": np.true_divide},
+    out_name="dtype_out",
+    vjp=lambda grad, self_shape: grad.expand(self_shape) / geometry.numel(self_shape),
+    jvp=linear_in("self"),
+    samples=full_samples,
+)
+
+
+@mean_all.shape
+def _(self: Any, dtype: Any) -> Any:
+    return Spec((), mean_dtype(self._dtype, dtype))
+
+
+@mean_all.kernel
+def _(xp: Any, self: Any, dtype: Any) -> Any:
+    return averaged(self, None, False, dtype)
+
+
+mean_dim = op(
+    "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    kind=REDUCTION,
+    node_index=1,
+    out_name="out",
+    vjp=lambda grad, self_shape, dim, keepdim: (
+        restored(grad, dim, keepdim, len(self_shape)).expand(self_shape) / count_of(self_shape, dim)
+    ),
+    jvp=linear_in("self"),
+    samples=reduction_samples(),
+)
+
+
+@mean_dim.shape
+def _(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    return reduced_spec(self, dim, keepdim, mean_dtype(self._dtype, dtype))
+
+
+@mean_dim.kernel
+def _(xp: Any, self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    return averaged(self, dim, keepdim, dtype)
+
+
+@composite(
+    "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"
+    " -> Tensor",
+    samples=reduction_samples(),
+)
+def nanmean(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    if self._dtype.category < dtypes.FLOAT:
+        raise RuntimeError(
+            "nanmean(): expected input to have floating point or complex dtype but got "
+            f"{self._dtype.scalar_type_name}"
+        )
+    count = self.detach().isnan().logical_not().sum(dim, keepdim)
+    return self.nansum(dim, keepdim, dtype=dtype).div(count)
+
+
+# -- truth ----------------------------------------------------------------------------------------
+
+
+def truth_dtype(source: DType) -> DType:
+    # torch: uint8 was the first truth type and still answers in kind.
+    return dtypes.uint8 if source is dtypes.uint8 else dtypes.bool_
+
+
+def truth_op(name: str, schema: str, **options: Any) -> Any:
+    reduce: Any = np.logical_or.reduce if name == "any" else np.logical_and.reduce
+    record = op(f"{name}{schema}", kind=REDUCTION, **options)
+
+    @record.shape
+    def _(self: Any, dim: Any = None, keepdim: bool = False) -> Any:
+        kind = truth_dtype(self._dtype)
+        if type(dim) is tuple and not dim:
+            return Spec(self.shape, kind)
+        return reduced_spec(self, dim, keepdim, kind)
+
+    @record.kernel
+    def _(xp: Any, self: Any, dim: Any = None, keepdim: bool = False) -> Any:
+        kind = dtypes.from_numpy(self.dtype)
+        check_computable(f"{name}_cpu", kind)
+        true = self if kind is dtypes.bool_ else self != 0
+        # torch: an empty list reduces nothing here.
+        axes = () if type(dim) is tuple and not dim else reduced_axes(dim, self.ndim)
+        result = reduce(true, axis=axes, keepdims=keepdim)
+        return result.astype(np.uint8) if kind is dtypes.uint8 else result
+
+    return record
+
+
+def truth_samples(make: Any) -> Any:
+    for dim in ((0,), (0, 2), (), (-1, 0)):
+        yield make(2, 3, 2, low=0, high=1), dim
+    yield make(2, 3, low=0, high=1), (0, 1), True
+    yield make.strided(3, 4), None
+    yield make(3, 0), (0,)
+    yield make(), (0,)
+
+
+for _name in ("any", "all"):
+    truth_op(_name, "(Tensor self) -> Tensor", samples=full_samples, out_name="all_out")
+    truth_op(
+        _name,
+        ".dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
+        out_name="out",
+        samples=lambda make: [(make(2, 3), 0), (make(2, 3), -1, True), (make(), 0)],
+    )
+    truth_op(
+        _name,
+        ".dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+        samples=truth_samples,
+    )
+
+
+def count_samples(make: Any) -> Any:
+    yield (make.special(3, 4),)
+    yield (make.mask(2, 3),)
+    for dim in (0, -1):
+        yield make.ints(3, 4, low=0, high=2), dim
+    yield (make(),)
+    yield make(0, 3), 0
+
+
+def count_dims_samples(make: Any) -> Any:
+    for dim in ((0,), (-1, 0), ()):
+        yield make.ints(3, 4, low=0, high=2), dim
+    yield make.special(3, 4), (1,)
+
+
+def count_op(schema: str, samples: Any) -> Any:
+    record = op(schema, kind=REDUCTION, samples=samples)
+
+    @record.shape
+    def _(self: Any, dim: Any) -> Any:
+        return reduced_spec(self, dim, False, dtypes.int64)
+
+    @record.kernel
+    def _(xp: Any, self: Any, dim: Any) -> Any:
+        return add_reduce(self != 0, reduced_axes(dim, self.ndim), np.int64)
+
+    return record
+
+
+count_nonzero = count_op("count_nonzero(Tensor self, int? dim=None) -> Tensor", count_samples)
+count_nonzero_dims = count_op(
+    "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", count_dims_samples
+)
+
+
+# -- products -------------------------------------------------------------------------------------
+
+
+def multiplied(array: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    kind = dtype or integral_to_long(dtypes.from_numpy(array.dtype))
+    check_computable("prod_cpu", kind)
+    work = working(kind)
+    axes = reduced_axes(dim, array.ndim)
+    result = multiply_reduce(cast(array, work), axes, work.np, None, keepdim)
+    return result if work is kind else result.astype(kind.np)
+
+
+def has_values(value: Any) -> bool:
+    """Whether a gradient rule may look at a tensor's elements to take a shorter way."""
+    return type(value) is Tensor and value._array is not None
+
+
+def product_gradient(grad: Any, self: Any, result: Any, dim: int) -> Any:
+    """The gradient of a product along `dim`, whose result and gradient keep that dimension."""
+    if has_values(self) and not bool((self == 0).any()):
+        return grad * conj(result / self)
+    # Where there are zeros: what stands before and after each element, multiplied.
+    size = self.shape[dim]
+    ones = self.new_ones((*self.shape[:dim], 1, *self.shape[dim + 1 :]))
+    before = cat((ones, self.narrow(dim, 0, size - 1)), dim).cumprod(dim)
+    after = cat((ones, self.flip(dim).narrow(dim, 0, size - 1)), dim).cumprod(dim).flip(dim)
+    return grad * conj(before * after)
+
+
+def cat(tensors: Any, dim: int) -> Any:
+    return packet("cat")(list(tensors), dim)
+
+
+prod_all = op(
+    "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    kind=REDUCTION,
+    samples=full_samples,
+)
+
+
+@prod_all.shape
+def _(self: Any, dtype: Any) -> Any:
+    return Spec((), dtype or integral_to_long(self._dtype))
+
+
+@prod_all.kernel
+def _(xp: Any, self: Any, dtype: Any) -> Any:
+    return multiplied(self, None, False, dtype)
+
+
+@prod_all.vjp
+def _(grad: Any, self: Any, result: Any) -> Any:
+    if not self.dim():
+        return grad.clone()
+    self = self.to(grad._dtype)
+    flat = self.reshape(-1)
+    if flat.shape[0] == 0:
+        return self.clone()
+    return product_gradient(grad, flat, result, 0).reshape(self.shape)
+
+
+prod_dim = op(
+    "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    kind=REDUCTION,
+    node_index=1,
+    out_name="int_out",
+    samples=lambda make: [
+        (make(2, 3), 0),
+        (make(2, 3), -1, True),
+        (make(), 0),
+        (make(3, 0), 0),
+        (make(3, 0), 1),
+        (make.strided(3, 4), 0),
+        (make.special(3, 2), 0),
+    ],
+)
+
+
+@prod_dim.shape
+def _(self: Any, dim: int, keepdim: bool, dtype: Any) -> Any:
+    return reduced_spec(self, dim, keepdim, dtype or integral_to_long(self._dtype))
+
+
+@prod_dim.kernel
+def _(xp: Any, self: Any, dim: int, keepdim: bool, dtype: Any) -> Any:
+    return multiplied(self, dim, keepdim, dtype)
+
+
+@prod_dim.vjp
+def _(grad: Any, self: Any, result: Any, dim: int, keepdim: bool) -> Any:
+    if not self.dim():
+        return grad.clone()
+    self = self.to(grad._dtype)
+    if self.numel() == 0:
+        return self.clone()
+    dim = geometry.wrap_dim(dim, self.dim())
+    if not keepdim:
+        grad, result = grad.unsqueeze(dim), result.unsqueeze(dim)
+    return product_gradient(grad, self, result, dim)

@@ -1,0 +1,30 @@
+"""Small words that rules are written with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.core.tensor import Tensor
+from rushlight.opset import functions as aten
+
+__all__ = ["aten", "conj", "linear_in"]
+
+
+def conj(value: Any) -> Any:
+    """The conjugate where it differs from the value itself."""
+    if isinstance(value, Tensor):
+        return value.conj() if value._dtype.is_complex else value  # type: ignore[attr-defined]
+    return value.conjugate() if isinstance(value, complex) else value
+
+
+class LinearIn:
+    """Forward rule of an op that is linear in the named inputs jointly: apply it to tangents."""
+
+    __slots__ = ("names",)
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+
+def linear_in(*names: str) -> LinearIn:
+    return LinearIn(*names)

@@ -1,0 +1,817 @@
+"""Order: sort, topk, unique, searchsorted, histograms, isin.
+
+NaN counts as greater than every number. Sorting is stable whether asked for or not, so that
+indices of equal elements do not depend on how NumPy was built.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
+from rushlight.core.dispatch import overridable
+from rushlight.core.tensor import Tensor, strides_of
+from rushlight.opset.kinds import SORT, Spec
+from rushlight.opset.registry import composite, op
+from rushlight.opset.rules import aten
+from rushlight.opset.samples import sample
+from rushlight.opset.writing import refuse_gradient
+
+ndarray = np.ndarray
+
+# Shorter rows are sorted as they are: packing keys would cost more than it saves.
+PACK_FROM = 256
+
+
+# -- orders ----------------------------------------------------------------------------------------
+
+
+def comparable(array: Any) -> Any:
+    """The array in a dtype that NumPy compares well, order kept."""
+    if array.dtype == np.bool_:
+        return array.view(np.uint8)
+    if array.dtype == np.float16 or not array.dtype.isbuiltin:
+        return array.astype(np.float32)
+    return array
+
+
+def packed_keys(array: Any, descending: bool) -> Any:
+    """(value, position) as one int64 whose order is a stable order of values; None if too wide.
+
+    NumPy sorts such keys several times faster than it finds a stable order of floats.
+    """
+    if array.dtype.itemsize > 4 or array.shape[-1] < PACK_FROM:
+        return None
+    if array.dtype.kind == "f":
+        # One NaN, one zero; then the bits of floats order like sign-magnitude integers.
+        bits = np.where(array != array, np.float32(np.nan), array + np.float32(0)).view(np.int32)
+        bits = bits ^ ((bits >> 31) & 0x7FFFFFFF)
+    else:
+        bits = array
+    keys = bits.astype(np.int64)
+    if descending:
+        keys = ~keys
+    return (keys << 32) | np.arange(array.shape[-1], dtype=np.int64)
+
+
+def stable_order(array: Any, descending: bool) -> Any:
+    """Positions that sort the last axis, equal elements in their order of appearance."""
+    array = comparable(array)
+    keys = packed_keys(array, descending)
+    if keys is not None:
+        keys.sort(axis=-1)
+        return keys & 0xFFFFFFFF
+    if not descending:
+        return array.argsort(axis=-1, kind="stable")
+    order = array[..., ::-1].argsort(axis=-1, kind="stable")[..., ::-1]
+    return (array.shape[-1] - 1) - order
+
+
+def sorted_pair(array: Any, dim: int, descending: bool) -> tuple[Any, Any]:
+    dim = geometry.wrap_dim(dim, array.ndim)
+    if array.ndim == 0:
+        return array.copy(), np.zeros((), np.int64)
+    moved = np.moveaxis(array, dim, -1)
+    order = stable_order(moved, descending)
+    values = np.take_along_axis(moved, order, -1)
+    return np.moveaxis(values, -1, dim), np.moveaxis(order.astype(np.int64, copy=False), -1, dim)
+
+
+def refuse_complex(self: Any, text: str) -> None:
+    if self._dtype.is_complex:
+        raise RuntimeError(text)
+
+
+def sort_specs(self: Any, dim: int) -> Any:
+    refuse_complex(self, " Sort does not support complex dtypes on CPU")
+    sizes = tuple(self.shape)
+    geometry.wrap_dim(dim, len(sizes))
+    strides = geometry.like_strides(sizes, strides_of(self))
+    return Spec(sizes, self._dtype, strides), Spec(sizes, dtypes.int64, strides)
+
+
+def selected_backward(grad: Any, dim: int, indices: Any, self_shape: Any) -> Any:
+    """The gradient of elements that were picked along `dim`."""
+    zeros = grad.new_zeros(self_shape)
+    return zeros.scatter(dim, indices, grad)
+
+
+def sort_samples(make: Any) -> Any:
+    yield (make.distinct(3, 4),)
+    yield make.strided(3, 4), 0
+    yield make.special(5), 0, True
+    yield (make(),)
+    yield (make(0, 3),)
+    yield sample(make.expanded(2, 3), dim=-1, descending=True)
+
+
+sort = op(
+    "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    kind=SORT,
+    layout="shape",
+    non_differentiable=(1,),
+    shape=lambda self, dim, descending: sort_specs(self, dim),
+    kernel=lambda xp, self, dim, descending: sorted_pair(self, dim, descending),
+    vjp=lambda grad, self_shape, dim, indices: selected_backward(grad, dim, indices, self_shape),
+    jvp=lambda self_t, dim, indices: (self_t.gather(dim, indices), None),
+    samples=sort_samples,
+    errors=lambda make: [(IndexError, sample(make(3), 1))],
+)
+sort_stable = op(
+    "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) "
+    "-> (Tensor values, Tensor indices)",
+    kind=SORT,
+    layout="shape",
+    node_index=1,
+    non_differentiable=(1,),
+    shape=lambda self, stable, dim, descending: sort_specs(self, dim),
+    kernel=lambda xp, self, stable, dim, descending: sorted_pair(self, dim, descending),
+    vjp=lambda grad, self_shape, dim, indices: selected_backward(grad, dim, indices, self_shape),
+    jvp=lambda self_t, dim, indices: (self_t.gather(dim, indices), None),
+    samples=lambda make: [
+        sample(make.ints(8, high=3), stable=True),
+        sample(make.distinct(3, 4), stable=False, dim=0, descending=True),
+    ],
+)
+
+
+@composite("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor")
+def argsort(self: Any, dim: int = -1, descending: bool = False) -> Any:
+    return sort(self, dim, descending)[1]
+
+
+@composite(
+    "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor"
+)
+def argsort_stable(self: Any, stable: bool, dim: int = -1, descending: bool = False) -> Any:
+    return sort_stable(self, stable=stable, dim=dim, descending=descending)[1]
+
+
+@composite("msort(Tensor self) -> Tensor")
+def msort(self: Any) -> Any:
+    return sort(self, 0, False)[0]
+
+
+topk = op(
+    "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) "
+    "-> (Tensor values, Tensor indices)",
+    kind=SORT,
+    non_differentiable=(1,),
+    jvp=lambda self_t, dim, indices: (self_t.gather(dim, indices), None),
+    vjp=lambda grad, self_shape, dim, indices: selected_backward(grad, dim, indices, self_shape),
+    layout="shape",
+)
+
+
+@topk.shape
+def _(self: Any, k: Any, dim: int, largest: bool, sorted: bool) -> Any:
+    sizes = list(self.shape)
+    dim = geometry.wrap_dim(dim, len(sizes))
+    if k < 0 or k > (sizes[dim] if sizes else 1):
+        raise RuntimeError("selected index k out of range")
+    refuse_complex(self, " topk does not support complex dtypes on CPU")
+    if self._dtype is dtypes.bool_:
+        raise RuntimeError("topk does not support bool dtypes on CPU")
+    if sizes:
+        sizes[dim] = k
+    return Spec(sizes, self._dtype), Spec(sizes, dtypes.int64)
+
+
+@topk.kernel
+def _(xp: Any, self: Any, k: int, dim: int, largest: bool, sorted: bool) -> Any:
+    dim = geometry.wrap_dim(dim, self.ndim)
+    if self.ndim == 0 and 0 <= k <= 1:
+        return self.copy(), xp.zeros((), xp.int64)
+    size = self.shape[dim] if self.ndim else 1
+    if k < 0 or k > size:
+        raise RuntimeError("selected index k out of range")
+    moved = xp.moveaxis(self, dim, -1)
+    if k > 0 and k * 8 < size and size > PACK_FROM:
+        keys = comparable(moved)
+        chosen = keys.argpartition(size - k if largest else k - 1, axis=-1)
+        chosen = chosen[..., size - k :] if largest else chosen[..., :k]
+        chosen = xp.sort(chosen, axis=-1)
+        order = stable_order(xp.take_along_axis(keys, chosen, -1), largest)
+        order = xp.take_along_axis(chosen, order, -1)
+    else:
+        order = stable_order(moved, largest)[..., :k]
+    values = xp.take_along_axis(moved, order, -1)
+    return xp.moveaxis(values, -1, dim), xp.moveaxis(order.astype(xp.int64, copy=False), -1, dim)
+
+
+@topk.samples
+def _(make: Any) -> Any:
+    yield make.distinct(3, 5), 2
+    yield make.distinct(3, 5), 2, 0, False
+    yield make.strided(3, 4), 1, -1
+    yield make.special(5), 3
+    yield make(), 1
+    yield make.distinct(4), 0
+
+
+@topk.errors
+def _(make: Any) -> Any:
+    yield RuntimeError, sample(make(3), 4)
+    yield IndexError, sample(make(3), 1, 2)
+
+
+# -- unique ----------------------------------------------------------------------------------------
+
+
+def refuse_unique(name: str) -> Any:
+    def formula(grads: Any) -> Any:
+        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+
+    return formula
+
+
+def groups(changes: Any) -> tuple[Any, Any, Any]:
+    """From where a sorted row changes: (starts of groups, group of each element, group sizes)."""
+    starts = np.flatnonzero(np.concatenate(([True], changes))) if changes is not None else EMPTY
+    if changes is None:
+        return EMPTY, EMPTY, EMPTY
+    member = np.concatenate(([0], np.cumsum(changes))).astype(np.int64)
+    sizes = np.diff(np.append(starts, member.size))
+    return starts, member, sizes
+
+
+EMPTY = np.empty(0, np.int64)
+
+
+def check_unique(name: str, kind: Any) -> None:
+    if kind.is_complex:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{kind.scalar_type_name}'")
+
+
+def unique_values(array: Any, return_inverse: bool, return_counts: bool, ordered: bool) -> Any:
+    """(values, inverse, counts) of a flattened array; of runs where `ordered`."""
+    check_unique("unique", dtypes.from_numpy(array.dtype))
+    flat = array.reshape(-1)
+    if ordered:
+        order, line = None, flat
+    elif return_inverse:
+        order = stable_order(flat, False) if flat.size else EMPTY
+        line = flat[order]
+    else:
+        order, line = None, sorted_values(flat)
+    changes = line[1:] != line[:-1] if line.size else None
+    starts, member, sizes = groups(changes)
+    inverse = EMPTY
+    if return_inverse:
+        inverse = np.empty(flat.size, np.int64)
+        if order is None:
+            inverse[...] = member
+        else:
+            inverse[order] = member
+        inverse = inverse.reshape(array.shape)
+    return line[starts], inverse, sizes if return_counts else EMPTY
+
+
+def sorted_values(flat: Any) -> Any:
+    if flat.dtype == np.float16 or not flat.dtype.isbuiltin:
+        return np.sort(flat.astype(np.float32)).astype(flat.dtype)
+    return np.sort(flat)
+
+
+def unique_rows(array: Any, dim: int, ordered: bool) -> Any:
+    """(rows along `dim`, inverse, counts)."""
+    check_unique("unique_dim", dtypes.from_numpy(array.dtype))
+    dim %= max(array.ndim, 1)
+    if array.ndim and array.size == 0:
+        if array.shape[dim] or array.shape.count(0) != 1:
+            raise RuntimeError(
+                "There are 0 sized dimensions, and they aren't selected, so unique cannot be "
+                "applied"
+            )
+        return array.copy(), EMPTY, EMPTY
+    moved = np.moveaxis(array, dim, 0) if array.ndim else array.reshape(1)
+    rows = moved.reshape(moved.shape[0], -1)
+    order = np.arange(rows.shape[0]) if ordered else np.lexsort(comparable(rows).T[::-1])
+    line = rows[order]
+    starts, member, sizes = groups((line[1:] != line[:-1]).any(axis=1))
+    inverse = np.empty(rows.shape[0], np.int64)
+    inverse[order] = member
+    values = line[starts].reshape(-1, *moved.shape[1:])
+    return np.moveaxis(values, 0, dim) if array.ndim else values, inverse, sizes
+
+
+def refuse_unknown(self: Any, *args: Any) -> Any:
+    if self._array is not None:
+        raise AssertionError("unique on a tensor with values needs no shape rule")
+    raise NotImplementedError(
+        "unique(): the number of results depends on values, which a tensor without values "
+        "(device='meta') does not have"
+    )
+
+
+def unique_samples(make: Any) -> Any:
+    yield make.ints(8, high=4, dtype=make.dtype), True, True, True
+    yield make.ints(2, 3, high=3, dtype=make.dtype), True, True, False
+    yield make.ints(5, high=3, dtype=make.dtype), True, False, True
+    yield (make(0),)
+    yield (make(),)
+
+
+def unique_op(schema: str, **options: Any) -> Any:
+    name = schema.split("(", 1)[0]
+    return op(
+        schema,
+        kind=SORT,
+        layout="kernel",
+        method=False,
+        shape=refuse_unknown,
+        non_differentiable=(1, 2),
+        vjp=refuse_unique(name),
+        jvp=None,
+        **options,
+    )
+
+
+unique2 = unique_op(
+    "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) "
+    "-> (Tensor, Tensor, Tensor)",
+    kernel=lambda xp, self, sorted, inverse, counts: unique_values(self, inverse, counts, False),
+    node="Unique2Backward0",
+    samples=unique_samples,
+)
+unique1 = unique_op(
+    "_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)",
+    kernel=lambda xp, self, sorted, inverse: unique_values(self, inverse, False, False)[:2],
+    node="UniqueBackward0",
+    samples=lambda make: [(make.ints(8, high=4, dtype=make.dtype), True, True)],
+)
+unique_dim = unique_op(
+    "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, "
+    "bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+    kernel=lambda xp, self, dim, sorted, inverse, counts: unique_rows(self, dim, False),
+    samples=lambda make: [
+        (make.ints(5, 2, high=2, dtype=make.dtype), 0),
+        (make.ints(2, 5, high=2, dtype=make.dtype), 1),
+    ],
+)
+unique_runs = unique_op(
+    "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, "
+    "int? dim=None) -> (Tensor, Tensor, Tensor)",
+    function=False,
+    samples=lambda make: [
+        (make.ints(8, high=2, dtype=make.dtype), True, True),
+        (make.ints(6, 2, high=1, dtype=make.dtype), True, True, 0),
+    ],
+)
+unique_dim_runs = unique_op(
+    "unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, "
+    "bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+    kernel=lambda xp, self, dim, inverse, counts: unique_rows(self, dim, True),
+    samples=lambda make: [(make.ints(6, 2, high=1, dtype=make.dtype), 0)],
+)
+
+
+@unique_runs.kernel
+def _(xp: Any, self: Any, return_inverse: bool, return_counts: bool, dim: Any) -> Any:
+    if dim is None:
+        return unique_values(self, return_inverse, return_counts, True)
+    return unique_rows(self, dim, True)
+
+
+def chosen(found: Any, return_inverse: bool, return_counts: bool) -> Any:
+    """torch's public answer: only what was asked for, a tensor where that is one."""
+    values, inverse, counts = found
+    if return_inverse and return_counts:
+        return values, inverse, counts
+    if return_inverse:
+        return values, inverse
+    return (values, counts) if return_counts else values
+
+
+def unique_of(
+    input: Any,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The distinct elements, or the distinct parts along `dim`."""
+    if dim is None:
+        found = aten._unique2(input, sorted, return_inverse, return_counts)
+    else:
+        found = aten.unique_dim(input, dim, sorted, return_inverse, return_counts)
+    return chosen(found, return_inverse, return_counts)
+
+
+def unique_runs_of(
+    input: Any,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The first element of every run of equal ones."""
+    found = unique_runs(input, return_inverse, return_counts, dim)
+    return chosen(found, return_inverse, return_counts)
+
+
+def public(function: Any, name: str) -> Any:
+    made = overridable(function)
+    made.__name__ = made.__qualname__ = name
+    return made
+
+
+unique = public(unique_of, "unique")
+unique_consecutive = public(unique_runs_of, "unique_consecutive")
+Tensor.unique = public(unique_of, "unique")  # type: ignore[attr-defined]
+Tensor.unique_consecutive = public(unique_runs_of, "unique_consecutive")  # type: ignore[attr-defined]
+
+
+# -- searching -------------------------------------------------------------------------------------
+
+SEARCH = "*, bool out_int32=False, bool right=False"
+
+
+def bisected(boundaries: Any, values: Any, right: bool) -> Any:
+    """Binary search of every value in its own row at once. torch: NaN lies behind all."""
+    rows = np.arange(boundaries.shape[0])[:, None]
+    low = np.zeros(values.shape, np.int64)
+    high = np.full(values.shape, boundaries.shape[1], np.int64)
+    for _ in range(boundaries.shape[1].bit_length()):
+        middle = (low + high) >> 1
+        seen = boundaries[rows, np.minimum(middle, boundaries.shape[1] - 1)]
+        ahead = ~(seen > values) if right else ~(seen >= values)
+        open_ = low < high
+        low = np.where(open_ & ahead, middle + 1, low)
+        high = np.where(open_ & ~ahead, middle, high)
+    return low
+
+
+def search(boundaries: Any, values: Any, right: bool, sorter: Any, out_int32: bool) -> Any:
+    kind = np.int32 if out_int32 else np.int64
+    if sorter is not None:
+        boundaries = np.take_along_axis(boundaries, sorter, -1)
+    boundaries, values = comparable(boundaries), comparable(values)
+    if boundaries.shape[-1] == 0 or values.size == 0:
+        return np.zeros(values.shape, kind)
+    floats = boundaries.dtype.kind == "f" or values.dtype.kind == "f"
+    if boundaries.ndim == 1:
+        if not (floats and (np.isnan(boundaries[-1]) or np.isnan(values).any())):
+            found = np.searchsorted(boundaries, values, "right" if right else "left")
+            return np.asarray(found).astype(kind)
+        found = bisected(boundaries[None], values.reshape(1, -1), right)
+    else:
+        width = boundaries.shape[-1]
+        found = bisected(boundaries.reshape(-1, width), values.reshape(-1, values.shape[-1]), right)
+    return found.reshape(values.shape).astype(kind)
+
+
+def search_side(right: bool, side: Any) -> bool:
+    if side is None:
+        return right
+    if side not in ("left", "right"):
+        raise RuntimeError(
+            f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}"
+        )
+    if right and side == "left":
+        raise RuntimeError(
+            "torch.searchsorted(): side and right can't be set to opposites, got side of left "
+            "while right was True"
+        )
+    return bool(side == "right")
+
+
+def search_shape(
+    sorted_sequence: Any, self: Any, out_int32: bool, right: bool, side: Any, sorter: Any
+) -> Any:
+    search_side(right, side)
+    sizes = tuple(sorted_sequence.shape)
+    given = tuple(self.shape) if isinstance(self, Tensor) else ()
+    if not given and len(sizes) != 1:
+        raise RuntimeError(
+            "torch.searchsorted(): input value can be a scalar only when boundaries tensor "
+            f"dimension is 1, but we got boundaries tensor dim({len(sizes)}) and input value's "
+            f"dim({len(given)}) numel(1)"
+        )
+    if len(sizes) != 1 and (len(sizes) != len(given) or sizes[:-1] != given[:-1]):
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 "
+            "dimensions of boundaries tensor and input value tensor must match, but we got "
+            f"boundaries tensor {geometry.show(sizes)} and input value tensor "
+            f"{geometry.show(given)}"
+        )
+    if sorter is not None:
+        if tuple(sorter.shape) != sizes:
+            raise RuntimeError(
+                "torch.searchsorted(): boundary and sorter must have the same size, but got "
+                f"boundary tensor {geometry.show(sizes)}and got sorter tensor "
+                f"{geometry.show(sorter.shape)}"
+            )
+        if sorter._dtype is not dtypes.int64:
+            raise RuntimeError(
+                "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype "
+                f"{sorter._dtype.scalar_type_name}"
+            )
+    return Spec(given, dtypes.int32 if out_int32 else dtypes.int64)
+
+
+searchsorted = op(
+    "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, " + SEARCH + ", str? side=None, "
+    "Tensor? sorter=None) -> Tensor",
+    kind=SORT,
+    method=False,
+    layout="shape",
+    shape=search_shape,
+    kernel=lambda xp, sequence, self, out_int32, right, side, sorter: search(
+        sequence, self, search_side(right, side), sorter, out_int32
+    ),
+)
+searchsorted_scalar = op(
+    "searchsorted.Scalar(Tensor sorted_sequence, Scalar self, " + SEARCH + ", str? side=None, "
+    "Tensor? sorter=None) -> Tensor",
+    kind=SORT,
+    method=False,
+    layout="shape",
+    shape=search_shape,
+    kernel=lambda xp, sequence, self, out_int32, right, side, sorter: search(
+        sequence, xp.asarray(self), search_side(right, side), sorter, out_int32
+    ),
+)
+
+
+@searchsorted.samples
+def _(make: Any) -> Any:
+    if make.dtype.is_complex or make.dtype is dtypes.bool_:
+        return
+    rising = make.distinct(6).sort()[0]  # type: ignore[attr-defined]
+    yield rising, make.distinct(2, 3)
+    yield sample(rising, make.distinct(4), right=True, out_int32=True)
+    yield sample(make.distinct(2, 4).sort()[0], make.distinct(2, 3), side="right")
+    yield rising, make(0)
+
+
+def bucket_shape(self: Any, boundaries: Any, out_int32: bool, right: bool) -> Any:
+    if boundaries.dim() != 1:
+        raise RuntimeError(
+            f"boundaries tensor must be 1 dimension, but got dim({boundaries.dim()})"
+        )
+    sizes = self.shape if isinstance(self, Tensor) else ()
+    return Spec(sizes, dtypes.int32 if out_int32 else dtypes.int64)
+
+
+def bucket(xp: Any, self: Any, boundaries: Any, out_int32: bool, right: bool) -> Any:
+    return search(boundaries, xp.asarray(self), right, None, out_int32)
+
+
+bucketize = op(
+    f"bucketize.Tensor(Tensor self, Tensor boundaries, {SEARCH}) -> Tensor",
+    kind=SORT,
+    method=False,
+    layout="shape",
+    shape=bucket_shape,
+    kernel=bucket,
+)
+bucketize_scalar = op(
+    f"bucketize.Scalar(Scalar self, Tensor boundaries, {SEARCH}) -> Tensor",
+    kind=SORT,
+    method=False,
+    layout="shape",
+    shape=bucket_shape,
+    kernel=bucket,
+)
+
+
+@bucketize.samples
+def _(make: Any) -> Any:
+    if make.dtype.is_complex or make.dtype is dtypes.bool_:
+        return
+    yield make.distinct(2, 3), make.distinct(5).sort()[0]
+    yield sample(make.distinct(4), make.distinct(5).sort()[0], right=True, out_int32=True)
+
+
+def isin_shape(elements: Any, test_elements: Any, assume_unique: bool, invert: bool) -> Any:
+    for value in (elements, test_elements):
+        if isinstance(value, Tensor) and (value._dtype.is_complex or value._dtype is dtypes.bool_):
+            raise RuntimeError(
+                f"Unsupported input type encountered for isin(): {value._dtype.scalar_type_name}"
+            )
+    sizes = elements.shape if isinstance(elements, Tensor) else ()
+    return Spec(sizes, dtypes.bool_)
+
+
+def isin_values(xp: Any, elements: Any, tests: Any, assume_unique: bool, invert: bool) -> Any:
+    elements, tests = xp.asarray(elements), xp.asarray(tests)
+    return xp.isin(comparable(elements), comparable(tests), invert=invert)
+
+
+for isin_overload in (
+    "Tensor_Tensor(Tensor elements, Tensor test_elements",
+    "Tensor_Scalar(Tensor elements, Scalar test_element",
+    "Scalar_Tensor(Scalar element, Tensor test_elements",
+):
+    isin = op(
+        f"isin.{isin_overload}, *, bool assume_unique=False, bool invert=False) -> Tensor",
+        kind=SORT,
+        method=False,
+        layout="shape",
+        out_name=isin_overload.split("(", 1)[0] + "_out",
+        shape=isin_shape,
+        kernel=isin_values,
+    )
+
+
+# -- counting --------------------------------------------------------------------------------------
+
+bincount = op(
+    "bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
+    kind=SORT,
+    node="NotImplemented",
+    vjp={"weights": refuse_gradient("aten::bincount")},
+)
+
+
+@bincount.shape
+def _(self: Any, weights: Any, minlength: Any) -> Any:
+    check_bincount(self._dtype, self.dim(), minlength)
+    if self._array is None:
+        raise NotImplementedError(
+            "bincount(): the number of results depends on values, which a tensor without values "
+            "(device='meta') does not have"
+        )
+    largest = int(self._array.max()) + 1 if self._array.size else 0
+    kind = dtypes.int64
+    if weights is not None:
+        kind = dtypes.float32 if weights._dtype is dtypes.float32 else dtypes.float64
+    return Spec((max(largest, minlength),), kind)
+
+
+def check_bincount(kind: Any, ndim: int, minlength: Any) -> None:
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if ndim != 1:
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if kind.category != dtypes.INTEGER:
+        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{kind.scalar_type_name}'")
+
+
+@bincount.kernel
+def _(xp: Any, self: Any, weights: Any, minlength: int) -> Any:
+    if self.ndim == 1 and self.size == 0 and minlength >= 0:
+        return xp.zeros(minlength, xp.int64)
+    check_bincount(dtypes.from_numpy(self.dtype), self.ndim, minlength)
+    if self.min() < 0:
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if weights is None:
+        return xp.bincount(self.astype(xp.int64), minlength=minlength).astype(xp.int64)
+    if weights.shape != self.shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    kind = xp.float32 if weights.dtype == xp.float32 else xp.float64
+    found = xp.bincount(self.astype(xp.int64), weights.astype(xp.float64), minlength)
+    return found.astype(kind)
+
+
+@bincount.samples
+def _(make: Any) -> Any:
+    yield (make.ints(6, high=5),)
+    yield sample(make.ints(6, high=5), minlength=8)
+    if make.dtype.is_floating_point:
+        yield make.ints(6, high=5), make(6)
+
+
+def check_finite(low: float, high: float, name: str) -> None:
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise RuntimeError(f"{name}: range of [{low:g}, {high:g}] is not finite")
+
+
+histc = op("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", kind=SORT)
+
+
+@histc.shape
+def _(self: Any, bins: int, min: Any, max: Any) -> Any:
+    check_histogram(self._dtype, bins, "histogram_cpu")
+    return Spec((bins,), self._dtype)
+
+
+def check_histogram(kind: Any, bins: int, name: str) -> None:
+    if bins <= 0:
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+    if kind.category != dtypes.FLOAT:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{kind.scalar_type_name}'")
+
+
+@histc.kernel
+def _(xp: Any, self: Any, bins: int, min: Any, max: Any) -> Any:
+    check_histogram(dtypes.from_numpy(self.dtype), bins, "histogram_cpu")
+    flat = comparable(self).reshape(-1)
+    low, high = float(min), float(max)
+    if low == high and flat.size:
+        low, high = float(flat.min()), float(flat.max())
+    if low == high:
+        low, high = low - 1, high + 1
+    check_finite(low, high, "torch.histc")
+    if low > high:
+        raise RuntimeError("torch.histc: max must be larger than min")
+    edges = xp.array([low, high], flat.dtype)
+    flat = flat[(flat >= edges[0]) & (flat <= edges[1])]
+    place = ((flat - edges[0]) * (bins / (edges[1] - edges[0]))).astype(xp.int64)
+    return xp.bincount(xp.minimum(place, bins - 1), minlength=bins).astype(self.dtype)
+
+
+@histc.samples
+def _(make: Any) -> Any:
+    if make.dtype.is_floating_point:
+        yield make(8), 4
+        yield make(8), 5, -1, 1
+        yield make(2, 3), 3
+
+
+HISTOGRAM = "Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)"
+UNDERIVED: dict[str, Any] = {
+    "node": "NotImplemented",
+    "vjp": {
+        "self": refuse_gradient("aten::histogram"),
+        "weight": refuse_gradient("aten::histogram"),
+    },
+}
+histogram_edges = op(
+    "histogram.bins_tensor(Tensor self, Tensor bins, *, " + HISTOGRAM,
+    kind=SORT,
+    layout="shape",
+    **UNDERIVED,
+)
+histogram_count = op(
+    "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, " + HISTOGRAM,
+    kind=SORT,
+    layout="shape",
+    **UNDERIVED,
+)
+
+
+@histogram_edges.shape
+def _(self: Any, bins: Any, weight: Any, density: bool) -> Any:
+    check_histogram(self._dtype, bins.numel() - 1, "histogramdd")
+    return Spec((bins.numel() - 1,), self._dtype), Spec((bins.numel(),), self._dtype)
+
+
+@histogram_count.shape
+def _(self: Any, bins: int, range: Any, weight: Any, density: bool) -> Any:
+    check_histogram(self._dtype, bins, "histogramdd")
+    return Spec((bins,), self._dtype), Spec((bins + 1,), self._dtype)
+
+
+@histogram_edges.kernel
+def _(xp: Any, self: Any, bins: Any, weight: Any, density: bool) -> Any:
+    return counted(self, bins.reshape(-1).astype(self.dtype), weight, density)
+
+
+@histogram_count.kernel
+def _(xp: Any, self: Any, bins: int, range: Any, weight: Any, density: bool) -> Any:
+    if range is not None:
+        low, high = range
+        if low > high:
+            raise RuntimeError(
+                f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g} "
+                "for dimension 0"
+            )
+    elif self.size:
+        low, high = float(self.min()), float(self.max())
+    else:
+        low, high = 0.0, 0.0
+    check_finite(low, high, "torch.histogramdd: dimension 0's")
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    return counted(self, xp.linspace(low, high, bins + 1).astype(self.dtype), weight, density)
+
+
+def counted(self: Any, edges: Any, weight: Any, density: bool) -> Any:
+    """(weights summed per bin, edges); the last bin includes its end."""
+    flat = self.reshape(-1)
+    inside = (flat >= edges[0]) & (flat <= edges[-1])
+    place = np.minimum(np.searchsorted(edges, flat[inside], "right") - 1, edges.size - 2)
+    share = None if weight is None else weight.reshape(-1)[inside].astype(np.float64)
+    hist = np.bincount(place, share, edges.size - 1).astype(np.float64)
+    if density:
+        hist = hist / np.diff(edges) / hist.sum()
+    return hist.astype(self.dtype), edges
+
+
+@composite("one_hot(Tensor self, int num_classes=-1) -> Tensor", method=False, function=False)
+def one_hot(self: Any, num_classes: int = -1) -> Any:
+    if self._dtype is not dtypes.int64:
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    sizes = tuple(self.shape)
+    if self.numel() == 0:
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return self.new_empty((*sizes, num_classes))
+    if self._array is not None:
+        if self.min().item() < 0:
+            raise RuntimeError("Class values must be non-negative.")
+        largest = self.max().item()
+        if num_classes == -1:
+            num_classes = largest + 1
+        elif num_classes <= largest:
+            raise RuntimeError("Class values must be smaller than num_classes.")
+    elif num_classes == -1:
+        raise NotImplementedError(
+            "one_hot(): num_classes must be given for a tensor without values (device='meta')"
+        )
+    zeros = self.new_zeros((*sizes, num_classes))
+    return zeros.scatter(-1, self.unsqueeze(-1), 1)

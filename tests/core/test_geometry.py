@@ -1,0 +1,175 @@
+"""Geometry against recorded results, and with entries that are not ints."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rushlight.core import geometry
+from rushlight.core.device import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    preserve_format,
+)
+
+CASES = json.loads((Path(__file__).parent / "geometry_cases.json").read_text())
+VIEW_REFUSED = (
+    "view size is not compatible with input tensor's size and stride (at least one dimension"
+    " spans across two contiguous subspaces). Use .reshape(...) instead."
+)
+
+
+def tuples(value):
+    return tuple(map(tuples, value)) if isinstance(value, list) else value
+
+
+def elementwise(*flat):
+    operands = list(zip(flat[::2], flat[1::2], strict=True))
+    out = geometry.broadcast_shapes(*(sizes for sizes, _ in operands))
+    return geometry.elementwise_strides(out, operands)
+
+
+def view(sizes, strides, shape):
+    shape = geometry.infer_size(shape, geometry.numel(sizes))
+    found = geometry.view_strides(sizes, strides, shape)
+    if found is None:
+        raise RuntimeError(VIEW_REFUSED)
+    return shape, found, 0
+
+
+CALLS = {
+    "unary": elementwise,
+    "with_scalar": lambda *flat: elementwise(*flat, (), ()),
+    "binary": elementwise,
+    "ternary": lambda a, a_strides, b, b_strides, c_strides: elementwise(
+        a, a_strides, b, b_strides, a, c_strides
+    ),
+    "squeezed_geometry2": lambda sizes, strides, *dims: geometry.squeezed_geometry(
+        sizes, strides, dims
+    ),
+    "view": view,
+}
+
+
+def outcome(call, args):
+    try:
+        return call(*args)
+    except Exception as error:
+        return type(error).__name__, str(error)
+
+
+def recorded(name, tidy):
+    call = CALLS.get(name) or getattr(geometry, name)
+    for args, expected in CASES[name]:
+        assert outcome(call, tidy(args)) == tuples(expected), args
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_recorded_results(name):
+    recorded(name, tuples)
+
+
+class Symbol:
+    """An integer that offers arithmetic and comparisons, and refuses to be an int."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __int__(self):
+        raise AssertionError("a symbolic int was turned into an int")
+
+    __index__ = __hash__ = __int__
+
+    def __bool__(self):
+        return bool(self.value)
+
+    def __neg__(self):
+        return Symbol(-self.value)
+
+    def __str__(self):
+        return str(self.value)
+
+
+def plain(value):
+    return value.value if isinstance(value, Symbol) else value
+
+
+def add_operator(name, wrap):
+    def operator(self, other):
+        return wrap(getattr(self.value, name)(plain(other)))
+
+    setattr(Symbol, name, operator)
+
+
+for _name in ["add", "sub", "mul", "floordiv", "mod", "radd", "rsub", "rmul", "rfloordiv", "rmod"]:
+    add_operator(f"__{_name}__", Symbol)
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    add_operator(f"__{_name}__", bool)
+
+
+def symbols(value):
+    """Sizes and strides with symbols inside; dims stay plain."""
+    if isinstance(value, list):
+        return tuple(Symbol(item) if type(item) is int else symbols(item) for item in value)
+    return value
+
+
+@pytest.mark.parametrize(
+    "name", sorted(set(CASES) - {"permuted_geometry", "reduced_shape", "squeezed_geometry2"})
+)
+def test_symbolic_entries(name):
+    recorded(name, lambda args: [symbols(arg) for arg in args])
+
+
+def test_symbolic_maximum_stays_symbolic():
+    class Size:
+        def __sym_max__(self, other):
+            return 7 if other == 1 else 0
+
+    assert geometry.contiguous_strides((2, 3, Size(), 5)) == (105, 35, 5, 1)
+
+
+def test_wrap_dim():
+    assert geometry.wrap_dim(-1, 3) == 2
+    assert geometry.wrap_dim(-1, 0) == 0
+    with pytest.raises(IndexError, match=r"expected to be in range of \[-1, 0\], but got 2"):
+        geometry.wrap_dim(2, 1)
+    with pytest.raises(IndexError, match=r"expected to be in range of \[-1, 0\], but got 1"):
+        geometry.wrap_dim(1, 0)
+    with pytest.raises(IndexError, match="Dimension specified as 0 but tensor has no dimensions"):
+        geometry.wrap_dim(0, 0, wrap_scalar=False)
+
+
+def test_broadcast_of_equal_shapes_is_the_shape():
+    shape = (2, 3)
+    assert geometry.broadcast_shapes(shape, (2, 3)) is shape
+    assert geometry.broadcast_shapes() == ()
+
+
+def test_memory_formats():
+    sizes = (2, 3, 4, 5)
+    nhwc = (60, 1, 15, 3)
+    assert geometry.strides_for_memory_format(sizes, None) == (60, 20, 5, 1)
+    assert geometry.strides_for_memory_format(sizes, channels_last) == nhwc
+    assert geometry.strides_for_memory_format(sizes, preserve_format, nhwc) == nhwc
+    assert geometry.suggest_memory_format(sizes, nhwc) is channels_last
+    assert geometry.suggest_memory_format(sizes, (60, 20, 5, 1)) is contiguous_format
+    assert geometry.suggest_memory_format((2, 1, 1, 1), (1, 1, 1, 1)) is contiguous_format
+    assert geometry.is_contiguous_in(sizes, nhwc, channels_last)
+    assert not geometry.is_contiguous_in(sizes, nhwc, contiguous_format)
+    with pytest.raises(RuntimeError, match="required rank 5 tensor to use channels_last_3d"):
+        geometry.strides_for_memory_format(sizes, channels_last_3d)
+
+
+def test_overlap():
+    assert geometry.internal_overlap((2, 3), (3, 1)) == geometry.NO_OVERLAP
+    assert geometry.internal_overlap((3, 1), (0, 1)) == geometry.OVERLAP
+    assert geometry.internal_overlap((3, 3), (1, 1)) == geometry.TOO_HARD
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        geometry.check_no_internal_overlap((3,), (0,))
+
+
+def test_storage_extent_counts_the_offset():
+    assert geometry.storage_extent((2, 3), (10, 2), 5) == 20
+    assert geometry.storage_extent((2, 0), (10, 2), 5) == 0

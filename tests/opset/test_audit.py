@@ -1,0 +1,106 @@
+"""Every op has every rule, or says why not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rushlight.core.op import OpOverload, refuse
+from rushlight.opset import audit
+from rushlight.opset.kinds import OPAQUE, POINTWISE
+from rushlight.opset.samples import samples_of
+
+
+@pytest.fixture(scope="module")
+def whole() -> audit.Audit:
+    return audit.collect()
+
+
+def test_no_blanks(whole: audit.Audit) -> None:
+    blanks = whole.blank_cells()
+    by_family: dict[str, list[str]] = {}
+    for cell in blanks:
+        family, _, place = cell.partition(" ")
+        by_family.setdefault(family, []).append(place)
+    lines = [f"{family}: {', '.join(places)}" for family, places in by_family.items()]
+    assert not blanks, "\n".join(lines)
+
+
+def test_figures_agree(whole: audit.Audit) -> None:
+    assert whole.entries == len(whole.rows) == len(audit.records())
+    assert 0 < whole.names <= whole.entries
+    assert whole.pairs <= 12 * whole.entries
+    assert whole.pairs == sum(len(taken) for taken in whole.table.values())
+
+
+def test_every_op_runs_for_some_dtype(whole: audit.Audit) -> None:
+    assert [name for name, taken in whole.table.items() if not taken] == []
+
+
+def test_every_op_has_a_family() -> None:
+    assert [op.name() for op in audit.records() if not audit.family_of(op)] == []
+
+
+def made(schema: str, kind: Any, **options: Any) -> OpOverload:
+    rules = {k: options.pop(k) for k in ("vjp", "shape", "kernel", "samples") if k in options}
+    op = OpOverload(schema, kind, "test", **options)
+    op.rules.update(rules)
+    return op
+
+
+def test_a_float_result_without_gradient_is_a_blank() -> None:
+    op = made("half(Tensor self) -> Tensor", POINTWISE, scalar=lambda m, x: m.multiply(x, 0.5))
+    assert audit.rules_of(op) == {
+        "shape": "derived",
+        "kernel": "given",
+        "vjp": "",
+        "jvp": "",
+        "batch": "derived",
+        "samples": "derived",
+    }
+
+
+def test_refusals_carry_their_reason() -> None:
+    op = made(
+        "half(Tensor self) -> Tensor",
+        POINTWISE,
+        scalar=lambda m, x: m.multiply(x, 0.5),
+        vjp=refuse("no"),
+    )
+    assert audit.rules_of(op)["vjp"] == audit.rules_of(op)["jvp"] == "refused: no"
+
+
+def test_missing_rules_are_blanks() -> None:
+    op = made("odd(Tensor self, int dim) -> Tensor", OPAQUE)
+    cells = audit.rules_of(op)
+    assert [name for name, state in cells.items() if not state] == [
+        "shape",
+        "kernel",
+        "vjp",
+        "jvp",
+        "samples",
+    ]
+
+
+def test_samples_are_the_same_every_time() -> None:
+    import numpy as np
+
+    from rushlight.core.dtype import float32
+
+    op = audit.registry.find("add", "Tensor")
+    first, second = samples_of(op, float32), samples_of(op, float32)
+    assert len(first) == len(second) > 10
+    for one, other in zip(first, second, strict=True):
+        assert repr(one) == repr(other)
+        assert np.array_equal(one.args[0]._array, other.args[0]._array, equal_nan=True)
+
+
+def test_describe_shows_schemas_rules_and_sources() -> None:
+    facts = audit.describe("add.Tensor")
+    assert facts["schemas"].startswith("aten::add.Tensor(Tensor self, Tensor other")
+    assert facts["Tensor, rules"]["vjp"] == "given"
+    assert "def stub(self" in facts["stub"]
+    assert "def apply(self, grads, needs)" in facts["AddBackward0, generated for Tensor"]
+    with pytest.raises(KeyError):
+        audit.describe("no_such_op")

@@ -1,0 +1,351 @@
+"""Record what PyTorch answers to every op's samples, for tests/opset/test_reference.py.
+
+Run with a Python that has PyTorch: `python tools/record_reference.py [FAMILY ...]`. For each op,
+dtype and sample it keeps the results (values, sizes, strides), gradients of first order in
+float32, float64 and complex128 and of second order in float64, or the class of the exception.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+# The warnings of samples that resize are no news.
+os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+
+import ml_dtypes  # noqa: E402
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+
+import rushlight  # noqa: E402
+from rushlight.core import dtype as dtypes  # noqa: E402
+from rushlight.core.tensor import Tensor, strides_of, values_of  # noqa: E402
+from rushlight.opset import audit  # noqa: E402
+from rushlight.opset.samples import DTYPES, Sample, errors_of, samples_of  # noqa: E402
+from tests.reference import store  # noqa: E402
+
+GRADIENT_DTYPES = ("float32", "float64", "complex128")
+# Ops whose results hold whatever the memory held.
+UNSET = ("empty", "new_empty", "resize", "empty_like", "empty_strided", "empty_permuted")
+
+
+# -- conversion ------------------------------------------------------------------------------------
+
+
+def torch_dtype(kind: Any) -> Any:
+    return getattr(torch, kind.name)
+
+
+def torch_tensor(tensor: Tensor) -> Any:
+    """The same values with the same strides and offset."""
+    values = np.ascontiguousarray(values_of(tensor))
+    kind = torch_dtype(tensor.dtype)
+    if tensor.dtype is dtypes.bfloat16:
+        flat = torch.from_numpy(values.view(np.int16).reshape(-1).copy()).view(kind)
+    else:
+        flat = torch.from_numpy(values.reshape(-1).copy())
+    sizes, strides = tuple(tensor.shape), tuple(strides_of(tensor))
+    made = flat.reshape(sizes)
+    if made.stride() == strides and tensor.storage_offset() == 0:
+        return made
+    extent = tensor.storage_offset() + 1
+    extent += sum((size - 1) * step for size, step in zip(sizes, strides)) if values.size else 0
+    memory = torch.zeros(extent, dtype=kind)
+    view = memory.as_strided(sizes, strides, tensor.storage_offset())
+    if 0 in strides:
+        plain = tuple(slice(0, 1) if step == 0 else slice(None) for step in strides)
+        view[plain].copy_(made[plain])
+    else:
+        view.copy_(made)
+    return view
+
+
+def torch_value(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return torch_tensor(value)
+    if isinstance(value, rushlight.dtype):
+        return torch_dtype(value)
+    if isinstance(value, rushlight.device):
+        return torch.device(str(value))
+    if isinstance(value, (rushlight.layout, rushlight.memory_format)):
+        return getattr(torch, str(value).rsplit(".", 1)[-1])
+    if isinstance(value, rushlight.Size):
+        return tuple(value)
+    return value
+
+
+def numpy_values(tensor: Any) -> Any:
+    plain = tensor.detach().resolve_conj()
+    plain = (plain.resolve_neg() if plain.is_neg() else plain).contiguous()
+    if plain.dtype is torch.bfloat16:
+        return plain.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    if plain.dtype is torch.complex32:
+        return torch.view_as_real(plain).contiguous().numpy()
+    if "float8" in str(plain.dtype):
+        return plain.view(torch.uint8).numpy()
+    return plain.numpy(force=True)
+
+
+def torch_function(op: Any) -> tuple[Any, str]:
+    """(callable, where it was found) of an op; (None, "") when PyTorch has none."""
+    packet = getattr(torch.ops.aten, op.base_name, None)
+    if packet is not None and op._overloadname in packet.overloads():
+        return getattr(packet, op._overloadname), "aten"
+    return public_function(op), "public"
+
+
+def public_function(op: Any) -> Any:
+    name = op.base_name
+    for place in (torch, torch.nn.functional, torch.special, torch.Tensor):
+        found = getattr(place, name, None)
+        if callable(found):
+            return found
+    return None
+
+
+# -- recording -------------------------------------------------------------------------------------
+
+
+class Recorder:
+    """Runs one family's samples."""
+
+    def __init__(self) -> None:
+        self.writer = store.Writer(torch.__version__.split("+")[0])
+        self.missing: list[str] = []
+        self.broken: list[str] = []
+        self.count = 0
+
+    def leaf(self, value: Any, with_values: bool, with_offset: bool) -> Any:
+        if isinstance(value, torch.Tensor):
+            strides: Any = list(value.stride())
+            if list(torch.empty(value.shape, device="meta").stride()) == strides:
+                strides = None
+            name = str(value.dtype).removeprefix("torch.")
+            if value.layout is not torch.strided or name not in dtypes.BY_NAME:
+                return ["other", str(value.dtype), str(value.layout)]
+            at = self.writer.array(numpy_values(value)) if with_values else None
+            offset = value.storage_offset() if with_offset else None
+            return [name, list(value.shape), strides, offset, at]
+        if isinstance(value, (list, tuple)):
+            return {"list": [self.leaf(item, with_values, with_offset) for item in value]}
+        if isinstance(value, complex):
+            return {"value": ["complex", value.real, value.imag]}
+        if isinstance(value, (bool, int, float, str)) or value is None:
+            return {"value": [type(value).__name__, repr(value)]}
+        return {"value": ["str", str(value)]}
+
+    def op(self, op: Any) -> None:
+        name = op.name()
+        call, _ = torch_function(op)
+        if call is None:
+            self.missing.append(name)
+            return
+        entry = self.writer.op(name)
+        for kind in DTYPES:
+            try:
+                cases = samples_of(op, kind)
+            except Exception as error:
+                self.broken.append(f"{name} {kind.name}: {type(error).__name__}: {error}")
+                continue
+            table = {}
+            for case in cases:
+                key = store.digest(case)
+                if key not in table:
+                    table[key] = self.sample(op, call, case, kind)
+                    self.count += 1
+            if table:
+                entry[kind.name] = table
+        self.errors(op, call, entry)
+
+    def errors(self, op: Any, call: Any, entry: dict[str, Any]) -> None:
+        public = public_function(op) or call
+        try:
+            cases = errors_of(op)
+        except Exception as error:
+            self.broken.append(f"{op.name()} errors: {type(error).__name__}: {error}")
+            return
+        table = {}
+        for _, case in cases:
+            made = store.mapped(case, torch_value)
+            try:
+                public(*made.args, **made.kwargs)
+            except Exception as error:
+                lines = str(error).splitlines() or [""]
+                table[store.digest(case)] = [type(error).__name__, lines[0][:300]]
+            else:
+                self.broken.append(f"{op.name()} errors: PyTorch accepts {case!r}")
+        if table:
+            entry["errors"] = table
+
+    def sample(self, op: Any, call: Any, case: Sample, kind: Any) -> dict[str, Any]:
+        made = store.mapped(case, torch_value)
+        try:
+            torch.manual_seed(0)
+            result = call(*made.args, **made.kwargs)
+        except Exception as error:
+            return {"error": type(error).__name__}
+        fixed = not op.base_name.startswith(UNSET) and op.kind.name != "RANDOM"
+        if fixed and not op._schema.is_mutable:
+            torch.manual_seed(1)
+            again = call(*made.args, **made.kwargs)
+            try:
+                fixed = same(result, again)
+            except NotImplementedError:
+                return {"unreadable": True}
+        out = self.leaf(result, fixed, op.is_view_op)
+        record: dict[str, Any] = {"out": out}
+        if fixed and kind.name in GRADIENT_DTYPES and "value" not in str(out)[:12]:
+            self.gradients(op, call, case, kind, record)
+        return record
+
+    def gradients(self, op: Any, call: Any, case: Sample, kind: Any, record: Any) -> None:
+        leaves: list[Any] = []
+        written = {id(value) for value in written_arguments(op, case)}
+
+        def ready(value: Any) -> Any:
+            made = torch_value(value)
+            if isinstance(made, torch.Tensor) and (made.is_floating_point() or made.is_complex()):
+                leaves.append(made.requires_grad_())
+                return made.clone() if id(value) in written else made
+            return made
+
+        prepared = store.mapped(case, ready)
+        if not leaves:
+            return
+        try:
+            result = call(*prepared.args, **prepared.kwargs)
+            outs = [t for t in flat(result) if isinstance(t, torch.Tensor)]
+            used = [i for i, t in enumerate(outs) if t.requires_grad]
+            record["needs"] = used
+            if not used:
+                return
+            chosen = [outs[i] for i in used]
+            cots = [cotangent(i, outs[i]) for i in used]
+            second = kind.name == "float64"
+            first = torch.autograd.grad(
+                chosen, leaves, cots, allow_unused=True, create_graph=second
+            )
+        except Exception as error:
+            record["grad_error"] = type(error).__name__
+            return
+        record["grad"] = [
+            None if g is None else [list(g.shape), self.writer.array(shortened(g))] for g in first
+        ]
+        if second:
+            record["second"] = second_order(first, leaves)
+
+
+def written_arguments(op: Any, case: Sample) -> list[Any]:
+    return [case.args[i] for i in op.mutated_positions if i < len(case.args)]
+
+
+def cotangent(position: int, out: Any) -> Any:
+    kind = dtypes.by_name(str(out.dtype).removeprefix("torch."))
+    array = store.cotangent(position, tuple(out.shape), kind)
+    if kind is dtypes.bfloat16:
+        return torch.from_numpy(np.array(array).view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(np.array(array))
+
+
+def shortened(gradient: Any) -> Any:
+    """Gradients in double precision keep 36 bits: far beyond the tolerance, half the bytes."""
+    array = numpy_values(gradient).copy()
+    if array.dtype in (np.float64, np.complex128):
+        bits = array.reshape(-1).view(np.uint64)
+        bits &= np.uint64(0xFFFFFFFFFF000000)
+    return array
+
+
+def second_order(first: Any, leaves: Any) -> Any:
+    total: Any = None
+    for i, gradient in enumerate(first):
+        if gradient is None or not gradient.requires_grad:
+            continue
+        term = (gradient * cotangent(100 + i, gradient)).sum()
+        total = term if total is None else total + term
+    if total is None:
+        return None
+    try:
+        found = torch.autograd.grad(total, leaves, allow_unused=True)
+    except Exception as error:
+        return type(error).__name__
+    return [
+        None if g is None else [float(f"{x:.11g}") for x in store.projection(numpy_values(g))]
+        for g in found
+    ]
+
+
+def flat(value: Any) -> list[Any]:
+    if isinstance(value, (list, tuple)):
+        return [leaf for item in value for leaf in flat(item)]
+    return [value]
+
+
+def same(left: Any, right: Any) -> bool:
+    for a, b in zip(flat(left), flat(right)):
+        if isinstance(a, torch.Tensor) and a.layout is torch.strided:
+            x, y = numpy_values(a), numpy_values(b)
+            if x.tobytes() != y.tobytes():
+                return False
+    return True
+
+
+# -- command ---------------------------------------------------------------------------------------
+
+
+def progress(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Record PyTorch's answers to every op's samples.")
+    parser.add_argument("family", nargs="*", help="only these modules of rushlight.opset")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    by_family: dict[str, list[Any]] = {}
+    for op in audit.records():
+        by_family.setdefault(audit.family_of(op), []).append(op)
+    wanted = options.family or sorted(by_family)
+    unknown = sorted(set(wanted) - set(by_family))
+    if unknown:
+        parser.error(f"no such family: {', '.join(unknown)}. There are: {', '.join(by_family)}")
+    if not options.family:
+        for path in store.FOLDER.glob("*.xz"):
+            path.unlink()
+    total = 0
+    for name in wanted:
+        begin = time.monotonic()
+        recorder = Recorder()
+        ops = by_family[name]
+        for i, op in enumerate(ops):
+            progress(f"{name}: {i + 1}/{len(ops)} {op.name()}")
+            recorder.op(op)
+        path = store.FOLDER / f"{name}.xz"
+        size = recorder.writer.save(path) if recorder.count else 0
+        total += size
+        progress("")
+        seconds = time.monotonic() - begin
+        print(
+            f"{name}: {len(ops)} ops, {recorder.count} samples, {size / 1024:.0f} KiB, "
+            f"{seconds:.1f} s"
+        )
+        for text in recorder.missing:
+            print(f"  not in PyTorch: {text}")
+        for text in recorder.broken:
+            print(f"  {text}")
+    print(f"total {total / 1024:.0f} KiB, PyTorch {torch.__version__}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
