@@ -46,7 +46,7 @@ e = 2.718281828459045
 newaxis = None
 
 # Public functions that are not operators: name -> module that defines it.
-_FUNCTIONS: dict[str, str] = {"return_types": "rushlight.core", "cdist": "rushlight.opset.products", "chain_matmul": "rushlight.opset.products", "tensordot": "rushlight.opset.products", "einsum": "rushlight.opset.einsum"}
+_FUNCTIONS: dict[str, str] = {"return_types": "rushlight.core", "norm": "rushlight.opset.norms", "cdist": "rushlight.opset.products", "chain_matmul": "rushlight.opset.products", "tensordot": "rushlight.opset.products", "einsum": "rushlight.opset.einsum", "Tag": "rushlight.core.op"}
 for _module, _names in (
     (
         "rushlight.core.construct",
@@ -66,14 +66,14 @@ for _module, _names in (
     (
         "rushlight.opset.create",
         "empty zeros ones full empty_strided empty_permuted empty_like zeros_like ones_like "
-        "full_like set_default_device get_default_device result_type promote_types can_cast numel is_floating_point is_complex is_signed "
-        "is_inference is_conj is_neg is_storage sparse_coo_tensor sparse_csr_tensor "
+        "full_like set_default_device get_default_device result_type promote_types can_cast numel "
+        "is_floating_point is_complex is_signed is_inference is_conj is_neg is_storage sparse_coo_tensor sparse_csr_tensor "
         "sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor sparse_compressed_tensor",
     ),
     (
         "rushlight.opset.series",
         "arange range linspace logspace eye scalar_tensor hann_window hamming_window "
-        "blackman_window bartlett_window kaiser_window",
+        "blackman_window bartlett_window kaiser_window tril_indices triu_indices",
     ),
     (
         "rushlight.opset.random",

@@ -9,8 +9,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from rushlight.core import dispatch
-from rushlight.core.op import OpOverload, OpOverloadPacket, Tag
+from rushlight.core.op import OpOverload, OpOverloadPacket
 from rushlight.core.tensor import Tensor
 from rushlight.opset import custom, registry
 
@@ -42,7 +41,7 @@ def fallthrough_kernel() -> None:
     raise NotImplementedError("fallthrough_kernel() should never be called.")
 
 
-# -- finding ops ------------------------------------------------------------------------------------------
+# -- finding ops ----------------------------------------------------------------------------------
 
 
 def parse_qualname(qualname: str) -> tuple[str, str]:
@@ -79,13 +78,25 @@ def find_op(name: Any, namespace: str | None = None) -> OpOverload:
         ) from None
 
 
+def is_defined(namespace: str, name: str) -> bool:
+    try:
+        find_op(name, namespace)
+    except RuntimeError:
+        return False
+    return True
+
+
 def default_of(packet: OpOverloadPacket) -> OpOverload:
     found = packet.table.get("default")
     return found if found is not None else next(iter(packet.table.values()))
 
 
-def register_schema(namespace: str, schema: str, tags: Any = ()) -> OpOverload:
-    record = OpOverload(schema, custom.CUSTOM, namespace, tags=tuple(tags), out=False)
+def register_schema(
+    namespace: str, schema: str, tags: Any = (), manual: bool = False
+) -> OpOverload:
+    """Make the record. `manual`: writes are checked and counted by what the kernel calls."""
+    options = {"tags": tuple(tags), "out": False, "manual": manual}
+    record = OpOverload(schema, custom.CUSTOM, namespace, **options)
     head = record._schema
     namespace = head.namespace
     table = registry.PACKETS.setdefault(namespace, {}).get(head.base_name)
@@ -110,7 +121,7 @@ def forget(record: OpOverload) -> None:
         del table[record.base_name]
 
 
-# -- Library ------------------------------------------------------------------------------------------------
+# -- Library --------------------------------------------------------------------------------------
 
 
 class Library:
@@ -118,11 +129,10 @@ class Library:
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
         if kind not in ("IMPL", "DEF", "FRAGMENT"):
-            raise ValueError("Unsupported kind: ", kind)
+            raise ValueError(f"Unsupported kind: {kind}")
         if ns in RESERVED and kind in ("DEF", "FRAGMENT"):
             raise ValueError(
-                ns,
-                " is a reserved namespace. Please try creating a library with another name.",
+                f"{ns} is a reserved namespace. Please try creating a library with another name."
             )
         if kind == "DEF" and ns in DEFINED:
             raise RuntimeError(
@@ -152,10 +162,13 @@ class Library:
             raise RuntimeError(
                 "def(): Cannot define an operator inside of an IMPL library. Use kind 'FRAGMENT'."
             )
-        record = register_schema(self.ns, schema, tags if isinstance(tags, (tuple, list)) else (tags,))
+        listed = tags if isinstance(tags, (tuple, list)) else (tags,)
+        record = register_schema(self.ns, schema, listed, manual=True)
         self.defined.append(record)
-        overload = record.overload
-        return record.base_name + (f".{overload}" if overload else "")
+        name = record.base_name + (f".{record.overload}" if record.overload else "")
+        for library, function, key in AWAITED.pop((self.ns, name), ()):
+            library.impl(record, function, key)
+        return name
 
     def impl(
         self,
@@ -176,6 +189,11 @@ class Library:
         )
         if key not in custom.KEYS:
             raise RuntimeError(f"could not parse dispatch key: {dispatch_key}")
+        if isinstance(op_name, str):
+            namespace, name = parse_qualname(op_name) if "::" in op_name else (self.ns, op_name)
+            if not is_defined(namespace, name):
+                AWAITED.setdefault((namespace, name), []).append((self, fn, key))
+                return
         op = find_op(op_name, self.ns)
         if op.namespace != self.ns:
             raise RuntimeError(
@@ -183,9 +201,13 @@ class Library:
                 "library."
             )
         if (op, key) in INSTALLED and not allow_override:
-            raise RuntimeError(
-                "This is not allowed since there's already a kernel registered from python "
-                f"overriding {op.name()}'s behavior for {key} dispatch key and {self.ns} namespace."
+            import warnings
+
+            warnings.warn(
+                f"Overriding a previously registered kernel for the operator {op.name()} and the "
+                f"dispatch key {key}.",
+                UserWarning,
+                stacklevel=2,
             )
         if fn is fallthrough_kernel:
             return
@@ -211,6 +233,8 @@ class Library:
 
 
 DEFINED: set[str] = {"aten"}
+# (namespace, name) -> kernels that were registered before their operator was defined.
+AWAITED: dict[tuple[str, str], list[tuple[Library, Any, str]]] = {}
 INSTALLED: set[tuple[OpOverload, str]] = set()
 # Libraries made by the functions below; they live as long as the process.
 KEPT: dict[str, Library] = {}
@@ -281,7 +305,13 @@ def register_kernel(op: Any, device_types: Any, func: Any = None, /, *, lib: Any
 
 
 def register_fake(
-    op: Any, func: Any = None, /, *, lib: Any = None, _stacklevel: int = 1, allow_override: Any = False
+    op: Any,
+    func: Any = None,
+    /,
+    *,
+    lib: Any = None,
+    _stacklevel: int = 1,
+    allow_override: Any = False,
 ) -> Any:
     """Register what an operator does to tensors without values; also a decorator."""
 
@@ -380,7 +410,7 @@ def get_ctx() -> FakeContext:
     return FakeContext()
 
 
-# -- autograd ---------------------------------------------------------------------------------------------------
+# -- autograd -------------------------------------------------------------------------------------
 
 
 def flatten(values: Any) -> tuple[list[Any], list[int | None]]:
@@ -493,7 +523,7 @@ def no_formula(op: OpOverload) -> Any:
     return backward
 
 
-# -- custom_op -----------------------------------------------------------------------------------------------------
+# -- custom_op ------------------------------------------------------------------------------------
 
 
 class CustomOpDef:
@@ -619,7 +649,7 @@ def custom_op(
     return register if fn is None else register(fn)
 
 
-# -- schemas from annotations ----------------------------------------------------------------------------------------
+# -- schemas from annotations ---------------------------------------------------------------------
 
 
 def annotation_types() -> dict[Any, str]:
@@ -707,9 +737,7 @@ def infer_schema(
         hints = {}
 
     def refuse(text: str) -> None:
-        raise ValueError(
-            f"infer_schema(func): {text} Got func with signature {signature})"
-        )
+        raise ValueError(f"infer_schema(func): {text} Got func with signature {signature})")
 
     known = annotation_types()
     parts: list[str] = []
@@ -717,7 +745,11 @@ def infer_schema(
     unknown = mutates_args == "unknown"
     written = () if unknown else tuple(mutates_args)
     for number, (name, parameter) in enumerate(signature.parameters.items()):
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+        if parameter.kind in (
+            parameter.VAR_POSITIONAL,
+            parameter.VAR_KEYWORD,
+            parameter.POSITIONAL_ONLY,
+        ):
             refuse("We do not support positional-only args, varargs, or varkwargs.")
         if parameter.kind is parameter.KEYWORD_ONLY and not starred:
             parts.append("*")
@@ -760,7 +792,7 @@ def infer_schema(
     return f"{op_name or ''}({', '.join(parts)}) -> {answer}"
 
 
-# -- opcheck -----------------------------------------------------------------------------------------------------------
+# -- opcheck --------------------------------------------------------------------------------------
 
 
 class OpCheckError(Exception):
@@ -777,7 +809,7 @@ def check_schema(op: OpOverload, args: Any, kwargs: Any) -> None:
         if isinstance(after, Tensor) and not argument.is_write:
             same = before.detach().eq(after.detach()) | before.ne(before).detach()
             if not bool(same.all()):
-                raise OpCheckError(
+                raise RuntimeError(
                     f"Argument {argument.name} is not defined to alias output but was changed by "
                     f"{op.name()}; mark it in mutates_args."
                 )
@@ -806,7 +838,7 @@ def check_fake(op: OpOverload, args: Any, kwargs: Any) -> None:
             or expected.dtype is not found.dtype
             or expected.stride() != found.stride()
         ):
-            raise OpCheckError(
+            raise RuntimeError(
                 f"{op.name()}: the fake implementation gives {found.dtype} of shape "
                 f"{tuple(found.shape)} and strides {found.stride()}, the real one "
                 f"{expected.dtype} of shape {tuple(expected.shape)} and strides "
@@ -823,7 +855,7 @@ def check_autograd_registration(op: OpOverload, args: Any, kwargs: Any) -> None:
         result = op(*args, **kwargs)
         results = result if isinstance(result, (tuple, list)) else (result,)
         if any(isinstance(value, Tensor) and value.requires_grad for value in results):
-            raise OpCheckError(
+            raise RuntimeError(
                 f"{op.name()}: it is not registered with autograd, but its kernel for the backend "
                 "records gradients itself. Use register_autograd, or register the function under "
                 "CompositeImplicitAutograd."

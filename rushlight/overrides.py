@@ -11,10 +11,6 @@ from rushlight.core.modes import (
     TorchFunctionMode,
     enable_reentrant_dispatch,
 )
-from rushlight.core.modes import get_current_function_mode as _get_current_function_mode
-from rushlight.core.modes import (
-    get_current_function_mode_stack as _get_current_function_mode_stack,
-)
 from rushlight.core.op import OpOverload, OpOverloadPacket
 from rushlight.core.state import LAYER_FUNCTION, LAYER_FUNCTION_MODES, LOCAL
 from rushlight.core.tensor import Tensor
@@ -64,9 +60,7 @@ def has_torch_function_variadic(*args: Any) -> bool:
     return modes_active() or bool(overriding(args))
 
 
-def handle_torch_function(
-    public_api: Any, relevant_args: Any, /, *args: Any, **kwargs: Any
-) -> Any:
+def handle_torch_function(public_api: Any, relevant_args: Any, /, *args: Any, **kwargs: Any) -> Any:
     """Give a call to the active mode, or else to the overrides of `relevant_args`."""
     state = LOCAL.state
     if modes_active():

@@ -11,6 +11,7 @@ import argparse
 import os
 import sys
 import time
+import traceback
 import warnings
 from pathlib import Path
 from typing import Any
@@ -102,9 +103,10 @@ def torch_function(op: Any) -> tuple[Any, str]:
     return public_function(op), "public"
 
 
-def public_function(op: Any) -> Any:
+def public_function(op: Any, methods: bool = True) -> Any:
     name = op.base_name
-    for place in (torch, torch.nn.functional, torch.special, torch.Tensor):
+    places = (torch, torch.nn.functional, torch.special)
+    for place in (*places, torch.Tensor) if methods else places:
         found = getattr(place, name, None)
         if callable(found):
             return found
@@ -166,7 +168,7 @@ class Recorder:
         self.errors(op, call, entry)
 
     def errors(self, op: Any, call: Any, entry: dict[str, Any]) -> None:
-        public = public_function(op) or call
+        public = public_function(op, methods=False) or call
         try:
             cases = errors_of(op)
         except Exception as error:
@@ -306,6 +308,54 @@ def progress(text: str) -> None:
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
+def record_family(name: str, ops: list[Any], tell: Any) -> None:
+    begin = time.monotonic()
+    recorder = Recorder()
+    for i, op in enumerate(ops):
+        progress(f"{name}: {i + 1}/{len(ops)} {op.name()}")
+        tell(op.name())
+        recorder.op(op)
+    path = store.FOLDER / f"{name}.xz"
+    path.unlink(missing_ok=True)
+    size = recorder.writer.save(path) if recorder.count else 0
+    progress("")
+    seconds = time.monotonic() - begin
+    print(
+        f"{name}: {len(ops)} ops, {recorder.count} samples, {size / 1024:.0f} KiB, {seconds:.1f} s"
+    )
+    for text in recorder.missing:
+        print(f"  not in PyTorch: {text}")
+    for text in recorder.broken:
+        print(f"  {text}")
+    sys.stdout.flush()
+
+
+def in_child(name: str, ops: list[Any], skipped: list[str]) -> str | None:
+    """Record in a child process, because bad input can end the process inside PyTorch. The op at
+    which that happened, or None."""
+    reading, writing = os.pipe()
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            chosen = [op for op in ops if op.name() not in skipped]
+            record_family(name, chosen, lambda text: os.write(writing, f"{text}\n".encode()))
+            status = 0
+        except Exception:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            os._exit(status)
+    os.close(writing)
+    with os.fdopen(reading) as lines:
+        begun = lines.read().split()
+    _, status = os.waitpid(child, 0)
+    if status == 0:
+        return None
+    return begun[-1] if begun else ""
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Record PyTorch's answers to every op's samples.")
     parser.add_argument("family", nargs="*", help="only these modules of rushlight.opset")
@@ -324,25 +374,14 @@ def main() -> int:
             path.unlink()
     total = 0
     for name in wanted:
-        begin = time.monotonic()
-        recorder = Recorder()
-        ops = by_family[name]
-        for i, op in enumerate(ops):
-            progress(f"{name}: {i + 1}/{len(ops)} {op.name()}")
-            recorder.op(op)
+        skipped: list[str] = []
+        while (crashed := in_child(name, by_family[name], skipped)) is not None:
+            skipped.append(crashed)
+            print(f"{name}: PyTorch crashes on {crashed}; it is left out")
+            if not crashed:
+                return 1
         path = store.FOLDER / f"{name}.xz"
-        size = recorder.writer.save(path) if recorder.count else 0
-        total += size
-        progress("")
-        seconds = time.monotonic() - begin
-        print(
-            f"{name}: {len(ops)} ops, {recorder.count} samples, {size / 1024:.0f} KiB, "
-            f"{seconds:.1f} s"
-        )
-        for text in recorder.missing:
-            print(f"  not in PyTorch: {text}")
-        for text in recorder.broken:
-            print(f"  {text}")
+        total += path.stat().st_size if path.exists() else 0
     print(f"total {total / 1024:.0f} KiB, PyTorch {torch.__version__}")
     return 0
 

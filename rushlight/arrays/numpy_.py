@@ -64,25 +64,25 @@ def remainder(x: Any, y: Any) -> Any:
     if kind_of(x) in "iub":
         refuse_zero(y)
         return np.remainder(x, y)
-    rest = np.fmod(x, y)
-    wrong = (rest != 0) & (np.less(y, 0) != np.less(rest, 0))
-    return np.where(wrong, rest + y, rest)
+    rest = np.remainder(x, y)
+    return rest if rest.all() else np.where(rest == 0, np.copysign(rest, x), rest)
 
 
 def power(x: Any, y: Any) -> Any:
     """x to the y. Integers wrap around; a negative integer power of an integer truncates to 0,
     unless the base is 1 or -1."""
     kind = kind_of(x)
-    if type(y) is int or type(y) is float or (type(y) is np.ndarray and y.ndim == 0):
-        if y == 2:
+    number = y.item() if type(y) is np.ndarray and y.ndim == 0 else y
+    if type(number) is int or type(number) is float:
+        if number == 2:
             return np.multiply(x, x)
         if kind == "f":
-            if y == 1:
+            if number == 1:
                 return np.positive(x)
-            if y == 0.5:
+            if number == 0.5:
                 return np.sqrt(x)
-            if y == -1:
-                return np.true_divide(1, x)
+            if number == -1:
+                return np.reciprocal(x)
     if kind in "iu":
         y = np.asarray(y)
         if y.dtype.kind == "i" and np.any(y < 0):
@@ -185,7 +185,12 @@ def as_complex(real: Any, imag: Any) -> Any:
 
 def sigmoid(x: Any) -> Any:
     """1 / (1 + exp(-x)): exp overflows to inf on the far left, which gives the limit 0."""
-    return np.true_divide(1, np.add(1, np.exp(np.negative(x))))
+    answer = np.negative(x)
+    if type(answer) is not np.ndarray:
+        return np.reciprocal(np.exp(answer) + 1)
+    np.exp(answer, out=answer)
+    answer += 1
+    return np.reciprocal(answer, out=answer)
 
 
 def special(name: str) -> Any:
@@ -215,7 +220,7 @@ class Math:
     remainder = staticmethod(remainder)
     negative = np.negative
     positive = np.positive
-    reciprocal = staticmethod(lambda x: np.true_divide(1, x))
+    reciprocal = np.reciprocal
     power = staticmethod(power)
     maximum = np.maximum
     minimum = np.minimum

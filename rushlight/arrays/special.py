@@ -127,9 +127,11 @@ ERF_BOTTOM = (1.0, 0.5020751684935275, 0.11410868562927254, 0.014969127140234344
 
 def polynomial(z: Any, coefficients: tuple[float, ...]) -> Any:
     """Horner's rule, lowest coefficient first."""
-    answer: Any = coefficients[-1]
-    for c in coefficients[-2::-1]:
-        answer = answer * z + c
+    answer = z * coefficients[-1]
+    for c in coefficients[-2:0:-1]:
+        answer += c
+        answer *= z
+    answer += coefficients[0]
     return answer
 
 

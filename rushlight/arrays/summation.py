@@ -13,16 +13,20 @@ import numpy as np
 
 __all__ = ["axes_by_stride", "sum_array"]
 
-# Up to this many elements plain accumulation is as good as a pairwise sum.
-SHORT = 256
-BLOCK = 64
+# Arrays of up to this many elements are summed in one go.
+SMALL = 256
+# Along outer axes this many elements are added one by one, the rest block by block.
+SHORT = 32
+BLOCK = 16
+# Adjacent rows are joined until NumPy's inner loop has about this many elements.
+WIDTH = 256
 
 add_reduce: Any = np.add.reduce
 
 
 def sum_array(array: Any, axes: tuple[int, ...] | None, keepdims: bool = False) -> Any:
     """The sum over `axes` (all where None) in the array's own dtype."""
-    if array.size <= SHORT or array.dtype.kind not in "fc":
+    if array.size <= SMALL or array.dtype.kind not in "fc":
         return add_reduce(array, axes, array.dtype, None, keepdims)
     flags = array.flags
     if axes is None and (flags.c_contiguous or flags.f_contiguous):
@@ -70,17 +74,22 @@ def mergeable(array: Any, axes: tuple[int, ...]) -> tuple[int, ...]:
 
 def sum_along(array: Any, axis: int) -> Any:
     """The sum over one axis, kept with size 1, block by block where it is long."""
-    length = array.shape[axis]
-    if axes_by_stride(array)[0] == axis:
+    order = axes_by_stride(array)
+    if order[0] == axis:
         return add_reduce(array, axis, None, None, True)
+    inner = 1
+    for other in order[: order.index(axis)]:
+        inner *= array.shape[other]
+    length = array.shape[axis]
     while length > SHORT:
-        blocks = length // BLOCK
-        head, tail = np.split(array, [blocks * BLOCK], axis)
-        shape = (*head.shape[:axis], blocks, BLOCK, *head.shape[axis + 1 :])
+        width = max(1, min(WIDTH // inner, length // (2 * BLOCK)))
+        blocks = length // (BLOCK * width)
+        head, tail = np.split(array, [blocks * BLOCK * width], axis)
+        shape = (*head.shape[:axis], blocks, BLOCK, width, *head.shape[axis + 1 :])
         partial = add_reduce(head.reshape(shape), axis + 1)
+        partial = partial.reshape((*head.shape[:axis], blocks * width, *head.shape[axis + 1 :]))
         if tail.shape[axis]:
-            rest = add_reduce(tail, axis, None, None, True)
-            partial = np.concatenate((partial, rest), axis)
+            partial = np.concatenate((partial, tail), axis)
         array = partial
         length = array.shape[axis]
     return add_reduce(array, axis, None, None, True)

@@ -67,9 +67,7 @@ class Variable(metaclass=VariableType):
 
     def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: Any = None) -> Any:
         if not isinstance(data, Tensor):
-            raise TypeError(
-                f"Variable data has to be a tensor, but got {type(data).__name__}"
-            )
+            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
         return data.data.requires_grad_(requires_grad)
 
 

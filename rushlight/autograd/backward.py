@@ -60,18 +60,17 @@ def calculate_shape(output: Any, grad: Any, is_grads_batched: bool) -> tuple[Any
 
 def shape_error(position: int, grad: Any, output: Any, batched: bool) -> RuntimeError:
     inner = Size(grad.shape[1:]) if batched else grad.shape
-    note = (
-        "If you only want some tensors in `grad_output` to be considered batched, consider using "
-        "vmap."
-        if batched
-        else ""
+    facts = (
+        f"grad_output[{position}] has a shape of {inner} and output[{position}] has a shape of "
+        f"{output.shape}."
     )
+    if not batched:
+        return RuntimeError(f"Mismatch in shape: {facts}")
     return RuntimeError(
-        f"Mismatch in shape: grad_output[{position}] has a shape of {inner} and "
-        f"output[{position}] has a shape of {output.shape}. {note}".rstrip()
-        if batched
-        else f"Mismatch in shape: grad_output[{position}] has a shape of {inner} and "
-        f"output[{position}] has a shape of {output.shape}."
+        "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the "
+        "batch dimension. The sizes of the remaining dimensions are expected to match the shape of "
+        f"corresponding output, but a mismatch was detected: {facts} If you only want some tensors "
+        "in `grad_output` to be considered batched, consider using vmap."
     )
 
 
@@ -163,7 +162,9 @@ def backward(
         )
     if grad_variables is not None:
         warnings.warn(
-            "`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2
+            "`grad_variables` is deprecated. Use `grad_tensors` instead.",
+            FutureWarning,
+            stacklevel=2,
         )
         if grad_tensors is not None:
             raise RuntimeError(

@@ -41,8 +41,8 @@ class GraphTask:
         "accumulates",
         "buffers",
         "callbacks",
-        "captures",
         "captured",
+        "captures",
         "create_graph",
         "current",
         "dependencies",
@@ -194,75 +194,14 @@ def run_in_thread(task: GraphTask, state: ThreadState) -> None:
 
 
 def execute(task: GraphTask, state: ThreadState) -> None:
-    """Pop, run, hand on, until nothing is ready; then the final callbacks."""
+    """Run a task in the thread that `state` belongs to; then its final callbacks."""
     grad, excluded = state.grad, state.excluded
     state.tasks = (*state.tasks, task)
     # Overrides being off changes nothing that `set_grad` does not look at.
     state.excluded = excluded | OVERRIDES
     state.set_grad(task.create_graph)
-    heap = task.heap
-    buffers = task.buffers
-    dependencies = task.dependencies
-    needed = task.needed
-    keep = task.keep_graph
     try:
-        while heap:
-            node = heappop(heap)[2]
-            grads = buffers.pop(node, None)
-            if grads is None:
-                grads = (None,) * (len(node.output_metas) or 1)
-            task.current = node
-            if node.node_hooks is None and needed is None and not state.anomaly:
-                if type(node) is AccumulateGrad:
-                    leaf = node.variable._ag
-                    if leaf.hooks is None and leaf.post_accumulate is None:
-                        if type(grads) is list:
-                            accumulate(node, grads, 0)
-                        continue
-                    results = evaluate(task, node, grads, state)
-                else:
-                    results = node.apply(grads, None)
-                    if not keep and node.frees_saved:
-                        node.release()
-            else:
-                results = evaluate(task, node, grads, state)
-                if results is None:
-                    continue
-            position = 0
-            # Gradients leave the results one by one, so that the last receiver of a tensor can be
-            # seen to be its only holder.
-            grads = None
-            pending = list(results)
-            results = None
-            for following in node.next_nodes:
-                if following is not None:
-                    value = pending[position]
-                    pending[position] = None
-                    number = node.next_nrs[position]
-                    if needed is not None and following not in needed:
-                        if following not in task.captures:
-                            position += 1
-                            value = None
-                            continue
-                    if value is not None:
-                        meta = following.output_metas[number]
-                        if (
-                            type(value) is not Tensor
-                            or value._dtype is not meta[1]
-                            or value._ext is not None
-                            or value._array.shape != meta[0]
-                        ):
-                            value = validate(value, following, number, node, position)
-                        if following in buffers or len(following.output_metas) != 1:
-                            deliver(task, following, number, value)
-                        else:
-                            buffers[following] = [value]
-                        value = None
-                    left = dependencies[following] - 1
-                    dependencies[following] = left
-                    if left == 0:
-                        heappush(heap, (-following.sequence_nr, id(following), following))
-                position += 1
+        run_ready(task, state)
         task.current = None
         if task.callbacks:
             run_callbacks(task, state)
@@ -274,11 +213,76 @@ def execute(task: GraphTask, state: ThreadState) -> None:
         raise
     finally:
         task.current = None
-        heap.clear()
-        buffers.clear()
+        task.heap.clear()
+        task.buffers.clear()
         state.tasks = state.tasks[:-1]
         state.excluded = excluded
         state.set_grad(grad)
+
+
+def run_ready(task: GraphTask, state: ThreadState) -> None:
+    """Pop, run, hand on, until nothing is ready."""
+    heap = task.heap
+    buffers = task.buffers
+    keep = task.keep_graph
+    while heap:
+        node = heappop(heap)[2]
+        grads = buffers.pop(node, None)
+        if grads is None:
+            grads = [None] * (len(node.output_metas) or 1)
+        task.current = node
+        if node.node_hooks is not None or task.needed is not None or state.anomaly:
+            results = evaluate(task, node, grads, state)
+        elif type(node) is not AccumulateGrad:
+            results = node.apply(grads, None)
+            if not keep and node.frees_saved:
+                node.release()
+        elif is_bare(node.variable):
+            accumulate(node, grads, 0)
+            continue
+        else:
+            results = evaluate(task, node, grads, state)
+        if results:
+            grads = None
+            pending = list(results)
+            results = None
+            hand_on(task, node, pending)
+
+
+def hand_on(task: GraphTask, node: Any, pending: list[Any]) -> None:
+    """Deliver a node's results to the nodes behind its edges.
+
+    They leave `pending` one by one, so that the last receiver of a tensor can be seen to be its
+    only holder.
+    """
+    buffers = task.buffers
+    dependencies = task.dependencies
+    pruned = task.needed is not None
+    numbers = node.next_nrs
+    for position, following in enumerate(node.next_nodes):
+        if following is None or (pruned and not is_wanted(task, following)):
+            continue
+        value = pending[position]
+        pending[position] = None
+        if value is not None:
+            number = numbers[position]
+            meta = following.output_metas[number]
+            if (
+                type(value) is not Tensor
+                or value._dtype is not meta[1]
+                or value._ext is not None
+                or value._array.shape != meta[0]
+            ):
+                value = validate(value, following, number, node, position)
+            if following in buffers or len(following.output_metas) != 1:
+                deliver(task, following, number, value)
+            else:
+                buffers[following] = [value]
+            value = None
+        left = dependencies[following] - 1
+        dependencies[following] = left
+        if left == 0:
+            heappush(task.heap, (-following.sequence_nr, id(following), following))
 
 
 def run_callbacks(task: GraphTask, state: ThreadState) -> None:
@@ -330,13 +334,13 @@ def validate(grad: Any, node: Any, number: int, producer: Any, index: int = 0) -
         grad = sum_to(grad, tuple(shape))
     if grad._dtype is not kind:
         if grad._dtype.is_complex and not kind.is_complex:
-            grad = grad.real  # type: ignore[attr-defined]
+            grad = grad.real
         if grad._dtype is not kind:
-            grad = grad.to(kind)  # type: ignore[attr-defined]
+            grad = grad.to(kind)
     place = None if ext is None else ext.device
     if place is not None and grad.device != place:
         if grad.dim() == 0:
-            grad = grad.to(place)  # type: ignore[attr-defined]
+            grad = grad.to(place)
         else:
             raise RuntimeError(
                 f"Function {producer.name() if producer else ''} returned an invalid gradient at "
@@ -356,74 +360,38 @@ def sum_to(grad: Any, shape: tuple[Any, ...]) -> Any:
     """Undo broadcasting: sum over the dims that were expanded."""
     extra = grad.dim() - len(shape)
     dims = list(range(extra))
-    dims += [
-        extra + i for i, size in enumerate(shape) if size == 1 and grad.shape[extra + i] != 1
-    ]
+    dims += [extra + i for i, size in enumerate(shape) if size == 1 and grad.shape[extra + i] != 1]
     if dims:
         grad = grad.sum(dims, True)
     return grad.view(shape) if extra else grad
 
 
-# -- one node ---------------------------------------------------------------------------------------------
+# -- one node -------------------------------------------------------------------------------------
 
 
-def evaluate(task: GraphTask, node: Any, grads: Any, state: ThreadState) -> Any:
+def evaluate(task: GraphTask, node: Any, grads: list[Any], state: ThreadState) -> Any:
     """Hooks, captures, formula, hooks. Returns None when the node itself does not run.
 
     Order: tensor hooks, retained grads, captures, node pre-hooks, the formula (or accumulation
     and its hooks), node post-hooks.
     """
-    if type(grads) is not list:
-        grads = list(grads)
-    hooks = node.node_hooks
-    is_leaf = type(node) is AccumulateGrad
-    tensor_hooks = hooks.tensor if hooks is not None else None
-    if is_leaf:
-        leaf_state = node.variable._ag
-        if leaf_state is not None and leaf_state.hooks is not None:
-            tensor_hooks = leaf_state.hooks.tensor
-    if tensor_hooks:
-        for number in list(tensor_hooks):
-            table = tensor_hooks[number]
-            if table and number < len(grads):
-                with_user_code(state, run_tensor_hooks, table, grads, number)
-    if hooks is not None and hooks.retain:
-        for number, ref in list(hooks.retain.items()):
-            retain(ref, grads[number] if number < len(grads) else None)
-    captures = task.captures.get(node)
-    if captures is not None:
-        for number, positions in captures.items():
-            for position in positions:
-                if number < len(grads):
-                    task.captured[position] = grads[number]
-    if task.needed is not None and node not in task.needed:
+    receive(task, node, grads, state)
+    wanted = task.needed
+    if wanted is not None and node not in wanted:
         return None
+    hooks = node.node_hooks
     if hooks is not None and hooks.pre:
         for hook in list(hooks.pre.values()):
             replaced = with_user_code(state, hook, tuple(grads))
             if replaced is not None:
                 grads[:] = check_prehook(replaced, grads)
             replaced = None
-    if is_leaf:
-        variable = node.variable
-        posts = hooks is not None and hooks.post
-        outputs: tuple[Any, ...] = tuple(grads) if posts else ()
-        accumulate(node, grads, 1 if posts else 0)
-        leaf_state = variable._ag
-        if leaf_state is not None and leaf_state.post_accumulate:
-            for hook in list(leaf_state.post_accumulate.values()):
-                if with_user_code(state, hook, variable) is not None:
-                    raise RuntimeError("post accumulate grad hooks should return None.")
-        if posts:
-            for hook in list(hooks.post.values()):
-                with_user_code(state, hook, (), outputs)
-        return ()
+    if type(node) is AccumulateGrad:
+        evaluate_leaf(node, grads, state)
+        return None
     needs = None
-    if task.needed is not None:
-        wanted = task.needed
-        needs = tuple(
-            [n is not None and (n in wanted or n in task.captures) for n in node.next_nodes]
-        )
+    if wanted is not None:
+        needs = tuple([n is not None and is_wanted(task, n) for n in node.next_nodes])
     results = apply_checked(node, tuple(grads), needs, state)
     if not task.keep_graph:
         node.release()
@@ -433,6 +401,42 @@ def evaluate(task: GraphTask, node: Any, grads: Any, state: ThreadState) -> Any:
             if replaced is not None:
                 results = check_posthook(replaced, results)
     return results
+
+
+def receive(task: GraphTask, node: Any, grads: list[Any], state: ThreadState) -> None:
+    """What happens to gradients in front of a node: tensor hooks, retained grads, captures."""
+    hooks = node.node_hooks
+    tensor_hooks = None if hooks is None else hooks.tensor
+    if type(node) is AccumulateGrad:
+        leaf = node.variable._ag
+        if leaf is not None and leaf.hooks is not None:
+            tensor_hooks = leaf.hooks.tensor
+    if tensor_hooks:
+        for number, table in list(tensor_hooks.items()):
+            if table:
+                with_user_code(state, run_tensor_hooks, table, grads, number)
+    if hooks is not None and hooks.retain:
+        for number, ref in list(hooks.retain.items()):
+            retain(ref, grads[number])
+    for number, positions in task.captures.get(node, {}).items():
+        for position in positions:
+            task.captured[position] = grads[number]
+
+
+def evaluate_leaf(node: Any, grads: list[Any], state: ThreadState) -> None:
+    """Accumulation into a leaf, and the hooks that follow it."""
+    variable, hooks = node.variable, node.node_hooks
+    posts = hooks.post if hooks is not None else None
+    outputs: tuple[Any, ...] = tuple(grads) if posts else ()
+    accumulate(node, grads, 1 if posts else 0)
+    leaf = variable._ag
+    if leaf is not None and leaf.post_accumulate:
+        for hook in list(leaf.post_accumulate.values()):
+            if with_user_code(state, hook, variable) is not None:
+                raise RuntimeError("post accumulate grad hooks should return None.")
+    if posts:
+        for hook in list(posts.values()):
+            with_user_code(state, hook, (), outputs)
 
 
 def apply_checked(node: Any, grads: Any, needs: Any, state: ThreadState) -> Any:
@@ -466,9 +470,7 @@ def run_tensor_hooks(table: Any, grads: list[Any], number: int) -> None:
         if replaced is None:
             continue
         if not isinstance(replaced, Tensor):
-            raise TypeError(
-                f"expected Variable, but hook returned '{type(replaced).__name__}'"
-            )
+            raise TypeError(f"expected Variable, but hook returned '{type(replaced).__name__}'")
         if grad is not None:
             if replaced.shape != grad.shape:
                 raise RuntimeError(f"hook '{hook_name(hook)}' has changed the size of value")
@@ -514,7 +516,7 @@ def check_posthook(replaced: Any, results: tuple[Any, ...]) -> tuple[Any, ...]:
     return replaced
 
 
-# -- leaves -----------------------------------------------------------------------------------------------
+# -- leaves ---------------------------------------------------------------------------------------
 
 
 def keeps_layout(grad: Any, variable: Any) -> bool:
@@ -529,6 +531,12 @@ def keeps_layout(grad: Any, variable: Any) -> bool:
 
 def same_strides(sizes: Any, a: Any, b: Any) -> bool:
     return all(size == 1 or x == y for size, x, y in zip(sizes, a, b, strict=True))
+
+
+def is_bare(variable: Any) -> bool:
+    """Whether nothing but accumulation happens at a leaf."""
+    state = variable._ag
+    return state is None or (state.hooks is None and not state.post_accumulate)
 
 
 def lone_count() -> int:
@@ -577,7 +585,8 @@ def first_gradient(variable: Any, grad: Any, sole: bool) -> Any:
         and keeps_layout(grad, variable)
         and not grad._requires_grad
     ):
-        return grad
+        # Modes get to see that the leaf takes the gradient over.
+        return grad.detach() if LOCAL.state.dispatch_modes else grad
     return copy_like(variable, grad).detach()
 
 
@@ -603,7 +612,7 @@ def accumulate_by_hand(node: Any, grad: Any) -> None:
 GraphNode.accumulate = staticmethod(accumulate_by_hand)  # type: ignore[attr-defined]
 
 
-# -- questions and requests from code that runs inside a backward ---------------------------------------
+# -- questions and requests from code that runs inside a backward ---------------------------------
 
 
 def current_graph_task_id() -> int:

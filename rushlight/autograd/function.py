@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 from rushlight.autograd.engine import with_user_code
@@ -28,6 +27,7 @@ from rushlight.core.node import (
 )
 from rushlight.core.state import LOCAL, OVERRIDES, ThreadState, as_python
 from rushlight.core.tensor import PLAIN, Tensor, ViewInfo
+from rushlight.opset import functions
 
 __all__ = [
     "BackwardCFunction",
@@ -41,8 +41,6 @@ __all__ = [
 
 class FunctionCtx:
     """What `forward` and `setup_context` tell about a call."""
-
-    __slots__ = ()
 
     to_save: Any
     saved_for_forward: Any
@@ -89,7 +87,6 @@ class BackwardCFunction(FunctionCtx, GraphNode):
     """Base of the `<Name>Backward` classes: node of the graph and ctx in one object."""
 
     __slots__ = (
-        "__dict__",
         "_materialize_non_diff_grads",
         "dirty_tensors",
         "function_freed",
@@ -151,7 +148,7 @@ class BackwardCFunction(FunctionCtx, GraphNode):
 
     def apply(self, grads: tuple[Any, ...], needs: tuple[bool, ...] | None) -> tuple[Any, ...]:
         formula = backward_of(self._forward_cls)
-        if self.materialize_grads and None in [None if g is None else 0 for g in grads]:
+        if self.materialize_grads and any([grad is None for grad in grads]):
             grads = self.materialized(grads)
         state = LOCAL.state
         returned = with_user_code(state, formula, self, *grads)
@@ -162,9 +159,10 @@ class BackwardCFunction(FunctionCtx, GraphNode):
         filled = list(grads)
         for number, grad in enumerate(grads):
             meta = self.output_metas[number]
-            if grad is None and meta is not None:
-                if self._materialize_non_diff_grads or number not in self.function_opaque_grads:
-                    filled[number] = zeros_like_meta(meta)
+            if grad is not None or meta is None:
+                continue
+            if self._materialize_non_diff_grads or number not in self.function_opaque_grads:
+                filled[number] = zeros_like_meta(meta)
         return tuple(filled)
 
     def checked(self, returned: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -203,25 +201,23 @@ class BackwardCFunction(FunctionCtx, GraphNode):
 
 def zeros_like_meta(meta: tuple[Any, Any, Any]) -> Any:
     """A zero gradient for an output known by (shape, dtype, ext)."""
-    from rushlight.opset.registry import public
-
     shape, kind, ext = meta
     if ext is None:
-        return public("zeros")(shape, dtype=kind)
-    return public("zeros")(shape, dtype=kind, device=ext.device, layout=ext.layout)
+        return functions.zeros(shape, dtype=kind)
+    return functions.zeros(shape, dtype=kind, device=ext.device, layout=ext.layout)
 
 
-def backward_of(cls: Any) -> Callable[..., Any]:
+def backward_of(cls: Any) -> Any:
     """The user's backward (or vjp) of a Function class."""
     backward, vjp = cls.backward, cls.vjp
     if vjp is DEFAULT_VJP:
-        return backward  # type: ignore[no-any-return]
+        return backward
     if backward is not DEFAULT_BACKWARD:
         raise RuntimeError(
             "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
             "should only implement one of them."
         )
-    return vjp  # type: ignore[no-any-return]
+    return vjp
 
 
 class FunctionMeta(type):
@@ -340,9 +336,7 @@ class Function(metaclass=FunctionMeta):
                     "jvp, jacrev, ...), it must override the setup_context staticmethod. For more "
                     "details, please see https://pytorch.org/docs/main/notes/extending.func.html"
                 )
-            from rushlight.func.functions import custom_function_call
-
-            return custom_function_call(cls, *args)
+            return state.transforms[-1].apply_function(cls, args)
         return run_function(cls, args, kwargs, split, state)
 
     _register_hook_dict = invalid_attribute("_register_hook_dict")
@@ -372,9 +366,7 @@ class InplaceFunction(Function):
         self.inplace = inplace
 
 
-def with_defaults(
-    forward: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[Any, ...]:
+def with_defaults(forward: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     """The arguments of a split forward with its default values filled in."""
     if not kwargs and not getattr(forward, "__defaults__", True):
         return args
@@ -416,9 +408,9 @@ def run_function(
     outputs = output if isinstance(output, tuple) else (output,)
     results = finish_outputs(ctx, args, outputs, executable, state)
     if state.forward_level >= 0 and forward_enabled:
-        from rushlight.autograd.forward import function_tangents
+        from rushlight.autograd.functionjvp import function_tangents
 
-        results = function_tangents(cls, ctx, args, outputs, results)
+        function_tangents(cls, ctx, args, outputs, results)
     if executable:
         save_tensors(ctx)
         if state.anomaly:
@@ -607,7 +599,7 @@ def once_differentiable(fn: Any) -> Any:
     return wrapper
 
 
-# -- nodes made by hand ------------------------------------------------------------------------------
+# -- nodes made by hand ---------------------------------------------------------------------------
 
 
 class Passing(GraphNode):

@@ -72,7 +72,7 @@ class Node(metaclass=ABCMeta):
         return NotImplemented
 
 
-# -- hooks on saved tensors ---------------------------------------------------------------------------
+# -- hooks on saved tensors -----------------------------------------------------------------------
 
 
 class saved_tensors_hooks:
@@ -87,9 +87,7 @@ class saved_tensors_hooks:
     tensor([12.])
     """
 
-    def __init__(
-        self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]
-    ) -> None:
+    def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
 
@@ -155,7 +153,7 @@ class save_on_cpu(saved_tensors_hooks):
         super().__init__(pack, unpack)
 
 
-# -- mutation of saved tensors ------------------------------------------------------------------------
+# -- mutation of saved tensors --------------------------------------------------------------------
 
 
 class Handle:
@@ -229,7 +227,7 @@ def allow_mutation_on_saved_tensors() -> Any:
         raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
     books = MutationContext()
 
-    class CloneBeforeWrite(TorchDispatchMode):  # type: ignore[misc]
+    class CloneBeforeWrite(TorchDispatchMode):
         def __torch_dispatch__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
@@ -253,7 +251,7 @@ def allow_mutation_on_saved_tensors() -> Any:
             state.stash["allow_mutation"] = False
 
 
-# -- hooks on several tensors -------------------------------------------------------------------------
+# -- hooks on several tensors ---------------------------------------------------------------------
 
 
 class MultiHandle(RemovableHandle):
@@ -337,7 +335,7 @@ def register_multi_grad_hook(
     )
 
 
-# -- versions, view replay ----------------------------------------------------------------------------
+# -- versions, view replay ------------------------------------------------------------------------
 
 
 def increment_version(tensor: Any) -> None:

@@ -106,7 +106,9 @@ ALIASES: dict[str, Entry] = {
             ".autograd.graph:unsafe_preserve_version_counter"
         ),
         "SavedTensor": ".core.node:SavedTensor",
+        "anomaly_mode": ".autograd.anomaly",
     },
+    "torch.autograd.anomaly_mode": ".autograd.anomaly",
     "torch.autograd._functions": {"Resize": ".autograd.function:Resize"},
     "torch.autograd._functions.tensor": {"Resize": ".autograd.function:Resize"},
     "torch.autograd.variable": {"Variable": ".autograd:Variable"},
@@ -121,6 +123,9 @@ ALIASES: dict[str, Entry] = {
         **bare(".core.modes", "_disable_current_modes _pop_mode_temporarily"),
         **same(".core.modes", "BaseTorchDispatchMode is_traceable_wrapper_subclass_type"),
     },
+    "torch.overrides": bare(
+        ".core.modes", "_get_current_function_mode _get_current_function_mode_stack"
+    ),
     "torch.utils._contextlib": {"*": ".base.contexts"},
     # ------------------------------------------------------------ shapes, fakes, make_fx
     "torch._subclasses": same(".core.fake", "FakeTensor FakeTensorMode CrossRefFakeMode"),

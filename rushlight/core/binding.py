@@ -103,7 +103,7 @@ def as_int_list(value: Any, size: int | None = None) -> Any:
 def as_bool(value: Any) -> Any:
     if type(value) is bool:
         return value
-    if isinstance(value, (np.bool_, int)) and value in (0, 1):
+    if isinstance(value, np.bool_):
         return bool(value)
     raise Mismatch
 
@@ -362,7 +362,8 @@ def bind_packet(packet: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> t
 
 def gather_varargs(args: tuple[Any, ...], start: int) -> tuple[Any, ...]:
     """`f(x, 2, 3)` as `f(x, (2, 3))`."""
-    if isinstance(args[start], Tensor) and args[start].dim() > 0:
+    first = args[start]
+    if isinstance(first, dtypes.dtype) or (isinstance(first, Tensor) and first.dim() > 0):
         return args
     return (*args[:start], args[start:])
 
@@ -472,7 +473,7 @@ def explain_single(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> st
     given = dict(zip([a.name for a in positional], args, strict=False)) | kwargs
     missing = [a.name for a in arguments if not a.has_default and a.name not in given]
     if missing:
-        quoted = ", ".join(f'"{name}"' for name in missing)
+        quoted = ", ".join(f'"{"input" if name == "self" else name}"' for name in missing)
         return f"missing {len(missing)} required positional arguments: {quoted}"
     for position, argument in enumerate(arguments):
         if argument.name in given and not fits(argument, given[argument.name], op):

@@ -261,11 +261,11 @@ def from_data(
 ) -> Any:
     """The general form of `tensor` and `new_tensor`."""
     if isinstance(data, Tensor):
+        call = f"torch.{api}" if api == "tensor" else f"tensor.{api}"
         warnings.warn(
-            f"To copy construct from a tensor, it is recommended to use sourceTensor.detach()"
-            f".clone() or sourceTensor.detach().clone().requires_grad_(True), rather than "
-            f"{'torch.tensor(sourceTensor)' if api == 'tensor' else 'tensor.new_tensor(sourceTensor)'}"
-            ".",
+            "To copy construct from a tensor, it is recommended to use sourceTensor.detach()"
+            ".clone() or sourceTensor.detach().clone().requires_grad_(True), rather than "
+            f"{call}(sourceTensor).",
             UserWarning,
             stacklevel=4,
         )
@@ -274,10 +274,12 @@ def from_data(
         if requires_grad:
             set_requires_grad(result, True)
         return result
-    if isinstance(data, np.ndarray) or (hasattr(data, "__array__") and not is_sequence(data)):
-        if not isinstance(data, np.generic):
-            source = adopt(np.asarray(data))
-            return finish(converted_copy(source, kind or source._dtype), place, requires_grad)
+    is_array = isinstance(data, np.ndarray)
+    if is_array or (
+        hasattr(data, "__array__") and not isinstance(data, np.generic) and not is_sequence(data)
+    ):
+        source = adopt(np.asarray(data))
+        return finish(converted_copy(source, kind or source._dtype), place, requires_grad)
     array, kind = array_of(data, kind, "new")
     return finish(wrap(array, kind), place, requires_grad)
 
@@ -522,30 +524,10 @@ def legacy_array(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any], kind:
         raise TypeError(f"new() received an unexpected keyword argument '{next(iter(kwargs))}'")
     if not args:
         return wrap(np.empty((0,), found.np), found)
-    first = args[0]
     if len(args) == 1:
-        if isinstance(first, Size):
-            return wrap(np.empty(tuple(first), found.np), found)
-        if isinstance(first, Tensor):
-            if kind is not None and first._dtype is not kind:
-                raise TypeError(f"expected a tensor of {kind} (got {first._dtype})")
-            return first.detach() if first.requires_grad else first._alias()  # type: ignore[attr-defined]
-        if isinstance(first, Storage):
-            count = first.nbytes_ // found.itemsize
-            array = first.buffer[: count * found.itemsize].view(found.np)
-            return wrap_strided(array, found, first)
-        if isinstance(first, str):
-            raise TypeError("new(): invalid data type 'str'")
-        if isinstance(first, np.ndarray) and first.ndim:
-            source = adopt(first)
-            return converted_copy(source, found)
-        if not isinstance(first, (int, np.integer)) or isinstance(first, bool):
-            if not is_sequence(first):
-                raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
-            flat, shape = flatten(first)
-            if found.category == INTEGER:
-                flat = [int(v) if isinstance(v, float) else v for v in flat]
-            return wrap(elements_array(flat, found, set(map(type, flat))).reshape(shape), found)
+        result = legacy_single(args[0], kind, found)
+        if result is not None:
+            return result
     sizes = []
     for entry in args:
         if isinstance(entry, bool) or not hasattr(entry, "__index__"):
@@ -561,6 +543,32 @@ def legacy_array(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any], kind:
                 f"Trying to create tensor with negative dimension {size}: {geometry.show(sizes)}"
             )
     return wrap(np.empty(tuple(sizes), found.np), found)
+
+
+def legacy_single(first: Any, kind: dtype | None, found: dtype) -> Any:
+    """The legacy constructor's one argument that is not a size; None if it is."""
+    if isinstance(first, Size):
+        return wrap(np.empty(tuple(first), found.np), found)
+    if isinstance(first, Tensor):
+        if kind is not None and first._dtype is not kind:
+            raise TypeError(f"expected a tensor of {kind} (got {first._dtype})")
+        return first.detach() if first.requires_grad else first._alias()  # type: ignore[attr-defined]
+    if isinstance(first, Storage):
+        count = first.nbytes_ // found.itemsize
+        array = first.buffer[: count * found.itemsize].view(found.np)
+        return wrap_strided(array, found, first)
+    if isinstance(first, str):
+        raise TypeError("new(): invalid data type 'str'")
+    if isinstance(first, np.ndarray) and first.ndim:
+        return converted_copy(adopt(first), found)
+    if isinstance(first, (int, np.integer)) and not isinstance(first, bool):
+        return None
+    if not is_sequence(first):
+        raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
+    flat, shape = flatten(first)
+    if found.category == INTEGER:
+        flat = [int(v) if isinstance(v, float) else v for v in flat]
+    return wrap(elements_array(flat, found, set(map(type, flat))).reshape(shape), found)
 
 
 def legacy_new(cls: type, args: Any, kwargs: Any) -> Any:

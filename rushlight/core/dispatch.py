@@ -57,6 +57,12 @@ def packet_call(
         handled, value = try_function_override(api, args, kwargs)
         if handled:
             return value
+        if api is packet:
+            errors = [str(overload_error(op, args, kwargs)) for op in packet.candidates]
+            raise RuntimeError(
+                "Overloaded torch operator invoked from Python failed to match any schema:\n"
+                + "\n\n".join(errors)
+            ) from None
         raise mismatch_error(packet, args, kwargs) from None
     for position in op.tensor_positions:
         kind = type(bound[position])
@@ -336,7 +342,8 @@ def autograd_call(
                 continue
             if isinstance(value, Tensor):
                 if value._requires_grad or needs_grad(value):
-                    node = op.grad_rule.make_node(*args)
+                    if value._ext is None or not history.only_inference(op, args):
+                        node = op.grad_rule.make_node(*args)
                     break
             elif isinstance(value, (list, tuple)) and any(
                 [isinstance(t, Tensor) and needs_grad(t) for t in value]
@@ -345,6 +352,9 @@ def autograd_call(
                 break
     result = op.backend(*args) if state is None else run_below(op, args, state)
     if op.is_view_op:
+        if state is not None and state.dispatch_modes and op.options.get("seen_twice"):
+            # torch: modes see `detach` twice, the second time on the first result.
+            result = run_below(op, (result,), state)
         history.record_view(op, args, result, grad, state)
     if node is not None:
         history.attach(op, node, result)

@@ -168,9 +168,8 @@ class GradRule:
         self.output_slots = [
             (index[slot], *output_source(slot, return_names)) for slot in outputs
         ]
-        self.saves_self = any(
-            slot == "self" for slot in order if base_name(slot, return_names) is None
-        )
+        # The inputs whose formulas use `self`; "" for a joint formula.
+        self.saves_self = tuple(slots.get("self", ()))
         frees = any(slot in tensor_names or slot in outputs for slot in order)
         scope: dict[str, Any] = {
             "Tensor": node_module.TENSOR_TYPES[0],

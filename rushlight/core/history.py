@@ -51,7 +51,7 @@ def attach(op: Any, node: Any, result: Any) -> None:
     if rule.output_slots:
         single_list = len(op._schema.returns) == 1
         rule.save_outputs(node, (outputs,) if single_list else outputs)
-    metas = []
+    metas: list[Any] = []
     for number, output in enumerate(outputs):
         if not isinstance(output, Tensor):
             metas.append(None)
@@ -71,6 +71,18 @@ def mark_inference(result: Any) -> None:
     elif isinstance(result, (list, tuple)):
         for item in result:
             mark_inference(item)
+
+
+def only_inference(op: Any, args: tuple[Any, ...]) -> bool:
+    """Whether all tensor operands were made in inference mode: autograd then takes no notice."""
+    operands = [args[position] for position in op.tensor_positions]
+    for position in op.list_positions:
+        operands += args[position] or ()
+    return all(
+        value._ext is not None and value._ext.inference
+        for value in operands
+        if isinstance(value, Tensor)
+    )
 
 
 # -- views ------------------------------------------------------------------------------------------
@@ -150,6 +162,34 @@ def replay(view: ViewInfo, base: Any) -> Any:
         current = link.op(current, *rest)
         if isinstance(current, (list, tuple)):
             current = current[number]
+    return current
+
+
+def replay_with(tensor: Any, base: Any, integers: Any = None, tensors: Any = None) -> Any:
+    """`Tensor._view_func`: a view's ops on another base, with their saved integers and tensors
+    passed through the given functions."""
+    view = tensor._view
+    if view is None:
+        raise RuntimeError("_view_func can only be called on a view")
+    chain: list[ViewInfo] = []
+    while view is not None:
+        chain.append(view)
+        view = view.parent
+    current = base
+    for link in reversed(chain):
+        rest = []
+        for argument, value in zip(link.op._schema.arguments[1:], link.args, strict=True):
+            kind = argument.type
+            if kind.kind == "SymInt" and integers is not None and value is not None:
+                value = integers(value)
+            elif kind.kind == "List" and kind.element.kind == "SymInt" and integers is not None:
+                value = tuple([integers(entry) for entry in value])
+            elif isinstance(value, Tensor) and tensors is not None:
+                value = tensors(value)
+            rest.append(value)
+        current = link.op(current, *rest)
+        if isinstance(current, (list, tuple)):
+            current = current[link.number]
     return current
 
 
@@ -306,7 +346,7 @@ def mutating_call(
     original = target
     if grad and rule is not None and (operand_needs or needs_grad(target)):
         saved_args = args
-        if rule.saves_self or tangents:
+        if tangents or needs_original(op, rule, args):
             # The formula needs the value from before the write.
             original = saved_copy(target)
             saved_args = (original, *args[1:])
@@ -334,6 +374,17 @@ def mutating_call(
     if not op._schema.returns:
         return None
     return target if result is None or isinstance(result, Tensor) else result
+
+
+def needs_original(op: Any, rule: Any, args: tuple[Any, ...]) -> bool:
+    """Whether a formula that will run uses the in-place target's value from before the write."""
+    for owner in rule.saves_self:
+        if owner == "":
+            return True
+        value = args[op.argument_names.index(owner)]
+        if isinstance(value, Tensor) and needs_grad(value):
+            return True
+    return False
 
 
 def saved_copy(target: Any) -> Any:
@@ -366,6 +417,8 @@ def out_call(op: Any, args: tuple[Any, ...], grad: bool, state: ThreadState | No
                     f"{op.base_name}(): functions with out=... arguments don't support automatic "
                     "differentiation, but one of the arguments requires grad."
                 )
+    for position in op.out_positions:
+        check_inplace(args[position], False, False)
     result = op.backend(*args) if state is None else dispatch.run_below(op, args, state)
     for position in op.out_positions:
         bump_version(args[position], state)

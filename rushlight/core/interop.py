@@ -14,6 +14,7 @@ import numpy as np
 from rushlight.core import dtype as dtypes
 from rushlight.core.construct import adopt, finish
 from rushlight.core.dispatch import overridable
+from rushlight.core.node import autograd_state
 from rushlight.core.state import LOCAL
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import (
@@ -21,7 +22,6 @@ from rushlight.core.tensor import (
     Parameter,
     Tensor,
     alias_array,
-    autograd_state,
     set_requires_grad,
     shell,
     storage_of,
@@ -204,7 +204,7 @@ def writable_alias(array: Any) -> Any:
     extent = sum([(n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)])
     memory = (ctypes.c_uint8 * (extent + array.itemsize)).from_address(array.ctypes.data)
     # The buffer's lifetime is that of the imported array.
-    memory.owner = array  # type: ignore[attr-defined]
+    memory.owner = array
     return np.ndarray(array.shape, array.dtype, memory, 0, array.strides)
 
 
@@ -404,5 +404,4 @@ def install() -> None:
         setattr(Tensor, name, overridable(function))
 
 
-install()
-copyreg.pickle(Storage, storage_state)  # type: ignore[arg-type]
+copyreg.pickle(Storage, storage_state)

@@ -109,7 +109,7 @@ class AutoDispatchBelowAutograd(StateSwitch):
     excludes = LAYER_AUTOGRAD
 
 
-# -- dispatch modes -------------------------------------------------------------------------------------
+# -- dispatch modes -------------------------------------------------------------------------------
 
 
 def set_dispatch_modes(modes: tuple[Any, ...]) -> None:
@@ -214,7 +214,7 @@ class pop_mode_temporarily:
         set_dispatch_modes(self.modes)
 
 
-# -- function modes ------------------------------------------------------------------------------------
+# -- function modes -------------------------------------------------------------------------------
 
 
 class TorchFunctionMode:
@@ -276,7 +276,7 @@ class pop_function_mode_temporarily:
         set_function_modes(self.modes)
 
 
-# -- wrapper subclasses ------------------------------------------------------------------------------------
+# -- wrapper subclasses ---------------------------------------------------------------------------
 
 
 def is_traceable_wrapper_subclass_type(kind: type) -> bool:

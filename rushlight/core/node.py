@@ -15,6 +15,8 @@ from typing import Any
 from rushlight.core.hooks import HookDict, NodeHooks, RemovableHandle, add_hook
 from rushlight.core.state import (
     LAYER_AUTOGRAD,
+    LAYER_FUNCTION,
+    LAYER_FUNCTION_MODES,
     LOCAL,
     PROCESS,
     as_python,
@@ -38,12 +40,12 @@ FREED = (
 class GraphNode:
     """A vertex: `apply(grads, needs)` maps output gradients to one gradient per next edge.
 
-    `output_metas` holds one (shape, dtype, ext) per output; `next_nodes` / `next_nrs` are the edges.
+    `output_metas` has one (shape, dtype, ext) per output; `next_nodes` / `next_nrs` are the edges.
     Note [Leaf edges]: a freshly recorded node points to a leaf tensor itself; the leaf's
     accumulator takes its place when the graph is first looked at or run (`resolve_edges`).
     """
 
-    # Long names: a custom Function's node is also the user's ctx, which sets its own attributes.
+    # Long names: a custom Function's node is also the ctx on which users set attributes.
     __slots__ = (
         "__weakref__",
         "next_nodes",
@@ -446,7 +448,7 @@ def pack(value: Any, node: Any) -> Any:
 
 
 # Filled by core.tensor: isinstance() against a tuple is quick and avoids a circular import.
-TENSOR_TYPES: tuple[type, ...] = ()
+TENSOR_TYPES: Any = ()
 
 
 def pack_output(tensor: Any, output_nr: int) -> SavedTensor:
@@ -457,7 +459,34 @@ def pack_output(tensor: Any, output_nr: int) -> SavedTensor:
             saved = new_saved(None, output_nr)
             apply_pack_hook(saved, tensor, *hooks[-1])
             return saved
+    if is_watched(tensor):
+        return new_saved(detached(tensor), output_nr)
     return new_saved(tensor._shadow(), output_nr)
+
+
+def is_watched(tensor: Any) -> bool:
+    """Whether an alias of the tensor must be made by a dispatched op: a subclass holds more than
+    the memory, and modes see it."""
+    kind = type(tensor)
+    if kind is not TENSOR_TYPES[0] and kind.__torch_function__ is not None:
+        return True
+    return bool(PROCESS.special and LOCAL.state.dispatch_modes)
+
+
+def detached(tensor: Any) -> Any:
+    """`tensor.detach()` below the API level and without gradients."""
+    from rushlight.core.op import find_overload
+
+    state = LOCAL.state
+    before = (state.grad, state.excluded)
+    state.grad = False
+    state.excluded |= LAYER_FUNCTION | LAYER_FUNCTION_MODES
+    state.refresh()
+    try:
+        return find_overload("aten", "detach", "default")(tensor)
+    finally:
+        state.grad, state.excluded = before
+        state.refresh()
 
 
 def unpack(node: Any, entry: Any) -> Any:
@@ -487,8 +516,10 @@ def unpack_saved(node: Any, entry: SavedTensor) -> Any:
                 f"Output of saved tensor unpack_hook expected to be a Tensor but got result of "
                 f"type {type(value)}"
             )
-        alias = value._alias(share_counter=False)
-        alias.__class__ = type(value)
+        if type(value) is TENSOR_TYPES[0] or type(value).__torch_function__ is None:
+            alias = value._alias(share_counter=False)
+        else:
+            alias = without_grad(type(value).detach, value)
         if entry.output_nr >= 0:
             alias._node, alias._output_nr, alias._requires_grad = node, entry.output_nr, True
         elif entry.requires_grad:
@@ -506,7 +537,7 @@ def unpack_saved(node: Any, entry: SavedTensor) -> Any:
     if current != entry.version:
         raise_modified(tensor, counter, entry.version, node)
     if entry.output_nr >= 0:
-        alias = tensor._alias()
+        alias = detached(tensor) if is_watched(tensor) else tensor._alias()
         alias._node = node
         alias._output_nr = entry.output_nr
         alias._requires_grad = True

@@ -68,6 +68,14 @@ class Tag:
     dynamic_output_shape = "dynamic_output_shape"
     data_dependent_output = "data_dependent_output"
     generated = "generated"
+    pt2_compliant_tag = "pt2_compliant_tag"
+    needs_fixed_stride_order = "needs_fixed_stride_order"
+    needs_exact_strides = "needs_exact_strides"
+    needs_contiguous_strides = "needs_contiguous_strides"
+    flexible_layout = "flexible_layout"
+    maybe_aliasing_or_mutating = "maybe_aliasing_or_mutating"
+    cudagraph_unsafe = "cudagraph_unsafe"
+    reduction = "reduction"
 
 
 class OpOverload:
@@ -332,7 +340,8 @@ class OpOverloadPacket:
     def add(self, op: OpOverload) -> None:
         op.packet = self
         self.table[op._overloadname] = op
-        if not op.out_positions:
+        # Read off the text: parsing every schema would cost more than all the rest of import.
+        if "!) out" not in op._schema.text and op.kind.name != "OUT":
             self.candidates.append(op)
 
     def overloads(self) -> list[str]:

@@ -93,7 +93,9 @@ def stub({parameters}):
 
 SIZE_LIST = """
     size = given
-    if len(given) == 1 and type(given[0]) is not int:
+    if len(given) < 2 and (not given or type(given[0]) is not int):
+        if not given or not isinstance(given[0], (tuple, list)):
+            return slow((self, *given))
         size = tuple(given[0])
 """
 
@@ -103,7 +105,7 @@ def view_template(op: Any) -> str | None:
     quick = op.options.get("quick")
     if quick is None:
         return None
-    rule = op.grad_rule
+    rule = op.options.get("quick_as", op).grad_rule
     names = [argument.name for argument in op._schema.arguments[1:] if not argument.kwarg_only]
     defaults = [a.default for a in op._schema.arguments[1:] if a.kwarg_only]
     spread = op.options.get("varargs") is not None
@@ -128,7 +130,7 @@ def view_template(op: Any) -> str | None:
         arguments=arguments,
         keywords=keywords,
         unused=unused,
-        prepare=SIZE_LIST if spread else "",
+        prepare=SIZE_LIST.replace("size", names[0]) if spread else "",
         quick=quick,
         bound=bound + "," if bound else "",
         contiguous=op.options.get("quick_contiguous", False),
@@ -194,11 +196,13 @@ def compile_quick_stub(packet: Any, op: Any, name: str, template: str) -> Any:
 
 
 def compile_view_stub(packet: Any, op: Any, name: str, template: str) -> Any:
+    # A composite (reshape) may be, for the quick case, another op (view).
+    recorded = op.options.get("quick_as", op)
     scope = {
-        **({} if op.grad_rule is None else op.grad_rule.scope),
+        **({} if recorded.grad_rule is None else recorded.grad_rule.scope),
         **common_scope(),
         "ViewInfo": ViewInfo,
-        "op": op,
+        "op": recorded,
         **op.options.get("quick_scope", {}),
     }
     compile_source(template, f"stub of {name}", scope)
@@ -276,12 +280,14 @@ def sequence_stub(packet: Any, name: str) -> Any:
 
 def operator_stub(packet: Any, name: str) -> Any:
     """An operator: arguments of a foreign type give NotImplemented, so that theirs may answer."""
+    numbers = any([op.options.get("numbers") for op in packet.candidates])
+    accepted = (Tensor, int, float, complex, bool, np.generic) if numbers else (Tensor,)
 
     def stub(self: Any, *args: Any) -> Any:
         try:
             return packet_call(packet, stub, (self, *args), {})
         except TypeError:
-            if args and not isinstance(args[0], (Tensor, int, float, complex, bool, np.generic)):
+            if args and not isinstance(args[0], accepted):
                 return NotImplemented
             raise
 
@@ -301,7 +307,9 @@ def make_stub(packet: Any, name: str, method: bool) -> Any:
     plain = op is not None and not op.options.get("replaced")
     if plain and op.kind.name == "POINTWISE" and op.functional is None:
         template = pointwise_template(op)
-    view = view_template(op) if op is not None and op.kind.name == "VIEW" else None
+    view = None
+    if op is not None and (op.kind.name == "VIEW" or "quick_as" in op.options):
+        view = view_template(op)
     if template is None and op is not None and op.functional is not None:
         template = inplace_template(op)
     if template is not None:
@@ -625,8 +633,16 @@ def compile_stub(packet: Any, op: Any, name: str, template: str) -> Any:
         scalar = source.options["scalar"]
         rest = tuple(a.default for a in source._schema.arguments[count:])
 
-        def ufunc(*arrays: Any) -> Any:
-            return scalar(MATH, *arrays, *rest)
+        def ufunc(first: Any, *others: Any) -> Any:
+            # A number takes the array's dtype: what NumPy makes of a bare one would be wider.
+            kind = first.dtype
+            arrays = [y if type(y) is np.ndarray else np.asarray(y, kind) for y in others]
+            return scalar(MATH, first, *arrays, *rest)
+
+        if source.options.get("weak_numbers"):
+
+            def ufunc(first: Any, *others: Any) -> Any:
+                return scalar(MATH, first, *others, *rest)
 
     rule = op.grad_rule
     number = number_overload(op) if count == 2 else None
@@ -654,6 +670,8 @@ def compile_stub(packet: Any, op: Any, name: str, template: str) -> Any:
 
         def slow(self: Any, other: Any, alpha: Any, out: Any, keywords: Any) -> Any:  # type: ignore[misc]
             args = tuple([value for value in (self, other) if value is not MISSING])
+            if self is MISSING and other is not MISSING:
+                args, keywords = (), {**keywords, "other": other}
             if type(alpha) is not int or alpha != 1:
                 keywords = {**keywords, "alpha": alpha}
             if out is not None:

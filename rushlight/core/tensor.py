@@ -29,7 +29,13 @@ from rushlight.core.node import (
 )
 from rushlight.core.size import Size
 from rushlight.core.size import unchecked as as_size
-from rushlight.core.state import LAYER_FUNCTION, LAYER_FUNCTION_MODES, LOCAL, USER_FUNCTION
+from rushlight.core.state import (
+    LAYER_FUNCTION,
+    LAYER_FUNCTION_MODES,
+    LAYER_SUBCLASS,
+    LOCAL,
+    USER_FUNCTION,
+)
 from rushlight.core.storage import Storage, VersionCounter
 
 __all__ = ["Ext", "Parameter", "Tensor", "ViewInfo", "alias_array", "storage_of", "wrap"]
@@ -583,14 +589,20 @@ class Tensor(metaclass=TensorType):
         return result
 
     def as_subclass(self, cls: type) -> Any:
-        """The same tensor seen as an instance of `cls`, history included."""
-        result = self._alias()
-        result.__class__ = cls  # type: ignore[assignment]
-        result._node, result._output_nr = self.grad_fn, self._output_nr
-        result._requires_grad = self._requires_grad
-        result._view = self._view
-        if result._node is None and self._requires_grad:
-            result._node = None
+        """The same tensor seen as an instance of `cls`: a view that gradients pass through."""
+        from rushlight.core.op import find_overload
+
+        state = LOCAL.state
+        before = (state.dispatch_modes, state.excluded)
+        state.dispatch_modes = ()
+        state.excluded |= LAYER_FUNCTION | LAYER_FUNCTION_MODES | LAYER_SUBCLASS
+        state.refresh()
+        try:
+            result = find_overload("aten", "alias", "default")(self)
+        finally:
+            state.dispatch_modes, state.excluded = before
+            state.refresh()
+        result.__class__ = cls
         return result
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
@@ -767,6 +779,15 @@ def storage_of(tensor: Tensor) -> Storage:
             storage = Storage.of_array(tensor._array)
         tensor._storage = storage
     return storage
+
+
+def sizes_of(tensor: Tensor) -> tuple[Any, ...]:
+    """The sizes as a plain tuple."""
+    ext = tensor._ext
+    if ext is not None and ext.sizes is not None:
+        return tuple(ext.sizes)
+    found: tuple[int, ...] = tensor._array.shape
+    return found
 
 
 def strides_of(tensor: Tensor) -> tuple[Any, ...]:

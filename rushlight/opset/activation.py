@@ -10,12 +10,18 @@ import math
 from typing import Any
 
 from rushlight.core import geometry
-from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype, from_numpy, uint8
+from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype, finfo, from_numpy, uint8
 from rushlight.core.state import LOCAL
 from rushlight.opset import functions
 from rushlight.opset.kinds import Spec
-from rushlight.opset.pointwise import is_float, is_inexact, sample_of, underivable
+from rushlight.opset.pointwise import (
+    is_float,
+    is_inexact,
+    one_operand,
+    sample_of,
+)
 from rushlight.opset.registry import composite, op, pointwise
+from rushlight.opset.rules import conj
 
 SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946
@@ -43,6 +49,10 @@ def check_same_dtype(common: dtype, args: tuple[Any, ...]) -> None:
             )
 
 
+def two_operands(make: Any) -> Any:
+    return ((make(3, 4), make(3, 4)), (make.strided(3, 4), make(3, 4)), (make(), make()))
+
+
 def flat(grad: Any) -> Any:
     return functions.zeros_like(grad)
 
@@ -67,6 +77,7 @@ relu = pointwise(
 threshold = activation(
     "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
     scalar=lambda m, x, threshold, value: m.where(m.less_equal(x, threshold), value, x),
+    cast_scalars=(1, 2),
     dtypes=lambda kind: kind.category in (INTEGER, FLOAT),
     kernel_name="threshold_cpu",
     vjp=lambda grad, self, threshold: functions.threshold_backward(grad, self, threshold),
@@ -75,6 +86,7 @@ threshold = activation(
 threshold_backward = backward_op(
     "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
     scalar=lambda m, grad, x, threshold: m.where(m.less_equal(x, threshold), 0, grad),
+    cast_scalars=(2,),
     dtypes=lambda kind: kind.category in (INTEGER, FLOAT),
     kernel_name="threshold_cpu",
     vjp={
@@ -87,12 +99,12 @@ threshold_backward = backward_op(
 )
 
 
-@composite("relu6(Tensor self) -> Tensor", method=False)
+@composite("relu6(Tensor self) -> Tensor", method=False, samples=one_operand)
 def relu6(self: Any) -> Any:
     return functions.hardtanh(self, 0, 6)
 
 
-@composite("relu6_(Tensor(a!) self) -> Tensor(a!)", method=False)
+@composite("relu6_(Tensor(a!) self) -> Tensor(a!)", method=False, samples=one_operand)
 def relu6_(self: Any) -> Any:
     return functions.hardtanh_(self, 0, 6)
 
@@ -134,6 +146,7 @@ def check_hardtanh(common: dtype, args: tuple[Any, ...]) -> None:
 hardtanh = activation(
     "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
     scalar=lambda m, x, low, high: m.minimum(m.maximum(x, low), high),
+    cast_scalars=(1, 2),
     dtypes=lambda kind: kind.category in (INTEGER, FLOAT),
     check=check_hardtanh,
     vjp=lambda grad, self, min_val, max_val: functions.hardtanh_backward(
@@ -223,8 +236,11 @@ def softshrink_text(m: Any, x: Any, lambd: Any) -> Any:
 
 
 def check_softshrink(common: dtype, args: tuple[Any, ...]) -> None:
-    if args[1] < 0:
-        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {args[1]:g}.")
+    if is_float(common) and not 0 <= args[1] <= finfo(common).max:
+        raise RuntimeError(
+            f"lambda must be in range [0, {finfo(common).max:g}] for input dtype "
+            f"{common.scalar_type_name}, but found {args[1]:g}"
+        )
 
 
 softshrink = activation(
@@ -334,12 +350,12 @@ celu = pointwise(
 )
 
 
-@composite("selu(Tensor self) -> Tensor", method=False)
+@composite("selu(Tensor self) -> Tensor", method=False, samples=one_operand)
 def selu(self: Any) -> Any:
     return functions.elu(self, SELU_ALPHA, SELU_SCALE)
 
 
-@composite("selu_(Tensor(a!) self) -> Tensor(a!)", method=False)
+@composite("selu_(Tensor(a!) self) -> Tensor(a!)", method=False, samples=one_operand)
 def selu_(self: Any) -> Any:
     return functions.elu_(self, SELU_ALPHA, SELU_SCALE)
 
@@ -429,10 +445,15 @@ gelu_backward = backward_op(
 
 
 def silu_gradient(grad: Any, self: Any) -> Any:
-    if LOCAL.state.grad:
+    if LOCAL.state.grad or self._dtype.is_complex:
         gate = self.sigmoid()
-        return grad * gate * (1.0 + self * (1.0 - gate))
+        return grad * conj(gate * (1.0 + self * (1.0 - gate)))
     return functions.silu_backward(grad, self)
+
+
+def silu_curvature(grad: Any, grad_output: Any, self: Any) -> Any:
+    gate = self.sigmoid()
+    return grad * conj(grad_output * gate * (1 - gate) * (2 + self * (1 - 2 * gate)))
 
 
 def silu_backward_text(m: Any, grad: Any, x: Any) -> Any:
@@ -451,8 +472,11 @@ silu_backward = backward_op(
     "silu_backward(Tensor grad_output, Tensor self) -> Tensor",
     scalar=silu_backward_text,
     dtypes=is_inexact,
-    node="NotImplemented",
-    vjp={name: underivable("aten::silu_backward") for name in ("grad_output", "self")},
+    vjp={
+        "grad_output": lambda grad, self: silu_gradient(grad, self),
+        "self": silu_curvature,
+    },
+    samples=two_operands,
 )
 
 
@@ -469,6 +493,13 @@ def mish_gradient(grad: Any, self: Any) -> Any:
     return functions.mish_backward(grad, self)
 
 
+def mish_curvature(grad: Any, grad_output: Any, self: Any) -> Any:
+    gate = self.sigmoid()
+    t = functions.softplus(self).tanh()
+    slope = gate * (1 - t * t)
+    return grad * grad_output * slope * (2 + self * (1 - gate - 2 * t * gate))
+
+
 def mish_backward_text(m: Any, grad: Any, x: Any) -> Any:
     t = m.tanh(softplus_of(m, x))
     bent = m.multiply(m.multiply(x, m.sigmoid(x)), m.subtract(1, m.multiply(t, t)))
@@ -483,8 +514,11 @@ mish = activation(
 mish_backward = backward_op(
     "mish_backward(Tensor grad_output, Tensor self) -> Tensor",
     scalar=mish_backward_text,
-    node="NotImplemented",
-    vjp={name: underivable("aten::mish_backward") for name in ("grad_output", "self")},
+    vjp={
+        "grad_output": lambda grad, self: mish_gradient(grad, self),
+        "self": mish_curvature,
+    },
+    samples=two_operands,
 )
 
 
@@ -526,7 +560,7 @@ softplus_backward = backward_op(
 )
 
 
-@composite("log_sigmoid(Tensor self) -> Tensor", method=False)
+@composite("log_sigmoid(Tensor self) -> Tensor", method=False, samples=one_operand)
 def log_sigmoid(self: Any) -> Any:
     return functions.log_sigmoid_forward(self)[0]
 
@@ -544,6 +578,10 @@ log_sigmoid_forward = activation(
     kernel_name="log_sigmoid_cpu",
     node="LogSigmoidBackward0",
     non_differentiable=(1,),
+    jvp=lambda self_t, self, buffer: (
+        functions.log_sigmoid_backward(self_t, self, buffer),
+        -self.sgn() * buffer * self_t,
+    ),
     vjp=lambda grad, self, buffer: functions.log_sigmoid_backward(grad, self, buffer),
 )
 
@@ -576,7 +614,16 @@ log_sigmoid_backward = backward_op(
 # -- learned and random slopes --------------------------------------------------------------------
 
 
-@composite("prelu(Tensor self, Tensor weight) -> Tensor")
+@composite(
+    "prelu(Tensor self, Tensor weight) -> Tensor",
+    samples=lambda make: (
+        (make(2, 3), make(3)),
+        (make(2, 3, 2), make(1)),
+        (make(4), make(1)),
+        (make(2, 3), make()),
+    ),
+    errors=lambda make: ((RuntimeError, sample_of(make(2, 3), make(2))),),
+)
 def prelu(self: Any, weight: Any) -> Any:
     if self._dtype is not weight._dtype:
         raise RuntimeError(
@@ -626,7 +673,8 @@ def prelu_backward_text(m: Any, grad: Any, x: Any, weight: Any) -> Any:
 def prelu_curvature(grads: Any, grad_output: Any, self: Any, weight: Any) -> Any:
     first, second = grads
     positive = self >= 0
-    to_grad = to_self = to_weight = None
+    to_grad: Any = None
+    to_self, to_weight = functions.zeros_like(self), functions.zeros_like(weight)
     if first is not None:
         to_grad = functions.where(positive, first, first * weight)
         to_weight = functions.where(positive, 0.0, grad_output * first)
@@ -650,6 +698,8 @@ prelu_kernel_backward = backward_op(
     "rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
     "bool training=False, Generator? generator=None) -> Tensor",
     method=False,
+    samples=lambda make: ((make(3, 4),), (make(3), 0.1, 0.2), (make(),)),
+    errors=lambda make: ((RuntimeError, sample_of(make(3), 0.5, 0.1)),),
 )
 def rrelu(self: Any, lower: Any, upper: Any, training: bool, generator: Any) -> Any:
     if lower > upper:

@@ -250,17 +250,29 @@ where = pointwise(
 )
 
 
-@composite("where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", method=False)
+@composite(
+    "where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor",
+    method=False,
+    samples=lambda make: ((make.mask(3, 4), make(3, 4), 1), (make.mask(3), make(), 2.5)),
+)
 def where_scalar_other(condition: Any, self: Any, other: Any) -> Any:
     return where(condition, self, scalar_like(other, self))
 
 
-@composite("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", method=False)
+@composite(
+    "where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
+    method=False,
+    samples=lambda make: ((make.mask(3, 4), 1, make(3, 4)), (make.mask(3), 2.5, make())),
+)
 def where_scalar_self(condition: Any, self: Any, other: Any) -> Any:
     return where(condition, scalar_like(self, other), other)
 
 
-@composite("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", method=False)
+@composite(
+    "where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor",
+    method=False,
+    samples=lambda make: ((make.mask(3, 4), 1, 2), (make.mask(3), 1, 2.5), (make.mask(), True, 3)),
+)
 def where_scalars(condition: Any, self: Any, other: Any) -> Any:
     kinds = (scalar_dtype(self), scalar_dtype(other))
     kind = kinds[0] if kinds[0].category >= kinds[1].category else kinds[1]

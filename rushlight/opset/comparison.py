@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.core.dtype import COMPLEX, FLOAT, bool_, dtype, from_numpy, get_default_dtype
+from rushlight.core.dtype import COMPLEX, FLOAT, bool_, dtype, get_default_dtype
+from rushlight.core.op import refuse
+from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
 from rushlight.opset.kinds import BOOL, OPAQUE
-from rushlight.opset.pointwise import is_integer, is_integral, is_real, swapped
+from rushlight.opset.pointwise import is_integer, is_integral, is_real, one_operand, swapped
 from rushlight.opset.registry import alias, composite, method_alias, op, pointwise
+
+WHOLE_NUMBERS = refuse("integers have no derivative")
 
 
 def compare(name: str, text: Any, ordered: bool) -> None:
@@ -55,6 +59,11 @@ for second, first in (
     "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, "
     "bool equal_nan=False) -> Tensor",
     out=False,
+    samples=lambda make: (
+        (make(3, 4), make(3, 4)),
+        (make(3), make(3), 0.5, 0.5),
+        (make.special(12), make.special(12), 0.1, 0.1, True),
+    ),
 )
 def isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -> Any:
     if self._dtype is not other._dtype:
@@ -86,14 +95,16 @@ equal = op(
 )
 
 
+@equal.shape
+def _(self: Any, other: Any) -> Any:
+    raise NotImplementedError(
+        "equal() compares values, which tensors on the meta device do not have. Use "
+        "self.shape == other.shape to compare what they have."
+    )
+
+
 @equal.kernel
 def _(xp: Any, self: Any, other: Any) -> Any:
-    if self.dtype != other.dtype:
-        mine, theirs = from_numpy(self.dtype), from_numpy(other.dtype)
-        raise RuntimeError(
-            f"Expected object of data type {mine} but got data type {theirs} for argument 'other' "
-            "in call to equal"
-        )
     return self.shape == other.shape and bool(xp.all(self == other))
 
 
@@ -101,6 +112,7 @@ def _(xp: Any, self: Any, other: Any) -> Any:
     "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, "
     "bool equal_nan=False) -> bool",
     tags=("data_dependent_output",),
+    samples=lambda make: ((make(3), make(3)), (make(3), make(3), 1.0, 10.0), (make(0), make(0))),
 )
 def allclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -> Any:
     return bool(functions.isclose(self, other, rtol, atol, equal_nan).all().item())
@@ -129,7 +141,12 @@ def bits(name: str, overload: str, text: Any, admits: Any) -> None:
     kernel_name = {"bitwise_left_shift": "lshift_cpu", "bitwise_right_shift": "rshift_cpu"}.get(
         name, f"{name}_cpu"
     )
-    options: dict[str, Any] = {"dtypes": admits, "kernel_name": kernel_name, "scalar": text}
+    options: dict[str, Any] = {
+        "dtypes": admits,
+        "kernel_name": kernel_name,
+        "scalar": text,
+        "vjp": WHOLE_NUMBERS,
+    }
     pointwise(
         f"{name}.Tensor(Tensor self, Tensor other) -> Tensor",
         numbers=False,
@@ -161,7 +178,12 @@ bits("bitwise_or", "Scalar", text_of("bitwise_or"), is_integral)
 bits("bitwise_xor", "Scalar", text_of("bitwise_xor"), is_integral)
 bits("bitwise_left_shift", "Tensor_Scalar", text_of("left_shift"), is_integer)
 bits("bitwise_right_shift", "Tensor_Scalar", text_of("right_shift"), is_integer)
-pointwise("bitwise_not(Tensor self) -> Tensor", scalar=text_of("bitwise_not"), dtypes=is_integral)
+pointwise(
+    "bitwise_not(Tensor self) -> Tensor",
+    scalar=text_of("bitwise_not"),
+    dtypes=is_integral,
+    vjp=WHOLE_NUMBERS,
+)
 for dunder, target in (
     ("and", "bitwise_and"),
     ("or", "bitwise_or"),
@@ -176,9 +198,20 @@ for dunder, target in (
     ("__rand__", "bitwise_and"),
     ("__ror__", "bitwise_or"),
     ("__rxor__", "bitwise_xor"),
-    ("__invert__", "bitwise_not"),
 ):
     method_alias(dunder, target)
+
+
+def invert(self: Any) -> Any:
+    if self._dtype.category >= FLOAT:
+        raise TypeError(
+            "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
+        )
+    return functions.bitwise_not(self)
+
+
+invert.__name__ = invert.__qualname__ = "__invert__"
+Tensor.__invert__ = invert  # type: ignore[operator]
 swapped("__rlshift__", lambda self, other: functions.bitwise_left_shift(other, self))
 swapped("__rrshift__", lambda self, other: functions.bitwise_right_shift(other, self))
 
@@ -223,7 +256,7 @@ predicate(
 )
 
 
-@composite("isreal(Tensor self) -> Tensor", out=False)
+@composite("isreal(Tensor self) -> Tensor", out=False, samples=one_operand)
 def isreal(self: Any) -> Any:
     if self._dtype.category < COMPLEX:
         return functions.ones_like(self, dtype=bool_)

@@ -12,7 +12,7 @@ from rushlight.core.dtype import FLOAT, dtype, float16, get_default_dtype
 from rushlight.core.tensor import Ext, Tensor, strides_of
 from rushlight.opset import functions
 from rushlight.opset.kinds import make_view
-from rushlight.opset.pointwise import zeros_where
+from rushlight.opset.pointwise import one_operand, zeros_where
 from rushlight.opset.registry import composite, pointwise, view
 from rushlight.opset.rules import conj, linear_in
 
@@ -41,7 +41,7 @@ conj_view = view(
         ((make(3, 4),), (make.strided(3, 4),), (make(),)) if make.dtype.is_complex else ()
     ),
 )
-conj_view.backend = lambda self: flipped(self, "conj")
+conj_view.__dict__["backend"] = lambda self: flipped(self, "conj")
 neg_view = view(
     "_neg_view(Tensor(a) self) -> Tensor(a)",
     shape=same_geometry,
@@ -51,10 +51,10 @@ neg_view = view(
         ((make(3, 4),), (make.strided(3, 4),), (make(),)) if make.dtype.category else ()
     ),
 )
-neg_view.backend = lambda self: flipped(self, "neg")
+neg_view.__dict__["backend"] = lambda self: flipped(self, "neg")
 
 
-@composite("conj(Tensor(a) self) -> Tensor(a)", out=False)
+@composite("conj(Tensor(a) self) -> Tensor(a)", out=False, samples=one_operand)
 def conjugate(self: Any) -> Any:
     return self._conj() if self._dtype.is_complex else self
 
@@ -69,27 +69,27 @@ conj_physical_ = pointwise(
 )
 
 
-@composite("conj_physical(Tensor self) -> Tensor", inplace=True)
+@composite("conj_physical(Tensor self) -> Tensor", inplace=True, samples=one_operand)
 def conj_physical(self: Any) -> Any:
     return self._conj_physical() if self._dtype.is_complex else self
 
 
-@composite("resolve_conj(Tensor(a) self) -> Tensor(a)", out=False)
+@composite("resolve_conj(Tensor(a) self) -> Tensor(a)", out=False, samples=one_operand)
 def resolve_conj(self: Any) -> Any:
     return self.clone() if self.is_conj() else self
 
 
-@composite("resolve_neg(Tensor(a) self) -> Tensor(a)", out=False)
+@composite("resolve_neg(Tensor(a) self) -> Tensor(a)", out=False, samples=one_operand)
 def resolve_neg(self: Any) -> Any:
     return self.clone() if self.is_neg() else self
 
 
-@composite("is_conj(Tensor self) -> bool", method=False)
+@composite("is_conj(Tensor self) -> bool", method=False, samples=one_operand)
 def is_conj(self: Any) -> Any:
     return self.is_conj()
 
 
-@composite("is_neg(Tensor self) -> bool", method=False)
+@composite("is_neg(Tensor self) -> bool", method=False, samples=one_operand)
 def is_neg(self: Any) -> Any:
     return self.is_neg()
 
@@ -156,7 +156,7 @@ def _(self: Any) -> Any:
     return sizes[:-1], halved, self._offset // 2, self._dtype.to_complex()
 
 
-@composite("real(Tensor(a) self) -> Tensor(a)", method=False, out=False)
+@composite("real(Tensor(a) self) -> Tensor(a)", method=False, out=False, samples=one_operand)
 def real(self: Any) -> Any:
     if not self._dtype.is_complex:
         return self
@@ -164,7 +164,7 @@ def real(self: Any) -> Any:
     return functions.view_as_real(plain).select(-1, 0)
 
 
-@composite("imag(Tensor(a) self) -> Tensor(a)", method=False, out=False)
+@composite("imag(Tensor(a) self) -> Tensor(a)", method=False, out=False, samples=one_operand)
 def imag(self: Any) -> Any:
     if not self._dtype.is_complex:
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")

@@ -14,7 +14,7 @@ import numpy as np
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dispatch import overridable
-from rushlight.core.promotion import result_type
+from rushlight.core.promotion import DIM, ZERO_DIM, result_type
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN, Tensor, strides_of
 from rushlight.opset.kinds import CONTRACTION, Spec, operand_rank, scalar_array
@@ -25,7 +25,9 @@ __all__ = ["product_of", "refuse_dtype", "rounded", "working"]
 
 SINGLE = np.dtype(np.float32)
 # Arrays of these dtypes go to BLAS, or to NumPy's integer loops, as they are.
-DIRECT = frozenset(np.dtype(name) for name in ("f4", "f8", "c8", "c16", "i8", "i4", "i2", "i1", "u1"))
+DIRECT = frozenset(
+    np.dtype(name) for name in ("f4", "f8", "c8", "c16", "i8", "i4", "i2", "i1", "u1")
+)
 # torch: the spelling of C++ types in messages.
 C_NAMES = {
     dtypes.bool_: "bool",
@@ -49,7 +51,7 @@ def kind_of(value: Any) -> Any:
 
 def c_name(value: Any) -> str:
     kind = kind_of(value)
-    return C_NAMES.get(kind, kind.name)
+    return str(C_NAMES.get(kind, kind.name))
 
 
 def times(shape: Any) -> str:
@@ -102,7 +104,7 @@ def scaled(value: Any, scale: Any) -> Any:
     return value if scale == 1 else value * conj(scale)
 
 
-# -- matrix times matrix -----------------------------------------------------------------------------
+# -- matrix times matrix --------------------------------------------------------------------------
 
 
 def check_mm(self: Any, mat2: Any) -> None:
@@ -249,6 +251,12 @@ def _(xp: Any, self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any:
         and mat1.shape[1] == mat2.shape[0]
     ):
         product = mat1.dot(mat2)
+        if beta == 1 and alpha == 1:
+            try:
+                product += self
+                return product
+            except ValueError:
+                pass
     else:
         check_addmm(self, mat1, mat2)
         refuse_dtype("addmm_impl_cpu_", mat1)
@@ -256,7 +264,7 @@ def _(xp: Any, self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any:
     return accumulate(product, self, beta, alpha, kind)
 
 
-# -- batches ------------------------------------------------------------------------------------------
+# -- batches --------------------------------------------------------------------------------------
 
 
 def check_batches(batch1: Any, batch2: Any) -> None:
@@ -332,7 +340,8 @@ def addition_samples(make: Any) -> Any:
 
 
 baddbmm = op(
-    "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) "
+    "-> Tensor",
     kind=CONTRACTION,
     inplace=True,
     vjp=BATCH_FORMULAS,
@@ -428,7 +437,7 @@ def _(xp: Any, self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> An
     return accumulate(product, self, beta, alpha, batch1.dtype)
 
 
-# -- matrix times vector, vector times vector ---------------------------------------------------------
+# -- matrix times vector, vector times vector -----------------------------------------------------
 
 
 def check_mv(self: Any, mat: Any, vec: Any, self_shape: Any) -> None:
@@ -631,9 +640,8 @@ def _(xp: Any, self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
         for name, value in (("vec1", vec1), ("vec2", vec2)):
             if value.ndim != 1:
                 raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {value.ndim}-D")
-    common = result_type(
-        [(kind_of(v), 2 if v.ndim else 1) for v in (self, vec1, vec2)]
-    ).np
+    ranked = [(kind_of(value), DIM if value.ndim else ZERO_DIM) for value in (self, vec1, vec2)]
+    common = result_type(ranked).np
     if common == np.bool_:
         check_expands(self.shape, (len(vec1), len(vec2)), common)
         product = xp.logical_and(vec1[:, None], vec2) & bool(alpha)
@@ -668,7 +676,7 @@ def inner(self: Any, other: Any) -> Any:
     return aten.tensordot(self, other, (-1,), (-1,))
 
 
-# -- matmul ---------------------------------------------------------------------------------------------
+# -- matmul ---------------------------------------------------------------------------------------
 
 
 def product_of(sizes: Any) -> Any:

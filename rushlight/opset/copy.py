@@ -18,7 +18,7 @@ from rushlight.core.binding import Mismatch, as_bool, as_device, as_dtype, misma
 from rushlight.core.device import contiguous_format, cpu, preserve_format
 from rushlight.core.dispatch import call, overridable, packet_call
 from rushlight.core.node import needs_grad
-from rushlight.core.op import Tag
+from rushlight.core.op import Tag, refuse
 from rushlight.core.state import PROCESS
 from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import PLAIN, Tensor, shell, strides_of, values_of, wrap
@@ -45,9 +45,8 @@ class Duplicate(Kind):
 
 def clone_backend(self: Any, memory_format: Any = None) -> Any:
     array = self._array
-    if self._contig and self._ext is None:
-        if memory_format is None or memory_format is contiguous_format:
-            return wrap(array.copy(), self._dtype)
+    if self._contig and self._ext is None and memory_format in (None, contiguous_format):
+        return wrap(array.copy(), self._dtype)
     if self._ext is not None and self._ext.parts is not None:
         return DUPLICATE.unusual(clone, (self, memory_format))
     strides = preserved(self, memory_format)
@@ -94,14 +93,12 @@ def convert_backend(
 def warn_discarded(source: Any, target: Any) -> None:
     """torch: said once per process, and never for a conversion to bool."""
     global discard_warned
-    if source.is_complex and not target.is_complex and target is not dtypes.bool_:
-        if not discard_warned:
-            discard_warned = True
-            warnings.warn(
-                "Casting complex values to real discards the imaginary part",
-                UserWarning,
-                stacklevel=2,
-            )
+    if discard_warned or not source.is_complex or target.is_complex or target is dtypes.bool_:
+        return
+    discard_warned = True
+    warnings.warn(
+        "Casting complex values to real discards the imaginary part", UserWarning, stacklevel=2
+    )
 
 
 discard_warned = False
@@ -120,6 +117,7 @@ clone = op(
     "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
     kind=DUPLICATE,
     vjp=lambda grad: grad,
+    jvp="linear",
     shape=lambda self, memory_format: Spec(self.shape, self._dtype, preserved(self, memory_format)),
     kernel=lambda xp, self, memory_format: self.copy(),
 )
@@ -234,8 +232,8 @@ def converted(
 
 
 @composite(
-    "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
-    + TO_TAIL,
+    "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, "
+    "Device? device=None, bool? pin_memory=None, " + TO_TAIL,
     function=False,
 )
 def to_dtype_layout(
@@ -279,7 +277,7 @@ def to_other(
     )
 
 
-TO_FORMS = (
+TO_FORMS: tuple[tuple[str, ...], ...] = (
     ("device", "dtype", "non_blocking", "copy"),
     ("dtype", "non_blocking", "copy"),
     ("tensor", "non_blocking", "copy"),
@@ -359,9 +357,13 @@ named_conversion = installed(conversion, "to")
 publish(to, "to")
 
 
+def unless_preserved(memory_format: Any) -> Any:
+    return None if memory_format is preserve_format else memory_format
+
+
 def shorthand(name: str, kind: Any) -> None:
     def method(self: Any, memory_format: Any = preserve_format) -> Any:
-        return call(to_dtype, (self, kind, False, False, memory_format))
+        return call(to_dtype, (self, kind, False, False, unless_preserved(memory_format)))
 
     general = installed(method, name)
 
@@ -395,7 +397,8 @@ for name, kind in (
 
 def to_cpu(self: Any, memory_format: Any = preserve_format) -> Any:
     """The tensor in host memory."""
-    return call(to_dtype_layout, (self, None, None, cpu, None, False, False, memory_format))
+    format = unless_preserved(memory_format)
+    return call(to_dtype_layout, (self, None, None, cpu, None, False, False, format))
 
 
 def to_cuda(
@@ -565,27 +568,7 @@ def copy_into(self: Any, src: Any, non_blocking: bool = False) -> Any:
 copy_ = mutation(copy, copy_into, numbers=True, node="torch::autograd::CopyBackwards")
 copy_.kind = CopyInto("COPY")
 
-fill_scalar = op(
-    "fill.Scalar(Tensor self, Scalar value) -> Tensor",
-    method=False,
-    layout="like",
-    vjp=lambda grad: zeros_like(grad),
-    shape=same_geometry,
-    samples=lambda make: ((make(2, 3), 2), (make.strided(2, 3), 0), (make(), 1)),
-)
-
-
-@fill_scalar.kernel
-def _(xp: Any, self: Any, value: Any) -> Any:
-    return xp.full(self.shape, fill_number(value, dtypes.from_numpy(self.dtype)), self.dtype)
-
-
-def fill_with_number(xp: Any, self: Any, value: Any) -> None:
-    self[...] = fill_number(value, dtypes.from_numpy(self.dtype))
-
-
-fill_scalar_ = mutation(fill_scalar, fill_with_number, node="FillBackward2", overlap=True)
-
+# A 0-dim tensor fits a Scalar too: the overload that keeps its gradient is tried first.
 fill_tensor = op(
     "fill.Tensor(Tensor self, Tensor value) -> Tensor",
     method=False,
@@ -628,6 +611,27 @@ def _(make: Any) -> Any:
 
 
 fill_tensor_ = mutation(fill_tensor, fill_with_element, node="FillBackward3", overlap=True)
+
+fill_scalar = op(
+    "fill.Scalar(Tensor self, Scalar value) -> Tensor",
+    method=False,
+    layout="like",
+    vjp=lambda grad: zeros_like(grad),
+    shape=same_geometry,
+    samples=lambda make: ((make(2, 3), 2), (make.strided(2, 3), 0), (make(), 1)),
+)
+
+
+@fill_scalar.kernel
+def _(xp: Any, self: Any, value: Any) -> Any:
+    return xp.full(self.shape, fill_number(value, dtypes.from_numpy(self.dtype)), self.dtype)
+
+
+def fill_with_number(xp: Any, self: Any, value: Any) -> None:
+    self[...] = fill_number(value, dtypes.from_numpy(self.dtype))
+
+
+fill_scalar_ = mutation(fill_scalar, fill_with_number, node="FillBackward2", overlap=True)
 
 zero = op(
     "zero(Tensor self) -> Tensor",
@@ -692,10 +696,14 @@ def zero_shortcut(*args: Any, **kwargs: Any) -> Any:
 
 
 def fill_shortcut(*args: Any, **kwargs: Any) -> Any:
-    if len(args) == 2 and args[1].__class__ is float and writes_plainly(args[0]):
-        if args[0]._dtype.scalar_fast:
-            args[0]._array.fill(args[1])
-            return bump(args[0])
+    if (
+        len(args) == 2
+        and args[1].__class__ is float
+        and writes_plainly(args[0])
+        and args[0]._dtype.scalar_fast
+    ):
+        args[0]._array.fill(args[1])
+        return bump(args[0])
     return packet_call(fill_scalar_.packet, fill_shortcut, args, kwargs)
 
 
@@ -747,6 +755,7 @@ def element_of(self: Any) -> Any:
 _local_scalar_dense.kind = Extract("EXTRACT")
 _local_scalar_dense.rules["kernel"] = lambda xp, self: python_number(self)
 _local_scalar_dense.rules["samples"] = lambda make: ((make(),), (make(1, 1),))
+_local_scalar_dense.rules["shape"] = refuse("the answer is a number, read from memory")
 
 
 def check_single(self: Any) -> None:
@@ -870,3 +879,17 @@ def is_shared(self: Any) -> bool:
 
 for function in (is_pinned, pin_memory, share_memory_, is_shared):
     installed(function, function.__name__)
+
+
+# -- samples of composites -----------------------------------------------------------------------
+
+
+contiguous.samples = layouts
+type_as.samples = lambda make: ((make(2, 3), make(1)), (make(2, 3), make(1, dtype=dtypes.float32)))
+to_dtype.samples = lambda make: ((make(2, 3), make.dtype), (make.strided(2, 3), dtypes.complex128))
+to_device.samples = refuse("to.dtype stands for it: there is one device with values")
+to_dtype_layout.samples = layouts
+to_other.samples = lambda make: ((make.strided(2, 3), make(1, dtype=dtypes.complex128)),)
+item_op.samples = lambda make: ((make(),), (make(1, 1),))
+is_nonzero.samples = lambda make: ((make(),), (make(1, 1),))
+is_same_size.samples = lambda make: ((make(2), make(2)), (make(2), make(2, 1)))

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from rushlight.arrays.casting import fill_number
-from rushlight.core import construct, geometry, promotion
+from rushlight.core import construct, geometry, interop, promotion
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
-from rushlight.core.dispatch import call, call_function_mode, overridable, packet_call
+from rushlight.core.dispatch import INSIDE, call, call_function_mode, overridable, packet_call
 from rushlight.core.dtype import dtype
-from rushlight.core.op import Tag
+from rushlight.core.op import Tag, refuse
 from rushlight.core.promotion import scalar_dtype
 from rushlight.core.size import Size
 from rushlight.core.state import LAYER_FUNCTION_MODES, LOCAL, PROCESS
@@ -31,11 +31,6 @@ LIKE = f"{OPTIONS}, MemoryFormat? memory_format=None"
 
 
 # -- public functions ------------------------------------------------------------------------------
-
-
-def default_device() -> Any:
-    """The device of new tensors that name none; None for the CPU."""
-    return LOCAL.state.default_device if PROCESS.special else None
 
 
 def mark_requires_grad(result: Any) -> Any:
@@ -65,61 +60,82 @@ def prepare_out(kwargs: dict[str, Any]) -> None:
         kwargs["dtype"] = out._dtype
 
 
-def factory(
-    name: str, quick: Any = None, method: bool = False, after: Any = None, whole: Any = None
-) -> Any:
+SEQUENCES = frozenset((tuple, list, Size))
+
+
+def are_sizes(sizes: Any) -> bool:
+    for size in sizes:  # noqa: SIM110 (a generator costs more than the sizes)
+        if size.__class__ is not int or size < 0:
+            return False
+    return True
+
+
+def from_sizes(make: Any) -> Any:
+    """A shortcut for sizes and at most a dtype; `make(sizes, numpy dtype)` gives the array."""
+
+    def shortcut(args: Any, kwargs: Any) -> Any:
+        kind = dtypes.default_dtype
+        if kwargs:
+            kind = kwargs.get("dtype")
+            if kind.__class__ is not dtype or len(kwargs) != 1 or kind is dtypes.complex32:
+                return None
+        if not args:
+            return None
+        sizes = args[0] if len(args) == 1 and args[0].__class__ in SEQUENCES else args
+        return wrap(make(sizes, kind.np), kind) if are_sizes(sizes) else None
+
+    return shortcut
+
+
+def after_tensor(make: Any) -> Any:
+    """A shortcut for `zeros_like(x)` and `x.new_zeros(sizes)` of a plain tensor."""
+
+    def shortcut(args: Any, kwargs: Any) -> Any:
+        if kwargs or not args or type(args[0]) not in PLAIN:
+            return None
+        source = args[0]
+        if source._ext is not None or not source._dtype.scalar_fast:
+            return None
+        if len(args) == 1:
+            if not source._contig:
+                return None
+            return wrap(make(source._array.shape, source._dtype.np), source._dtype)
+        if len(args) == 2 and args[1].__class__ in SEQUENCES and are_sizes(args[1]):
+            return wrap(make(args[1], source._dtype.np), source._dtype)
+        return None
+
+    return shortcut
+
+
+def has_tensor(args: Any, kwargs: Any) -> bool:
+    return any(isinstance(value, Tensor) for value in (*args, *kwargs.values()))
+
+
+def factory(name: str, shortcut: Any = None, method: bool = False) -> Any:
     """The public function (or method) behind a creation op.
 
-    Shortcuts make the array of a common call: `quick(sizes, numpy dtype)` from sizes and perhaps a
-    dtype, `after(sizes, numpy dtype)` for a call after a tensor, `whole(*ints)` from bounds.
+    `shortcut(args, kwargs)` answers common calls when no mode is active, or None.
     """
     found = packet(name)
-    takes_device = not found.candidates[0].tensor_positions
+    takes_device = any(not record.tensor_positions for record in found.candidates)
+    # `normal` has forms without these options, told apart by a tensor among the arguments.
+    mixed = any("device" not in record.argument_names for record in found.candidates)
 
     def function(*args: Any, **kwargs: Any) -> Any:
         if PROCESS.special:
             state = LOCAL.state
             if state.function_modes and not state.excluded & LAYER_FUNCTION_MODES:
                 return call_function_mode(state, function, args, kwargs)
-            if state.layers:
+            inside = state.excluded & INSIDE == INSIDE
+            if state.layers and not inside and not (mixed and has_tensor(args, kwargs)):
                 # torch: what modes and graphs see names the device and pinning.
                 kwargs.setdefault("pin_memory", False)
                 if takes_device and kwargs.get("device") is None and kwargs.get("out") is None:
                     kwargs["device"] = state.default_device or devices.cpu
-        elif quick is not None:
-            kind = dtypes.default_dtype
-            if kwargs:
-                kind = kwargs.get("dtype")
-                if kind.__class__ is not dtype or len(kwargs) != 1 or kind is dtypes.complex32:
-                    return general(args, kwargs)
-            sizes = args
-            if len(args) == 1 and args[0].__class__ in SEQUENCES:
-                sizes = args[0]
-            elif not args:
-                return general(args, kwargs)
-            for size in sizes:
-                if size.__class__ is not int or size < 0:
-                    return general(args, kwargs)
-            return wrap(quick(sizes, kind.np), kind)
-        elif after is not None and not kwargs:
-            source = args[0] if args else None
-            if type(source) in PLAIN and source._ext is None and source._dtype.scalar_fast:
-                if not method and len(args) == 1 and source._contig:
-                    return wrap(after(source._array.shape, source._dtype.np), source._dtype)
-                if method and len(args) == 2 and args[1].__class__ in SEQUENCES:
-                    for size in args[1]:
-                        if size.__class__ is not int or size < 0:
-                            return general(args, kwargs)
-                    return wrap(after(tuple(args[1]), source._dtype.np), source._dtype)
-        elif whole is not None and not kwargs:
-            for bound in args:
-                if bound.__class__ is not int:
-                    return general(args, kwargs)
-            if 0 < len(args) < 3 and args[-1] >= (0 if len(args) == 1 else args[0]):
-                return wrap(whole(*args), dtypes.int64)
-        return general(args, kwargs)
-
-    def general(args: Any, kwargs: Any) -> Any:
+        elif shortcut is not None:
+            result = shortcut(args, kwargs)
+            if result is not None:
+                return result
         requires_grad = kwargs.pop("requires_grad", False)
         check_pinning(kwargs)
         if kwargs.get("out") is not None:
@@ -133,9 +149,6 @@ def factory(
     if method:
         setattr(Tensor, name, function)
     return function
-
-
-SEQUENCES = frozenset((tuple, list, Size))
 
 
 def check_sizes(size: Any) -> None:
@@ -433,7 +446,7 @@ for name, kernel in (
         varargs=1,
         shape=new_spec,
         kernel=kernel,
-        samples=None if name == "new_empty" else lambda make: ((make(2), (2, 3)), (make(2), ())),
+        samples=lambda make: ((make(2), (2, 3)), (make(2), ())),
     )
 
 new_full_op = op(
@@ -473,19 +486,27 @@ def _(xp: Any, self: Any, other: Any, self_num_batch_dims: int) -> Any:
     return xp.zeros((*self.shape[:self_num_batch_dims], *other.shape), other.dtype)
 
 
-empty = factory("empty", np.empty)
-zeros = factory("zeros", np.zeros)
-ones = factory("ones", lambda sizes, kind: np.ones(sizes, kind))
+UNWRITTEN = refuse("its values are whatever the memory held")
+for record in (empty_op, empty_strided_op, new_empty_strided_op, empty_permuted_op, empty_like_op):
+    record.samples = UNWRITTEN
+    record.vjp = refuse("its values depend on no input")
+    record.jvp = refuse("its values depend on no input")
+find("new_empty").samples = UNWRITTEN
+new_zeros_like_tangent.samples = lambda make: ((make(2), make(3)), (make.strided(2, 3), make()))
+
+empty = factory("empty", from_sizes(np.empty))
+zeros = factory("zeros", from_sizes(np.zeros))
+ones = factory("ones", from_sizes(np.ones))
 full = factory("full")
 empty_strided = factory("empty_strided")
 empty_permuted = factory("empty_permuted")
-empty_like = factory("empty_like", after=np.empty)
-zeros_like = factory("zeros_like", after=np.zeros)
-ones_like = factory("ones_like", after=np.ones)
+empty_like = factory("empty_like", after_tensor(np.empty))
+zeros_like = factory("zeros_like", after_tensor(np.zeros))
+ones_like = factory("ones_like", after_tensor(np.ones))
 full_like = factory("full_like")
-factory("new_empty", method=True, after=np.empty)
-factory("new_zeros", method=True, after=np.zeros)
-factory("new_ones", method=True, after=np.ones)
+factory("new_empty", after_tensor(np.empty), method=True)
+factory("new_zeros", after_tensor(np.zeros), method=True)
+factory("new_ones", after_tensor(np.ones), method=True)
 factory("new_full", method=True)
 factory("new_empty_strided", method=True)
 
@@ -498,6 +519,7 @@ def lift(value: Any) -> Any:
 
 
 construct.lift_fresh = lift
+interop.install()
 
 
 def push_default(place: Any) -> None:
@@ -513,8 +535,8 @@ def pop_default(place: Any) -> None:
     state.refresh()
 
 
-devices.device.push_default = staticmethod(push_default)  # type: ignore[assignment]
-devices.device.pop_default = staticmethod(pop_default)  # type: ignore[assignment]
+devices.device.push_default = staticmethod(push_default)
+devices.device.pop_default = staticmethod(pop_default)
 
 
 def set_default_device(device: Any) -> None:

@@ -29,8 +29,12 @@ SYNONYMS = {
     "CompositeExplicitAutogradNonFunctional": EXPLICIT,
     "BackendSelect": EXPLICIT,
 }
-KEYS = frozenset(("CPU", "CUDA", "Meta", "Autograd", "ADInplaceOrView", "Functionalize",
-                  "AutocastCPU", "AutocastCUDA", "FuncTorchBatched", "Python", IMPLICIT, EXPLICIT))  # fmt: skip
+KEYS = frozenset(
+    (
+        "ADInplaceOrView", "AutocastCPU", "AutocastCUDA", "Autograd", "CPU", "CUDA", IMPLICIT,
+        EXPLICIT, "FuncTorchBatched", "Functionalize", "Meta", "Python",
+    )
+)  # fmt: skip
 BACKENDS = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta"}
 
 
@@ -67,14 +71,24 @@ def kernel_for(op: OpOverload, args: tuple[Any, ...]) -> Callable[..., Any] | No
     tensors = tensors_in(args)
     if any(tensor._array is None for tensor in tensors):
         backend = "Meta"
+        if "definition" in op.options:
+            # A decorated function reads values: it never stands in for a fake implementation.
+            return kernels.get(backend)
     else:
         backend = BACKENDS.get(common_device(op, tensors).type, "CPU")
     return kernels.get(backend) or kernels.get(EXPLICIT)
 
 
-def missing_kernel(op: OpOverload, args: tuple[Any, ...]) -> NotImplementedError:
-    place = common_device(op, tensors_in(args)).type
+def missing_kernel(op: OpOverload, args: tuple[Any, ...]) -> RuntimeError:
+    tensors = tensors_in(args)
+    place = common_device(op, tensors).type
     known = ", ".join(sorted(kernels_of(op))) or "none"
+    if "definition" in op.options and any(tensor._array is None for tensor in tensors):
+        return RuntimeError(
+            f"There was no fake impl registered for {op.options['definition']}. This is necessary "
+            "for torch.compile/export/fx tracing to work. Please use "
+            f"`{op.base_name}.register_fake` to add an fake impl."
+        )
     if place == "meta":
         return NotImplementedError(
             f"{op.name()}: attempted to run this operator with Meta tensors, but there was no fake "
@@ -170,7 +184,7 @@ def replace_builtin(op: OpOverload, key: str, kernel: Callable[..., Any]) -> Non
             chosen = key in (EXPLICIT, BACKENDS[place])
             return kernel(*args) if chosen else original(*args)
 
-        op.backend = backend
+        op.__dict__["backend"] = backend
     for stub in op.packet.stubs.values():
         generalize(stub, op.packet)
 
@@ -202,4 +216,4 @@ def remove(op: OpOverload, key: str) -> None:
     if len(before) == 2:
         op.body, op.autograd_only = before
     else:
-        op.backend = before[0]
+        op.__dict__["backend"] = before[0]

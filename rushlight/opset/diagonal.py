@@ -8,7 +8,8 @@ import numpy as np
 
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
-from rushlight.opset.kinds import CREATION, REDUCTION, Spec
+from rushlight.core.tensor import sizes_of
+from rushlight.opset.kinds import CREATION, Spec
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in
 from rushlight.opset.shape import REARRANGEMENT
@@ -130,7 +131,7 @@ def embedded(sizes: Any, offset: int, dim1: int, dim2: int) -> tuple[Any, int, i
 
 @diag_embed.shape
 def _(self: Any, offset: int, dim1: int, dim2: int) -> Any:
-    sizes = tuple(self.shape)
+    sizes = sizes_of(self)
     return Spec(embedded(sizes, offset, dim1, dim2)[0], self._dtype)
 
 
@@ -180,7 +181,7 @@ diagflat.samples = lambda make: [(make(3),), (make.strided(2, 2), 1), (make(),)]
 
 trace = op(
     "trace(Tensor self) -> Tensor",
-    kind=REDUCTION,
+    kind=REARRANGEMENT,
     vjp=lambda grad, self_shape: diagonal_backward(
         grad.expand((min(self_shape[0], self_shape[1]),)), self_shape, 0, 0, 1
     ),
@@ -192,13 +193,13 @@ trace = op(
 def _(self: Any) -> Any:
     if self.dim() != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.dim()}")
+    if self._dtype is dtypes.bool_:
+        raise NotImplementedError("\"trace\" not implemented for 'Bool'")
     return Spec((), dtypes.int64 if self._dtype.category < dtypes.FLOAT else self._dtype)
 
 
 @trace.kernel
 def _(xp: Any, self: Any) -> Any:
-    if self.ndim != 2:
-        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
     values = xp.diagonal(self)
     if self.dtype.kind in "biu":
         return values.sum(dtype=xp.int64)

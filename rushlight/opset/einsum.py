@@ -212,89 +212,108 @@ def contract(equation: str, tensors: Any, path: Any = None) -> Any:
     if not tensors:
         refuse("must provide at least one operand")
     count = len(tensors)
-    arrow = equation.find("->")
-    head = equation if arrow < 0 else equation[:arrow]
-    labels = parse_inputs(head, count)
-    width = ellipsis_width(labels, tensors)
-    uses: dict[int, int] = {}
-    for names in labels:
-        for label in names:
-            if label != ELLIPSIS:
-                uses[label] = uses.get(label, 0) + 1
-    place: dict[int, int] = {}
-    total = 0
-    if arrow < 0:
-        place[ELLIPSIS] = 0
-        total = width
-        output = [label for label in sorted(uses) if uses[label] == 1]
-    else:
-        output = parse_output(equation[arrow + 2 :], arrow + 2, uses)
-    for label in output:
-        place[label] = total
-        total += width if label == ELLIPSIS else 1
-    kept = total
-    if ELLIPSIS not in place:
-        place[ELLIPSIS] = total
-        total += width
-    for label in sorted(uses):
-        if label not in place:
+    plan = Plan(equation, tensors)
+    check_path(path, count)
+    operands, remaining = plan.arrange(tensors)
+    steps = None if path is None else list(path)
+    while len(operands) > 1:
+        first, second = (0, 1) if steps is None else next_pair(steps, len(operands))
+        right = operands.pop(second)
+        left = operands.pop(first)
+        left, right, summed = reduce_ready(left, right, remaining, plan.kept, plan.total)
+        product = multiply_pair(left, right, summed)
+        operands.insert(0 if steps is None else len(operands), product)
+    result = operands[0]
+    if plan.total == plan.kept:
+        return result
+    if count > 1:
+        return result.view(tuple(result.shape[: plan.kept]))
+    return result.sum(tuple(range(plan.kept, plan.total)))
+
+
+class Plan:
+    """The common order of dims: `place` of each label, `kept` output dims of `total`."""
+
+    __slots__ = ("kept", "labels", "place", "total", "width")
+
+    def __init__(self, equation: str, tensors: Any) -> None:
+        head, arrow, tail = equation.partition("->")
+        self.labels = parse_inputs(head, len(tensors))
+        width = self.width = ellipsis_width(self.labels, tensors)
+        uses: dict[int, int] = {}
+        for names in self.labels:
+            for label in names:
+                if label != ELLIPSIS:
+                    uses[label] = uses.get(label, 0) + 1
+        place: dict[int, int] = {}
+        total = 0
+        if arrow:
+            output = parse_output(tail, len(head) + 2, uses)
+        else:
+            output = [ELLIPSIS, *[label for label in sorted(uses) if uses[label] == 1]]
+        for label in output:
             place[label] = total
-            total += 1
-    if path is not None and len(path) != (1 if count == 1 else 2 * (count - 1)):
-        wanted = 1 if count == 1 else 2 * (count - 1)
+            total += width if label == ELLIPSIS else 1
+        self.kept = total
+        for label in (ELLIPSIS, *sorted(uses)):
+            if label not in place:
+                place[label] = total
+                total += width if label == ELLIPSIS else 1
+        self.place = place
+        self.total = total
+
+    def arrange(self, tensors: Any) -> tuple[list[Any], list[int]]:
+        """The operands in the common order, and how many of them have each dim."""
+        operands: list[Any] = []
+        sizes: list[Any] = [1] * self.total
+        remaining = [0] * self.total
+        for number, tensor in enumerate(tensors):
+            operand = arranged(
+                tensor, number, self.labels[number], self.place, self.width, self.total
+            )
+            for axis, size in enumerate(operand.shape):
+                if size == 1:
+                    continue
+                if sizes[axis] == 1:
+                    sizes[axis] = size
+                elif sizes[axis] != size:
+                    self.refuse_size(axis, number, size, sizes[axis])
+                remaining[axis] += 1
+            operands.append(operand)
+        return operands, remaining
+
+    def refuse_size(self, axis: int, number: int, size: Any, seen: Any) -> None:
+        for label, index in self.place.items():
+            if index == axis and label != ELLIPSIS:
+                refuse(
+                    f"subscript {letter_of(label)} has size {size} for operand {number} which does "
+                    f"not broadcast with previously seen size {seen}"
+                )
+        # torch: the missing space is its own.
+        refuse(
+            f"dimension {axis - self.place[ELLIPSIS]} covered by ellipsis in operand {number}has "
+            f"size {size} which does not broadcast with previously seen ellipsis with size {seen} "
+            "for the respective dimension"
+        )
+
+
+def check_path(path: Any, count: int) -> None:
+    wanted = 1 if count == 1 else 2 * (count - 1)
+    if path is not None and len(path) != wanted:
         refuse(
             f"expected contraction path given in path parameter to have size {wanted} but got "
             f"{len(path)}"
         )
-    operands: list[Any] = []
-    sizes: list[Any] = [1] * total
-    remaining = [0] * total
-    names_of = {index: letter_of(label) for label, index in place.items() if label != ELLIPSIS}
-    for number, tensor in enumerate(tensors):
-        operand = arranged(tensor, number, labels[number], place, width, total)
-        for axis, size in enumerate(operand.shape):
-            if size == 1:
-                continue
-            if sizes[axis] == 1:
-                sizes[axis] = size
-            elif sizes[axis] != size and axis in names_of:
-                refuse(
-                    f"subscript {names_of[axis]} has size {size} for operand {number} "
-                    f"which does not broadcast with previously seen size {sizes[axis]}"
-                )
-            elif sizes[axis] != size:
-                # torch: the missing space is its own.
-                refuse(
-                    f"dimension {axis - place[ELLIPSIS]} covered by ellipsis in operand {number}"
-                    f"has size {size} which does not broadcast with previously seen ellipsis with "
-                    f"size {sizes[axis]} for the respective dimension"
-                )
-            remaining[axis] += 1
-        operands.append(operand)
-    steps = [] if path is None else list(path)
-    while len(operands) > 1:
-        first, second = 0, 1
-        if path is not None:
-            first, second = sorted((steps.pop(0), steps.pop(0)))
-            if second >= len(operands) or first < 0:
-                refuse(
-                    f"invalid contraction ({first}, {second}) operand index is out of bounds"
-                )
-            if first == second:
-                refuse(
-                    f"invalid contraction ({first}, {second}) cannot contract an operand with "
-                    "itself"
-                )
-        right = operands.pop(second)
-        left = operands.pop(first)
-        left, right, summed = reduce_ready(left, right, remaining, kept, total)
-        operands.insert(len(operands) if path is not None else 0, multiply_pair(left, right, summed))
-    result = operands[0]
-    if total == kept:
-        return result
-    if count > 1:
-        return result.view(tuple(result.shape[:kept]))
-    return result.sum(tuple(range(kept, total)))
+
+
+def next_pair(steps: list[int], count: int) -> tuple[int, int]:
+    """The next two operands of a contraction path."""
+    first, second = sorted((steps.pop(0), steps.pop(0)))
+    if second >= count or first < 0:
+        refuse(f"invalid contraction ({first}, {second}) operand index is out of bounds")
+    if first == second:
+        refuse(f"invalid contraction ({first}, {second}) cannot contract an operand with itself")
+    return first, second
 
 
 def reduce_ready(

@@ -20,7 +20,7 @@ from rushlight.core.dtype import (
 )
 from rushlight.core.tensor import strides_of
 from rushlight.opset import functions
-from rushlight.opset.comparison import refuse_complex, text_of
+from rushlight.opset.comparison import WHOLE_NUMBERS, refuse_complex, text_of
 from rushlight.opset.kinds import COMPLEX_TO_FLOAT, INT_TO_FLOAT, Spec
 from rushlight.opset.pointwise import (
     LN2,
@@ -472,21 +472,29 @@ ldexp = pointwise(
     check=check_ldexp,
     numbers=False,
     vjp={
-        "self": lambda grad, other: grad * conj(functions.pow(2, other)),
+        "self": lambda grad, other: grad * conj(functions.pow(2.0, other)),
         "other": lambda grad, result: grad * conj(result) * LN2,
     },
+    samples=lambda make: (
+        (make(3, 4), make(3, 4)),
+        (make(2, 3), make.ints(3, low=0, high=4)),
+        (make.strided(3, 4), make(4)),
+        (make(), make()),
+    ),
 )
 gcd = pointwise(
     "gcd(Tensor self, Tensor other) -> Tensor",
     scalar=lambda m, x, y: m.gcd(x, y),
     numbers=False,
     dtypes=is_integer,
+    vjp=WHOLE_NUMBERS,
 )
 lcm = pointwise(
     "lcm(Tensor self, Tensor other) -> Tensor",
     scalar=lambda m, x, y: m.lcm(x, y),
     numbers=False,
     dtypes=is_integer,
+    vjp=WHOLE_NUMBERS,
 )
 
 

@@ -18,6 +18,7 @@ FAMILIES = (
     "statistics",
     "scan",
     "view",
+    "axes",
     "split",
     "restride",
     "shape",
@@ -31,6 +32,7 @@ FAMILIES = (
     "index",
     "writing",
     "scatter",
+    "embedding",
     "subscript",
     "sort",
     "contract",
@@ -39,6 +41,7 @@ FAMILIES = (
     "softmax",
     "loss",
     "classify",
+    "margin",
 )
 
 

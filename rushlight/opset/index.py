@@ -1,4 +1,4 @@
-"""Reading by index: index, index_select, gather, take, masked_select, nonzero, embedding.
+"""Reading by index: index, index_select, gather, take, masked_select, nonzero.
 
 An index tensor that is a mask stands for the positions at which it is true. Positions are checked
 before anything is read.
@@ -15,11 +15,11 @@ import numpy as np
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dispatch import call, overridable
+from rushlight.core.op import Tag
 from rushlight.core.tensor import Tensor, storage_of, strides_of, wrap, wrap_strided
-from rushlight.opset.kinds import GATHER, Kind, Spec, laid_out, result_tensor
+from rushlight.opset.kinds import GATHER, Kind, Spec, laid_out, result_tensor, with_specs
 from rushlight.opset.registry import composite, find, op
-from rushlight.opset.rules import aten, linear_in
-from rushlight.opset.samples import sample
+from rushlight.opset.rules import aten, linear_in, sample
 
 ndarray = np.ndarray
 MASKS = (dtypes.bool_, dtypes.uint8)
@@ -150,13 +150,11 @@ def read_at(array: Any, expanded: Sequence[Any]) -> Any:
             return array.take(expanded[places[0]], axis=places[0])
         return array[tuple([slice(None) if index is None else index for index in expanded])]
     except IndexError:
-        padded = [*expanded, *[None] * (array.ndim - len(expanded))]
-        shapes = [None if index is None else index.shape for index in padded]
-        common, before = indexed_shape(array.shape, shapes)
-        rest = [size for size, shape in zip(array.shape, shapes, strict=True) if shape is None]
-        if 0 in common or 0 in rest:
+        shapes = [None if index is None else index.shape for index in expanded]
+        sizes = indexed_sizes(array.shape, shapes)
+        if 0 in sizes:
             # torch: positions are looked at only where something is read.
-            return np.empty((*rest[:before], *common, *rest[before:]), array.dtype)
+            return np.empty(sizes, array.dtype)
         refuse_out_of_range(array.shape, expanded)
         raise
 
@@ -203,6 +201,29 @@ class Indexing(Kind):
         return backend
 
 
+class Checked(Kind):
+    """Ops whose shape rule, which checks the arguments, runs before the kernel."""
+
+    def make_backend(self, op: Any) -> Any:
+        shape, kernel = op.rules["shape"], op.rules["kernel"]
+
+        def backend(*args: Any) -> Any:
+            arrays = list(args)
+            for position in op.tensor_positions:
+                tensor = args[position]
+                if isinstance(tensor, Tensor):
+                    if tensor._ext is not None and is_lazy(tensor):
+                        return self.unusual(op, args)
+                    arrays[position] = tensor._array
+            specs = shape(*args)
+            return with_specs(kernel(np, *arrays), specs)
+
+        return backend
+
+
+CHECKED = Checked("GATHER")
+
+
 def is_lazy(tensor: Any) -> bool:
     """Whether a tensor's array is missing or does not say its values as they are."""
     ext = None if tensor is None else tensor._ext
@@ -222,7 +243,8 @@ def refuse_masks(indices: Any) -> None:
             )
 
 
-def index_shape(self: Any, indices: Any) -> Any:
+def index_entries(self: Any, indices: Any) -> list[Any]:
+    """(sizes, strides) of the index tensors, None for a whole dimension; masks as positions."""
     check_index_dtypes(indices)
     if not indices:
         raise IndexError("at least one index must be provided")
@@ -242,12 +264,25 @@ def index_shape(self: Any, indices: Any) -> Any:
             entries.append(None if index is None else (tuple(index.shape), strides_of(index)))
     if len(entries) > len(sizes):
         refuse_too_many(sizes, [None if entry is None else entry[0] for entry in entries])
-    shape, strides = indexed_geometry(sizes, strides_of(self), entries)
+    return entries
+
+
+def index_shape(self: Any, indices: Any) -> Any:
+    entries = index_entries(self, indices)
+    shape, strides = indexed_geometry(tuple(self.shape), strides_of(self), entries)
     return Spec(shape, self._dtype, strides)
 
 
-def index_backward(grad: Any, self_meta: Any, indices: Any) -> Any:
-    zeros = grad.new_zeros(self_meta.shape)
+def indexed_sizes(sizes: Any, shapes: Sequence[Any]) -> tuple[Any, ...]:
+    """The shape of a read by index tensors of these shapes."""
+    shapes = [*shapes, *[None] * (len(sizes) - len(shapes))]
+    common, before = indexed_shape(sizes, shapes)
+    rest = [size for size, shape in zip(sizes, shapes, strict=True) if shape is None]
+    return (*rest[:before], *common, *rest[before:])
+
+
+def index_backward(grad: Any, self_shape: Any, indices: Any) -> Any:
+    zeros = grad.new_zeros(self_shape)
     return aten.index_put(zeros, list(indices), grad, True)
 
 
@@ -276,6 +311,7 @@ index_tensor = op(
     kind=INDEXING,
     method=False,
     function=False,
+    tags=(Tag.dynamic_output_shape,),
     shape=index_shape,
     kernel=lambda xp, self, indices: read_at(self, expanded_indices(self.shape, indices)),
     vjp={"self": index_backward},
@@ -291,8 +327,8 @@ unsafe_index = op(
     shape=index_shape,
     kernel=lambda xp, self, indices: read_at(self, expanded_indices(self.shape, indices)),
     vjp={
-        "self": lambda grad, self_meta, indices: aten._unsafe_index_put(
-            grad.new_zeros(self_meta.shape), list(indices), grad, True
+        "self": lambda grad, self_shape, indices: aten._unsafe_index_put(
+            grad.new_zeros(self_shape), list(indices), grad, True
         )
     },
     jvp=linear_in("self"),
@@ -314,7 +350,7 @@ def check_bounds(index: Any, size: int, error: type[Exception], text: str) -> No
 
 index_select = op(
     "index_select(Tensor self, int dim, Tensor index) -> Tensor",
-    kind=GATHER,
+    kind=CHECKED,
     jvp=linear_in("self"),
 )
 
@@ -335,13 +371,6 @@ def _(self: Any, dim: int, index: Any) -> Any:
             )
         return Spec((), self._dtype)
     return Spec((*sizes[:dim], count, *sizes[dim + 1 :]), self._dtype)
-
-
-def index_select_backend(self: Any, dim: int, index: Any) -> Any:
-    if is_lazy(self) or is_lazy(index):
-        return GATHER.unusual(index_select, (self, dim, index))
-    index_select.rules["shape"](self, dim, index)
-    return wrap(select_rows(self._array, dim, index._array), self._dtype)
 
 
 @index_select.kernel
@@ -366,12 +395,9 @@ def select_rows(array: Any, dim: int, index: Any) -> Any:
     return array.reshape(()) if scalar else np.ascontiguousarray(array)
 
 
-index_select.__dict__["backend"] = index_select_backend
-
-
 @index_select.vjp
-def _(grad: Any, self_meta: Any, dim: int, index: Any) -> Any:
-    return aten.index_select_backward(grad, self_meta.shape, dim, index)
+def _(grad: Any, self_shape: Any, dim: int, index: Any) -> Any:
+    return aten.index_select_backward(grad, self_shape, dim, index)
 
 
 index_select.options["differentiable"] = ["self"]
@@ -420,6 +446,19 @@ def grid(shape: Any, dim: int, index: Any) -> tuple[Any, ...]:
     return tuple(parts)
 
 
+def flat_positions(array: Any, dim: int, index: Any) -> Any:
+    """`grid` as positions in a contiguous array's flat view, where NumPy is faster."""
+    steps = element_strides(array)
+    found = index.astype(np.int64, copy=False)
+    if steps[dim] != 1:
+        found = found * steps[dim]
+    for axis, size in enumerate(index.shape):
+        if axis != dim and size > 1:
+            rest = (1,) * (index.ndim - axis - 1)
+            found = found + (np.arange(size) * steps[axis]).reshape(-1, *rest)
+    return found
+
+
 def check_gather_index(name: str, self: Any, dim: int, index: Any) -> int:
     sizes, wanted = tuple(self.shape), tuple(index.shape)
     dim = geometry.wrap_dim(dim, len(sizes))
@@ -440,9 +479,8 @@ def check_gather_index(name: str, self: Any, dim: int, index: Any) -> int:
 
 gather = op(
     "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
-    kind=GATHER,
+    kind=CHECKED,
     jvp=linear_in("self"),
-    layout="shape",
 )
 
 
@@ -461,16 +499,10 @@ def _(xp: Any, self: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
         check_positions(self, 0, index)
         return self[index].reshape(shape)
     dim %= self.ndim
-    check_gather_arrays(self, dim, index)
+    check_positions(self, dim, index)
+    if self.flags.c_contiguous:
+        return self.reshape(-1).take(flat_positions(self, dim, index))
     return self[grid(index.shape, dim, index)]
-
-
-def check_gather_arrays(array: Any, dim: int, index: Any) -> None:
-    kind = dtypes.from_numpy(index.dtype)
-    check_gather_index(
-        "gather", wrap(array, dtypes.from_numpy(array.dtype)), dim, wrap(index, kind)
-    )
-    check_positions(array, dim, index)
 
 
 @gather.vjp
@@ -538,7 +570,7 @@ def take_along_dim(self: Any, indices: Any, dim: Any = None) -> Any:
 
 # -- from the flattened tensor ----------------------------------------------------------------
 
-take = op("take(Tensor self, Tensor index) -> Tensor", kind=GATHER, jvp=linear_in("self"))
+take = op("take(Tensor self, Tensor index) -> Tensor", kind=CHECKED, jvp=linear_in("self"))
 
 
 def check_long_index(name: str, index: Any) -> None:
@@ -556,8 +588,6 @@ def _(self: Any, index: Any) -> Any:
 
 @take.kernel
 def _(xp: Any, self: Any, index: Any) -> Any:
-    if index.dtype != np.int64:
-        check_long_index("take", wrap(index, dtypes.from_numpy(index.dtype)))
     if self.size == 0 and index.size:
         raise IndexError("take(): tried to take from an empty tensor")
     refuse_flat_positions(self, index)
@@ -578,8 +608,8 @@ take.options["differentiable"] = ["self"]
 
 
 @take.vjp
-def _(grad: Any, self_meta: Any, index: Any) -> Any:
-    return grad.new_zeros(self_meta.shape).put(index, grad, True)
+def _(grad: Any, self_shape: Any, index: Any) -> Any:
+    return grad.new_zeros(self_shape).put(index, grad, True)
 
 
 @take.samples
@@ -599,7 +629,10 @@ def _(make: Any) -> Any:
 # -- by mask ----------------------------------------------------------------------------------
 
 masked_select = op(
-    "masked_select(Tensor self, Tensor mask) -> Tensor", kind=GATHER, jvp=linear_in("self")
+    "masked_select(Tensor self, Tensor mask) -> Tensor",
+    kind=GATHER,
+    jvp=linear_in("self"),
+    tags=(Tag.dynamic_output_shape,),
 )
 
 
@@ -656,7 +689,12 @@ def _(make: Any) -> Any:
     yield RuntimeError, sample(make(3), make.mask(4))
 
 
-nonzero_rows = op("nonzero(Tensor self) -> Tensor", kind=GATHER, function=False)
+nonzero_rows = op(
+    "nonzero(Tensor self) -> Tensor",
+    kind=GATHER,
+    function=False,
+    tags=(Tag.dynamic_output_shape,),
+)
 
 
 @nonzero_rows.shape
@@ -668,7 +706,7 @@ def _(self: Any) -> Any:
         )
     count = int(np.count_nonzero(self._array))
     ndim = self.dim()
-    return Spec((count, ndim), dtypes.int64, (1, max(count, 1)))
+    return Spec((count, ndim), dtypes.int64, (1, count))
 
 
 @nonzero_rows.kernel
@@ -690,26 +728,26 @@ def nonzero_backend(self: Any) -> Any:
     count = columns.shape[1]
     base = wrap(columns, dtypes.int64)
     if not columns.size:
-        return laid_out(columns.T, (1, max(count, 1)), dtypes.int64)
+        return laid_out(columns.T, (1, count), dtypes.int64)
     return wrap_strided(columns.T, dtypes.int64, storage_of(base))
 
 
 nonzero_rows.__dict__["backend"] = nonzero_backend
 
 
-@composite("nonzero_numpy(Tensor self) -> Tensor[]", method=False)
+@composite("nonzero_numpy(Tensor self) -> Tensor[]", method=False, tags=(Tag.dynamic_output_shape,))
 def nonzero_numpy(self: Any) -> Any:
     if self.dim() == 0:
         return aten.nonzero_numpy(self.unsqueeze(0))
     return list(call(nonzero_rows, (self,)).unbind(1))
 
 
-@composite("argwhere(Tensor self) -> Tensor")
+@composite("argwhere(Tensor self) -> Tensor", tags=(Tag.dynamic_output_shape,))
 def argwhere(self: Any) -> Any:
     return call(nonzero_rows, (self,))
 
 
-@composite("where(Tensor condition) -> Tensor[]", method=False)
+@composite("where(Tensor condition) -> Tensor[]", method=False, tags=(Tag.dynamic_output_shape,))
 def where_positions(condition: Any) -> Any:
     return aten.nonzero_numpy(condition)
 
@@ -731,7 +769,7 @@ for function in (nonzero, Tensor.nonzero):  # type: ignore[attr-defined]
     function.__name__ = function.__qualname__ = "nonzero"
 
 nonzero_static = op(
-    "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", kind=GATHER
+    "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", kind=CHECKED
 )
 
 
@@ -744,153 +782,48 @@ def _(self: Any, size: Any, fill_value: int) -> Any:
 
 @nonzero_static.kernel
 def _(xp: Any, self: Any, size: int, fill_value: int) -> Any:
-    if size < 0:
-        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     result = xp.full((size, self.ndim), fill_value, xp.int64)
     found = positions(self)[:size]
     result[: len(found)] = found
     return result
 
 
-# -- embedding -------------------------------------------------------------------------------------
+def lone_samples(make: Any) -> Any:
+    yield (make.mask(3, 4),)
+    yield (make.ints(6, high=2),)
+    yield (make.strided(2, 3),)
+    yield (make.mask(),)
+    yield (make(0, 3),)
 
 
-def check_embedding(indices: Any, position: int, name: str) -> None:
-    if indices._dtype not in INDEX_DTYPES:
-        raise RuntimeError(
-            f"Expected tensor for argument #{position} 'indices' to have one of the following "
-            f"scalar types: Long, Int; but got torch.{indices._dtype.legacy_tensor_name} instead "
-            f"(while checking arguments for {name})"
-        )
+for coordinates in (nonzero_rows, nonzero_numpy, argwhere, where_positions):
+    coordinates.samples = lone_samples
 
 
-embedding = op(
-    "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, "
-    "bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
-    kind=GATHER,
-    method=False,
-    layout="shape",
-    jvp=linear_in("weight"),
-    vjp={
-        "weight": lambda grad, indices, weight_shape, padding_idx, scale_grad_by_freq, sparse: (
-            aten.embedding_backward(
-                grad, indices, weight_shape[0], padding_idx, scale_grad_by_freq, sparse
-            )
-        )
-    },
-)
-
-
-@embedding.shape
-def _(weight: Any, indices: Any, padding_idx: Any, scale_grad_by_freq: bool, sparse: bool) -> Any:
-    if weight.dim() != 2:
-        raise RuntimeError("'weight' must be 2-D")
-    check_embedding(indices, 1, "embedding")
-    return Spec((*indices.shape, weight.shape[1]), weight._dtype)
-
-
-@embedding.kernel
-def _(
-    xp: Any, weight: Any, indices: Any, padding_idx: Any, scale_grad_by_freq: bool, sparse: bool
-) -> Any:
-    if weight.ndim != 2:
-        raise RuntimeError("'weight' must be 2-D")
-    check_embedding(wrap(indices, dtypes.from_numpy(indices.dtype)), 1, "embedding")
-    check_bounds(indices, weight.shape[0], IndexError, "index out of range in self")
-    return weight[indices] if not weight.flags.c_contiguous else weight.take(indices, axis=0)
-
-
-@embedding.samples
+@nonzero_static.samples
 def _(make: Any) -> Any:
-    yield make(4, 3), make.index(2, 3, below=4)
-    yield make(4, 3), make.index(below=4)
-    yield make.strided(4, 3), make.index(5, below=4), 1
+    yield sample(make.mask(3, 4), size=5)
+    yield sample(make.ints(6, high=2), size=9, fill_value=-2)
 
 
-@embedding.errors
+@take_along_dim.samples
 def _(make: Any) -> Any:
-    yield IndexError, sample(make(4, 3), make.ints(2, low=4, high=6))
-    yield RuntimeError, sample(make(4), make.index(2, below=4))
+    yield make(3, 4), make.index(5, below=12)
+    yield make(3, 4), make.index(1, 2, below=4), 1
+    yield make.strided(3, 4), make.index(2, 1, below=3), 0
 
 
-@composite(
-    "embedding_backward(Tensor grad, Tensor indices, SymInt num_weights, SymInt padding_idx, "
-    "bool scale_grad_by_freq, bool sparse) -> Tensor",
-    method=False,
-)
-def embedding_backward(
-    grad: Any,
-    indices: Any,
-    num_weights: Any,
-    padding_idx: Any,
-    scale_grad_by_freq: bool,
-    sparse: bool,
-) -> Any:
-    if sparse:
-        return aten.embedding_sparse_backward(
-            grad, indices, num_weights, padding_idx, scale_grad_by_freq
-        )
-    return aten.embedding_dense_backward(
-        grad, indices, num_weights, padding_idx, scale_grad_by_freq
-    )
-
-
-embedding_dense_backward = op(
-    "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, "
-    "SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
-    kind=GATHER,
-    method=False,
-    jvp=linear_in("grad_output"),
-)
-
-
-@embedding_dense_backward.shape
-def _(
-    grad_output: Any, indices: Any, num_weights: Any, padding_idx: Any, scale_grad_by_freq: bool
-) -> Any:
-    check_embedding(indices, 2, "embedding_backward")
-    return Spec((num_weights, grad_output.shape[-1]), grad_output._dtype)
-
-
-@embedding_dense_backward.kernel
-def _(
-    xp: Any,
-    grad_output: Any,
-    indices: Any,
-    num_weights: int,
-    padding_idx: int,
-    scale_grad_by_freq: bool,
-) -> Any:
-    from rushlight.opset.writing import accumulate
-
-    width = grad_output.shape[-1]
-    result = xp.zeros((num_weights, width), grad_output.dtype)
-    rows, values = indices.reshape(-1), grad_output.reshape(-1, width)
-    if padding_idx >= 0:
-        kept = rows != padding_idx
-        rows, values = rows[kept], values[kept]
-    if scale_grad_by_freq and rows.size:
-        counts = xp.bincount(rows, minlength=num_weights)[rows]
-        values = (values / counts[:, None]).astype(grad_output.dtype)
-    accumulate(xp.add, result, (rows,), values)
-    return result
-
-
-def embedding_double_backward(
-    grad: Any, indices: Any, padding_idx: Any, scale_grad_by_freq: bool
-) -> Any:
-    if scale_grad_by_freq:
-        raise RuntimeError("embedding double backward is not implemented for scale_grad_by_freq")
-    result = grad.index_select(0, indices.reshape((-1,))).view((*indices.shape, grad.shape[-1]))
-    if padding_idx >= 0:
-        result = result.masked_fill((indices == padding_idx).unsqueeze(-1), 0)
-    return result
-
-
-embedding_dense_backward.vjp = {"grad_output": embedding_double_backward}
-
-
-@embedding_dense_backward.samples
+@index_select_backward.samples
 def _(make: Any) -> Any:
-    yield make(2, 3, 2), make.index(2, 3, below=4), 4, -1, False
-    yield make(5, 2), make.index(5, below=4), 4, 1, False
+    yield make(2, 4), (3, 4), 0, make.index(2, below=3)
+
+
+@gather_backward.samples
+def _(make: Any) -> Any:
+    yield make(2, 4), make(3, 4), 0, make.index(2, 4, below=3), False
+
+
+@masked_select_backward.samples
+def _(make: Any) -> Any:
+    mask = make.mask(3, 4)
+    yield make(int(mask.sum().item())), make(3, 4), mask

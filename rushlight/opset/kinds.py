@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.casting import cast
 from rushlight.arrays.numpy_ import MATH, as_array
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
@@ -307,9 +308,9 @@ class Creation(Kind):
                 if place is None:
                     place = source.device
                 shapes_only = source._array is None and place == source.device
-            if place is not None and place.type != "cpu" or shapes_only:
-                if place.type == "meta" or shapes_only:
-                    return shell_of(self.run_shape(op, args), place)
+            if shapes_only or (place is not None and place.type == "meta"):
+                return shell_of(self.run_shape(op, args), place)
+            if place is not None and place.type != "cpu":
                 refuse_device(place)
             if layout_at is not None and args[layout_at] is not None:
                 refuse_layout(op, args[layout_at])
@@ -462,13 +463,17 @@ class Pointwise(Kind):
             if isinstance(value, Tensor):
                 array = value._array
                 if value._dtype is not working and position not in as_is:
-                    if compute is not working and (rounded or position == 0 or array.ndim):
-                        array = array.astype(compute.np, copy=False)
-                    array = array.astype(working.np)
+                    source = value._dtype
+                    narrows = compute is not working and source is not compute
+                    if narrows and (rounded or position == 0 or array.ndim):
+                        array, source = cast(array, source, compute), compute
+                    array = cast(array, source, working)
                 arrays[position] = array
                 contiguous = contiguous and value._contig
             elif value is not None and type(value) in (int, float, bool, complex):
                 arrays[position] = scalar_array(value, number_dtype).astype(working.np)
+        for position in op.options.get("cast_scalars", ()):
+            arrays[position] = scalar_array(args[position], working)
         for position in op.options.get("promoted_scalars", ()):
             if args[position] is not None:
                 number = scalar_array(args[position], number_dtype)
@@ -503,7 +508,7 @@ class Pointwise(Kind):
         if result is None:
             result = dtypes.from_numpy(array.dtype)
         elif array.dtype != result.np:
-            array = array.astype(result.np)
+            array = cast(array, dtypes.from_numpy(array.dtype), result)
         if contiguous and array.flags.c_contiguous:
             return wrap(array, result)
         shape, strides = self.geometry_of(op, args)
@@ -564,6 +569,19 @@ def make_view(
     if kind is None:
         kind = source._dtype
     ext = source._ext
+    if ext is None:
+        storage = source._storage
+        if storage is None:
+            storage = storage_of(source)
+        if 0 not in sizes and storage.nbytes_:
+            width = kind.itemsize
+            steps = strides if width == 1 else [step * width for step in strides]
+            array = ndarray(sizes, kind.np, storage.buffer, offset * width, steps)
+            result = wrap(array, kind)
+            result._storage = storage
+            result._offset = offset
+            result._contig = strides == geometry.contiguous_strides(sizes)
+            return result
     if source._array is None:
         result = shell(tuple(sizes), strides, kind, source.device, offset)
         if ext is not None and result._ext is not None:

@@ -161,12 +161,10 @@ def difference_loss(
         x, y = floats(f"{kernel}_cpu", kind, self, target)
         return reduced(value(xp, x - y, *rest), reduction, kind)
 
-    # torch: only this one's gradient is contiguous whatever the input's layout.
-    plain = name == "huber_loss"
     back = op(
         f"{name}_backward(Tensor grad_output, Tensor self, Tensor target, int reduction"
         f"{separator}{parameter}) -> Tensor",
-        kind=OPAQUE if plain else LOSS,
+        kind=OPAQUE,
         method=False,
         function=False,
         out_name="grad_input",
@@ -176,8 +174,8 @@ def difference_loss(
     @back.shape
     def _(grad_output: Any, self: Any, target: Any, reduction: int, *rest: Any) -> Any:
         kind = promoted(grad_output, self, target)
-        spec = loss_spec(kind, NONE, *[t for t in (grad_output, self, target) if t.dim()])
-        return Spec(spec.shape, kind) if plain else spec
+        shapes = [tuple(tensor.shape) for tensor in (grad_output, self, target)]
+        return Spec(geometry.broadcast_shapes(*shapes), kind)
 
     @back.kernel
     def _(xp: Any, grad_output: Any, self: Any, target: Any, reduction: int, *rest: Any) -> Any:
@@ -405,7 +403,7 @@ def weighted(value: Any, weight: Any) -> Any:
 
 
 def target_gradient(grad: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
-    share = grad * ((-self).log1p().clamp(min=-100) - self.log().clamp(min=-100))
+    share = grad * ((-self).log1p() - self.log())
     return mean_scale(weighted(share, weight), reduction, self, target)
 
 

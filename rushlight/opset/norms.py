@@ -102,7 +102,7 @@ def norm_of(array: Any, ord: Any, axes: Any, keepdim: bool) -> Any:
 def norm_gradient(grad: Any, self: Any, ord: Any, result: Any, dim: Any, keepdim: bool) -> Any:
     ord = 2.0 if ord is None else ord
     if ord == 0:
-        return self.new_zeros(self.shape)
+        return None
     if ord == 1:
         return self.sgn() * restored(grad, dim, keepdim, self.dim())
     grad = restored(grad, dim, keepdim, self.dim())
@@ -146,6 +146,7 @@ linalg_vector_norm = op(
     "ScalarType? dtype=None) -> Tensor",
     kind=REDUCTION,
     method=False,
+    function=False,
     samples=norm_samples,
     errors=lambda make: [(RuntimeError, (make(0), INFINITY)), (RuntimeError, (make(0, 2), -1, 0))],
     vjp=lambda grad, self, ord, result, dim, keepdim: norm_gradient(
@@ -275,8 +276,8 @@ dist = op(
         "self": lambda grad, self, other, p, result: norm_gradient(
             grad, self - other, p, result, None, False
         ),
-        "other": lambda grad, self, other, p, result: (
-            -norm_gradient(grad, self - other, p, result, None, False)
+        "other": lambda grad, self, other, p, result: norm_gradient(
+            -grad, self - other, p, result, None, False
         ),
     },
 )
@@ -423,6 +424,10 @@ def _(grad: Any, self: Any, result: Any, dim: Any, keepdim: bool) -> Any:
     return grad * conj((self - result).exp())
 
 
-@composite("special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", method=False)
+@composite(
+    "special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+    method=False,
+    function=False,
+)
 def special_logsumexp(self: Any, dim: Any, keepdim: bool) -> Any:
     return self.logsumexp(dim, keepdim)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
+from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
-from rushlight.core.tensor import strides_of
+from rushlight.core.tensor import sizes_of, strides_of
 from rushlight.opset.kinds import Spec
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in
@@ -18,7 +19,7 @@ from rushlight.opset.shape import REARRANGEMENT
 
 def suggested(self: Any, sizes: Any) -> Any:
     """Strides of a result in the memory format that the input suggests."""
-    found = geometry.suggest_memory_format(tuple(self.shape), strides_of(self))
+    found = geometry.suggest_memory_format(sizes_of(self), strides_of(self))
     return geometry.strides_for_memory_format(tuple(sizes), found)
 
 
@@ -27,7 +28,7 @@ constant_pad_nd = op(
     kind=REARRANGEMENT,
     method=False,
     vjp=lambda grad, pad: aten.constant_pad_nd(grad, [-width for width in pad], 0),
-    jvp=lambda tangents, self, pad, value: aten.constant_pad_nd(tangents[0], pad, 0),
+    jvp=lambda self_t, pad: aten.constant_pad_nd(self_t, pad, 0),
 )
 
 
@@ -86,7 +87,7 @@ constant_pad_nd.errors = lambda make: [
 ]
 
 
-# -- reflected and repeated edges ---------------------------------------------------------------------
+# -- reflected and repeated edges ----------------------------------------------------------------
 
 
 def edge_places(size: int, before: int, after: int, mode: str) -> Any:
@@ -124,13 +125,21 @@ def padded_sizes(self: Any, padding: Any, count: int, name: str, mode: str) -> t
     return tuple(sizes)
 
 
+def refuse_dtype(name: str, self: Any) -> NoReturn:
+    raise NotImplementedError(f"\"{name}\" not implemented for '{self._dtype.scalar_type_name}'")
+
+
 def register_edges(name: str, count: int, mode: str) -> None:
-    backward = op(
+    forward: Any
+    backward: Any = op(
         f"{name}_backward(Tensor grad_output, Tensor self, SymInt[{2 * count}] padding) -> Tensor",
         kind=REARRANGEMENT,
         method=False,
         function=False,
-        vjp={"grad_output": lambda grad, padding: forward(grad, padding)},
+        vjp={
+            "grad_output": lambda grad, padding: forward(grad, padding),
+            "self": lambda grad, self_meta: grad.new_zeros(self_meta.shape),
+        },
         jvp=linear_in("grad_output"),
     )
     forward = op(
@@ -154,6 +163,8 @@ def register_edges(name: str, count: int, mode: str) -> None:
 
     @forward.shape
     def _(self: Any, padding: Any) -> Any:
+        if self._dtype is dtypes.bool_:
+            refuse_dtype(name, self)
         sizes = padded_sizes(self, padding, count, name, mode)
         batched = len(sizes) == count + 2
         return Spec(sizes, self._dtype, suggested(self, sizes) if batched else None)
@@ -171,27 +182,26 @@ def register_edges(name: str, count: int, mode: str) -> None:
 
     @backward.shape
     def _(grad_output: Any, self: Any, padding: Any) -> Any:
+        if not (grad_output.is_floating_point() or grad_output.is_complex()):
+            refuse_dtype(f"{name}_backward", grad_output)
         wanted = padded_sizes(self, padding, count, name, mode)
-        if tuple(grad_output.shape) != wanted:
+        if sizes_of(grad_output) != wanted:
             raise RuntimeError(
                 f"grad_output has sizes {geometry.show(grad_output.shape)}, expected "
                 f"{geometry.show(wanted)}"
             )
-        sizes = tuple(self.shape)
+        sizes = sizes_of(self)
         return Spec(sizes, grad_output._dtype, suggested(self, sizes))
 
     @backward.kernel
     def _(xp: Any, grad_output: Any, self: Any, padding: Any) -> Any:
-        result = grad_output
-        for position in range(count):
+        places = []
+        for position in range(count - 1, -1, -1):
             axis = self.ndim - 1 - position
-            places = edge_places(
-                self.shape[axis], padding[2 * position], padding[2 * position + 1], mode
-            )
-            rows = xp.moveaxis(result, axis, 0)
-            summed = xp.zeros((self.shape[axis], *rows.shape[1:]), result.dtype)
-            xp.add.at(summed, places, rows)
-            result = xp.moveaxis(summed, 0, axis)
+            before, after = padding[2 * position], padding[2 * position + 1]
+            places.append(edge_places(self.shape[axis], before, after, mode))
+        result = xp.zeros(self.shape, grad_output.dtype)
+        xp.add.at(result, (..., *xp.ix_(*places)), grad_output)
         return result
 
 
@@ -218,9 +228,9 @@ def pad_circular(self: Any, pad: Any) -> Any:
         middle = result.narrow(axis, max(-before, 0), size + min(before, 0) + min(after, 0))
         parts = [middle]
         if before > 0:
-            parts.insert(0, result.narrow(axis, size - before, before))
+            parts.insert(0, middle.narrow(axis, middle.shape[axis] - before, before))
         if after > 0:
-            parts.append(result.narrow(axis, 0, after))
+            parts.append(middle.narrow(axis, 0, after))
         result = aten.cat(parts, axis) if len(parts) > 1 else middle.clone()
     return result
 
@@ -250,11 +260,9 @@ def pad(self: Any, pad: Any, mode: str, value: Any) -> Any:
         if mode == "replicate":
             return getattr(aten, f"replication_pad{rank}d")(self, pad)
         if mode == "circular":
-            return (
-                pad_circular(self if ndim == rank + 2 else self.unsqueeze(0), pad).squeeze(0)
-                if ndim == rank + 1
-                else pad_circular(self, pad)
-            )
+            if ndim == rank + 2:
+                return pad_circular(self, pad)
+            return pad_circular(self.unsqueeze(0), pad).squeeze(0)
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     raise NotImplementedError(
         "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now"
@@ -271,7 +279,7 @@ pad.samples = lambda make: [
 ]
 
 
-# -- shuffles -----------------------------------------------------------------------------------------
+# -- shuffles ------------------------------------------------------------------------------------
 
 
 pixel_shuffle = op(
@@ -285,7 +293,7 @@ pixel_shuffle = op(
 
 @pixel_shuffle.shape
 def _(self: Any, upscale_factor: int) -> Any:
-    sizes = tuple(self.shape)
+    sizes = sizes_of(self)
     if len(sizes) < 3:
         raise RuntimeError(
             "pixel_shuffle expects input to have at least 3 dimensions, but got input with "
@@ -334,7 +342,7 @@ pixel_unshuffle = op(
 
 @pixel_unshuffle.shape
 def _(self: Any, downscale_factor: int) -> Any:
-    sizes = tuple(self.shape)
+    sizes = sizes_of(self)
     if len(sizes) < 3:
         raise RuntimeError(
             "pixel_unshuffle expects input to have at least 3 dimensions, but got input with "
@@ -400,7 +408,7 @@ channel_shuffle = op(
 
 @channel_shuffle.shape
 def _(self: Any, groups: Any) -> Any:
-    sizes = tuple(self.shape)
+    sizes = sizes_of(self)
     if len(sizes) <= 2:
         raise RuntimeError(
             "channel_shuffle expects input with > 2 dims, but got input with sizes "

@@ -55,6 +55,10 @@ def category_of(value: Any) -> int:
     return int(found.category)
 
 
+def is_tensor(value: Any) -> bool:
+    return isinstance(value, Tensor)
+
+
 # -- addition -------------------------------------------------------------------------------------
 
 
@@ -290,6 +294,11 @@ def sample_of(*args: Any, **kwargs: Any) -> Any:
     return sample(*args, **kwargs)
 
 
+def one_operand(make: Any) -> Any:
+    """Samples of a composite in one variable."""
+    return ((make(3, 4),), (make.strided(3, 4),), (make(),), (make(0, 3),))
+
+
 floor_divide = pointwise(
     "floor_divide(Tensor self, Tensor other) -> Tensor",
     scalar=lambda m, x, y: m.floor_divide(x, y),
@@ -391,7 +400,7 @@ def zeros_where(condition: Any, value: Any) -> Any:
 
 
 def pow_self_gradient(grad: Any, self: Any, exponent: Any) -> Any:
-    if isinstance(exponent, Tensor):
+    if is_tensor(exponent):
         slope = exponent * self.pow(exponent - 1)
         return grad * conj(zeros_where(exponent == 0, slope))
     if exponent == 0:
@@ -400,11 +409,13 @@ def pow_self_gradient(grad: Any, self: Any, exponent: Any) -> Any:
 
 
 def pow_exponent_gradient(grad: Any, self: Any, exponent: Any, result: Any) -> Any:
-    if isinstance(self, Tensor):
+    if is_tensor(self):
         condition = (self == 0) & (
             exponent.real >= 0 if exponent._dtype.is_complex else exponent >= 0
         )
-        base = self if self._dtype.category >= FLOAT else self.to(result._dtype)
+        # A real base may be negative: its logarithm is then only defined as the result's.
+        keeps = self._dtype.category >= FLOAT and not result._dtype.is_complex
+        base = self if keeps or self._dtype.is_complex else self.to(result._dtype)
         return grad * conj(zeros_where(condition, result * base.log()))
     if self == 0:
         if exponent._dtype.is_complex:
@@ -421,6 +432,7 @@ pow = pointwise(
     "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
     scalar=lambda m, x, y: m.power(x, y),
     numbers=False,
+    weak_numbers=True,
     dtypes=lambda kind: kind.category != BOOL,
     kernel_name="pow",
     node_index=1,
@@ -475,35 +487,51 @@ def float_power_dtype(*operands: Any) -> dtype:
 
 
 def raised(value: Any, kind: dtype) -> Any:
-    if isinstance(value, Tensor):
+    if is_tensor(value):
         return value.to(kind)
     return complex(value) if kind is dtypes.complex128 else float(value)
 
 
-@composite("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", inplace=True)
+@composite(
+    "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+    inplace=True,
+    samples=lambda make: (
+        (make.positive(3, 4), make(3, 4)),
+        (make.positive(2, 3), make(3)),
+        (make.positive(), make()),
+    ),
+)
 def float_power(self: Any, exponent: Any) -> Any:
     kind = float_power_dtype(self, exponent)
     return functions.pow(raised(self, kind), raised(exponent, kind))
 
 
-@composite("float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", inplace=True)
+@composite(
+    "float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+    inplace=True,
+    samples=lambda make: ((make.positive(3, 4), 2), (make.positive(), 0.5), (make(0), 3)),
+)
 def float_power_scalar(self: Any, exponent: Any) -> Any:
     kind = float_power_dtype(self, exponent)
     return functions.pow(raised(self, kind), raised(exponent, kind))
 
 
-@composite("float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", method=False)
+@composite(
+    "float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
+    method=False,
+    samples=lambda make: ((2, make(3, 4)), (1.5, make())),
+)
 def float_power_of_scalar(self: Any, exponent: Any) -> Any:
     kind = float_power_dtype(self, exponent)
     return functions.pow(raised(self, kind), raised(exponent, kind))
 
 
-@composite("square(Tensor self) -> Tensor")
+@composite("square(Tensor self) -> Tensor", samples=one_operand)
 def square(self: Any) -> Any:
     return self.pow(2)
 
 
-@composite("square_(Tensor(a!) self) -> Tensor(a!)")
+@composite("square_(Tensor(a!) self) -> Tensor(a!)", samples=one_operand)
 def square_(self: Any) -> Any:
     return self.pow_(2)
 
@@ -527,7 +555,7 @@ neg = pointwise(
 )
 
 
-@composite("positive(Tensor(a) self) -> Tensor(a)", out=False)
+@composite("positive(Tensor(a) self) -> Tensor(a)", out=False, samples=one_operand)
 def positive(self: Any) -> Any:
     if self._dtype.category == BOOL:
         raise RuntimeError("The `+` operator, on a bool tensor is not supported.")

@@ -22,7 +22,7 @@ from rushlight.opset.rules import aten, conj
 
 __all__ = ["bilinear", "cdist", "chain_matmul", "linear", "tensordot"]
 
-# -- linear ---------------------------------------------------------------------------------------------
+# -- linear ---------------------------------------------------------------------------------------
 
 
 @composite("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", method=False)
@@ -129,8 +129,7 @@ def _(
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     if input1.dim() != input2.dim():
         raise RuntimeError(
-            "bilinear(): input dimensions do not match: got "
-            f"{input1.dim()} and {input2.dim()}"
+            f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}"
         )
     batch = tuple(input1.shape[:-1])
     for axis, (size1, size2) in enumerate(zip(batch, input2.shape[:-1], strict=True)):
@@ -157,7 +156,7 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     return result if bias is None else result + bias
 
 
-# -- tensordot ------------------------------------------------------------------------------------------
+# -- tensordot ------------------------------------------------------------------------------------
 
 
 @composite(
@@ -200,9 +199,8 @@ def contract_dims(self: Any, other: Any, dims_self: Any, dims_other: Any) -> Any
 def parse_dims(a: Any, b: Any, dims: Any) -> tuple[Any, Any]:
     if isinstance(dims, (tuple, list)):
         first, second = dims
-        listed = [
-            side.tolist() if isinstance(side, Tensor) else side for side in (first, second)  # type: ignore[attr-defined]
-        ]
+        listed: list[Any] = [first, second]
+        listed = [side.tolist() if isinstance(side, Tensor) else side for side in listed]  # type: ignore[attr-defined]
         sides = [[side] if isinstance(side, int) else list(side) for side in listed]
         return sides[0], sides[1]
     if isinstance(dims, Tensor):
@@ -232,7 +230,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
     return aten.tensordot(a, b, dims_a, dims_b, out=out)
 
 
-# -- chains and powers --------------------------------------------------------------------------------------
+# -- chains and powers ----------------------------------------------------------------------------
 
 
 def best_split(sizes: list[Any]) -> list[list[int]]:
@@ -391,7 +389,7 @@ def matrix_power(self: Any, n: int) -> Any:
     return aten.linalg_matrix_power(self, n)
 
 
-# -- cross product ----------------------------------------------------------------------------------------
+# -- cross product --------------------------------------------------------------------------------
 
 
 def check_cross(self: Any, other: Any, dim: int) -> None:
@@ -464,7 +462,7 @@ def cross(self: Any, other: Any, dim: int | None = None) -> Any:
     return aten.linalg_cross(self, other, dim=dim)
 
 
-# -- distances -------------------------------------------------------------------------------------------
+# -- distances ------------------------------------------------------------------------------------
 
 
 def distance_samples(make: Any) -> Any:
@@ -598,8 +596,7 @@ def pairwise_distances(x1: Any, x2: Any, p: float = 2.0, compute_mode: Any = Non
             )
     if x1.shape[-1] != x2.shape[-1]:
         raise RuntimeError(
-            "X1 and X2 must have the same number of columns. X1: "
-            f"{x1.shape[-1]} X2: {x2.shape[-1]}"
+            f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
         )
     for number, value in ((1, x1), (2, x2)):
         if not value._dtype.is_floating_point:

@@ -7,6 +7,7 @@ the generator's state and the element's position alone.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +16,8 @@ import numpy as np
 from rushlight.arrays import sampling
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
-from rushlight.core.op import Tag
+from rushlight.core.dispatch import call
+from rushlight.core.op import OpOverload, Tag, refuse
 from rushlight.core.promotion import BAREBONES_UNSIGNED
 from rushlight.core.rng import Generator, default_generator
 from rushlight.core.tensor import Tensor, wrap
@@ -26,13 +28,15 @@ from rushlight.opset.create import (
     check_sizes,
     empty_like,
     factory,
+    from_sizes,
     like_spec,
     sized_spec,
 )
 from rushlight.opset.kinds import RANDOM, Spec
-from rushlight.opset.registry import composite, mutation, op
+from rushlight.opset.registry import composite, find, mutation, op
 
 SEEDED = (Tag.nondeterministic_seeded,)
+SEEDED_FUNCTION: dict[str, Any] = {"kind": RANDOM, "method": False, "tags": SEEDED}
 
 
 def drawn_from(generator: Any) -> Generator:
@@ -197,8 +201,12 @@ op(
     ),
 )
 
-rand = factory("rand", lambda sizes, kind: sampling.uniform(default_generator, sizes, kind))
-randn = factory("randn", lambda sizes, kind: sampling.normal(default_generator, sizes, kind))
+rand = factory(
+    "rand", from_sizes(lambda sizes, kind: sampling.uniform(default_generator, sizes, kind))
+)
+randn = factory(
+    "randn", from_sizes(lambda sizes, kind: sampling.normal(default_generator, sizes, kind))
+)
 randint = factory("randint")
 randperm = factory("randperm")
 rand_like = factory("rand_like")
@@ -330,6 +338,7 @@ def filler(
 
     base = op(
         schema,
+        kind=RANDOM,
         method=False,
         function=False,
         layout="like",
@@ -378,6 +387,7 @@ def with_probability(generator: Any, shape: Any, kind: Any, p: float) -> Any:
 
 bernoulli = op(
     f"bernoulli(Tensor self, {GENERATOR}",
+    kind=RANDOM,
     layout="like",
     tags=SEEDED,
     shape=same_geometry,
@@ -408,6 +418,7 @@ def not_differentiable(name: str) -> Any:
 
 bernoulli_p = op(
     f"bernoulli.p(Tensor self, float p, {GENERATOR}",
+    kind=RANDOM,
     layout="like",
     tags=SEEDED,
     node="NotImplemented",
@@ -420,6 +431,7 @@ bernoulli_p = op(
 )
 bernoulli_tensor = op(
     f"bernoulli.Tensor(Tensor self, Tensor p, {GENERATOR}",
+    kind=RANDOM,
     method=False,
     function=False,
     layout="like",
@@ -484,6 +496,7 @@ def _(self: Any, num_samples: Any, replacement: bool, generator: Any) -> Any:
 
 poisson = op(
     "poisson(Tensor self, Generator? generator=None) -> Tensor",
+    kind=RANDOM,
     method=False,
     tags=SEEDED,
     layout="like",
@@ -493,6 +506,7 @@ poisson = op(
 )
 binomial = op(
     "binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor",
+    kind=RANDOM,
     method=False,
     tags=SEEDED,
     node="NotImplemented",
@@ -511,6 +525,7 @@ def _(count: Any, prob: Any, generator: Any) -> Any:
 
 standard_gamma = op(
     "_standard_gamma(Tensor self, Generator? generator=None) -> Tensor",
+    kind=RANDOM,
     method=False,
     tags=SEEDED,
     shape=lambda self, generator: Spec(self.shape, self._dtype),
@@ -519,6 +534,7 @@ standard_gamma = op(
 )
 sample_dirichlet = op(
     "_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor",
+    kind=RANDOM,
     method=False,
     tags=SEEDED,
     node="NotImplemented",
@@ -571,7 +587,7 @@ def gamma_shape_derivative(alpha: Any, x: Any) -> Any:
     return -total
 
 
-standard_gamma_grad = op(
+standard_gamma_grad: OpOverload = op(
     "_standard_gamma_grad(Tensor self, Tensor output) -> Tensor",
     method=False,
     layout="elementwise",
@@ -595,7 +611,7 @@ def check_dropout(p: float) -> None:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
 
 
-@composite("dropout(Tensor input, float p, bool train) -> Tensor", method=False, tags=SEEDED)
+@composite("dropout(Tensor input, float p, bool train) -> Tensor", **SEEDED_FUNCTION)
 def dropout(input: Any, p: float, train: bool) -> Any:
     check_dropout(p)
     if p == 0 or not train or input.numel() == 0:
@@ -603,17 +619,24 @@ def dropout(input: Any, p: float, train: bool) -> Any:
     return input.mul(keep_mask(input, p, input.shape))
 
 
+def zero_of(input: Any) -> Any:
+    return call(find("zeros"), ((), input._dtype, input.layout, input.device, None))
+
+
 def keep_mask(input: Any, p: float, shape: Any) -> Any:
     """What dropout multiplies by: 0 or the reciprocal of the chance to be kept."""
     if p == 1:
-        return input.new_zeros(())
+        return zero_of(input)
     like = tuple(shape) == tuple(input.shape)
     noise = empty_like(input) if like else input.new_empty(shape)
     return noise.bernoulli_(1 - p).div_(1 - p)
 
 
 @composite(
-    "dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", method=False, tags=SEEDED
+    "dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)",
+    method=False,
+    kind=RANDOM,
+    tags=SEEDED,
 )
 def dropout_(self: Any, p: float, train: bool) -> Any:
     check_dropout(p)
@@ -630,7 +653,10 @@ def feature_shape(input: Any) -> tuple[Any, ...]:
 
 
 @composite(
-    "feature_dropout(Tensor input, float p, bool train) -> Tensor", method=False, tags=SEEDED
+    "feature_dropout(Tensor input, float p, bool train) -> Tensor",
+    method=False,
+    kind=RANDOM,
+    tags=SEEDED,
 )
 def feature_dropout(input: Any, p: float, train: bool) -> Any:
     check_dropout(p)
@@ -648,22 +674,30 @@ def alpha_dropped(input: Any, p: float, train: bool, shape: Any) -> Any:
     if p == 0 or not train or input.numel() == 0:
         return input
     if p == 1:
-        return input.mul(input.new_zeros(()))
+        return input.mul(zero_of(input))
     like = shape is None
     noise = empty_like(input) if like else input.new_empty(shape)
     noise.bernoulli_(1 - p)
-    scale = ((SELU_SATURATION**2 * p + 1) * (1 - p)) ** -0.5
+    scale = 1.0 / math.sqrt((SELU_SATURATION * SELU_SATURATION * p + 1) * (1 - p))
     shift = noise.add(-1).mul_(SELU_SATURATION * scale).add_(SELU_SATURATION * scale * p)
     return input.mul(noise.mul_(scale)).add_(shift)
 
 
-@composite("alpha_dropout(Tensor input, float p, bool train) -> Tensor", method=False, tags=SEEDED)
+@composite(
+    "alpha_dropout(Tensor input, float p, bool train) -> Tensor",
+    method=False,
+    kind=RANDOM,
+    tags=SEEDED,
+)
 def alpha_dropout(input: Any, p: float, train: bool) -> Any:
     return alpha_dropped(input, p, train, None)
 
 
 @composite(
-    "feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor", method=False, tags=SEEDED
+    "feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor",
+    method=False,
+    kind=RANDOM,
+    tags=SEEDED,
 )
 def feature_alpha_dropout(input: Any, p: float, train: bool) -> Any:
     return alpha_dropped(input, p, train, feature_shape(input))
@@ -704,7 +738,7 @@ def _(xp: Any, input: Any, p: float, train: bool | None) -> Any:
     return kept * scale, mask
 
 
-native_dropout_backward = op(
+native_dropout_backward: OpOverload = op(
     "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
     method=False,
     layout="like",
@@ -777,3 +811,75 @@ def fork_rng(
         yield
     finally:
         default_generator.load_state_bytes(before)
+
+
+# -- samples -------------------------------------------------------------------------------------
+
+
+def sizes_with(*before: Any, generator: bool = False) -> Any:
+    def samples(make: Any) -> Any:
+        from rushlight.opset.samples import sample
+
+        options = {"generator": None} if generator else {}
+        for size in ((), (3,), (2, 0, 3)):
+            yield sample(*before, size, **options)
+
+    return samples
+
+
+def tensors_with(*after: Any, generator: bool = False, **domain: Any) -> Any:
+    def samples(make: Any) -> Any:
+        from rushlight.opset.samples import sample
+
+        options = {"generator": None} if generator else {}
+        for source in (make(2, 3, **domain), make.strided(2, 3, **domain), make(**domain)):
+            yield sample(source, *after, **options)
+
+    return samples
+
+
+for name in ("rand", "randn"):
+    find(name).samples = sizes_with()
+    find(name, "generator").samples = sizes_with(generator=True)
+    find(f"{name}_like").samples = tensors_with()
+    find(f"{name}_like", "generator").samples = tensors_with(generator=True)
+find("randint").samples = sizes_with(5)
+find("randint", "generator").samples = sizes_with(5, generator=True)
+find("randint", "low").samples = sizes_with(0, 2)
+find("randint", "low_generator").samples = sizes_with(2, 5, generator=True)
+find("randint_like").samples = tensors_with(2)
+find("randint_like", "generator").samples = tensors_with(2, generator=True)
+find("randint_like", "low_dtype").samples = tensors_with(0, 2)
+find("randint_like", "low_generator_dtype").samples = tensors_with(0, 2, generator=True)
+find("randperm").samples = lambda make: ((5,), (0,))
+find("randperm", "generator").samples = lambda make: samples_of_permutation(make)
+
+
+def samples_of_permutation(make: Any) -> Any:
+    from rushlight.opset.samples import sample
+
+    yield sample(5, generator=None)
+
+
+normal_tensor_float.samples = tensors_with(2.0)
+normal_float_tensor.samples = lambda make: ((1.5, make.positive(2, 3)),)
+normal_tensor_tensor.samples = lambda make: ((make(2, 1), make.positive(3)),)
+normal_sized.samples = sizes_with(0.0, 1.0)
+for name in ("uniform", "normal_functional", "exponential", "cauchy", "log_normal", "random"):
+    find(name).samples = tensors_with()
+find("geometric").samples = tensors_with(0.5)
+find("random", "from").samples = tensors_with(0, 2)
+find("random", "to").samples = tensors_with(2)
+bernoulli.samples = tensors_with(low=0.0, high=1.0)
+bernoulli_p.samples = tensors_with(0.3)
+bernoulli_tensor.samples = lambda make: ((make(2, 3), make(3, low=0.0, high=1.0)),)
+multinomial.samples = lambda make: ((make.positive(4), 2), (make.positive(2, 3), 5, True))
+for record in (poisson, standard_gamma, sample_dirichlet):
+    record.samples = lambda make: ((make.positive(2, 3),), (make.positive(4),))
+binomial.samples = lambda make: ((make.positive(2, 3), make(3, low=0.0, high=1.0)),)
+standard_gamma_grad.samples = refuse("it has no derivative, and torch's values are approximate")
+for record in (dropout, dropout_, alpha_dropout, native_dropout):
+    record.samples = lambda make: ((make(2, 3), 0.5, True), (make.strided(2, 3), 0.2, False))
+for record in (feature_dropout, feature_alpha_dropout):
+    record.samples = lambda make: ((make(2, 3, 2), 0.5, True), (make(2, 3, 2), 0.5, False))
+native_dropout_backward.samples = lambda make: ((make(2, 3), make.mask(2, 3), 2.0),)

@@ -244,8 +244,13 @@ def derive_named_out(source: OpOverloadPacket, overload: str) -> OpOverload | No
     return None
 
 
+def find_packet(namespace: str, name: str) -> OpOverloadPacket:
+    """The packet behind a pickled one."""
+    return packet(name, namespace)
+
+
 records.derive_overload = derive_named_out
-records.find_packet = lambda namespace, name: packet(name, namespace)
+records.find_packet = find_packet
 binding.packet_out_overload = out_record
 
 

@@ -12,10 +12,10 @@ from rushlight.core import geometry, history
 from rushlight.core.device import contiguous_format, preserve_format
 from rushlight.core.gradrule import GradRule
 from rushlight.core.node import needs_grad, output_meta
-from rushlight.core.op import OpOverload, Tag
+from rushlight.core.op import OpOverload, Tag, refuse
 from rushlight.core.state import LOCAL
 from rushlight.core.storage import Storage
-from rushlight.core.tensor import Tensor, storage_of, strides_of
+from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.core.typedstorage import TypedStorage
 from rushlight.opset import view as views
 from rushlight.opset.derived import INPLACE_VIEW, resize_tensor, take_geometry
@@ -32,6 +32,7 @@ def inplace_view(schema: str, source: OpOverload, node_index: int) -> OpOverload
         replayed_as=source,
         node_index=node_index,
         vjp=source.rules["vjp"],
+        samples=source.rules["samples"],
         function=False,
         tags=INPLACE,
     )
@@ -74,7 +75,7 @@ def swapdims_(self: Any, dim0: int, dim1: int) -> Any:
     return self.transpose_(dim0, dim1)
 
 
-# -- memory ----------------------------------------------------------------------------------------
+# -- memory --------------------------------------------------------------------------------------
 
 
 class Manual(Kind):
@@ -98,7 +99,7 @@ resize = op(
 
 @resize.kernel
 def _(self: Any, size: Any, memory_format: Any) -> Any:
-    if needs_grad(self):
+    if needs_grad(self) and not self.is_inference():
         raise RuntimeError("cannot resize variables that require grad")
     for extent in size:
         if extent < 0:
@@ -107,9 +108,9 @@ def _(self: Any, size: Any, memory_format: Any) -> Any:
             )
     if memory_format is preserve_format:
         raise RuntimeError("Unsupported memory format Preserve")
-    if tuple(self.shape) == tuple(size) and memory_format is None:
+    if sizes_of(self) == tuple(size) and memory_format is None:
         return self
-    changed = tuple(self.shape) != tuple(size)
+    changed = sizes_of(self) != tuple(size)
     strides = geometry.strides_for_memory_format(tuple(size), memory_format)
     resize_tensor(self, size, strides)
     if changed:
@@ -128,10 +129,10 @@ def resize_as_(self: Any, the_template: Any, memory_format: Any) -> Any:
         return self
     if memory_format is preserve_format:
         memory_format = geometry.suggest_memory_format(
-            tuple(the_template.shape), strides_of(the_template)
+            sizes_of(the_template), strides_of(the_template)
         )
     if memory_format is not contiguous_format:
-        sizes = tuple(self.shape)
+        sizes = sizes_of(self)
         resize_tensor(self, sizes, geometry.strides_for_memory_format(sizes, memory_format))
     return self
 
@@ -200,8 +201,8 @@ set_nothing = manual("set_(Tensor(a!) self) -> Tensor(a!)")
 def check_same_dtype(self: Any, source: Any) -> None:
     if self._dtype is not source._dtype:
         raise RuntimeError(
-            f"Could not set tensor of type {source._dtype.scalar_type_name.lower()} to a tensor of type "
-            f"{self._dtype.scalar_type_name.lower()}"
+            f"Could not set tensor of type {source._dtype.scalar_type_name.lower()} to a tensor of "
+            f"type {self._dtype.scalar_type_name.lower()}"
         )
 
 
@@ -209,7 +210,7 @@ def check_same_dtype(self: Any, source: Any) -> None:
 def _(self: Any, source: Any) -> Any:
     check_same_dtype(self, source)
     return set_memory(
-        self, storage_of(source), source._offset, tuple(source.shape), strides_of(source), source
+        self, storage_of(source), source._offset, sizes_of(source), strides_of(source), source
     )
 
 
@@ -248,7 +249,7 @@ def is_set_to(self: Any, tensor: Any) -> bool:
     return bool(
         storage_of(self) == storage_of(tensor)
         and self._offset == tensor._offset
-        and tuple(self.shape) == tuple(tensor.shape)
+        and sizes_of(self) == sizes_of(tensor)
         and strides_of(self) == strides_of(tensor)
     )
 
@@ -257,9 +258,25 @@ def typed_storage(self: Any) -> TypedStorage:
     return TypedStorage(storage_of(self), self._dtype)
 
 
+def view_func(
+    self: Any, new_base: Any, symint_visitor_fn: Any = None, tensor_visitor_fn: Any = None
+) -> Any:
+    return history.replay_with(self, new_base, symint_visitor_fn, tensor_visitor_fn)
+
+
+Tensor._view_func = view_func  # type: ignore[attr-defined]
 Tensor.storage = typed_storage  # type: ignore[attr-defined]
 Tensor._typed_storage = typed_storage  # type: ignore[attr-defined]
 Tensor.storage_type = lambda self: TypedStorage  # type: ignore[attr-defined]
 
 resize.samples = lambda make: [(make(2, 3), (3, 2)), (make(2, 3), (2, 2)), (make(2, 3), (2, 3))]
 set_tensor.samples = lambda make: [(make(2), make(2, 3)), (make(2), make.strided(2, 3))]
+set_tensor_offset.samples = lambda make: [(make(2), make(6), 1, (2, 2), (2, 1))]
+swapaxes_.samples = swapdims_.samples = lambda make: [(make(2, 3), 0, 1)]
+resize_as_.samples = lambda make: [(make(2, 3), make(3, 2)), (make(2, 3), make(2))]
+is_set_to.samples = lambda make: [(make(2), make(2))]
+for record in (set_storage, set_storage_offset, set_nothing):
+    record.samples = refuse("set_.source_Tensor stands for it: samples hold no storages")
+for record in (resize, set_tensor, set_tensor_offset, set_storage, set_storage_offset, set_nothing):
+    record.vjp = record.jvp = refuse("the memory of its result is no function of its input's")
+    record.shape = refuse("it works on the tensor itself, with memory or without")

@@ -7,7 +7,7 @@ from typing import Any
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions as aten
 
-__all__ = ["aten", "conj", "linear_in"]
+__all__ = ["aten", "conj", "linear_in", "sample"]
 
 
 def conj(value: Any) -> Any:
@@ -28,3 +28,10 @@ class LinearIn:
 
 def linear_in(*names: str) -> LinearIn:
     return LinearIn(*names)
+
+
+def sample(*args: Any, **kwargs: Any) -> Any:
+    """One call's arguments, for `samples` and `errors` rules."""
+    from rushlight.opset.samples import Sample
+
+    return Sample(args, kwargs)

@@ -147,6 +147,10 @@ def running_extremum(name: str, ufunc: Any) -> OpOverload:
         vjp=lambda grad, self_shape, indices, dim: (
             grad.new_zeros(self_shape).scatter_add(dim, indices, grad) if self_shape else grad
         ),
+        jvp=lambda self_t, dim, indices: (
+            self_t.gather(dim, indices) if self_t.dim() else self_t,
+            None,
+        ),
     )
 
     @record.shape
@@ -209,6 +213,15 @@ def _(xp: Any, self: Any, dim: int) -> Any:
     else:
         result = xp.logaddexp.accumulate(lanes, axis)
     return result.astype(self.dtype).reshape(self.shape)
+
+
+@logcumsumexp.jvp
+def _(self_t: Any, self: Any, dim: int) -> Any:
+    if not self.dim() or self.numel() == 0:
+        return self_t
+    sizes = self.real if self.is_complex() else self
+    weights = (self - sizes.amax(dim, True)).exp()
+    return (self_t * weights).cumsum(dim) / weights.cumsum(dim)
 
 
 @logcumsumexp.vjp

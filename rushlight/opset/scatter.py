@@ -10,11 +10,16 @@ import numpy as np
 from rushlight.arrays.casting import fill_number
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
-from rushlight.opset.index import INDEX_DTYPES, check_bounds, check_positions, grid
+from rushlight.opset.index import (
+    INDEX_DTYPES,
+    check_bounds,
+    check_positions,
+    flat_positions,
+    grid,
+)
 from rushlight.opset.kinds import Spec
 from rushlight.opset.registry import op
-from rushlight.opset.rules import aten, linear_in
-from rushlight.opset.samples import sample
+from rushlight.opset.rules import aten, linear_in, sample
 from rushlight.opset.writing import (
     accumulate,
     check_vector_index,
@@ -50,6 +55,10 @@ def identity_of(reduce: str, kind: Any) -> Any:
     return bounds.min if reduce == "amax" else bounds.max
 
 
+def refuse_dtype(name: str, kind: Any) -> None:
+    raise NotImplementedError(f"\"{name}\" not implemented for '{kind.scalar_type_name}'")
+
+
 def reduce_into(
     target: Any, places: tuple[Any, ...], values: Any, reduce: str, include_self: bool
 ) -> None:
@@ -79,6 +88,13 @@ def _(self: Any, dim: int, index: Any, source: Any, reduce: str, include_self: b
             "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got "
             f"{reduce}."
         )
+    unordered = self._dtype.is_complex
+    if (unordered or self._dtype is dtypes.bool_) and not include_self:
+        refuse_dtype("index_reduce_func_exclude_input_init", self._dtype)
+    if unordered and reduce in ("amax", "amin"):
+        refuse_dtype("maximum_cpu" if reduce == "amax" else "minimum_cpu", self._dtype)
+    if self._dtype is dtypes.bool_ and reduce == "mean":
+        refuse_dtype("div_floor_cpu", self._dtype)
     return check_vector_index("index_reduce", self, dim, index, source)
 
 
@@ -137,7 +153,7 @@ def scatter_shape(name: str, self: Any, dim: int, index: Any, src: Any = None) -
 
 
 def scatter_places(self: Any, dim: int, index: Any, src: Any) -> tuple[Any, Any, Any]:
-    """(target with at least one axis, places in it, values for them)."""
+    """(a view of the target, places in it, values for them)."""
     if self.ndim == 0 or index.ndim == 0:
         self, index = self.reshape(-1), index.reshape(-1)
         src = src.reshape(-1) if isinstance(src, ndarray) and src.ndim == 0 else src
@@ -147,6 +163,8 @@ def scatter_places(self: Any, dim: int, index: Any, src: Any) -> tuple[Any, Any,
         src = src[tuple([slice(0, size) for size in index.shape])]
     else:
         src = np.array(fill_number(src, dtypes.from_numpy(self.dtype)), self.dtype)
+    if self.flags.c_contiguous:
+        return self.reshape(-1), (flat_positions(self, dim, index),), src
     return self, grid(index.shape, dim, index), src
 
 
@@ -265,6 +283,9 @@ def _(self: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool
         raise RuntimeError(
             "reduce argument must be either sum, prod, mean, amax or amin, got " + reduce
         )
+    unordered = self._dtype.is_complex and reduce in ("amax", "amin")
+    if unordered or (self._dtype is dtypes.bool_ and reduce == "mean"):
+        refuse_dtype(f"scatter_gather_tensor_cpu_reduce_{reduce}", self._dtype)
     return scatter_shape("scatter_reduce", self, dim, index, src)
 
 
@@ -295,6 +316,10 @@ def reduce_gradients(
     """Gradients of scatter_reduce and index_reduce, which differ in how places are named:
     `add(to, values)` accumulates at them, `read(from)` reads, `again(self, src)` is the op,
     `clear(of)` puts zeros."""
+    if grad.is_complex() and reduce == "prod":
+        raise RuntimeError(
+            f"{name} does not support automatic differentiation for outputs with complex dtype."
+        )
     if reduce == "sum":
         grad_self, grad_src = grad, read(grad)
     elif reduce == "prod":

@@ -14,7 +14,7 @@ from rushlight.core.dispatch import call
 from rushlight.core.dtype import dtype
 from rushlight.core.op import Tag
 from rushlight.core.promotion import BAREBONES_UNSIGNED, scalar_dtype
-from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import Tensor, wrap
 from rushlight.opset.create import OPTIONS, factory, filled
 from rushlight.opset.kinds import CREATION, Spec
 from rushlight.opset.registry import composite, find, op
@@ -203,6 +203,10 @@ SPACED_BOUNDS = (
 )
 
 
+def number_of(bound: Any) -> Any:
+    return bound.item() if hasattr(bound, "item") else bound
+
+
 def spaced_with_tensors(name: str, schema: str, base: str) -> None:
     """Bounds given as 0-dim tensors are read first."""
 
@@ -213,9 +217,15 @@ def spaced_with_tensors(name: str, schema: str, base: str) -> None:
                     f"{name} only supports 0-dimensional start and end tensors, but got {label} "
                     f"with {bound.dim()} dimension(s)."
                 )
-        start = start.item() if isinstance(start, Tensor) else start
-        end = end.item() if isinstance(end, Tensor) else end
-        return call(find(name), (start, end, *rest))
+        bare: Any = next(
+            (b for b in (start, end) if isinstance(b, Tensor) and b._array is None), None
+        )
+        if bare is not None:
+            dtype, device = rest[-4], rest[-2] or bare.device
+            is_complex = any(isinstance(b, Tensor) and b.is_complex() for b in (start, end))
+            kind = spaced_dtype(1j if is_complex else 0, 0, dtype)
+            return bare.new_empty((rest[0],), dtype=kind, device=device)
+        return call(find(name), (*map(number_of, (start, end)), *rest))
 
     composite(schema, method=False)(body)
 
@@ -306,8 +316,8 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     if size > 0:
         result.select(1, 0).fill_(1)
     if size > 1:
-        result[:, 1:].copy_(x.unsqueeze(1))
-        result[:, 1:].copy_(result[:, 1:].cumprod(1))
+        powers = x.to(kind).unsqueeze(1).expand(x.shape[0], size - 1).cumprod(1)
+        result[:, 1:].copy_(powers)
     return result if increasing else result.flip((1,))
 
 
@@ -412,12 +422,27 @@ blackman_window = window("blackman_window", blackman)
 bartlett_window = window("bartlett_window", bartlett)
 kaiser_window = window("kaiser_window", kaiser, (("beta", ", bool periodic, float beta"),))
 
-arange = factory("arange", whole=lambda *bounds: np.arange(*bounds, dtype=np.int64))
+
+def whole_bounds(args: Any, kwargs: Any) -> Any:
+    """A shortcut for `arange` of ints, without a step."""
+    if kwargs or not 0 < len(args) < 3:
+        return None
+    for bound in args:
+        if bound.__class__ is not int:
+            return None
+    if args[-1] < (0 if len(args) == 1 else args[0]):
+        return None
+    return wrap(np.arange(*args, dtype=np.int64), dtypes.int64)
+
+
+arange = factory("arange", whole_bounds)
 range_factory = factory("range")
 linspace = factory("linspace")
 logspace = factory("logspace")
 eye = factory("eye")
 scalar_tensor = factory("scalar_tensor")
+tril_indices = factory("tril_indices")
+triu_indices = factory("triu_indices")
 
 
 def range(*args: Any, **kwargs: Any) -> Any:
@@ -429,3 +454,29 @@ def range(*args: Any, **kwargs: Any) -> Any:
         "values in [start, end).",
     )
     return range_factory(*args, **kwargs)
+
+
+# -- samples of overloads ------------------------------------------------------------------------
+
+
+def bounds_sample(first_kind: str, last_kind: str) -> Any:
+    def samples(make: Any) -> Any:
+        bounds = [make(low=0, dtype=dtypes.float32), make(low=1, dtype=dtypes.float32)]
+        given = [0.5, 2]
+        chosen = [
+            bounds[at] if kind == "Tensor" else given[at]
+            for at, kind in enumerate((first_kind, last_kind))
+        ]
+        yield (*chosen, 4)
+
+    return samples
+
+
+for overload, first_kind, last_kind in SPACED_BOUNDS[1:]:
+    for name in ("linspace", "logspace"):
+        find(name, overload).samples = bounds_sample(first_kind, last_kind)
+find("range").samples = lambda make: ((0, 3), (-1, 1))
+vander.samples = lambda make: ((make(3),), (make(3), 2), (make(2), 4, True))
+find("hamming_window", "periodic_alpha").samples = lambda make: ((5, True, 0.6),)
+find("hamming_window", "periodic_alpha_beta").samples = lambda make: ((5, False, 0.6, 0.4),)
+find("kaiser_window", "beta").samples = lambda make: ((5, True, 8.0),)

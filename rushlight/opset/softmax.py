@@ -154,13 +154,19 @@ softmax_pair("softmax")
 softmax_pair("log_softmax")
 
 
-@composite("special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", method=False)
+@composite(
+    "special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    method=False,
+    function=False,
+)
 def special_softmax(self: Any, dim: int, dtype: Any) -> Any:
     return self.softmax(dim, dtype)
 
 
 @composite(
-    "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", method=False
+    "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    method=False,
+    function=False,
 )
 def special_log_softmax(self: Any, dim: int, dtype: Any) -> Any:
     return self.log_softmax(dim, dtype)

@@ -13,14 +13,16 @@ import numpy as np
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dispatch import overridable
+from rushlight.core.op import OpOverload, Tag, refuse
 from rushlight.core.tensor import Tensor, strides_of
+from rushlight.opset.index import Checked
 from rushlight.opset.kinds import SORT, Spec
 from rushlight.opset.registry import composite, op
-from rushlight.opset.rules import aten
-from rushlight.opset.samples import sample
+from rushlight.opset.rules import aten, sample
 from rushlight.opset.writing import refuse_gradient
 
 ndarray = np.ndarray
+ORDERING = Checked("SORT")
 
 # Shorter rows are sorted as they are: packing keys would cost more than it saves.
 PACK_FROM = 256
@@ -33,7 +35,7 @@ def comparable(array: Any) -> Any:
     """The array in a dtype that NumPy compares well, order kept."""
     if array.dtype == np.bool_:
         return array.view(np.uint8)
-    if array.dtype == np.float16 or not array.dtype.isbuiltin:
+    if array.dtype == np.float16 or array.dtype.isbuiltin != 1:
         return array.astype(np.float32)
     return array
 
@@ -71,7 +73,6 @@ def stable_order(array: Any, descending: bool) -> Any:
 
 
 def sorted_pair(array: Any, dim: int, descending: bool) -> tuple[Any, Any]:
-    dim = geometry.wrap_dim(dim, array.ndim)
     if array.ndim == 0:
         return array.copy(), np.zeros((), np.int64)
     moved = np.moveaxis(array, dim, -1)
@@ -110,8 +111,7 @@ def sort_samples(make: Any) -> Any:
 
 sort = op(
     "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
-    kind=SORT,
-    layout="shape",
+    kind=ORDERING,
     non_differentiable=(1,),
     shape=lambda self, dim, descending: sort_specs(self, dim),
     kernel=lambda xp, self, dim, descending: sorted_pair(self, dim, descending),
@@ -123,8 +123,7 @@ sort = op(
 sort_stable = op(
     "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) "
     "-> (Tensor values, Tensor indices)",
-    kind=SORT,
-    layout="shape",
+    kind=ORDERING,
     node_index=1,
     non_differentiable=(1,),
     shape=lambda self, stable, dim, descending: sort_specs(self, dim),
@@ -158,11 +157,10 @@ def msort(self: Any) -> Any:
 topk = op(
     "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) "
     "-> (Tensor values, Tensor indices)",
-    kind=SORT,
+    kind=ORDERING,
     non_differentiable=(1,),
     jvp=lambda self_t, dim, indices: (self_t.gather(dim, indices), None),
     vjp=lambda grad, self_shape, dim, indices: selected_backward(grad, dim, indices, self_shape),
-    layout="shape",
 )
 
 
@@ -182,12 +180,9 @@ def _(self: Any, k: Any, dim: int, largest: bool, sorted: bool) -> Any:
 
 @topk.kernel
 def _(xp: Any, self: Any, k: int, dim: int, largest: bool, sorted: bool) -> Any:
-    dim = geometry.wrap_dim(dim, self.ndim)
-    if self.ndim == 0 and 0 <= k <= 1:
+    if self.ndim == 0:
         return self.copy(), xp.zeros((), xp.int64)
-    size = self.shape[dim] if self.ndim else 1
-    if k < 0 or k > size:
-        raise RuntimeError("selected index k out of range")
+    size = self.shape[dim]
     moved = xp.moveaxis(self, dim, -1)
     if k > 0 and k * 8 < size and size > PACK_FROM:
         keys = comparable(moved)
@@ -206,7 +201,7 @@ def _(xp: Any, self: Any, k: int, dim: int, largest: bool, sorted: bool) -> Any:
 def _(make: Any) -> Any:
     yield make.distinct(3, 5), 2
     yield make.distinct(3, 5), 2, 0, False
-    yield make.strided(3, 4), 1, -1
+    yield make.distinct(4, 3).t(), 1, -1
     yield make.special(5), 3
     yield make(), 1
     yield make.distinct(4), 0
@@ -271,7 +266,7 @@ def unique_values(array: Any, return_inverse: bool, return_counts: bool, ordered
 
 
 def sorted_values(flat: Any) -> Any:
-    if flat.dtype == np.float16 or not flat.dtype.isbuiltin:
+    if flat.dtype == np.float16 or flat.dtype.isbuiltin != 1:
         return np.sort(flat.astype(np.float32)).astype(flat.dtype)
     return np.sort(flat)
 
@@ -315,13 +310,14 @@ def unique_samples(make: Any) -> Any:
     yield (make(),)
 
 
-def unique_op(schema: str, **options: Any) -> Any:
+def unique_op(schema: str, **options: Any) -> OpOverload:
     name = schema.split("(", 1)[0]
     return op(
         schema,
         kind=SORT,
         layout="kernel",
         method=False,
+        tags=(Tag.dynamic_output_shape,),
         shape=refuse_unknown,
         non_differentiable=(1, 2),
         vjp=refuse_unique(name),
@@ -515,9 +511,8 @@ def search_shape(
 searchsorted = op(
     "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, " + SEARCH + ", str? side=None, "
     "Tensor? sorter=None) -> Tensor",
-    kind=SORT,
+    kind=ORDERING,
     method=False,
-    layout="shape",
     shape=search_shape,
     kernel=lambda xp, sequence, self, out_int32, right, side, sorter: search(
         sequence, self, search_side(right, side), sorter, out_int32
@@ -526,9 +521,8 @@ searchsorted = op(
 searchsorted_scalar = op(
     "searchsorted.Scalar(Tensor sorted_sequence, Scalar self, " + SEARCH + ", str? side=None, "
     "Tensor? sorter=None) -> Tensor",
-    kind=SORT,
+    kind=ORDERING,
     method=False,
-    layout="shape",
     shape=search_shape,
     kernel=lambda xp, sequence, self, out_int32, right, side, sorter: search(
         sequence, xp.asarray(self), search_side(right, side), sorter, out_int32
@@ -540,7 +534,7 @@ searchsorted_scalar = op(
 def _(make: Any) -> Any:
     if make.dtype.is_complex or make.dtype is dtypes.bool_:
         return
-    rising = make.distinct(6).sort()[0]  # type: ignore[attr-defined]
+    rising = make.distinct(6).sort()[0]
     yield rising, make.distinct(2, 3)
     yield sample(rising, make.distinct(4), right=True, out_int32=True)
     yield sample(make.distinct(2, 4).sort()[0], make.distinct(2, 3), side="right")
@@ -562,17 +556,15 @@ def bucket(xp: Any, self: Any, boundaries: Any, out_int32: bool, right: bool) ->
 
 bucketize = op(
     f"bucketize.Tensor(Tensor self, Tensor boundaries, {SEARCH}) -> Tensor",
-    kind=SORT,
+    kind=ORDERING,
     method=False,
-    layout="shape",
     shape=bucket_shape,
     kernel=bucket,
 )
 bucketize_scalar = op(
     f"bucketize.Scalar(Scalar self, Tensor boundaries, {SEARCH}) -> Tensor",
-    kind=SORT,
+    kind=ORDERING,
     method=False,
-    layout="shape",
     shape=bucket_shape,
     kernel=bucket,
 )
@@ -601,6 +593,7 @@ def isin_values(xp: Any, elements: Any, tests: Any, assume_unique: bool, invert:
     return xp.isin(comparable(elements), comparable(tests), invert=invert)
 
 
+isin_records = []
 for isin_overload in (
     "Tensor_Tensor(Tensor elements, Tensor test_elements",
     "Tensor_Scalar(Tensor elements, Scalar test_element",
@@ -608,20 +601,21 @@ for isin_overload in (
 ):
     isin = op(
         f"isin.{isin_overload}, *, bool assume_unique=False, bool invert=False) -> Tensor",
-        kind=SORT,
+        kind=ORDERING,
         method=False,
-        layout="shape",
         out_name=isin_overload.split("(", 1)[0] + "_out",
         shape=isin_shape,
         kernel=isin_values,
     )
+    isin_records.append(isin)
 
 
 # -- counting --------------------------------------------------------------------------------------
 
 bincount = op(
     "bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
-    kind=SORT,
+    kind=ORDERING,
+    tags=(Tag.dynamic_output_shape,),
     node="NotImplemented",
     vjp={"weights": refuse_gradient("aten::bincount")},
 )
@@ -635,9 +629,11 @@ def _(self: Any, weights: Any, minlength: Any) -> Any:
             "bincount(): the number of results depends on values, which a tensor without values "
             "(device='meta') does not have"
         )
+    if self._array.size and int(self._array.min()) < 0:
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     largest = int(self._array.max()) + 1 if self._array.size else 0
     kind = dtypes.int64
-    if weights is not None:
+    if weights is not None and self._array.size:
         kind = dtypes.float32 if weights._dtype is dtypes.float32 else dtypes.float64
     return Spec((max(largest, minlength),), kind)
 
@@ -653,11 +649,8 @@ def check_bincount(kind: Any, ndim: int, minlength: Any) -> None:
 
 @bincount.kernel
 def _(xp: Any, self: Any, weights: Any, minlength: int) -> Any:
-    if self.ndim == 1 and self.size == 0 and minlength >= 0:
+    if self.size == 0:
         return xp.zeros(minlength, xp.int64)
-    check_bincount(dtypes.from_numpy(self.dtype), self.ndim, minlength)
-    if self.min() < 0:
-        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is None:
         return xp.bincount(self.astype(xp.int64), minlength=minlength).astype(xp.int64)
     if weights.shape != self.shape:
@@ -680,7 +673,12 @@ def check_finite(low: float, high: float, name: str) -> None:
         raise RuntimeError(f"{name}: range of [{low:g}, {high:g}] is not finite")
 
 
-histc = op("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", kind=SORT)
+histc = op(
+    "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
+    kind=ORDERING,
+    vjp=refuse("counts are piecewise constant"),
+    jvp=refuse("counts are piecewise constant"),
+)
 
 
 @histc.shape
@@ -698,7 +696,6 @@ def check_histogram(kind: Any, bins: int, name: str) -> None:
 
 @histc.kernel
 def _(xp: Any, self: Any, bins: int, min: Any, max: Any) -> Any:
-    check_histogram(dtypes.from_numpy(self.dtype), bins, "histogram_cpu")
     flat = comparable(self).reshape(-1)
     low, high = float(min), float(max)
     if low == high and flat.size:
@@ -732,14 +729,12 @@ UNDERIVED: dict[str, Any] = {
 }
 histogram_edges = op(
     "histogram.bins_tensor(Tensor self, Tensor bins, *, " + HISTOGRAM,
-    kind=SORT,
-    layout="shape",
+    kind=ORDERING,
     **UNDERIVED,
 )
 histogram_count = op(
     "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, " + HISTOGRAM,
-    kind=SORT,
-    layout="shape",
+    kind=ORDERING,
     **UNDERIVED,
 )
 
@@ -815,3 +810,69 @@ def one_hot(self: Any, num_classes: int = -1) -> Any:
         )
     zeros = self.new_zeros((*sizes, num_classes))
     return zeros.scatter(-1, self.unsqueeze(-1), 1)
+
+
+@isin_records[0].samples
+def _(make: Any) -> Any:
+    yield make.distinct(3, 4), make.distinct(5)
+    yield sample(make.ints(6, high=5), make.ints(3, high=5), invert=True)
+    yield sample(make(0), make(3), assume_unique=True)
+    yield make(), make(2)
+
+
+@isin_records[1].samples
+def _(make: Any) -> Any:
+    yield make.ints(2, 3, high=4), 2
+    yield sample(make.ints(5, high=4), 1, invert=True)
+
+
+@isin_records[2].samples
+def _(make: Any) -> Any:
+    yield 2, make.ints(2, 3, high=4)
+
+
+@histogram_count.samples
+def _(make: Any) -> Any:
+    if make.dtype.name in ("float32", "float64"):
+        yield make(8), 4
+        yield sample(make(8), 4, range=(-1.0, 1.0), density=True)
+        yield sample(make(2, 3), 3, weight=make.positive(2, 3))
+
+
+@histogram_edges.samples
+def _(make: Any) -> Any:
+    if make.dtype.name in ("float32", "float64"):
+        yield make(8), make.distinct(5).sort()[0]
+
+
+@one_hot.samples
+def _(make: Any) -> Any:
+    yield (make.index(2, 3, below=4),)
+    yield make.index(3, below=4), 5
+    yield make.index(0, below=4), 3
+
+
+@searchsorted_scalar.samples
+def _(make: Any) -> Any:
+    yield make.ints(6, high=9).sort()[0], 4
+    yield sample(make.ints(6, high=9).sort()[0], 4, right=True, out_int32=True)
+
+
+@bucketize_scalar.samples
+def _(make: Any) -> Any:
+    yield 4, make.ints(6, high=9).sort()[0]
+
+
+argsort.samples = sort_samples
+
+
+@argsort_stable.samples
+def _(make: Any) -> Any:
+    yield sample(make.ints(8, high=3), stable=True, descending=True)
+    yield sample(make.distinct(3, 4), stable=False, dim=0)
+
+
+@msort.samples
+def _(make: Any) -> Any:
+    yield (make.distinct(3, 4),)
+    yield (make(),)

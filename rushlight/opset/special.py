@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rushlight.core.dtype import bfloat16, dtype, finfo, float16, get_default_dtype
+from rushlight.core.dtype import BOOL, bfloat16, dtype, finfo, float16, get_default_dtype
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
 from rushlight.opset.comparison import text_of
 from rushlight.opset.elementary import product_with
 from rushlight.opset.kinds import INT_TO_FLOAT
-from rushlight.opset.pointwise import is_real, zeros_where
+from rushlight.opset.pointwise import is_real, one_operand, zeros_where
 from rushlight.opset.registry import alias, composite, pointwise
 
 SQRT_PI = math.sqrt(math.pi)
@@ -71,7 +71,7 @@ special(
 )
 
 
-@composite("special_ndtr(Tensor self) -> Tensor", method=False)
+@composite("special_ndtr(Tensor self) -> Tensor", method=False, samples=one_operand)
 def special_ndtr(self: Any) -> Any:
     x = self * math.sqrt(0.5)
     z = x.abs()
@@ -143,6 +143,8 @@ for function, name in ((polygamma_method, "polygamma"), (polygamma_inplace, "pol
 
 
 def check_mvlgamma(common: dtype, args: tuple[Any, ...]) -> None:
+    if common.category == BOOL:
+        raise RuntimeError("The input tensor may not be a boolean tensor.")
     if args[1] < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
 
@@ -238,11 +240,17 @@ special("special_i1e", i1e_gradient)
 # -- two variables --------------------------------------------------------------------------------
 
 
-def two_variables(name: str, text: Any, gradients: dict[str, Any], number_gradient: Any) -> None:
+def two_variables(
+    name: str,
+    text: Any,
+    gradients: dict[str, Any],
+    number_gradient: Any,
+    admits: Any = is_real,
+) -> None:
     """A function of two real variables, either of which may be a number."""
     options: dict[str, Any] = {
         "promote": INT_TO_FLOAT,
-        "dtypes": is_real,
+        "dtypes": admits,
         "scalar": text,
         "kernel_name": f"{name.removeprefix('special_')}_cpu",
         "method": False,
@@ -302,6 +310,7 @@ two_variables(
         "other": lambda grad, self, other: grad * -self * functions.special_zeta(self + 1.0, other),
     },
     refuse_zeta,
+    is_wide,
 )
 
 

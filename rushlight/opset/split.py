@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.core import geometry
-from rushlight.core.tensor import strides_of
+from rushlight.core.dispatch import call
+from rushlight.core.tensor import sizes_of, strides_of
 from rushlight.opset.kinds import VIEW
 from rushlight.opset.registry import composite, op, view
 from rushlight.opset.view import slice_
@@ -23,7 +24,7 @@ unbind = view(
 
 @unbind.shape
 def _(self: Any, dim: int) -> Any:
-    sizes, strides = tuple(self.shape), strides_of(self)
+    sizes, strides = sizes_of(self), strides_of(self)
     if not sizes:
         dim = geometry.wrap_dim(dim, 0)
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
@@ -44,7 +45,7 @@ unbind.errors = lambda make: [(IndexError, (make(),)), (IndexError, (make(2), 1)
 
 def parts(self: Any, lengths: Any, dim: int) -> list[Any]:
     """Geometries of consecutive slices along a dimension."""
-    sizes, strides = tuple(self.shape), strides_of(self)
+    sizes, strides = sizes_of(self), strides_of(self)
     stride, offset = strides[dim], self._offset
     found = []
     for length in lengths:
@@ -209,7 +210,7 @@ def tensor_split(self: Any, sections: Any, dim: int) -> Any:
     pieces, start = [], 0
     for index in range(sections):
         length = least + (1 if index < extra else 0)
-        pieces.append(slice_(self, dim, start, start + length, 1))
+        pieces.append(call(slice_, (self, dim, start, start + length, 1)))
         start = start + length
     return pieces
 
@@ -224,9 +225,9 @@ def tensor_split_indices(self: Any, indices: Any, dim: int) -> Any:
     dim = geometry.wrap_dim(dim, len(sizes))
     pieces, start = [], 0
     for end in indices:
-        pieces.append(slice_(self, dim, start, end, 1))
+        pieces.append(call(slice_, (self, dim, start, end, 1)))
         start = end
-    pieces.append(slice_(self, dim, start, sizes[dim], 1))
+    pieces.append(call(slice_, (self, dim, start, sizes[dim], 1)))
     return pieces
 
 
@@ -269,8 +270,8 @@ def even_split(self: Any, name: str, dim: int, sections: Any) -> Any:
 def checked_rank(self: Any, name: str, least: int) -> None:
     if self.dim() < least:
         raise RuntimeError(
-            f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with "
-            f"{self.dim()} dimensions!"
+            f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor "
+            f"with {self.dim()} dimensions!"
         )
 
 
@@ -317,3 +318,8 @@ vsplit_array.samples = lambda make: [(make(4, 2), (1, 3))]
 dsplit.samples = lambda make: [(make(1, 2, 4), 2)]
 dsplit_array.samples = lambda make: [(make(1, 2, 4), (1, 3))]
 hsplit.errors = lambda make: [(RuntimeError, (make(4), 3)), (RuntimeError, (make(), 1))]
+split_sizes.samples = lambda make: [(make(5, 2), (2, 3)), (make.strided(2, 3), (1, 2), 1)]
+tensor_split_tensor.samples = lambda make: [
+    (make(5, 2), make.ints(low=2, high=2)),
+    (make(5, 2), make.ints(1, low=2, high=2)),
+]

@@ -1,7 +1,7 @@
 """Statistics: variance, order statistics (median, mode, kthvalue, quantile), covariance.
 
 Order statistics count NaN as the greatest value, except nanmedian and nanquantile, which leave it
-out. Variances accumulate in float64.
+out. Variances of moderate size accumulate in float64.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from rushlight.opset.extrema import (
     evenly,
     same_value,
     selected_gradient,
+    selected_tangent,
 )
 from rushlight.opset.kinds import REDUCTION, SORT, Spec
 from rushlight.opset.reduce import (
@@ -29,6 +30,7 @@ from rushlight.opset.reduce import (
     check_computable,
     count_of,
     full_samples,
+    has_values,
     one_axis,
     reduced_axes,
     reduced_spec,
@@ -62,7 +64,8 @@ def spread(name: str, array: Any, dim: Any, correction: Any, keepdim: bool) -> t
             UserWarning,
             stacklevel=2,
         )
-    wide = WIDE.get(kind, kind)
+    exact = array.size <= WIDENED or kind.itemsize < 4
+    wide = WIDE.get(kind, kind) if exact else kind
     values = cast(array, wide)
     axes = reduced_axes(dim, array.ndim)
     real = wide.to_real().np.type
@@ -72,12 +75,19 @@ def spread(name: str, array: Any, dim: Any, correction: Any, keepdim: bool) -> t
         squares = centred.real * centred.real + centred.imag * centred.imag
     else:
         squares = centred * centred
-    variance = sum_array(squares, axes, keepdim) / real(max(freedom, 0))
+    total = sum_array(squares, axes, keepdim)
+    if not exact:
+        # What the rounded mean left over, taken out again.
+        rest = np.abs(sum_array(centred, axes, keepdim))
+        total = total - rest * rest / real(count)
+    variance = total / real(max(freedom, 0))
     if not keepdim:
         mean = mean.reshape(np.shape(variance))
     return variance, mean.astype(kind.np)
 
 
+# Arrays up to this size are widened whole; larger ones make do with a corrected second pass.
+WIDENED = 1 << 16
 WIDE = {
     dtypes.float16: dtypes.float64,
     dtypes.bfloat16: dtypes.float64,
@@ -90,12 +100,14 @@ def variance_gradient(grad: Any, self: Any, dim: Any, correction: Any, keepdim: 
     correction = 1 if correction is None else correction
     freedom = count_of(self.shape, dim) - correction
     if not self.dim() or dim is None or dim == ():
-        return (2.0 / freedom if freedom else INFINITY) * grad * (self - self.mean())
+        if freedom <= 0:
+            real = self._dtype.to_real()
+            known = self.new_full((), NAN, dtype=real)
+            return grad * known.where(self == self.mean(), known.new_full((), INFINITY))
+        return (2.0 / freedom) * grad * (self - self.mean())
     grad = restored(grad, dim, keepdim, self.dim())
     mean = self.mean(dim, True)
-    if freedom <= 0:
-        return grad * self.new_full((), NAN).where(self == mean, self.new_full((), INFINITY))
-    return (2.0 / freedom) * grad * (self - mean)
+    return (2.0 / freedom if freedom else INFINITY) * grad * (self - mean)
 
 
 INFINITY = float("inf")
@@ -212,7 +224,14 @@ def variance_family(name: str) -> None:
             total = share if total is None else total + share
         return total
 
-    pair.vjp = pair_gradient
+    # Only the root's formula needs the result; saving it would forbid writing to the variance.
+    pair.vjp = (
+        pair_gradient
+        if root
+        else lambda grads, self, dim, correction, keepdim: pair_gradient(
+            grads, self, None, dim, correction, keepdim
+        )
+    )
 
 
 variance_family("var")
@@ -231,6 +250,10 @@ def selecting_op(schema: str, **options: Any) -> OpOverload:
         non_differentiable=(1,),
         vjp=lambda grad, self_shape, dim, indices, keepdim: selected_gradient(
             grad, self_shape, dim, indices, keepdim
+        ),
+        jvp=lambda self_t, dim, indices, keepdim: (
+            selected_tangent(self_t, dim, indices, keepdim),
+            None,
         ),
         **options,
     )
@@ -499,11 +522,11 @@ def quantile_of(
     rounding = ROUNDINGS.get(interpolation)
     if rounding is not None:
         ranks = getattr(ranks, rounding)()
-    below = ranks.to(dtypes.int64)
+    below = ranks.detach().to(dtypes.int64)
     result = values.gather(-1, below)
     if interpolation in ("linear", "midpoint"):
         weights = ranks - below if interpolation == "linear" else ranks.new_full(ranks.shape, 0.5)
-        result = result.lerp(values.gather(-1, ranks.ceil().to(dtypes.int64)), weights)
+        result = result.lerp(values.gather(-1, ranks.detach().ceil().to(dtypes.int64)), weights)
     if not q.dim():
         return result.squeeze(-1).reshape(kept)
     return result.movedim(-1, 0).reshape((q.shape[0], *kept))
@@ -607,15 +630,15 @@ def cov(self: Any, correction: int, fweights: Any, aweights: Any) -> Any:
         total = observations
     else:
         total = weights.sum()
-        if total._array is not None and float(total) == 0:
+        if has_values(total) and float(total) == 0:
             raise RuntimeError("cov(): weights sum to zero, can't be normalized")
     mean = (rows if weights is None else rows * weights).sum(1) / total
     if weights is not None and aweights is not None and correction != 0:
         freedom = total - correction * (weights * aweights).sum() / total
     else:
         freedom = total - correction
-    short = freedom <= 0 if not hasattr(freedom, "_dtype") else bool(freedom <= 0)
-    if short:
+    known = not hasattr(freedom, "_dtype") or has_values(freedom)
+    if known and bool(freedom <= 0):
         warnings.warn(
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the "
             "number of observations.",

@@ -14,31 +14,34 @@ import numpy as np
 
 from rushlight.arrays.casting import fill_number
 from rushlight.core import dtype as dtypes
+from rushlight.core import geometry, history
 from rushlight.core.dispatch import call, call_function_mode, try_function_override
+from rushlight.core.node import needs_grad
 from rushlight.core.state import LAYER_FUNCTION_MODES, LOCAL, PROCESS
-from rushlight.core.tensor import PLAIN, Tensor, wrap
+from rushlight.core.tensor import PLAIN, Tensor, ViewInfo, storage_of, wrap
 from rushlight.opset import copy as copies
 from rushlight.opset import split as splits
 from rushlight.opset import view as views
-from rushlight.opset.index import MASKS, index_tensor
+from rushlight.opset.index import MASKS, element_strides, index_tensor
 from rushlight.opset.rules import aten
 from rushlight.opset.writing import index_put_
 
 ndarray = np.ndarray
 END = 9223372036854775807
+WHOLE = (slice(None),) * 64
 
 
 def getitem(self: Any, index: Any) -> Any:
     """`self[index]`."""
     if type(self) not in PLAIN or PROCESS.special:
-        handled, value = overridden(Tensor.__getitem__, self, (self, index))
+        handled, value = overridden(getitem, self, (self, index))
         if handled:
             return value
     kind = type(index)
     if kind is int:
         return select_at(self, 0, index, 0)
     if kind is slice:
-        return call(views.slice_, (self, 0, *slice_arguments(index)))
+        return slice_at(self, 0, index)
     if index is Ellipsis:
         return call(views.alias, (self,))
     if index is None:
@@ -54,7 +57,7 @@ def getitem(self: Any, index: Any) -> Any:
 def setitem(self: Any, index: Any, value: Any) -> None:
     """`self[index] = value`."""
     if type(self) not in PLAIN or PROCESS.special:
-        handled, _ = overridden(Tensor.__setitem__, self, (self, index, value))
+        handled, _ = overridden(setitem, self, (self, index, value))
         if handled:
             return
     if self._ext is not None and self._ext.parts is not None:
@@ -92,8 +95,36 @@ def overridden(api: Any, self: Any, args: tuple[Any, ...]) -> tuple[bool, Any]:
     return False, None
 
 
+def is_plain(self: Any) -> bool:
+    """Whether a view of the tensor can be made without passing the dispatcher's layers."""
+    return not PROCESS.special and self._ext is None and type(self) in PLAIN
+
+
+def direct_view(self: Any, array: Any, offset: int, op: Any, args: tuple[Any, ...]) -> Any:
+    """What `call(op, args)` answers for a plain tensor, given the view's array."""
+    result = wrap(array, self._dtype)
+    result._storage = storage_of(self)
+    result._offset = offset
+    result._contig = array.flags.c_contiguous and (
+        1 not in array.shape or element_strides(array) == geometry.contiguous_strides(array.shape)
+    )
+    node = op.grad_rule.make_node(*args) if needs_grad(self) else None
+    history.view_of(self, result, op, args, True, None, ViewInfo.NORMAL, 0)
+    if node is not None:
+        history.attach(op, node, result)
+    return result
+
+
 def select_at(self: Any, dim: int, index: Any, shown: int) -> Any:
     """One position of a dimension. torch: messages number it by its place in the subscript."""
+    array = self._array
+    if type(index) is int and is_plain(self) and array.size and dim < array.ndim:
+        size = array.shape[dim]
+        if -size <= index < size:
+            at = index if index >= 0 else index + size
+            offset = self._offset + at * (array.strides[dim] // array.itemsize)
+            array = array[(*WHOLE[:dim], index, ...)] if dim else array[index, ...]
+            return direct_view(self, array, offset, views.select, (self, dim, index))
     try:
         return call(views.select, (self, dim, index))
     except IndexError:
@@ -109,6 +140,20 @@ def select_at(self: Any, dim: int, index: Any, shown: int) -> Any:
         raise IndexError(
             f"index {index} is out of bounds for dimension {shown} with size {size}"
         ) from None
+
+
+def slice_at(self: Any, dim: int, given: slice) -> Any:
+    start, end, step = slice_arguments(given)
+    if type(start) is int and type(end) is int and type(step) is int and is_plain(self):
+        array = self._array
+        if dim < array.ndim:
+            at = slice(start, end, step)
+            part = array[(*WHOLE[:dim], at)] if dim else array[at]
+            if part.size:
+                first = at.indices(array.shape[dim])[0]
+                offset = self._offset + first * (array.strides[dim] // array.itemsize)
+                return direct_view(self, part, offset, views.slice_, (self, dim, start, end, step))
+    return call(views.slice_, (self, dim, start, end, step))
 
 
 def slice_arguments(given: slice) -> tuple[Any, Any, Any]:
@@ -201,7 +246,8 @@ def apply_subscripts(self: Any, entries: tuple[Any, ...]) -> tuple[Any, list[Any
             found = select_at(found, dim, entry if kind is int else plain_integer(entry), shown)
             continue
         if kind is slice:
-            found = slice_at(found, dim, entry)
+            if not is_whole(found, dim, entry):
+                found = slice_at(found, dim, entry)
             dim += 1
             continue
         if entry is Ellipsis:
@@ -212,6 +258,7 @@ def apply_subscripts(self: Any, entries: tuple[Any, ...]) -> tuple[Any, list[Any
             dim += 1
             continue
         width = 1
+        tensor: Any
         if kind is bool:
             found = call(views.unsqueeze, (found, dim))
             tensor = truth_index(entry)
@@ -242,15 +289,16 @@ def plain_integer(entry: Any) -> Any:
     return entry if is_symbolic(entry) else int(entry)
 
 
-def slice_at(self: Any, dim: int, given: slice) -> Any:
-    start, end, step = slice_arguments(given)
-    if type(start) is int and start == 0 and type(step) is int and step == 1:
-        if end is END:
-            return self
-        sizes = self.shape
-        if dim < len(sizes) and type(end) is int and end >= sizes[dim]:
-            return self
-    return call(views.slice_, (self, dim, start, end, step))
+def is_whole(self: Any, dim: int, given: slice) -> bool:
+    """Whether a slice takes all of a dimension; inside a tuple it is then left out."""
+    if given.step is not None and not (type(given.step) is int and given.step == 1):
+        return False
+    if given.start is not None and not (type(given.start) is int and given.start == 0):
+        return False
+    if given.stop is None:
+        return True
+    sizes = self.shape
+    return type(given.stop) is int and dim < len(sizes) and given.stop >= sizes[dim]
 
 
 def truth_index(value: bool) -> Tensor:
@@ -348,7 +396,7 @@ def delitem(self: Any, index: Any) -> None:
 
 def iterate(self: Any) -> Any:
     if type(self) not in PLAIN or PROCESS.special:
-        handled, value = overridden(Tensor.__iter__, self, (self,))
+        handled, value = overridden(iterate, self, (self,))
         if handled:
             return value
     if self.dim() == 0:
@@ -358,11 +406,11 @@ def iterate(self: Any) -> Any:
 
 def contains(self: Any, element: Any, /) -> bool:
     if type(self) not in PLAIN or PROCESS.special:
-        handled, value = overridden(Tensor.__contains__, self, (self, element))
+        handled, value = overridden(contains, self, (self, element))
         if handled:
             return bool(value)
     if isinstance(element, (Tensor, int, float, complex, bool)) or is_symbolic(element):
-        return bool((element == self).any().item())  # type: ignore[union-attr]
+        return bool((element == self).any().item())
     raise RuntimeError(
         f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
     )
@@ -371,7 +419,7 @@ def contains(self: Any, element: Any, /) -> bool:
 def backwards(self: Any) -> Any:
     """`reversed(self)`: torch flips the first dimension."""
     if type(self) not in PLAIN or PROCESS.special:
-        handled, value = overridden(Tensor.__reversed__, self, (self,))
+        handled, value = overridden(backwards, self, (self,))
         if handled:
             return value
     return self if self.dim() == 0 else self.flip(0)

@@ -7,7 +7,6 @@ forms live in `viewgrad`; ops that return several views are in `split`.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from numpy import ndarray
@@ -15,11 +14,12 @@ from numpy import ndarray
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.device import contiguous_format
+from rushlight.core.dispatch import call
 from rushlight.core.dtype import dtype as dtype_class
+from rushlight.core.op import refuse
 from rushlight.core.state import LOCAL, PROCESS
-from rushlight.core.tensor import PLAIN, Tensor, storage_of, strides_of
+from rushlight.core.tensor import PLAIN, sizes_of, storage_of, strides_of
 from rushlight.opset.kinds import VIEW
-from rushlight.opset.registry import alias as second_name
 from rushlight.opset.registry import composite, op, view
 from rushlight.opset.viewgrad import (
     as_strided_backward,
@@ -66,7 +66,7 @@ def _(self: Any, size: Any) -> Any:
             if count == array.size:
                 return wanted, geometry.contiguous_strides(wanted), self._offset
     wanted = geometry.infer_size(size, self.numel())
-    found = geometry.view_strides(tuple(self.shape), strides_of(self), wanted)
+    found = geometry.view_strides(sizes_of(self), strides_of(self), wanted)
     if found is None:
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one "
@@ -86,6 +86,7 @@ view_.samples = lambda make: [
     (make.strided(2, 3), (2, 1, 3)),
     (make.expanded(3, 4), (3, 2, 2)),
 ]
+unsafe_view.samples = lambda make: [(make(2, 6), (3, 4)), (make.strided(2, 3), (2, 1, 3))]
 view_.errors = lambda make: [
     (RuntimeError, (make(4), (3,))),
     (RuntimeError, (make(4), (-1, -1))),
@@ -95,15 +96,21 @@ view_.errors = lambda make: [
 
 
 unsafe_view.rules["shape"] = view_.rules["shape"]
+# A tangent need not lie in memory as its primal does.
+view_.jvp = unsafe_view.jvp = lambda self_t, size: self_t.reshape(size)
 
 view_dtype = view(
-    "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", function=False, untracked=True
+    "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
+    function=False,
+    untracked=True,
+    vjp=refuse("the bits of a number do not vary smoothly with it"),
+    jvp=refuse("the bits of a number do not vary smoothly with it"),
 )
 
 
 @view_dtype.shape
 def _(self: Any, dtype: dtype_class) -> Any:
-    sizes, strides = tuple(self.shape), strides_of(self)
+    sizes, strides = sizes_of(self), strides_of(self)
     old, new = self._dtype.itemsize, dtype.itemsize
     if self.is_conj():
         raise RuntimeError(
@@ -134,6 +141,8 @@ def _(self: Any, dtype: dtype_class) -> Any:
         return (*sizes[:-1], sizes[-1] * ratio), strides, self._offset * ratio, dtype
     ratio = new // old
     names = f"{self._dtype.scalar_type_name} as {dtype.scalar_type_name} (different element sizes)"
+    if strides[-1] != 1:
+        raise RuntimeError(f"self.stride(-1) must be 1 to view {names}, but got {strides[-1]}")
     if sizes[-1] % ratio != 0:
         raise RuntimeError(
             f"self.size(-1) must be divisible by {ratio} to view {names}, but got {sizes[-1]}"
@@ -148,8 +157,6 @@ def _(self: Any, dtype: dtype_class) -> Any:
             raise RuntimeError(
                 f"self.stride({axis}) must be divisible by {ratio} to view {names}, but got {step}"
             )
-    if strides[-1] != 1:
-        raise RuntimeError(f"self.stride(-1) must be 1 to view {names}, but got {strides[-1]}")
     strides = (*[step // ratio for step in strides[:-1]], 1)
     return (*sizes[:-1], sizes[-1] // ratio), strides, self._offset // ratio, dtype
 
@@ -169,22 +176,29 @@ reshape_alias = view(
 )
 
 
-@composite("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", varargs=1)
+@composite(
+    "reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)",
+    varargs=1,
+    quick="r if (r := self._array.reshape(shape)).shape == shape or -1 in shape else refuse()",
+    quick_contiguous=True,
+    quick_as=view_,
+)
 def reshape(self: Any, shape: Any) -> Any:
     if self._contig:
         return self.view(shape)
     wanted = geometry.infer_size(shape, self.numel())
-    sizes, strides = tuple(self.shape), strides_of(self)
+    sizes, strides = sizes_of(self), strides_of(self)
     found = geometry.view_strides(sizes, strides, wanted)
     if found is None:
-        return unsafe_view(self.clone(memory_format=contiguous_format), wanted)
+        return call(unsafe_view, (self.clone(memory_format=contiguous_format), wanted))
     is_plain = type(self) in PLAIN and not (PROCESS.special and LOCAL.state.layers)
     # torch: what records or overrides ops is shown a plain view.
     if is_plain and not geometry.is_contiguous(sizes, strides):
-        return reshape_alias(self, wanted, found)
+        return call(reshape_alias, (self, wanted, found))
     return self.view(wanted)
 
 
+reshape_alias.samples = lambda make: [(make.strided(2, 3), (2, 3, 1), (1, 2, 1))]
 reshape.samples = lambda make: [
     (make(2, 6), (3, 4)),
     (make.strided(2, 6), (3, -1)),
@@ -264,6 +278,10 @@ def ravel(self: Any) -> Any:
     return self.contiguous().view(-1)
 
 
+view_as.samples = lambda make: [(make(2, 3), make(3, 2))]
+reshape_as.samples = lambda make: [(make.strided(2, 3), make(3, 2))]
+ravel.samples = lambda make: [(make(2, 3),), (make.strided(2, 3),), (make(),)]
+
 as_strided = view(
     "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) "
     "-> Tensor(a)",
@@ -286,8 +304,23 @@ def _(self: Any, size: Any, stride: Any, storage_offset: Any) -> Any:
             )
     if offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    for extent in size:
+        if extent < 0:
+            raise RuntimeError(
+                f"Storage size calculation overflowed with sizes={geometry.show(size)} and "
+                f"strides={geometry.show(stride)}"
+            )
     check_storage_bounds(self, size, stride, offset)
     return size, stride, offset
+
+
+@as_strided.batch
+def _(level: Any, self: Any, size: Any, stride: Any, storage_offset: Any) -> Any:
+    """Each sample's memory begins a batch stride after the one before."""
+    moved = level.front(self)
+    offset = moved._offset if storage_offset is None else storage_offset
+    steps = (strides_of(moved)[0], *stride)
+    return level.wrap(level.below(as_strided, (moved, (level.size, *size), steps, offset)))
 
 
 as_strided.samples = lambda make: [
@@ -320,7 +353,7 @@ def check_storage_bounds(self: Any, size: Any, stride: Any, offset: Any) -> None
         )
 
 
-# -- order of dimensions --------------------------------------------------------------------------
+# -- order of dimensions -------------------------------------------------------------------------
 
 transpose = view(
     "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
@@ -331,9 +364,7 @@ transpose = view(
 
 @transpose.shape
 def _(self: Any, dim0: int, dim1: int) -> Any:
-    sizes, strides, _ = geometry.transposed_geometry(
-        tuple(self.shape), strides_of(self), dim0, dim1
-    )
+    sizes, strides, _ = geometry.transposed_geometry(sizes_of(self), strides_of(self), dim0, dim1)
     return sizes, strides, self._offset
 
 
@@ -348,16 +379,6 @@ transpose.samples = lambda make: [
 transpose.errors = lambda make: [(IndexError, (make(2, 3), 0, 2))]
 
 
-@composite("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)")
-def swapaxes(self: Any, axis0: int, axis1: int) -> Any:
-    return self.transpose(axis0, axis1)
-
-
-@composite("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)")
-def swapdims(self: Any, dim0: int, dim1: int) -> Any:
-    return self.transpose(dim0, dim1)
-
-
 t = view(
     "t(Tensor(a) self) -> Tensor(a)",
     quick="self._array.T if self._array.ndim == 2 and self._array.size else refuse()",
@@ -367,7 +388,7 @@ t = view(
 
 @t.shape
 def _(self: Any) -> Any:
-    sizes = tuple(self.shape)
+    sizes = sizes_of(self)
     if len(sizes) > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {len(sizes)}D")
     return sizes[::-1], strides_of(self)[::-1], self._offset
@@ -380,13 +401,14 @@ t.errors = lambda make: [(RuntimeError, (make(1, 2, 3),))]
 permute = view(
     "permute(Tensor(a) self, int[] dims) -> Tensor(a)",
     varargs=1,
+    quick="self._array.transpose(dims) if self._array.size else refuse()",
     vjp=lambda grad, dims: grad.permute(inverse_order(dims)),
 )
 
 
 @permute.shape
 def _(self: Any, dims: Any) -> Any:
-    sizes, strides, _ = geometry.permuted_geometry(tuple(self.shape), strides_of(self), dims)
+    sizes, strides, _ = geometry.permuted_geometry(sizes_of(self), strides_of(self), dims)
     return sizes, strides, self._offset
 
 
@@ -409,116 +431,7 @@ def inverse_order(dims: Any) -> tuple[int, ...]:
     return tuple(inverse)
 
 
-def moved_order(ndim: int, source: Any, destination: Any) -> tuple[int, ...]:
-    if len(source) != len(destination):
-        raise RuntimeError(
-            f"movedim: Invalid source or destination dims: source ({geometry.show(source)} dims) "
-            f"should contain the same number of dims as destination "
-            f"({geometry.show(destination)} dims)"
-        )
-    froms = [geometry.wrap_dim(dim, ndim) for dim in source]
-    tos = [geometry.wrap_dim(dim, ndim) for dim in destination]
-    for name, wrapped, given in (("source", froms, source), ("destination", tos, destination)):
-        if len(set(wrapped)) != len(wrapped):
-            raise RuntimeError(f"movedim: repeated dim in `{name}` ({geometry.show(given)})")
-    rest = iter([dim for dim in range(ndim) if dim not in froms])
-    placed = dict(zip(tos, froms, strict=True))
-    return tuple([placed[dim] if dim in placed else next(rest) for dim in range(ndim)])
-
-
-@composite("movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)")
-def movedim(self: Any, source: Any, destination: Any) -> Any:
-    order = moved_order(self.dim(), source, destination)
-    return alias(self) if not order else self.permute(order)
-
-
-movedim.samples = lambda make: [
-    (make(2, 3, 2), (0, -1), (1, 0)),
-    (make.strided(2, 3), (0,), (1,)),
-    (make(), (), ()),
-]
-
-
-@composite("movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)")
-def movedim_int(self: Any, source: int, destination: int) -> Any:
-    return self.movedim((source,), (destination,))
-
-
-second_name("moveaxis", "movedim")
-
-
-def conjugated(self: Any) -> Any:
-    return self.conj() if self.is_complex() else self
-
-
-def matrices_transposed(self: Any, name: str, remedy: str) -> Any:
-    """The last two dimensions exchanged; a 0-dim tensor as it is."""
-    ndim = self.dim()
-    if ndim == 0:
-        warnings.warn(remedy, UserWarning, stacklevel=3)
-        return self
-    if ndim == 1:
-        raise RuntimeError(
-            f"tensor.{name} is only supported on matrices or batches of matrices. Got 1-D tensor."
-        )
-    return self.transpose(-2, -1)
-
-
-IDENTITY = "Tensor.{} is deprecated on 0-D tensors. This function is the identity in these cases."
-CONJUGATE = "{} is deprecated on 0-D tensors. Consider using x.conj()."
-
-
-@composite("adjoint(Tensor(a) self) -> Tensor(a)")
-def adjoint(self: Any) -> Any:
-    return conjugated(matrices_transposed(self, "adjoint()", CONJUGATE.format("adjoint()")))
-
-
-@composite("mT(Tensor(a) self) -> Tensor(a)", method=False, function=False)
-def matrix_t(self: Any) -> Any:
-    return matrices_transposed(self, "mT", IDENTITY.format("mT"))
-
-
-@composite("mH(Tensor(a) self) -> Tensor(a)", method=False, function=False)
-def batch_h(self: Any) -> Any:
-    return conjugated(matrices_transposed(self, "mH", CONJUGATE.format("Tensor.mH")))
-
-
-@composite("numpy_T(Tensor(a) self) -> Tensor(a)", method=False, function=False)
-def numpy_t(self: Any) -> Any:
-    ndim = self.dim()
-    if ndim == 0:
-        warnings.warn(IDENTITY.format("T"), UserWarning, stacklevel=2)
-    elif ndim != 2:
-        warnings.warn(
-            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
-            "deprecated and it will throw an error in a future release. Consider `x.mT` to "
-            "transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to "
-            "reverse the dimensions of a tensor.",
-            UserWarning,
-            stacklevel=2,
-        )
-    return self.permute(tuple(range(ndim - 1, -1, -1)))
-
-
-@composite("matrix_H(Tensor(a) self) -> Tensor(a)", method=False, function=False)
-def matrix_h(self: Any) -> Any:
-    ndim = self.dim()
-    if ndim == 0:
-        warnings.warn(CONJUGATE.format("Tensor.H"), UserWarning, stacklevel=2)
-        return conjugated(self)
-    if ndim != 2:
-        more = " For batches of matrices, consider using tensor.mH" if ndim > 2 else ""
-        raise RuntimeError(
-            f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor.{more}"
-        )
-    return conjugated(self.transpose(0, 1))
-
-
-for name, record in (("T", numpy_t), ("H", matrix_h), ("mT", matrix_t), ("mH", batch_h)):
-    setattr(Tensor, name, property(record.__call__))
-
-
-# -- sizes -----------------------------------------------------------------------------------------
+# -- sizes ---------------------------------------------------------------------------------------
 
 
 def expanded_number(array: Any, size: Any) -> Any:
@@ -540,7 +453,7 @@ expand = view(
 
 @expand.shape
 def _(self: Any, size: Any, implicit: bool) -> Any:
-    shape = tuple(self.shape)
+    shape = sizes_of(self)
     kind = "" if len(size) >= len(shape) else self.type()
     sizes, strides, _ = geometry.expand_geometry(shape, strides_of(self), size, kind)
     for extent in sizes:
@@ -578,6 +491,10 @@ def broadcast_to(self: Any, size: Any) -> Any:
     return self.expand(size)
 
 
+expand_as.samples = lambda make: [(make(1, 3), make(2, 3)), (make(3), make.strided(2, 3))]
+broadcast_to.samples = lambda make: [(make(1, 3), (2, 3)), (make(), (2,))]
+
+
 def unsqueeze_to(grad: Any, sizes: Any, dims: Any = None) -> Any:
     """A gradient with the squeezed dimensions put back."""
     among = range(len(sizes)) if dims is None else geometry.wrap_dims(dims, len(sizes))
@@ -589,6 +506,8 @@ def unsqueeze_to(grad: Any, sizes: Any, dims: Any = None) -> Any:
 
 squeeze = view(
     "squeeze(Tensor(a) self) -> Tensor(a)",
+    quick="self._array.squeeze()",
+    quick_contiguous=True,
     vjp=lambda grad, self_shape: unsqueeze_to(grad, self_shape),
 )
 squeeze_dim = view(
@@ -605,19 +524,19 @@ squeeze_dims = view(
 
 @squeeze.shape
 def _(self: Any) -> Any:
-    sizes, strides, _ = geometry.squeezed_geometry(tuple(self.shape), strides_of(self))
+    sizes, strides, _ = geometry.squeezed_geometry(sizes_of(self), strides_of(self))
     return sizes, strides, self._offset
 
 
 @squeeze_dim.shape
 def _(self: Any, dim: int) -> Any:
-    sizes, strides, _ = geometry.squeezed_geometry(tuple(self.shape), strides_of(self), (dim,))
+    sizes, strides, _ = geometry.squeezed_geometry(sizes_of(self), strides_of(self), (dim,))
     return sizes, strides, self._offset
 
 
 @squeeze_dims.shape
 def _(self: Any, dim: Any) -> Any:
-    sizes, strides, _ = geometry.squeezed_geometry(tuple(self.shape), strides_of(self), dim)
+    sizes, strides, _ = geometry.squeezed_geometry(sizes_of(self), strides_of(self), dim)
     return sizes, strides, self._offset
 
 
@@ -636,14 +555,30 @@ squeeze_dims.samples = lambda make: [
 ]
 
 
+def unsqueezed(array: Any, dim: Any) -> Any:
+    """A contiguous array with an axis of size 1 put in."""
+    sizes = array.shape
+    if not array.size:
+        raise ValueError("strides of an empty tensor do not follow from its sizes")
+    if dim < 0:
+        dim += len(sizes) + 1
+    if not 0 <= dim <= len(sizes):
+        raise IndexError(dim)
+    return array.reshape((*sizes[:dim], 1, *sizes[dim:]))
+
+
 unsqueeze = view(
-    "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", vjp=lambda grad, dim: grad.squeeze(dim)
+    "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",
+    quick="unsqueezed(self._array, dim)",
+    quick_contiguous=True,
+    quick_scope={"unsqueezed": unsqueezed},
+    vjp=lambda grad, dim: grad.squeeze(dim),
 )
 
 
 @unsqueeze.shape
 def _(self: Any, dim: int) -> Any:
-    sizes, strides, _ = geometry.unsqueezed_geometry(tuple(self.shape), strides_of(self), dim)
+    sizes, strides, _ = geometry.unsqueezed_geometry(sizes_of(self), strides_of(self), dim)
     return sizes, strides, self._offset
 
 
@@ -656,19 +591,17 @@ unsqueeze.samples = lambda make: [
 unsqueeze.errors = lambda make: [(IndexError, (make(2), 3))]
 
 
-# -- parts ------------------------------------------------------------------------------------------
+# -- parts ---------------------------------------------------------------------------------------
 
 select = view(
     "select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
-    vjp=lambda grad, self_shape, dim, index: select_backward(grad, self_shape, dim, index),
+    vjp=lambda grad, self_shape, dim, index: call(select_backward, (grad, self_shape, dim, index)),
 )
 
 
 @select.shape
 def _(self: Any, dim: int, index: Any) -> Any:
-    sizes, strides, skipped = geometry.select_geometry(
-        tuple(self.shape), strides_of(self), dim, index
-    )
+    sizes, strides, skipped = geometry.select_geometry(sizes_of(self), strides_of(self), dim, index)
     return sizes, strides, self._offset + skipped
 
 
@@ -700,7 +633,7 @@ slice_ = view(
 @slice_.shape
 def _(self: Any, dim: int, start: Any, end: Any, step: Any) -> Any:
     sizes, strides, skipped = geometry.slice_geometry(
-        tuple(self.shape), strides_of(self), dim, start, end, step
+        sizes_of(self), strides_of(self), dim, start, end, step
     )
     return sizes, strides, self._offset + skipped
 
@@ -720,6 +653,26 @@ slice_.errors = lambda make: [
 ]
 
 
+slice_inverse = view(
+    "slice_inverse(Tensor(a) self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, "
+    "SymInt step=1) -> Tensor(a)",
+    method=False,
+    function=False,
+    shape=lambda self, src, dim, start, end, step: (
+        sizes_of(src),
+        strides_of(src),
+        src._offset,
+    ),
+    vjp={
+        "self": lambda grad, dim, start, end, step: slice_(grad, dim, start, end, step),
+        "src": lambda grad, self_meta, dim, start, end, step: grad.slice_scatter(
+            grad.new_zeros(self_meta.shape), dim, start, end, step
+        ),
+    },
+    jvp=refuse("the tangent of `self` covers only the slice"),
+)
+
+
 @composite("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)")
 def narrow(self: Any, dim: int, start: Any, length: Any) -> Any:
     sizes = self.shape
@@ -736,7 +689,7 @@ def narrow(self: Any, dim: int, start: Any, length: Any) -> Any:
         start = start + size
     if start > size - length:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
-    return slice_(self, dim, start, start + length, 1)
+    return call(slice_, (self, dim, start, start + length, 1))
 
 
 @composite("narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)")
@@ -746,6 +699,8 @@ def narrow_tensor(self: Any, dim: int, start: Any, length: Any) -> Any:
     return self.narrow(dim, start.item(), length)
 
 
+narrow_tensor.samples = lambda make: [(make(4, 3), 0, make.index(below=3), 1)]
+slice_inverse.samples = refuse("it reads memory around its argument, which a copy of it lacks")
 narrow.samples = lambda make: [
     (make(4, 3), 0, 1, 2),
     (make.strided(4, 3), 1, -2, 2),
@@ -769,7 +724,7 @@ diagonal = view(
 @diagonal.shape
 def _(self: Any, offset: Any, dim1: int, dim2: int) -> Any:
     sizes, strides, skipped = geometry.diagonal_geometry(
-        tuple(self.shape), strides_of(self), offset, dim1, dim2
+        sizes_of(self), strides_of(self), offset, dim1, dim2
     )
     return sizes, strides, self._offset + skipped
 
@@ -797,7 +752,7 @@ unfold = view(
 @unfold.shape
 def _(self: Any, dimension: int, size: Any, step: Any) -> Any:
     sizes, strides, _ = geometry.unfold_geometry(
-        tuple(self.shape), strides_of(self), dimension, size, step
+        sizes_of(self), strides_of(self), dimension, size, step
     )
     return sizes, strides, self._offset
 
@@ -815,11 +770,11 @@ unfold.errors = lambda make: [
 ]
 
 
-# -- aliases -----------------------------------------------------------------------------------------
+# -- aliases -------------------------------------------------------------------------------------
 
 
 def same_geometry(self: Any) -> Any:
-    return tuple(self.shape), strides_of(self), self._offset
+    return sizes_of(self), strides_of(self), self._offset
 
 
 alias = view(
@@ -837,7 +792,9 @@ lift_fresh = view(
     shape=same_geometry,
 )
 # An alias that shares the version counter and nothing of the graph: not a view to autograd.
-detach = view("detach(Tensor(a) self) -> Tensor(a)", untracked=True, shape=same_geometry)
+detach = view(
+    "detach(Tensor(a) self) -> Tensor(a)", untracked=True, seen_twice=True, shape=same_geometry
+)
 
 for record in (alias, lift_fresh, detach):
     record.samples = lambda make: [(make(2, 3),), (make.strided(2, 3),), (make(),)]

@@ -67,6 +67,8 @@ def register_copy(source: OpOverload) -> None:
         out=not plain.endswith("[]"),
         node=f"{source.node_name}_copy",
         vjp=source.rules.get("vjp"),
+        jvp=source.rules.get("jvp", "linear"),
+        samples=source.rules.get("samples"),
     )
 
 

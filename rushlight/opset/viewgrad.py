@@ -12,17 +12,18 @@ from typing import Any
 import numpy as np
 
 from rushlight.core import geometry
+from rushlight.core.storage import Storage
 from rushlight.core.tensor import (
     Tensor,
     alias_array,
     empty_strided,
     shell,
+    sizes_of,
     storage_of,
     strides_of,
     values_of,
     wrap_strided,
 )
-from rushlight.core.storage import Storage
 from rushlight.opset.kinds import SCATTER, Kind, Spec, laid_out, make_view, resolved
 from rushlight.opset.registry import find, op, packet
 from rushlight.opset.rules import linear_in
@@ -166,12 +167,12 @@ unfold_backward.samples = lambda make: [
 ]
 
 
-# -- scatter forms --------------------------------------------------------------------------------
+# -- scatter forms -------------------------------------------------------------------------------
 
 
 def same_strides_copy(self: Tensor) -> Tensor:
     """A copy with equal sizes, strides and offset over memory of its own."""
-    sizes, strides = tuple(self.shape), strides_of(self)
+    sizes, strides = sizes_of(self), strides_of(self)
     kind = self._dtype
     if self._array is None:
         return shell(sizes, strides, kind, self.device, self._offset)
@@ -199,7 +200,7 @@ class ViewScatter(Kind):
         return geometry_of(target, *args[2:])
 
     def check(self, op: Any, src: Any, sizes: Any) -> None:
-        if tuple(src.shape) != tuple(sizes):
+        if sizes_of(src) != tuple(sizes):
             raise RuntimeError(
                 f"expected src to have a size equal to the slice of self. src size = "
                 f"{geometry.show(src.shape)}, slice size = {geometry.show(sizes)}"
@@ -286,6 +287,20 @@ as_strided_scatter = op(
 )
 
 
+@as_strided_scatter.batch
+def _(level: Any, self: Any, src: Any, size: Any, stride: Any, storage_offset: Any) -> Any:
+    def every(target: Any, source: Any) -> Any:
+        if target is self:
+            target = self.unsqueeze(0).expand(level.size, *self.shape).contiguous()
+        if source is src:
+            source = src.unsqueeze(0).expand(level.size, *src.shape)
+        offset = target._offset if storage_offset is None else storage_offset
+        steps = (strides_of(target)[0], *stride)
+        return target.as_strided_scatter(source, (level.size, *size), steps, offset)
+
+    return level.wrap(level.run(every, level.front(self), level.front(src)))
+
+
 slice_scatter.samples = lambda make: [
     (make(4, 3), make(2, 3), 0, 1, 3),
     (make.strided(2, 5), make(2, 3), 1, 0, None, 2),
@@ -318,7 +333,7 @@ def laid_out_like(grad: Any, meta: Any) -> Any:
     return flat.as_strided(meta.shape, meta.strides, meta.offset)
 
 
-# -- as_strided ---------------------------------------------------------------------------------------
+# -- as_strided ----------------------------------------------------------------------------------
 
 
 def maybe_overlapping(sizes: Any, strides: Any) -> bool:
@@ -389,7 +404,7 @@ def memory_places(grad: Any, base: Any, sizes: Any, strides: Any, offset: Any) -
     return places.as_strided(sizes, strides, offset).reshape((-1,))
 
 
-# -- several views -------------------------------------------------------------------------------------
+# -- several views -------------------------------------------------------------------------------
 
 
 def new_zeros_like(grads: Any, sizes: Any) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 from rushlight.arrays.casting import fill_number
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
+from rushlight.core.op import OpOverload
 from rushlight.core.tensor import Tensor, strides_of, wrap
 from rushlight.opset.derived import check_writable, write_into
 from rushlight.opset.index import (
@@ -23,15 +24,15 @@ from rushlight.opset.index import (
     check_long_index,
     check_positions,
     expanded_indices,
-    index_shape,
+    index_entries,
+    indexed_sizes,
     is_lazy,
     refuse_flat_positions,
     refuse_out_of_range,
 )
 from rushlight.opset.kinds import Kind, Spec, laid_out, strides_for, tensors_in
 from rushlight.opset.registry import composite, find, inplace_record, op, register
-from rushlight.opset.rules import aten, linear_in
-from rushlight.opset.samples import sample
+from rushlight.opset.rules import aten, linear_in, sample
 
 ndarray = np.ndarray
 
@@ -106,7 +107,7 @@ def arrays_of(args: tuple[Any, ...]) -> list[Any]:
     return found
 
 
-def writing(schema: str, **options: Any) -> Any:
+def writing(schema: str, **options: Any) -> OpOverload:
     """Register a functional op and its in-place form; both run the same kernel."""
     record = op(schema, kind=WRITING, **options)
     inplace = inplace_record(record)
@@ -121,6 +122,8 @@ def writing(schema: str, **options: Any) -> Any:
 def like_self(self: Any) -> Spec:
     """Sizes, dtype and strides of `self.clone()`."""
     sizes = tuple(self.shape)
+    if self._contig:
+        return Spec(sizes, self._dtype)
     return Spec(sizes, self._dtype, geometry.like_strides(sizes, strides_of(self)))
 
 
@@ -136,6 +139,8 @@ def refuse_gradient(name: str) -> Any:
 
 # How many elements one step of an accumulation by rows names.
 STEP = 1 << 20
+# From this width on it pays to find out whether all rows differ.
+WIDE = 8
 
 
 def accumulate(ufunc: Any, target: Any, places: tuple[Any, ...], values: Any) -> None:
@@ -147,7 +152,7 @@ def accumulate(ufunc: Any, target: Any, places: tuple[Any, ...], values: Any) ->
     shape = np.broadcast_shapes(*[np.shape(place) for place in places])
     if 0 in shape or target.size == 0:
         return
-    if target.dtype == np.float16 or not target.dtype.isbuiltin:
+    if target.dtype == np.float16 or target.dtype.isbuiltin != 1:
         wide = target.astype(np.float32)
         accumulate(ufunc, wide, places, values.astype(np.float32))
         target[...] = wide.astype(target.dtype)
@@ -161,6 +166,10 @@ def accumulate(ufunc: Any, target: Any, places: tuple[Any, ...], values: Any) ->
     rest = target.shape[len(places) :]
     width = int(np.prod(rest, dtype=np.int64))
     values = np.broadcast_to(values, shape + rest).reshape(-1, width)
+    if width >= WIDE and np.bincount(rows).max() <= 1:
+        table = whole.reshape(-1, width)
+        table[rows] = ufunc(table[rows], values)
+        rows = rows[:0]
     flat, columns = whole.reshape(-1), np.arange(width)
     step = max(1, STEP // width)
     for start in range(0, rows.size, step):
@@ -185,10 +194,11 @@ def put_shape(self: Any, indices: Any, values: Any, accumulate: bool) -> Any:
         # How many elements a mask selects cannot be known: nothing more to check.
         check_index_dtypes(indices)
         return like_self(self)
-    wanted = index_shape(self, indices).shape
+    entries = index_entries(self, indices)
+    wanted = indexed_sizes(tuple(self.shape), [e if e is None else e[0] for e in entries])
     given = tuple(values.shape)
     try:
-        fits = geometry.broadcast_shapes(wanted, given) == wanted
+        fits = not given or geometry.broadcast_shapes(wanted, given) == wanted
     except RuntimeError:
         fits = False
     if not fits:
@@ -300,6 +310,10 @@ unsafe_index_put = op(
     "_index_put_impl_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False, "
     "bool unsafe=False) -> Tensor(a!)",
     method=False,
+    samples=lambda make: [
+        (make(3, 4), [make.index(1, below=3)], make(4), False),
+        (make(3, 4), [None, make.index(5, below=4)], make(3, 5), True),
+    ],
 )
 def index_put_impl_(
     self: Any, indices: Any, values: Any, accumulate: bool = False, unsafe: bool = False
@@ -401,7 +415,8 @@ def _(make: Any) -> Any:
 
 @index_add.errors
 def _(make: Any) -> Any:
-    yield RuntimeError, sample(make(3), 0, make.ints(2, low=3, high=5), make(2))
+    yield IndexError, sample(make(3), 0, make.ints(2, low=3, high=5), make(2))
+    yield RuntimeError, sample(make(3, 2), 0, make.ints(2, low=3, high=5), make(2, 2))
     yield RuntimeError, sample(make(3), 0, make.index(2, below=3), make(3))
     yield RuntimeError, sample(make(3), 0, make.index(2, below=3), make(2, dtype=dtypes.int64))
     yield IndexError, sample(make(3), 0, make.index(2, 2, below=3), make(2))
@@ -589,18 +604,6 @@ def mask_samples(make: Any) -> Any:
     yield make(0, 3), make.mask(3), 1
 
 
-masked_fill_scalar = writing(
-    "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
-    shape=mask_shape,
-    kernel=fill_mask,
-    vjp={"self": lambda grad, mask: grad.masked_fill(mask, 0)},
-    jvp=lambda self_t, mask: self_t.masked_fill(mask, 0),
-    samples=mask_samples,
-    errors=lambda make: [
-        (RuntimeError, sample(make(3), make.mask(4), 1)),
-        (RuntimeError, sample(make(3), make.index(3, below=2), 1)),
-    ],
-)
 masked_fill_tensor = writing(
     "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
     node_index=1,
@@ -616,6 +619,18 @@ masked_fill_tensor = writing(
         (make(3, 4), make.mask(4), make()),
     ],
     errors=lambda make: [(RuntimeError, sample(make(3), make.mask(3), make(1)))],
+)
+masked_fill_scalar = writing(
+    "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
+    shape=mask_shape,
+    kernel=fill_mask,
+    vjp={"self": lambda grad, mask: grad.masked_fill(mask, 0)},
+    jvp=lambda self_t, mask: self_t.masked_fill(mask, 0),
+    samples=mask_samples,
+    errors=lambda make: [
+        (RuntimeError, sample(make(3), make.mask(4), 1)),
+        (RuntimeError, sample(make(3), make.index(3, below=2), 1)),
+    ],
 )
 masked_scatter = writing(
     "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
@@ -664,16 +679,30 @@ def _(xp: Any, self: Any, mask: Any, source: Any) -> None:
     self[mask] = source.reshape(-1)[:count]
 
 
-@composite(
+masked_scatter_backward = op(
     "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor",
     method=False,
+    shape=lambda grad_output, mask, sizes: Spec(sizes, grad_output._dtype),
+    jvp=linear_in("grad_output"),
+    vjp={
+        "grad_output": lambda grad, grad_output_shape, mask: grad.new_zeros(
+            grad_output_shape
+        ).masked_scatter(mask, grad)
+    },
+    samples=lambda make: [
+        (make(3, 4), make.mask(3, 4), (12,)),
+        (make(3), make.mask(3), (2, 2)),
+        (make(3, 4), make.mask(4), (12,)),
+    ],
 )
-def masked_scatter_backward(grad_output: Any, mask: Any, sizes: Any) -> Any:
-    chosen = grad_output.masked_select(mask)
-    missing = geometry.numel(sizes) - chosen.numel()
-    if missing > 0:
-        chosen = aten.cat([chosen, chosen.new_zeros((missing,))], 0)
-    return chosen.view(sizes)
+
+
+@masked_scatter_backward.kernel
+def _(xp: Any, grad_output: Any, mask: Any, sizes: Any) -> Any:
+    chosen = grad_output[xp.broadcast_to(mask, grad_output.shape)]
+    result = xp.zeros(sizes, grad_output.dtype)
+    result.reshape(-1)[: chosen.size] = chosen
+    return result
 
 
 # -- into the flattened tensor ----------------------------------------------------------------

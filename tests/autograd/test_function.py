@@ -445,7 +445,7 @@ def test_saving_a_non_tensor_is_a_type_error():
 def test_saved_variables_warns():
     node = Square.apply(leaf(3.0)).grad_fn
     with pytest.warns(DeprecationWarning, match="saved_variables"):
-        node.saved_variables  # noqa: B018
+        node.saved_variables
 
 
 def test_saved_output_makes_no_cycle_and_differentiates_twice():
@@ -604,3 +604,38 @@ def test_subclass_of_a_function_gets_its_own_node_class():
     assert y.grad_fn.name() == "TripleBackward"
     y.backward()
     assert x.grad.item() == 30.0
+
+
+def test_jvp_carries_tangents_through_a_function():
+    from rushlight.autograd import forward_ad as fwAD
+
+    class Scale(Function):
+        @staticmethod
+        def forward(ctx, factor, x):
+            ctx.factor = factor
+            ctx.save_for_forward(x)
+            return x * factor, "text"
+
+        @staticmethod
+        def jvp(ctx, factor_t, x_t):
+            assert factor_t is None
+            assert ctx.saved_tensors[0].tolist() == [2.0]
+            return x_t * ctx.factor, None
+
+    class Identical(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def jvp(ctx, x_t):
+            return x_t * 1
+
+    with fwAD.dual_level():
+        dual = fwAD.make_dual(torch.tensor([2.0]), torch.tensor([1.0]))
+        out, text = Scale.apply(3.0, dual)
+        assert text == "text" and fwAD.unpack_dual(out).tangent.item() == 3.0
+        with pytest.raises(RuntimeError, match="but the jvp is not returning a view"):
+            Identical.apply(dual)
+        with pytest.raises(NotImplementedError, match="must implement the jvp function"):
+            Double.apply(dual)

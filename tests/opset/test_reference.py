@@ -34,11 +34,15 @@ TOLERANCES = {
     "float64": (1e-7, 1e-7),
     "complex128": (1e-7, 1e-7),
 }
+# Half precision is computed in float32 and rounded once here; the reference rounds in between, so
+# its error is relative to the largest value.
+HALVES = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
 GRADIENT_TOLERANCES = {**TOLERANCES, "float32": (1e-5, 1e-5), "complex64": (1e-5, 1e-5)}
 
 # Families that only move values, and operations that IEEE 754 defines to the last bit.
 MOVING = frozenset(
     (
+        "axes",
         "copy",
         "diagonal",
         "index",
@@ -46,6 +50,7 @@ MOVING = frozenset(
         "restride",
         "shape",
         "sort",
+        "split",
         "subscript",
         "view",
         "viewcopy",
@@ -64,7 +69,7 @@ def is_exact(op: Any, given: Any, kind: Any) -> bool:
     if kind.category < dtypes.FLOAT:
         return True
     if audit.family_of(op) in MOVING or op.kind.name == "VIEW":
-        return True
+        return not op.base_name.startswith("histogram")
     return op.base_name in IEEE and not given.is_complex and not kind.is_complex
 
 
@@ -177,7 +182,13 @@ def compare_leaf(
     if is_exact(op, kind, record.dtype) or record.dtype.name not in TOLERANCES:
         right = identical(values, record.values)
     else:
-        right = close(values, record.values, *TOLERANCES[record.dtype.name])
+        rtol, atol = TOLERANCES[record.dtype.name]
+        unit = HALVES.get(record.dtype.name)
+        if unit is not None:
+            finite = np.abs(record.values.astype(np.float64))
+            finite = finite[np.isfinite(finite)]
+            rtol, atol = 4 * unit, max(atol, 2 * unit * float(finite.max(initial=0.0)))
+        right = close(values, record.values, rtol, atol)
     if not right:
         found.add(kind, "value", case, f"{brief(values)}, expected {brief(record.values)}")
 

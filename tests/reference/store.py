@@ -24,7 +24,8 @@ from rushlight.opset.samples import Sample, uniform
 FOLDER = Path(__file__).parent
 FORMAT = 1
 DATA_DEPENDENT = (
-    "allclose", "argwhere", "bincount", "equal", "histc", "is_nonzero", "item", "masked_select",
+    "allclose", "argwhere", "bincount", "equal", "histc", "is_nonzero", "item",
+    "masked_scatter_backward", "masked_select",
     "local_scalar_dense", "nonzero", "unique",
 )  # fmt: skip
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6}]
@@ -93,7 +94,7 @@ def cotangent(position: int, shape: tuple[int, ...], kind: Any) -> Any:
     values = uniform(0xC07A << 8 | position, 2 * count) * 2 - 1
     real = values[:count].reshape(shape)
     if kind.is_complex:
-        return (real + 1j * values[count:].reshape(shape)).astype(kind.np)
+        return (values[:count] + 1j * values[count:]).reshape(shape).astype(kind.np)
     return real.astype(kind.np)
 
 
@@ -109,7 +110,8 @@ def is_data_dependent(op: Any) -> bool:
     """Whether sizes of results, or what Python sees of them, follow from values."""
     if op.tags & {Tag.dynamic_output_shape, Tag.data_dependent_output}:
         return True
-    return op.base_name.lstrip("_").startswith(DATA_DEPENDENT)
+    # `where(condition)` is nonzero under another name.
+    return op.name() == "aten::where" or op.base_name.lstrip("_").startswith(DATA_DEPENDENT)
 
 
 # -- files -----------------------------------------------------------------------------------------

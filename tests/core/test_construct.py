@@ -1,0 +1,144 @@
+"""tensor(), as_tensor, from_numpy, frombuffer and the legacy constructors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rushlight as rl
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (1, rl.int64),
+        (1.0, rl.float32),
+        (True, rl.bool),
+        (1j, rl.complex64),
+        ([1, 2.5, True], rl.float32),
+        ([True, 2], rl.int64),
+        ([1, 2j], rl.complex64),
+        ([], rl.float32),
+        (np.float64(1), rl.float64),
+        ([np.float64(1)], rl.float64),
+        ([np.float32(1), 1.0], rl.float32),
+        ([np.float16(1), np.int64(2)], rl.float16),
+        ([np.int32(1), True], rl.int32),
+        (range(3), rl.int64),
+    ],
+)
+def test_inferred_dtype(data: object, kind: object) -> None:
+    assert rl.tensor(data).dtype is kind
+
+
+def test_inference_follows_the_default_dtype() -> None:
+    rl.set_default_dtype(rl.float64)
+    try:
+        assert rl.tensor(1.0).dtype is rl.float64
+        assert rl.tensor([1j]).dtype is rl.complex128
+        assert rl.zeros(1).dtype is rl.float64
+    finally:
+        rl.set_default_dtype(rl.float32)
+
+
+@pytest.mark.parametrize(
+    ("data", "shape"),
+    [
+        ([[1, 2], [3, 4]], (2, 2)),
+        ([[], []], (2, 0)),
+        ([[[]], []], (2, 1, 0)),
+        ([[[1.0]]], (1, 1, 1)),
+    ],
+)
+def test_nesting(data: object, shape: tuple) -> None:
+    assert rl.tensor(data).shape == shape
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "error", "text"),
+    [
+        ([[1, 2], [3]], None, ValueError, r"length 2 at dim 1 \(got 1\)"),
+        ([1, [2]], None, TypeError, "'list' object cannot be interpreted as an integer"),
+        ([[1], 2], None, TypeError, "not a sequence"),
+        ("a", None, TypeError, "new\\(\\): invalid data type 'str'"),
+        (["a"], None, ValueError, "too many dimensions 'str'"),
+        (None, None, RuntimeError, "Could not infer dtype of NoneType"),
+        (2**63, None, ValueError, "Overflow when unpacking long long"),
+        (256, rl.uint8, RuntimeError, "type uint8 without overflow"),
+        (300.7, rl.int8, RuntimeError, "type int8 without overflow"),
+        (1j, rl.float32, TypeError, "must be real number, not complex"),
+    ],
+)
+def test_refused_data(data: object, kind: object, error: type, text: str) -> None:
+    with pytest.raises(error, match=text):
+        rl.tensor(data, dtype=kind)
+
+
+def test_numbers_are_converted_as_torch_does() -> None:
+    assert rl.tensor(-1, dtype=rl.uint8).item() == 255
+    assert rl.tensor(1.7, dtype=rl.int64).item() == 1
+    assert rl.tensor(2**63, dtype=rl.uint64).item() == 2**63
+    assert rl.tensor([0.1], dtype=rl.float16).tolist() == [0.0999755859375]
+    assert rl.tensor([rl.tensor([2.0]), 3]).tolist() == [2.0, 3.0]
+
+
+def test_tensor_of_a_tensor_warns() -> None:
+    x = rl.ones(2)
+    with pytest.warns(UserWarning, match="To copy construct from a tensor"):
+        y = rl.tensor(x)
+    y.zero_()
+    assert x.tolist() == [1.0, 1.0]
+
+
+def test_from_numpy_shares_memory_and_strides() -> None:
+    array = np.zeros((3, 4))
+    x = rl.from_numpy(array[:, ::2])
+    assert x.stride() == (4, 2)
+    x.fill_(1.0)
+    assert array.sum() == 6.0
+    with pytest.raises(ValueError, match="strides in the given numpy array is negative|negative"):
+        rl.from_numpy(array[::-1])
+    with pytest.raises(TypeError, match=r"expected np.ndarray \(got list\)"):
+        rl.from_numpy([1])
+    with pytest.raises(TypeError, match="can't convert np.ndarray of type numpy.str_"):
+        rl.from_numpy(np.array(["a"]))
+
+
+def test_as_tensor_and_asarray_share_where_they_can() -> None:
+    x = rl.ones(2)
+    assert rl.as_tensor(x) is x
+    assert rl.asarray(x) is x
+    assert rl.asarray(x, copy=True) is not x
+    array = np.ones(2)
+    rl.as_tensor(array).zero_()
+    assert array.tolist() == [0.0, 0.0]
+    with pytest.raises(ValueError, match="can't alias arbitrary sequence"):
+        rl.asarray([1.0], copy=False)
+
+
+def test_frombuffer() -> None:
+    memory = bytearray(b"\x01\x00\x02\x00")
+    x = rl.frombuffer(memory, dtype=rl.int16)
+    assert x.tolist() == [1, 2]
+    x[0] = 5
+    assert memory[0] == 5
+    with pytest.raises(ValueError, match="must be a multiple of element size"):
+        rl.frombuffer(bytearray(7), dtype=rl.float32)
+
+
+def test_legacy_constructors() -> None:
+    assert rl.Tensor(2, 3).shape == (2, 3)
+    assert rl.Tensor([1, 2]).dtype is rl.float32
+    assert rl.Tensor(rl.Size([2, 3])).shape == (2, 3)
+    assert rl.LongTensor([1.5, 2]).tolist() == [1, 2]
+    assert isinstance(rl.ones(1), rl.FloatTensor)
+    assert not isinstance(rl.ones(1), rl.LongTensor)
+    assert rl.ones(1).type() == "torch.FloatTensor"
+    assert rl.ones(1).type(rl.DoubleTensor).dtype is rl.float64
+    with pytest.raises(TypeError, match="data must be a sequence"):
+        rl.Tensor(2.0)
+
+    class Mine(rl.Tensor):
+        pass
+
+    assert type(Mine([1, 2])) is Mine

@@ -1,0 +1,254 @@
+"""Tensor subclasses: `__torch_function__`, `__torch_dispatch__`, wrappers."""
+
+from __future__ import annotations
+
+import pytest
+
+import rushlight as torch
+from rushlight.base import pytree
+from rushlight.core import modes
+from rushlight.core.modes import TorchDispatchMode
+
+
+class Logging(torch.Tensor):
+    """Overrides functions only."""
+
+    log: list = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.log.append(func.__name__)
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+class Wrapper(torch.Tensor):
+    """Holds another tensor and computes with it below autograd."""
+
+    log: list = []
+
+    @staticmethod
+    def __new__(cls, elem, requires_grad=False):
+        return torch.Tensor._make_wrapper_subclass(
+            cls,
+            elem.shape,
+            strides=elem.stride(),
+            dtype=elem.dtype,
+            device=elem.device,
+            requires_grad=requires_grad,
+        )
+
+    def __init__(self, elem, requires_grad=False):
+        self.elem = elem
+
+    __torch_function__ = modes.disabled_torch_function_impl
+
+    def __tensor_flatten__(self):
+        return ["elem"], None
+
+    @staticmethod
+    def __tensor_unflatten__(inner, context, outer_size, outer_stride):
+        return Wrapper(inner["elem"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        cls.log.append(str(func).removeprefix("aten."))
+        plain = lambda x: x.elem if isinstance(x, Wrapper) else x  # noqa: E731
+        wrapped = lambda x: Wrapper(x) if isinstance(x, torch.Tensor) else x  # noqa: E731
+        out = func(*pytree.tree_map(plain, args), **pytree.tree_map(plain, kwargs or {}))
+        out = pytree.tree_map(wrapped, out)
+        return modes.return_and_correct_aliasing(func, args, kwargs or {}, out)
+
+
+@pytest.fixture(autouse=True)
+def empty_logs():
+    Logging.log.clear()
+    Wrapper.log.clear()
+
+
+def test_results_of_overridden_functions_keep_the_subclass():
+    x = torch.ones(2).as_subclass(Logging)
+    y = torch.add(x, 1)
+    assert type(y) is Logging
+    assert [type(part) for part in x.chunk(2)] == [Logging, Logging]
+    assert Logging.log == ["add", "chunk"]
+
+
+def test_lists_of_tensors_are_searched_for_overrides():
+    x = torch.ones(2).as_subclass(Logging)
+    assert type(torch.cat([torch.ones(1), x])) is Logging
+    assert Logging.log == ["cat"]
+
+
+def test_subclasses_come_before_their_bases():
+    order = []
+
+    class Child(Logging):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            order.append([kind.__name__ for kind in types])
+            return super().__torch_function__(func, types, args, kwargs)
+
+    parent, child = torch.ones(1).as_subclass(Logging), torch.ones(1).as_subclass(Child)
+    assert type(torch.add(parent, child)) is Child
+    assert order == [["Child", "Logging"]]
+
+
+def test_any_class_may_override():
+    class Foreign:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func.__name__, len(args)
+
+    assert torch.add(torch.ones(1), Foreign()) == ("add", 2)
+    assert torch.ones(1) + Foreign() == ("add", 2)
+
+
+def test_a_declining_override_is_named():
+    class Declines(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    with pytest.raises(TypeError, match="all __torch_function__ handlers returned NotImplemented"):
+        torch.add(torch.ones(1).as_subclass(Declines), 1)
+
+
+def test_disable_torch_function_subclass():
+    x = torch.ones(2).as_subclass(Logging)
+    with modes.DisableTorchFunctionSubclass():
+        y = x + 1
+    assert type(y) is torch.Tensor and Logging.log == []
+
+
+def test_gradients_flow_through_an_overriding_subclass():
+    leaf = torch.ones(2, requires_grad=True)
+    (leaf.as_subclass(Logging) * 3).sum().backward()
+    assert leaf.grad.tolist() == [3.0, 3.0]
+
+
+# -- wrappers --------------------------------------------------------------------------------------
+
+
+def test_a_wrapper_computes_with_what_it_holds():
+    x = Wrapper(torch.arange(3.0))
+    y = x * 2 + 1
+    assert type(y) is Wrapper and y.elem.tolist() == [1.0, 3.0, 5.0]
+    assert Wrapper.log == ["mul.Tensor", "add.Tensor"]
+
+
+def test_a_wrapper_sees_composites_decomposed():
+    x = Wrapper(torch.ones(2, 2, 3))
+    y = x @ torch.ones(3, 2)
+    assert y.shape == (2, 2, 2) and y.elem[0, 0, 0].item() == 3.0
+    assert Wrapper.log == ["view.default", "mm.default", "_unsafe_view.default"]
+
+
+def test_autograd_through_a_wrapper():
+    x = Wrapper(torch.arange(3.0), requires_grad=True)
+    y = (x * x).sum()
+    assert type(y.grad_fn).__name__ == "SumBackward0"
+    y.backward()
+    assert type(x.grad) is Wrapper and x.grad.elem.tolist() == [0.0, 2.0, 4.0]
+    assert "ones_like.default" in Wrapper.log and "expand.default" in Wrapper.log
+
+
+def test_a_saved_result_of_a_wrapper_keeps_what_it_holds():
+    x = Wrapper(torch.zeros(2), requires_grad=True)
+    (first,) = torch.autograd.grad(x.exp().sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), x)
+    assert first.elem.tolist() == [1.0, 1.0] and second.elem.tolist() == [1.0, 1.0]
+
+
+def test_double_backward_through_a_wrapper():
+    x = Wrapper(torch.tensor([2.0]), requires_grad=True)
+    (first,) = torch.autograd.grad((x * x * x).sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), x)
+    assert first.elem.item() == 12.0 and second.elem.item() == 12.0
+
+
+def test_in_place_on_a_wrapper_returns_the_same_object():
+    x = Wrapper(torch.zeros(2))
+    version = x._version
+    y = x.add_(1)
+    assert y is x and x.elem.tolist() == [1.0, 1.0]
+    assert x._version == version + 1
+
+
+def test_in_place_on_a_view_of_a_wrapper_reaches_the_base():
+    x = Wrapper(torch.zeros(2, 2))
+    x[0].add_(5)
+    assert x.elem.tolist() == [[5.0, 5.0], [0.0, 0.0]]
+
+
+def test_a_view_of_a_wrapper_shares_its_storage():
+    x = Wrapper(torch.zeros(2, 2))
+    y = x.view(4)
+    assert y._is_view() and y._base is x
+    assert y.untyped_storage() is x.untyped_storage()
+
+
+def test_autograd_is_off_inside_torch_dispatch():
+    seen = []
+
+    class Look(Wrapper):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            leaf = torch.ones(1, requires_grad=True)
+            seen.append((leaf * 2).requires_grad)
+            return super().__torch_dispatch__(func, types, args, kwargs)
+
+    Look(torch.ones(1)) + 1
+    assert seen == [False]
+
+
+def test_a_mode_comes_before_a_wrapper():
+    order = []
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            order.append([kind.__name__ for kind in types])
+            return func(*args, **(kwargs or {}))
+
+    x = Wrapper(torch.ones(1))
+    with Mode():
+        x + 1
+    # The second call is the one that the wrapper makes on what it holds: the mode is off then.
+    assert order == [["Wrapper"]] and Wrapper.log == ["add.Tensor"]
+
+
+def test_transform_subclass_and_traceability():
+    x = Wrapper(torch.ones(2))
+    assert modes.is_traceable_wrapper_subclass(x)
+    assert not modes.is_traceable_wrapper_subclass(torch.ones(2))
+    y = modes.transform_subclass(x, lambda name, inner: inner + 1)
+    assert type(y) is Wrapper and y.elem.tolist() == [2.0, 2.0]
+
+
+def test_a_wrapper_that_declines():
+    class Declines(Wrapper):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    with pytest.raises(TypeError, match="all __torch_dispatch__ handlers returned NotImplemented"):
+        torch.add(Declines(torch.ones(1)), 1)
+
+
+def test_function_override_stays_off_inside_dispatch_reached_through_it():
+    log = []
+
+    class Both(Wrapper):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            log.append("function")
+            return torch.Tensor.__torch_function__.__func__(cls, func, types, args, kwargs)
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            log.append(str(func))
+            if func is torch.ops.aten.mul.Tensor:
+                return torch.add(args[0], args[0])
+            return Both(func(*[a.elem if isinstance(a, Both) else a for a in args]))
+
+    Both(torch.ones(1)) * 2
+    assert log == ["function", "aten.mul.Tensor", "aten.add.Tensor"]

@@ -1,0 +1,301 @@
+"""Dispatch modes, function modes and the switches around them."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+import rushlight as torch
+from rushlight.core import modes
+from rushlight.core.modes import TorchDispatchMode, TorchFunctionMode
+from rushlight.core.state import LOCAL, PROCESS
+
+
+class Log(TorchDispatchMode):
+    def __init__(self, log=None, tag=""):
+        super().__init__()
+        self.log = [] if log is None else log
+        self.tag = tag
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.log.append(self.tag + str(func).removeprefix("aten."))
+        return func(*args, **(kwargs or {}))
+
+
+class Functions(TorchFunctionMode):
+    def __init__(self, log=None, tag=""):
+        super().__init__()
+        self.log = [] if log is None else log
+        self.tag = tag
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.log.append(self.tag + func.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.fixture(autouse=True)
+def state_is_clean_afterwards():
+    yield
+    assert LOCAL.state.dispatch_modes == () and LOCAL.state.function_modes == ()
+    assert LOCAL.state.excluded == 0
+    assert not LOCAL.state.counted
+
+
+def test_a_mode_sees_factories_views_writes_and_out():
+    with Log() as mode:
+        x = torch.ones(2)
+        x.add_(1)
+        x.view(2, 1)
+        torch.add(x, 1, out=torch.empty(2))
+    assert mode.log == [
+        "ones.default",
+        "add_.Tensor",
+        "view.default",
+        "empty.memory_format",
+        "add.out",
+    ]
+    assert x.tolist() == [2.0, 2.0]
+
+
+def test_a_mode_sees_the_ops_of_backward():
+    x = torch.ones(2, requires_grad=True)
+    with Log() as mode:
+        (x * x).sum().backward()
+    assert mode.log[:5] == [
+        "mul.Tensor",
+        "sum.default",
+        "ones_like.default",
+        "expand.default",
+        "mul.Tensor",
+    ]
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+def test_a_mode_sees_saved_values_being_made():
+    x = torch.ones(2, requires_grad=True)
+    with Log() as mode:
+        x.exp()
+    assert mode.log[0] == "exp.default" and set(mode.log[1:]) == {"detach.default"}
+
+
+def test_an_in_place_target_is_copied_only_for_a_formula_that_needs_it():
+    x = torch.ones(2, requires_grad=True)
+    with Log() as mode:
+        x.clone().mul_(2)
+    assert mode.log == ["clone.default", "mul_.Tensor"]
+    with Log() as mode:
+        x.clone().mul_(x)
+    assert mode.log == ["clone.default", "clone.default", "mul_.Tensor"]
+
+
+def test_a_mode_runs_below_autograd():
+    seen = []
+
+    class Look(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            result = func(*args, **(kwargs or {}))
+            seen.append((result.requires_grad, result.grad_fn))
+            return result
+
+    x = torch.ones(2, requires_grad=True)
+    with Look():
+        y = x * 2
+    assert seen == [(False, None)]
+    assert type(y.grad_fn).__name__ == "MulBackward0"
+
+
+def test_a_mode_sees_composites_decomposed():
+    x = torch.ones(2, 2, 3)
+    w = torch.ones(3, 2)
+    with Log() as mode:
+        x @ w
+    assert mode.log == ["view.default", "mm.default", "_unsafe_view.default"]
+
+
+def test_modes_nest_innermost_first():
+    log = []
+    with Log(log, "outer "), Log(log, "inner "):
+        torch.ones(1)
+    assert log == ["inner ones.default", "outer ones.default"]
+
+
+def test_a_mode_is_off_while_it_handles():
+    class Twice(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            assert modes.get_current_dispatch_mode() is not self
+            return func(*args, **(kwargs or {})) + 1
+
+    with Twice():
+        result = torch.zeros(1)
+    assert result.item() == 1.0
+
+
+def test_a_mode_may_change_the_result():
+    class Doubled(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            if func is torch.ops.aten.add.Tensor:
+                return torch.mul(*args)
+            return func(*args, **(kwargs or {}))
+
+    a, b = torch.tensor([3.0]), torch.tensor([5.0])
+    with Doubled():
+        assert (a + b)[0].item() == 15.0
+
+
+def test_arguments_arrive_without_trailing_defaults():
+    seen = []
+
+    class Look(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append((func, args[1:], kwargs))
+            return func(*args, **(kwargs or {}))
+
+    x = torch.ones(2, 3)
+    with Look():
+        x + 2
+        torch.add(x, x, alpha=2)
+        x.sum((1,))
+        x.view((3, 2))
+    assert seen[0][1:] == ((2,), {})
+    assert seen[1][2] == {"alpha": 2}
+    assert str(seen[2][0]) == "aten.sum.dim_IntList" and seen[2][1] == ([1],)
+    assert seen[3][1] == ([3, 2],)
+
+
+def test_a_raising_mode_leaves_the_state_as_it_was():
+    class Fails(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            raise KeyError("mine")
+
+    with Fails():
+        before = LOCAL.state.dispatch_modes
+        with pytest.raises(KeyError, match="mine"):
+            torch.ones(1)
+        assert LOCAL.state.dispatch_modes is before
+
+
+def test_not_implemented_is_an_error_that_names_the_mode():
+    class Declines(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    with (
+        Declines(),
+        pytest.raises(TypeError, match="Multiple dispatch failed for 'torch._ops.aten"),
+    ):
+        torch.ones(1)
+
+
+def test_reentrant_dispatch_turns_autograd_on_again():
+    seen = []
+
+    class Look(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            x = torch.ones(1, requires_grad=True)
+            seen.append((x * 2).requires_grad)
+            with modes.enable_reentrant_dispatch():
+                seen.append((x * 2).requires_grad)
+            seen.append((x * 2).requires_grad)
+            return func(*args, **(kwargs or {}))
+
+    with Look():
+        torch.ones(1)
+    assert seen == [False, True, False]
+
+
+def test_switches_hide_modes():
+    with Log() as mode:
+        with modes.no_dispatch():
+            torch.ones(1)
+        assert mode.log == []
+        with modes.disable_current_modes() as hidden:
+            torch.ones(1)
+            assert hidden == [mode]
+        with modes.pop_mode_temporarily() as popped:
+            assert popped is mode and modes.get_current_dispatch_mode() is None
+        assert mode.log == []
+        assert modes.get_current_dispatch_mode_stack() == [mode]
+        torch.ones(1)
+    assert mode.log == ["ones.default"]
+
+
+def test_another_thread_has_no_modes():
+    found = []
+    with Log() as mode:
+        worker = threading.Thread(target=lambda: found.append(torch.ones(1)))
+        worker.start()
+        worker.join()
+    assert mode.log == [] and len(found) == 1
+    assert PROCESS.special == 0
+
+
+# -- function modes ------------------------------------------------------------------------------
+
+
+def test_a_function_mode_sees_public_functions_and_methods():
+    with Functions() as mode:
+        x = torch.ones(2)
+        x + 1
+        x.sum()
+        torch.einsum("i,i", x, x)
+        torch.ops.aten.add.Tensor(x, 1)
+    assert mode.log == ["ones", "add", "sum", "einsum", "add.Tensor"]
+
+
+def test_operators_are_handed_over_as_the_methods_they_mean():
+    seen = []
+
+    class Look(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    x = torch.ones(2)
+    with Look():
+        x + 1
+        2 * x
+        x @ x
+        x -= 1
+    assert seen == [torch.Tensor.add, torch.Tensor.mul, torch.Tensor.matmul, torch.Tensor.sub_]
+
+
+def test_function_modes_stand_above_dispatch_modes():
+    log = []
+    with Functions(log, "f "), Log(log, "d "):
+        torch.ones(1)
+    assert log == ["f ones", "d ones.default"]
+
+
+def test_a_function_mode_sees_a_composite_once():
+    x, w = torch.ones(2, 2, 3), torch.ones(3, 2)
+    with Functions() as mode:
+        torch.matmul(x, w)
+    assert mode.log == ["matmul"]
+
+
+def test_disable_torch_function_hides_function_modes():
+    with Functions() as mode:
+        with modes.DisableTorchFunction():
+            torch.ones(1)
+        with modes.DisableTorchFunctionSubclass():
+            torch.ones(1)
+    assert mode.log == ["ones"]
+
+
+def test_a_declining_function_mode_leaves_the_call_to_subclasses():
+    class Declines(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    class Answer(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return 42
+
+    x = torch.ones(1).as_subclass(Answer)
+    plain = torch.ones(1)
+    with Declines():
+        assert torch.add(x, 1) == 42
+        with pytest.raises(TypeError, match="Multiple dispatch failed for 'torch.add'"):
+            torch.add(plain, 1)

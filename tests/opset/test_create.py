@@ -1,0 +1,122 @@
+"""Factory functions, ranges, windows, default device."""
+
+from __future__ import annotations
+
+import pytest
+
+import rushlight as rl
+
+
+def test_sizes_dtypes_and_flags() -> None:
+    assert rl.zeros(2, 3).shape == (2, 3)
+    assert rl.zeros((2, 3)).shape == rl.zeros([2, 3]).shape == rl.zeros(size=(2, 3)).shape
+    assert rl.zeros([]).shape == ()
+    assert rl.zeros(rl.tensor(2)).shape == (2,)
+    assert rl.ones(2, dtype=rl.bfloat16).tolist() == [1.0, 1.0]
+    assert rl.ones(2, dtype=rl.complex32).tolist() == [1 + 0j, 1 + 0j]
+    assert rl.ones(2, requires_grad=True).requires_grad
+    assert rl.full((2,), True).dtype is rl.bool
+    assert rl.full((2,), 3).dtype is rl.int64
+    assert rl.full((2,), 1j).dtype is rl.complex64
+
+
+def test_refusals() -> None:
+    with pytest.raises(RuntimeError, match="zeros: Dimension size must be non-negative."):
+        rl.zeros(-1)
+    with pytest.raises(RuntimeError, match=r"negative dimension -1: \[2, -1\]"):
+        rl.ones(2, -1)
+    with pytest.raises(RuntimeError, match="floating point"):
+        rl.zeros(2, dtype=rl.int64, requires_grad=True)
+    with pytest.raises(RuntimeError, match="pin_memory"):
+        rl.zeros(2, pin_memory=True)
+    with pytest.raises(AssertionError, match="CUDA"):
+        rl.zeros(2, device="cuda")
+    with pytest.raises(NotImplementedError, match="sparse"):
+        rl.sparse_coo_tensor(rl.zeros(1, 0), rl.zeros(0), (2,))
+
+
+def test_out_decides_the_dtype() -> None:
+    out = rl.empty(2, dtype=rl.int64)
+    assert rl.zeros(2, out=out) is out
+    assert out.tolist() == [0, 0]
+    with pytest.raises(RuntimeError, match="does not match dtype of out parameter"):
+        rl.zeros(2, out=out, dtype=rl.float32)
+
+
+def test_strides() -> None:
+    assert rl.empty_strided((2, 3), (1, 2)).stride() == (1, 2)
+    assert rl.empty_permuted((2, 3, 5), (2, 0, 1)).stride() == (3, 1, 6)
+    assert rl.empty(2, 3, 4, 5, memory_format=rl.channels_last).stride() == (60, 1, 15, 3)
+    assert rl.zeros_like(rl.ones(2, 3).t()).stride() == (1, 3)
+    assert rl.ones(1).new_empty_strided((2, 3), (1, 2)).stride() == (1, 2)
+
+
+def test_new_and_like_follow_their_tensor() -> None:
+    x = rl.ones(2, dtype=rl.float64)
+    assert x.new_zeros(2, 3).dtype is rl.float64
+    assert x.new_full((2,), 3, dtype=rl.int8).tolist() == [3, 3]
+    assert x.new_tensor([1, 2]).dtype is rl.float64
+    assert rl.zeros_like(x, device="meta").device.type == "meta"
+    assert rl.full_like(x, 7).tolist() == [7.0, 7.0]
+
+
+def test_arange() -> None:
+    assert rl.arange(5).dtype is rl.int64
+    assert rl.arange(1, 8, 3).tolist() == [1, 4, 7]
+    assert rl.arange(5, -3, -2).tolist() == [5, 3, 1, -1]
+    assert rl.arange(2.5).tolist() == [0.0, 1.0, 2.0]
+    assert rl.arange(0, 1, 0.3, dtype=rl.float64).shape == (4,)
+    # Bounds are truncated first for int64, and for no other dtype.
+    assert rl.arange(0.5, 4.5, 1.5, dtype=rl.int64).tolist() == [0, 1, 2, 3]
+    assert rl.arange(0.7, 5.7, 1.6, dtype=rl.int32).tolist() == [0, 1, 2, 3]
+    assert rl.arange(2**60, 2**60 + 2).tolist() == [2**60, 2**60 + 1]
+    with pytest.raises(RuntimeError, match="inconsistent with step sign"):
+        rl.arange(1, 0)
+    with pytest.raises(RuntimeError, match="step must be nonzero"):
+        rl.arange(0, 5, 0)
+    with pytest.raises(RuntimeError, match="unsupported range: 0 -> nan"):
+        rl.arange(float("nan"))
+    with pytest.raises(NotImplementedError, match="arange_cpu"):
+        rl.arange(2, dtype=rl.bool)
+
+
+def test_linspace_and_logspace() -> None:
+    assert rl.linspace(0, 10, 4, dtype=rl.int64).tolist() == [0, 3, 6, 10]
+    assert rl.linspace(0, 1, 1).tolist() == [0.0]
+    assert rl.linspace(rl.tensor(0.0), 1, 3).tolist() == [0.0, 0.5, 1.0]
+    assert rl.linspace(0, 1j, 3).dtype is rl.complex64
+    assert rl.logspace(0, 2, 3, base=2).tolist() == [1.0, 2.0, 4.0]
+    with pytest.raises(RuntimeError, match="number of steps must be non-negative"):
+        rl.linspace(0, 1, -1)
+
+
+def test_windows_and_matrices() -> None:
+    assert rl.hann_window(5, False).tolist() == [0.0, 0.5, 1.0, 0.5, 0.0]
+    assert rl.hann_window(1).tolist() == [1.0]
+    assert rl.bartlett_window(4, False).tolist() == pytest.approx([0, 2 / 3, 2 / 3, 0])
+    assert rl.eye(2, 3).tolist() == [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    assert rl.vander(rl.tensor([1, 2, 3])).tolist() == [[1, 1, 1], [4, 2, 1], [9, 3, 1]]
+    assert rl.scalar_tensor(3).dtype is rl.float32
+
+
+def test_default_device() -> None:
+    with rl.device("meta"):
+        assert rl.zeros(2).is_meta
+        assert rl.tensor([1]).is_meta
+        assert rl.arange(3).is_meta
+        assert rl.rand(2).is_meta
+        assert not rl.zeros(2, device="cpu").is_meta
+    rl.set_default_device("meta")
+    try:
+        assert rl.get_default_device() == rl.device("meta")
+        assert rl.ones(1).is_meta
+    finally:
+        rl.set_default_device(None)
+    assert not rl.ones(1).is_meta
+
+
+def test_inference_mode_marks_new_tensors() -> None:
+    with rl.inference_mode():
+        for made in (rl.zeros(2), rl.tensor([1.0]), rl.rand(2), rl.arange(2)):
+            assert made.is_inference()
+    assert not rl.zeros(2).is_inference()

@@ -1,0 +1,122 @@
+"""Losses: reductions, class targets, second derivatives, errors."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import rushlight as torch
+from rushlight.opset.registry import packet
+
+
+def leaf(values):
+    return torch.tensor(values, dtype=torch.float64, requires_grad=True)
+
+
+NONE, MEAN, SUM = 0, 1, 2
+
+
+def test_mse_reductions():
+    x, y = leaf([1.0, 2.0]), leaf([3.0, 5.0])
+    loss = packet("mse_loss")
+    assert loss(x, y, NONE).tolist() == [4.0, 9.0]
+    assert loss(x, y).item() == 6.5
+    assert loss(x, y, SUM).item() == 13.0
+    assert loss(x, y).grad_fn.name() == "MseLossBackward0"
+    with pytest.raises(NotImplementedError, match="\"mse_cpu\" not implemented for 'Long'"):
+        loss(torch.tensor([1]), torch.tensor([2]))
+
+
+def test_mse_double_backward():
+    x, y = leaf([1.0, 2.0]), leaf([3.0, 5.0])
+    (grad,) = torch.autograd.grad(packet("mse_loss")(x, y), x, create_graph=True)
+    assert grad.tolist() == [-2.0, -3.0]
+    assert grad.grad_fn.name() == "MseLossBackwardBackward0"
+    second = torch.autograd.grad(grad.sum(), (x, y))
+    assert [g.tolist() for g in second] == [[1.0, 1.0], [-1.0, -1.0]]
+
+
+def test_unreduced_layout():
+    x = torch.zeros(2, 3).t()
+    assert packet("mse_loss")(x, x, NONE).stride() == (1, 3)
+
+
+def test_robust_losses():
+    x, y = leaf([0.5, 3.0]), torch.zeros(2, dtype=torch.float64)
+    assert packet("smooth_l1_loss")(x, y, NONE, 1.0).tolist() == [0.125, 2.5]
+    assert packet("smooth_l1_loss")(x, y, NONE, 0.0).tolist() == [0.5, 3.0]
+    assert packet("huber_loss")(x, y, NONE, 2.0).tolist() == [0.125, 4.0]
+    packet("huber_loss")(x, y, SUM, 2.0).backward()
+    assert x.grad.tolist() == [0.5, 2.0]
+    with pytest.raises(RuntimeError, match="does not support negative values for beta"):
+        packet("smooth_l1_loss")(x, y, MEAN, -1.0)
+
+
+def test_binary_cross_entropy():
+    x, y = leaf([0.25, 0.5]), torch.tensor([1.0, 0.0], dtype=torch.float64)
+    loss = packet("binary_cross_entropy")
+    assert loss(x, y, None, NONE).tolist() == [
+        pytest.approx(math.log(4)),
+        pytest.approx(math.log(2)),
+    ]
+    with pytest.raises(RuntimeError, match="all elements of input should be between 0 and 1"):
+        loss(x * 4, y)
+    zero = torch.zeros(1)
+    assert loss(zero, torch.ones(1)).item() == 100.0
+
+
+def test_logits_agree_with_probabilities():
+    x = leaf([-1.5, 0.25, 30.0])
+    y = torch.tensor([1.0, 0.0, 1.0], dtype=torch.float64)
+    first = torch.binary_cross_entropy_with_logits(x, y, None, None, NONE)
+    second = packet("binary_cross_entropy")(x.sigmoid(), y, None, NONE)
+    assert first.tolist()[:2] == pytest.approx(second.tolist()[:2])
+    assert first[2].item() == pytest.approx(math.exp(-30))
+
+
+def test_nll_loss():
+    x = leaf([[-1.0, -2.0], [-3.0, -4.0], [-5.0, -6.0]])
+    labels = torch.tensor([0, 1, -100])
+    loss = packet("nll_loss_nd")
+    assert loss(x, labels).item() == 2.5
+    assert loss(x, labels, None, NONE).tolist() == [1.0, 4.0, 0.0]
+    weight = torch.tensor([1.0, 3.0], dtype=torch.float64)
+    assert loss(x, labels, weight).item() == 13.0 / 4.0
+    loss(x, labels, weight).backward()
+    assert x.grad.tolist() == [[-0.25, 0.0], [0.0, -0.75], [0.0, 0.0]]
+    with pytest.raises(IndexError, match="Target 5 is out of bounds."):
+        loss(x, torch.tensor([0, 1, 5]))
+    with pytest.raises(ValueError, match=r"Expected input batch_size \(3\) to match target"):
+        loss(x, torch.tensor([0, 1]))
+    with pytest.raises(RuntimeError, match="not differentiable with respect to argument 'weight'"):
+        loss(x, labels, weight.requires_grad_())
+
+
+def test_nll_loss_of_nothing():
+    ignored = torch.tensor([-100, -100])
+    assert math.isnan(packet("nll_loss")(torch.zeros(2, 3), ignored).item())
+    assert packet("nll_loss")(torch.zeros(2, 3), ignored, None, SUM).item() == 0.0
+
+
+def test_cross_entropy():
+    loss = packet("cross_entropy_loss")
+    x = leaf([[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    assert loss(x, torch.tensor([1, 2])).item() == pytest.approx(math.log(4))
+    assert loss(x, torch.tensor([1, 2]), None, MEAN, 2, 0.5).item() == pytest.approx(math.log(4))
+    soft = torch.full((2, 4), 0.25, dtype=torch.float64)
+    assert loss(x, soft).item() == pytest.approx(math.log(4))
+    loss(x, torch.tensor([1, 2])).backward()
+    assert x.grad[0].tolist() == pytest.approx([0.125, -0.375, 0.125, 0.125])
+    images = torch.zeros(2, 3, 4)
+    assert loss(images, torch.zeros(2, 4, dtype=torch.int64), None, NONE).shape == (2, 4)
+    with pytest.raises(RuntimeError, match="label_smoothing must be between 0.0 and 1.0. Got: 2"):
+        loss(x, torch.tensor([1, 2]), None, MEAN, -100, 2.0)
+
+
+def test_kl_div():
+    target = torch.tensor([0.5, 0.5, 0.0])
+    found = torch.kl_div(torch.zeros(3), target, NONE)
+    assert found.tolist() == pytest.approx([0.5 * math.log(0.5), 0.5 * math.log(0.5), 0.0])
+    with pytest.raises(RuntimeError, match="Integral inputs not supported"):
+        torch.kl_div(torch.tensor([1]), torch.tensor([1]))

@@ -1,0 +1,188 @@
+"""Arithmetic, choice and the operators of Python: promotion, errors, gradients at kinks, nodes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+
+
+def leaf(values, dtype=torch.float64):
+    return torch.tensor(values, dtype=dtype, requires_grad=True)
+
+
+def gradient(function, *leaves):
+    return [g.tolist() for g in torch.autograd.grad([function(*leaves).sum()], list(leaves))]
+
+
+@pytest.mark.parametrize(
+    ("compute", "values", "dtype"),
+    [
+        (lambda: torch.tensor([1, 2]) + 1.5, [2.5, 3.5], torch.float32),
+        (lambda: torch.tensor([1, 2], dtype=torch.int8) + torch.tensor(5), [6, 7], torch.int8),
+        (lambda: torch.tensor([1.0], dtype=torch.float64) + 1j, [1 + 1j], torch.complex128),
+        (lambda: torch.tensor([True]) + torch.tensor([True]), [True], torch.bool),
+        (lambda: torch.tensor([1, 3], dtype=torch.uint8) - 2, [255, 1], torch.uint8),
+        (lambda: torch.tensor([7, -7]) / 2, [3.5, -3.5], torch.float32),
+        (lambda: torch.tensor([7, -7]) // 2, [3, -4], torch.int64),
+        (lambda: torch.div(torch.tensor([7, -7]), 2, rounding_mode="trunc"), [3, -3], torch.int64),
+        (lambda: torch.tensor([7.0, -7.0]) % 3, [1.0, 2.0], torch.float32),
+        (lambda: torch.fmod(torch.tensor([7, -7]), 3), [1, -1], torch.int64),
+        (lambda: torch.tensor([2, 3]) ** torch.tensor([-1, 2]), [0, 9], torch.int64),
+        (lambda: torch.float_power(torch.tensor([2, 3]), 2), [4.0, 9.0], torch.float64),
+        (lambda: torch.tensor([True]).square(), [1], torch.int64),
+        (lambda: torch.add(2, torch.tensor([1, 2]), alpha=3), [5, 8], torch.int64),
+        (lambda: torch.clamp(torch.tensor([1, 2, 3]), min=1.5), [1.5, 2.0, 3.0], torch.float32),
+        (lambda: torch.where(torch.tensor([True, False]), 1, 2.5), [1.0, 2.5], torch.float32),
+        (lambda: torch.lerp(torch.tensor([1.0]), torch.tensor([3.0]), 0.25), [1.5], torch.float32),
+    ],
+)
+def test_values(compute, values, dtype):
+    result = compute()
+    assert result.tolist() == values
+    assert result.dtype is dtype
+
+
+@pytest.mark.parametrize(
+    ("compute", "values"),
+    [
+        (lambda x: 3 - x, [2, 1]),
+        (lambda x: 6 / x, [6.0, 3.0]),
+        (lambda x: 7 // x, [7, 3]),
+        (lambda x: 7 % x, [0, 1]),
+        (lambda x: 3**x, [3, 9]),
+        (lambda x: 6 & x, [0, 2]),
+        (lambda x: 4 | x, [5, 6]),
+        (lambda x: 1 ^ x, [0, 3]),
+        (lambda x: 1 << x, [2, 4]),
+        (lambda x: 8 >> x, [4, 2]),
+    ],
+)
+def test_reflected(compute, values):
+    assert compute(torch.tensor([1, 2])).tolist() == values
+
+
+def test_inplace_operators():
+    x = torch.tensor([5, 6])
+    same = x
+    x += 1
+    x *= 2
+    x -= 4
+    x //= 2
+    x <<= 1
+    x ^= 1
+    x &= 15
+    assert same is x
+    assert x.tolist() == [9, 11]
+    with pytest.raises(RuntimeError, match="result type Float can't be cast"):
+        x /= 2
+
+
+def test_foreign_operands():
+    x = torch.tensor([1.0, 2.0])
+    assert (x == None) is False  # noqa: E711
+    assert (x != "a") is True
+    with pytest.raises(TypeError):
+        x < "a"  # noqa: B015
+    with pytest.raises(TypeError):
+        x + "a"
+    assert (np.float64(2) * x).tolist() == [2.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("compute", "error", "words"),
+    [
+        (lambda t, b: b - b, RuntimeError, "with two bool tensors is not supported"),
+        (lambda t, b: b - 1, RuntimeError, "with two bool|with a bool tensor"),
+        (lambda t, b: -b, RuntimeError, "on a bool tensor is not supported"),
+        (lambda t, b: t // 0, RuntimeError, "ZeroDivisionError"),
+        (lambda t, b: t % 0, RuntimeError, "ZeroDivisionError"),
+        (lambda t, b: t**-1, RuntimeError, "Integers to negative integer powers"),
+        (lambda t, b: torch.add(t, t, alpha=0.5), RuntimeError, "alpha must not be a floating"),
+        (lambda t, b: torch.clamp(t), RuntimeError, "At least one of 'min' or 'max'"),
+        (lambda t, b: torch.div(t, 2, rounding_mode="up"), RuntimeError, "rounding_mode to be"),
+        (lambda t, b: torch.where(t, t, t), RuntimeError, "condition to be a boolean"),
+        (lambda t, b: torch.addcdiv(t, t, t), RuntimeError, "Integer division with addcdiv"),
+        (lambda t, b: torch.maximum(t, 3), TypeError, "must be Tensor"),
+        (lambda t, b: t + torch.tensor([1, 2, 3]), RuntimeError, "must match the size"),
+    ],
+)
+def test_errors(compute, error, words):
+    with pytest.raises(error, match=words):
+        compute(torch.tensor([4, 5]), torch.tensor([True, False]))
+
+
+def test_gradients_at_kinks():
+    x, y = leaf([1.0, 2.0, 3.0]), leaf([2.0, 2.0, 2.0])
+    assert gradient(torch.maximum, x, y) == [[0.0, 0.5, 1.0], [1.0, 0.5, 0.0]]
+    assert gradient(torch.fmax, x, y) == [[0.0, 1.0, 1.0], [1.0, 0.0, 0.0]]
+    assert gradient(lambda x: x.clamp(2, 2.5), x) == [[0.0, 1.0, 0.0]]
+    assert gradient(lambda x: x.abs(), leaf([-1.0, 0.0, 1.0])) == [[-1.0, 0.0, 1.0]]
+    assert gradient(lambda x: x**0, leaf([0.0, 1.0])) == [[0.0, 0.0]]
+    assert gradient(lambda x, y: x**y, leaf([0.0]), leaf([2.0])) == [[0.0], [0.0]]
+    assert gradient(torch.atan2, leaf([0.0]), leaf([0.0])) == [[0.0], [0.0]]
+
+
+@pytest.mark.parametrize(
+    ("compute", "name"),
+    [
+        (lambda x: x + 1, "AddBackward0"),
+        (lambda x: 1 - x, "RsubBackward1"),
+        (lambda x: x**2, "PowBackward0"),
+        (lambda x: x**x, "PowBackward1"),
+        (lambda x: 2**x, "PowBackward2"),
+        (lambda x: 1 / x, "MulBackward0"),
+        (lambda x: x % 2, "RemainderBackward0"),
+        (lambda x: x % x, "RemainderBackward1"),
+        (lambda x: x.div(2, rounding_mode="floor"), "DivBackward2"),
+        (lambda x: x.clamp(0, 1), "ClampBackward1"),
+        (lambda x: x.clamp(x, x), "ClampBackward0"),
+        (lambda x: x.lerp(x, 0.5), "LerpBackward0"),
+        (lambda x: x.square(), "PowBackward0"),
+        (lambda x: x.log1p(), "Log1PBackward0"),
+    ],
+)
+def test_node_names(compute, name):
+    assert compute(leaf([0.5, 1.5])).grad_fn.name() == name
+
+
+def test_undifferentiable_node():
+    y = leaf([4.0]) // 2
+    assert y.requires_grad
+    with pytest.raises(RuntimeError, match="derivative for aten::floor_divide is not implemented"):
+        y.backward()
+
+
+def test_scalars_of_halves():
+    # Sums round the number to the tensor's dtype first, products do not.
+    x = torch.tensor([0.1, 1 / 3, 7.3], dtype=torch.bfloat16)
+    assert (x - 0.3).tolist() == [-0.201171875, 0.033203125, 7.0]
+    assert (x * 0.3).tolist() == [0.030029296875, 0.10009765625, 2.1875]
+    assert (torch.tensor([0.1], dtype=torch.float16) == 0.1).tolist() == [True]
+
+
+def test_strides_follow_operands():
+    x = torch.arange(6.0).reshape(2, 3).t()
+    assert (x + 1).stride() == (1, 3)
+    assert (x + torch.ones(3, 2)).stride() == (1, 3)
+    assert (torch.ones(3, 2) + x).stride() == (2, 1)
+    assert torch.rsub(x, torch.ones(3, 2)).stride() == (2, 1)
+
+
+def test_where_method_and_out():
+    x = torch.tensor([1.0, 2.0])
+    assert x.where(torch.tensor([True, False]), 0).tolist() == [1.0, 0.0]
+    out = torch.zeros(0)
+    assert torch.add(x, 1, out=out) is out
+    assert out.tolist() == [2.0, 3.0]
+    assert torch.square(x, out=out).tolist() == [1.0, 4.0]
+
+
+def test_nan_is_kept_or_ignored():
+    x, y = torch.tensor([math.nan, 1.0]), torch.tensor([2.0, math.nan])
+    assert all(math.isnan(v) for v in torch.maximum(x, y).tolist())
+    assert torch.fmin(x, y).tolist() == [2.0, 1.0]
+    assert math.isnan(torch.clamp(x, 0, 1).tolist()[0])

@@ -1,0 +1,110 @@
+"""In-place changes of geometry and memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import rushlight as rl
+
+
+@pytest.mark.parametrize(
+    ("change", "shape", "strides", "name"),
+    [
+        (lambda x: x.transpose_(0, 2), (3, 1, 2), (1, 3, 3), "TransposeBackward1"),
+        (lambda x: x.swapaxes_(0, 2), (3, 1, 2), (1, 3, 3), "TransposeBackward1"),
+        (lambda x: x.squeeze_(), (2, 3), (3, 1), "SqueezeBackward3"),
+        (lambda x: x.squeeze_(1), (2, 3), (3, 1), "SqueezeBackward4"),
+        (lambda x: x.squeeze_((1,)), (2, 3), (3, 1), "SqueezeBackward5"),
+        (lambda x: x.unsqueeze_(0), (1, 2, 1, 3), (6, 3, 3, 1), "UnsqueezeBackward1"),
+        (lambda x: x.as_strided_((2,), (3,)), (2,), (3,), "AsStridedBackward1"),
+    ],
+)
+def test_inplace_views(change: Any, shape: Any, strides: Any, name: str) -> None:
+    leaf = rl.arange(6.0).view(2, 1, 3).clone().requires_grad_()
+    x = leaf * 1
+    old = x.grad_fn
+    assert change(x) is x
+    assert (tuple(x.shape), x.stride(), x._version) == (shape, strides, 1)
+    assert type(x.grad_fn).__name__ == name and x.grad_fn.next_functions[0][0] is old
+    x.sum().backward()
+    assert leaf.grad.sum().item() == x.numel()
+
+
+def test_inplace_view_of_a_view_leaves_the_base_alone() -> None:
+    leaf = rl.ones(2, 3, requires_grad=True)
+    base = leaf * 1
+    node = base.grad_fn
+    view = base.view(3, 2)
+    view.t_()
+    assert base.grad_fn is node and base.shape == (2, 3) and view._base is base
+    view.mul_(rl.arange(6.0).view(2, 3))
+    assert type(view.grad_fn).__name__ == "AsStridedBackward0"
+    view.sum().backward()
+    assert leaf.grad.tolist() == [[0.0, 3.0, 1.0], [4.0, 2.0, 5.0]]
+
+
+def test_leaves_refuse_inplace_views() -> None:
+    x = rl.ones(2, 3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        x.t_()
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable"):
+        x.view(3, 2).t_()
+    with pytest.raises(RuntimeError, match=r"t_\(\) expects a tensor with <= 2 dimensions"):
+        rl.ones(1, 2, 3).t_()
+
+
+def test_resize_counts_only_changes() -> None:
+    x = rl.arange(6.0)
+    versions = []
+    for sizes in ((2, 3), (2, 3), (2, 2)):
+        x.resize_(sizes)
+        versions.append(x._version)
+    x.resize_as_(rl.ones(2, 2))
+    assert [*versions, x._version] == [1, 1, 2, 2]
+    assert x.tolist() == [[0.0, 1.0], [2.0, 3.0]]
+    with pytest.raises(RuntimeError, match="cannot resize variables that require grad"):
+        rl.ones(2, requires_grad=True).resize_(3)
+
+
+def test_set_gives_a_leaf_a_fresh_accumulator() -> None:
+    p = rl.ones(4, 2, requires_grad=True)
+    for rows in (3, 2):
+        p.grad = None
+        with rl.no_grad():
+            p.set_(p[1:])
+        assert p.is_leaf and not p._is_view()
+        p.sum().backward()
+        assert p.grad.shape == (rows, 2)
+
+
+def test_set_takes_tensors_and_storages() -> None:
+    source = rl.arange(6.0)
+    x = rl.ones(2)
+    assert x.set_(source).is_set_to(source) and x._version == 1
+    x.set_(source.untyped_storage(), 1, (2, 2), (2, 1))
+    assert x.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert x.set_(source.storage()).shape == (6,)
+    assert x.set_().shape == (0,)
+    with pytest.raises(RuntimeError, match="Could not set tensor of type double to a tensor of"):
+        x.set_(rl.ones(2, dtype=rl.float64))
+
+
+def test_set_has_no_derivative() -> None:
+    x = rl.ones(2, requires_grad=True) * 1
+    x.set_(rl.ones(3))
+    with pytest.raises(RuntimeError, match="derivative for set_ is not implemented"):
+        x.sum().backward()
+
+
+def test_typed_storage() -> None:
+    x = rl.arange(4.0)[1:]
+    storage = x.storage()
+    assert len(storage) == storage.size() == 4 and storage.nbytes() == 16
+    assert storage[1] == 1.0 and storage.tolist() == [0.0, 1.0, 2.0, 3.0]
+    storage[1] = 9.0
+    assert x[0].item() == 9.0
+    with pytest.raises(IndexError):
+        storage[4]
+    assert "TypedStorage(dtype=torch.float32, device=cpu) of size 4" in repr(storage)

@@ -1,0 +1,71 @@
+"""Joining, repeating, padding: layouts and public signatures that samples do not reach."""
+
+from __future__ import annotations
+
+import pytest
+
+import rushlight as rl
+
+
+def test_cat_keeps_a_common_memory_format() -> None:
+    x = rl.ones(2, 3, 4, 5).permute(0, 3, 1, 2)
+    assert x.is_contiguous(memory_format=rl.channels_last)
+    assert rl.cat([x, x], 1).stride() == (120, 1, 40, 10)
+    assert rl.cat([x, x.contiguous()], 1).stride() == (120, 12, 4, 1)
+
+
+def test_cat_passes_over_empty_vectors() -> None:
+    empty = rl.ones(0, requires_grad=True)
+    x = rl.ones(2, 3, requires_grad=True)
+    result = rl.cat([empty, x], 1)
+    result.sum().backward()
+    assert result.shape == (2, 3) and empty.grad.shape == (0,) and x.grad.sum().item() == 6
+
+
+def test_cat_promotes() -> None:
+    assert rl.cat([rl.ones(1, dtype=rl.int64), rl.ones(1)]).dtype is rl.float32
+    assert rl.concat([rl.ones(1), rl.ones(1, dtype=rl.float64)]).dtype is rl.float64
+
+
+def test_functions_of_several_tensors_take_them_either_way() -> None:
+    a, b = rl.arange(2.0), rl.arange(3.0)
+    for grid in (rl.meshgrid(a, b, indexing="xy"), rl.meshgrid([a, b], indexing="xy")):
+        assert [t.shape for t in grid] == [(3, 2), (3, 2)] and type(grid) is tuple
+        assert grid[0].stride() == (0, 1) and grid[1].stride() == (1, 0)
+    assert rl.cartesian_prod(a, b).shape == (6, 2)
+    assert rl.block_diag(a, rl.ones(2, 2)).shape == (3, 4)
+    assert rl.block_diag().shape == (1, 0)
+    assert type(rl.atleast_2d(a)) is rl.Tensor and len(rl.atleast_2d(a, b)) == 2
+    assert [t.shape for t in rl.broadcast_tensors(rl.ones(2, 1), b)] == [(2, 3), (2, 3)]
+    with pytest.warns(UserWarning, match="indexing argument"):
+        rl.meshgrid(a, b)
+
+
+def test_combinations() -> None:
+    x = rl.tensor([1, 2, 3])
+    assert rl.combinations(x).tolist() == [[1, 2], [1, 3], [2, 3]]
+    assert rl.combinations(x, 2, True).tolist()[:3] == [[1, 1], [1, 2], [1, 3]]
+    assert rl.combinations(x, 4).shape == (0, 4) and rl.combinations(x, 0).shape == (0,)
+
+
+def test_triangles_keep_nan_out() -> None:
+    x = rl.full((2, 2), float("nan"))
+    assert rl.triu(x, 1)[1, 0].item() == 0.0
+    y = rl.ones(2, 2)
+    y.tril_()
+    assert y.tolist() == [[1.0, 0.0], [1.0, 1.0]] and y._version == 1
+
+
+def test_padding_by_mode() -> None:
+    from rushlight.opset.registry import find
+
+    pad = find("pad")
+    x = rl.arange(4.0).view(1, 1, 4)
+    assert pad(x, (2, 1), "reflect").tolist() == [[[2.0, 1.0, 0.0, 1.0, 2.0, 3.0, 2.0]]]
+    assert pad(x, (2, 1), "replicate").tolist() == [[[0.0, 0.0, 0.0, 1.0, 2.0, 3.0, 3.0]]]
+    assert pad(x, (2, 1), "circular").tolist() == [[[2.0, 3.0, 0.0, 1.0, 2.0, 3.0, 0.0]]]
+    assert pad(x, (-1, 1), "constant", 7.0).tolist() == [[[1.0, 2.0, 3.0, 7.0]]]
+    with pytest.raises(RuntimeError, match="Padding size should be less than"):
+        pad(x, (4, 0), "reflect")
+    with pytest.raises(NotImplementedError, match="Only 2D, 3D, 4D, 5D padding"):
+        pad(rl.ones(2), (1, 1), "reflect")
