@@ -60,6 +60,22 @@ for _module, _names in (
     ),
     ("rushlight.core.interop", "from_dlpack to_dlpack"),
     ("rushlight.core.state", "set_warn_always is_warn_always_enabled"),
+    (
+        "rushlight.settings",
+        "__config__ are_deterministic_algorithms_enabled get_deterministic_debug_mode "
+        "get_float32_matmul_precision get_num_interop_threads get_num_threads "
+        "is_deterministic_algorithms_warn_only_enabled set_deterministic_debug_mode "
+        "set_float32_matmul_precision set_flush_denormal set_num_interop_threads set_num_threads "
+        "typename use_deterministic_algorithms",
+    ),
+    (
+        "rushlight.amp",
+        "autocast autocast_increment_nesting autocast_decrement_nesting clear_autocast_cache "
+        "get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled "
+        "is_autocast_cpu_enabled is_autocast_enabled set_autocast_cache_enabled "
+        "set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled "
+        "set_autocast_gpu_dtype",
+    ),
     ("rushlight.autograd.anomaly", "is_anomaly_enabled is_anomaly_check_nan_enabled"),
     ("rushlight.opset.index", "nonzero"),
     ("rushlight.opset.sort", "unique unique_consecutive"),
@@ -84,9 +100,9 @@ for _module, _names in (
     _FUNCTIONS.update(dict.fromkeys(_names.split(), _module))
 _SUBMODULES = frozenset(
     (
-        "amp", "autograd", "backends", "compat", "cuda", "fft", "func", "futures", "jit", "library",
-        "linalg", "nn", "ops", "optim", "overrides", "profiler", "random", "sparse", "special",
-        "testing", "utils", "viz",
+        "amp", "autograd", "backends", "compat", "compiler", "cuda", "fft", "func", "futures", "jit", "library",
+        "linalg", "nested", "nn", "ops", "optim", "overrides", "profiler", "random", "sparse", "special",
+        "testing", "utils", "version", "viz",
     )
 )  # fmt: skip
 

@@ -193,13 +193,13 @@ def sigmoid(x: Any) -> Any:
     return np.reciprocal(answer, out=answer)
 
 
-def special(name: str) -> Any:
+def special(name: str, module: str = "special") -> Any:
     """A special function, whose module is imported when the first of them runs."""
 
     def call(*operands: Any) -> Any:
-        from rushlight.arrays import special as functions
+        from importlib import import_module
 
-        return getattr(functions, name)(*operands)
+        return getattr(import_module(f"rushlight.arrays.{module}"), name)(*operands)
 
     call.__name__ = name
     return staticmethod(call)
@@ -264,6 +264,7 @@ class Math:
     ceil = staticmethod(rounded("ceil"))
     trunc = staticmethod(rounded("trunc"))
     round = staticmethod(rounded("rint"))
+    frexp = np.frexp
 
     real = staticmethod(np.real)
     imag = staticmethod(np.imag)
@@ -311,6 +312,17 @@ class Math:
     i0e = special("i0e")
     i1 = special("i1")
     i1e = special("i1e")
+    bessel_j0 = special("bessel_j0", "bessel")
+    bessel_j1 = special("bessel_j1", "bessel")
+    bessel_y0 = special("bessel_y0", "bessel")
+    bessel_y1 = special("bessel_y1", "bessel")
+    modified_bessel_i0 = special("i0")
+    modified_bessel_i1 = special("i1")
+    modified_bessel_k0 = special("modified_bessel_k0", "bessel")
+    modified_bessel_k1 = special("modified_bessel_k1", "bessel")
+    scaled_modified_bessel_k0 = special("scaled_modified_bessel_k0", "bessel")
+    scaled_modified_bessel_k1 = special("scaled_modified_bessel_k1", "bessel")
+    spherical_bessel_j0 = special("spherical_bessel_j0", "bessel")
 
 
 MATH = Math()

@@ -1,8 +1,8 @@
 """Special functions on arrays, vectorised in NumPy.
 
 float64 in, float64 out, accurate to a few units in the last place where the function is well
-conditioned; float32 is computed in float64 and rounded, except `erf`, which has a formula of its
-own. Smooth parts are Chebyshev sums; `chebyshev` evaluates them by Clenshaw's recurrence.
+conditioned; float32 is computed in float64 and rounded, `erf` by a shorter formula. Smooth parts
+are Chebyshev sums, which `chebyshev` evaluates by Clenshaw's recurrence.
 """
 
 from __future__ import annotations
@@ -138,10 +138,11 @@ def polynomial(z: Any, coefficients: tuple[float, ...]) -> Any:
 def erf(x: Any) -> Any:
     x = np.asarray(x)
     if x.dtype == np.float32:
-        near = np.clip(x, np.float32(-3.92), np.float32(3.92))
+        near = np.clip(x, np.float32(-3.92), np.float32(3.92)).astype(np.float64)
         z = near * near
-        ratio = polynomial(z, ERF_TOP) / polynomial(z, ERF_BOTTOM)
-        return np.where(np.abs(x) >= np.float32(3.92), np.sign(x), near * ratio)
+        near *= polynomial(z, ERF_TOP)
+        near /= polynomial(z, ERF_BOTTOM)
+        return np.clip(near, -1.0, 1.0).astype(np.float32)
     return erf_double(x)
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rushlight.autograd.engine import run_backward
+from rushlight.autograd.plain import run_plain
 from rushlight.core.node import gradient_node
 from rushlight.core.size import Size
 from rushlight.core.state import LOCAL, PROCESS
@@ -114,7 +115,9 @@ def make_grads(outputs: Any, grads: Any, batched: bool = False) -> list[Any]:
 def ones_for(output: Any) -> Any:
     """The gradient of a scalar output with respect to itself."""
     if not PROCESS.special and type(output) is Tensor and output._ext is None:
-        return wrap(np.ones(output._array.shape, output._dtype.np), output._dtype)
+        one = np.empty(output._array.shape, output._dtype.np)
+        one.fill(1)
+        return wrap(one, output._dtype)
     from rushlight.core.device import preserve_format
 
     return functions.ones_like(output, memory_format=preserve_format)
@@ -290,6 +293,22 @@ def tensor_backward(
     inputs: Any = None,
 ) -> None:
     """Accumulate this tensor's gradient into the leaves it was computed from."""
+    if (
+        type(self) is Tensor
+        and gradient is None
+        and inputs is None
+        and not create_graph
+        and not PROCESS.special
+        and self._node is not None
+        and self._view is None
+        and self._ext is None
+        and self._array.size == 1
+        and self._dtype.is_floating_point
+        and run_plain(
+            self._node, self._output_nr, ones_for(self), bool(retain_graph), LOCAL.state
+        )
+    ):
+        return
     if type(self) is not Tensor:
         from rushlight.core.dispatch import try_function_override
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
+from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any
 
@@ -24,7 +25,7 @@ from rushlight.core.node import (
     resolve_edges,
 )
 from rushlight.core.state import LOCAL, OVERRIDES, ThreadState, as_python
-from rushlight.core.tensor import PLAIN, Tensor, strides_of
+from rushlight.core.tensor import PLAIN, Tensor, storage_of, strides_of
 
 __all__ = ["GraphTask", "current_task", "run_backward"]
 
@@ -55,24 +56,49 @@ class GraphTask:
         "roots",
     )
 
+    # With requested inputs: which nodes run (`needed`), and what to hand back of each.
+    needed: set[Any] | None
+    captures: dict[Any, dict[int, list[int]]]
+    captured: list[Any]
+    dependencies: dict[Any, int]
+    buffers: dict[Any, Any]
+    heap: list[Any]
+    callbacks: list[Any]
+    roots: list[Any]
+    depth: int
+    accumulates: bool
+    # State that hooks keep for the length of this task, by an owner of theirs.
+    notes: dict[Any, Any]
+
     def __init__(self, keep_graph: bool, create_graph: bool) -> None:
         self.id = next(task_ids)
         self.keep_graph = keep_graph
         self.create_graph = create_graph
-        self.dependencies: dict[Any, int] = {}
-        self.buffers: dict[Any, Any] = {}
-        self.heap: list[Any] = []
-        self.callbacks: list[Any] = []
-        # With requested inputs: which nodes run, and what to hand back of each.
-        self.needed: set[Any] | None = None
-        self.captures: dict[Any, dict[int, list[int]]] = {}
-        self.captured: list[Any] = []
+        self.needed = None
         self.current: Any = None
-        self.accumulates = True
-        self.depth = 0
-        self.roots: list[Any] = []
-        # State that hooks keep for the length of this task, by an owner of theirs.
-        self.notes: dict[Any, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        # A field not set yet: most tasks need few of them.
+        make = UNSET.get(name)
+        if make is None:
+            raise AttributeError(f"'GraphTask' object has no attribute '{name}'")
+        value = make()
+        setattr(self, name, value)
+        return value
+
+
+UNSET: dict[str, Callable[[], Any]] = {
+    "accumulates": lambda: True,
+    "buffers": dict,
+    "callbacks": list,
+    "captured": list,
+    "captures": dict,
+    "dependencies": dict,
+    "depth": int,
+    "heap": list,
+    "notes": dict,
+    "roots": list,
+}
 
 
 def current_task() -> GraphTask | None:
@@ -233,6 +259,8 @@ def run_ready(task: GraphTask, state: ThreadState) -> None:
         task.current = node
         if node.node_hooks is not None or task.needed is not None or state.anomaly:
             results = evaluate(task, node, grads, state)
+        elif state.profiler is not None:
+            results = evaluate(task, node, grads, state)
         elif type(node) is not AccumulateGrad:
             results = node.apply(grads, None)
             if not keep and node.frees_saved:
@@ -361,8 +389,9 @@ def sum_to(grad: Any, shape: tuple[Any, ...]) -> Any:
     extra = grad.dim() - len(shape)
     dims = list(range(extra))
     dims += [extra + i for i, size in enumerate(shape) if size == 1 and grad.shape[extra + i] != 1]
-    if dims:
-        grad = grad.sum(dims, True)
+    if len(dims) == extra:
+        return grad.sum(dims) if dims else grad
+    grad = grad.sum(dims, True)
     return grad.view(shape) if extra else grad
 
 
@@ -370,6 +399,13 @@ def sum_to(grad: Any, shape: tuple[Any, ...]) -> Any:
 
 
 def evaluate(task: GraphTask, node: Any, grads: list[Any], state: ThreadState) -> Any:
+    """`evaluate_node`, seen by the profiler if there is one."""
+    if state.profiler is not None:
+        return state.profiler.evaluate(node, evaluate_node, task, node, grads, state)
+    return evaluate_node(task, node, grads, state)
+
+
+def evaluate_node(task: GraphTask, node: Any, grads: list[Any], state: ThreadState) -> Any:
     """Hooks, captures, formula, hooks. Returns None when the node itself does not run.
 
     Order: tensor hooks, retained grads, captures, node pre-hooks, the formula (or accumulation
@@ -387,7 +423,10 @@ def evaluate(task: GraphTask, node: Any, grads: list[Any], state: ThreadState) -
                 grads[:] = check_prehook(replaced, grads)
             replaced = None
     if type(node) is AccumulateGrad:
-        evaluate_leaf(node, grads, state)
+        if state.profiler is not None:
+            state.profiler.apply(node, grads, evaluate_leaf, node, grads, state)
+        else:
+            evaluate_leaf(node, grads, state)
         return None
     needs = None
     if wanted is not None:
@@ -441,6 +480,8 @@ def evaluate_leaf(node: Any, grads: list[Any], state: ThreadState) -> None:
 
 def apply_checked(node: Any, grads: Any, needs: Any, state: ThreadState) -> Any:
     if not state.anomaly:
+        if state.profiler is not None:
+            return state.profiler.apply(node, grads, node.apply, grads, needs)
         return node.apply(grads, needs)
     from rushlight.autograd.anomaly import apply_watched
 
@@ -551,6 +592,14 @@ LONE = lone_count()
 COUNTS_ARE_EXACT = getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
+# One of these guards each leaf's `.grad`; reentrant, because adding may run user code.
+LEAF_LOCKS = tuple(threading.RLock() for _ in range(64))
+
+
+def leaf_lock(leaf: Any) -> Any:
+    return LEAF_LOCKS[(id(leaf) >> 6) & 63]
+
+
 def accumulate(node: Any, box: list[Any], holders: int) -> None:
     """Note [Gradient ownership]: add to the leaf's `.grad`, keeping the gradient itself if it is
     ours. It is taken out of `box`; the engine holds `holders` more references to it.
@@ -561,7 +610,7 @@ def accumulate(node: Any, box: list[Any], holders: int) -> None:
     sole = COUNTS_ARE_EXACT and getrefcount(grad) <= LONE + holders
     variable = node.variable
     state = autograd_state(variable)
-    with node.lock:
+    with leaf_lock(variable):
         existing = state.grad
         if existing is None:
             state.grad = first_gradient(variable, grad, sole)
@@ -573,18 +622,41 @@ def accumulate(node: Any, box: list[Any], holders: int) -> None:
             existing.add_(grad)
 
 
+def is_own_view(grad: Any) -> bool:
+    """Whether nothing but this view, by way of views made for it, holds what it looks at."""
+    links = 1
+    link = grad._view.parent
+    while link is not None:
+        # held by the record after it, this variable and the argument of getrefcount
+        if getrefcount(link) > 3:
+            return False
+        links += 1
+        link = link.parent
+    return getrefcount(grad._view.base) <= links + 1
+
+
+def cut_loose(grad: Any) -> Any:
+    """A view that outlives its base becomes a tensor of its own."""
+    grad._storage = storage_of(grad)
+    grad._view = None
+    grad._counter = None
+    return grad
+
+
 def first_gradient(variable: Any, grad: Any, sole: bool) -> Any:
     if LOCAL.state.grad:
         return copy_like(variable, grad)
     if (
         sole
         and (type(grad) is Tensor or type(grad) in PLAIN)
-        and grad._view is None
+        and (grad._view is None or is_own_view(grad))
         and (grad._storage is None or getrefcount(grad._storage) <= 2)
         and grad.layout.name == "strided"
         and keeps_layout(grad, variable)
         and not grad._requires_grad
     ):
+        if grad._view is not None:
+            grad = cut_loose(grad)
         # Modes get to see that the leaf takes the gradient over.
         return grad.detach() if LOCAL.state.dispatch_modes else grad
     return copy_like(variable, grad).detach()

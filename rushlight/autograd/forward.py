@@ -1,137 +1,269 @@
 """Forward mode: tangents pushed along with values.
 
-A tensor's tangent belongs to one level; entering a level starts a new generation, so leaving it
-makes all its tangents read as None at once. The rule of an op is its `jvp`: "elementwise"
-(the vjp formula applied to the tangent, a diagonal Jacobian being its own transpose), "linear"
-(the op applied to tangents), a function of `<input>_t`, or, where none is given, the transpose of
-the vjp (which is linear in its gradient) computed by the engine.
+The rule of an op is its `jvp`: "elementwise" (the vjp formula applied to the tangent, a diagonal
+Jacobian being its own transpose), "linear" (the op applied to tangents), a function of
+`<input>_t`, or, where none is given, the transpose of the vjp (which is linear in its gradient)
+computed by the engine. A tangent lies in memory as its tensor does (Note [Tangent layout]).
 """
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
+
+import numpy as np
 
 from rushlight.autograd.backward import grad as gradients
 from rushlight.core import history
+from rushlight.core.batching import BatchedTensor, VmapLevel, is_batched
+from rushlight.core.duals import (
+    DualLevel,
+    base_of,
+    keep_tangent,
+    replay_links,
+    tangent_of,
+    without_tangents,
+)
 from rushlight.core.gradrule import parameters
-from rushlight.core.node import autograd_state
+from rushlight.core.node import SavedTensor, autograd_state
 from rushlight.core.op import Refused
 from rushlight.core.state import LOCAL, ThreadState
-from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.opset import functions
 from rushlight.opset.rules import LinearIn
 
 __all__ = ["enter_level", "exit_level", "set_tangent", "tangent_of"]
 
-generations = itertools.count(1)
-current_generation = 0
-
 
 def enter_level() -> int:
     """Start the (only) forward-mode level."""
-    global current_generation
     state = LOCAL.state
-    if state.forward_level >= 0:
+    if state.duals is not None:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
-    current_generation = next(generations)
+    state.duals = DualLevel(len(state.transforms))
     state.forward_level = 0
     state.refresh()
     return 0
 
 
 def exit_level(level: int) -> None:
-    global current_generation
     state = LOCAL.state
-    if level != state.forward_level:
+    if state.duals is None or level != 0:
         raise RuntimeError(
             "Trying to exit a forward AD level that was not the last one that was created. This "
             "is not supported."
         )
-    current_generation = 0
+    duals = state.duals
+    state.duals = None
     state.forward_level = -1
     state.refresh()
+    duals.close()
 
 
-def tangent_of(tensor: Any) -> Any:
-    """The tangent of a tensor at the current level, or None."""
-    if not isinstance(tensor, Tensor) or tensor._ag is None or tensor._ag.tangent is None:
-        return None
-    generation, tangent = tensor._ag.tangent
-    return tangent if generation == current_generation else None
+# -- layout ----------------------------------------------------------------------------------------
+# Note [Tangent layout]: a view taken of a tensor is taken of its tangent too, by the same strides
+# and offset if need be. A tangent that lies differently is therefore copied into memory like the
+# tensor's: sizes, strides, offset, storage length and lazy bits.
+
+
+def same_layout(tangent: Any, tensor: Any) -> bool:
+    """Note [Tangent layout]: whether every view of the tensor can be taken of the tangent."""
+    sizes = sizes_of(tensor)
+    if sizes_of(tangent) != sizes:
+        return False
+    if tangent.is_conj() != tensor.is_conj() or tangent.is_neg() != tensor.is_neg():
+        return False
+    if 0 in sizes:
+        return storage_length(tangent) == storage_length(tensor)
+    for size, first, second in zip(sizes, strides_of(tangent), strides_of(tensor), strict=True):
+        if size > 1 and first != second:
+            return False
+    if isinstance(tangent, BatchedTensor) or isinstance(tensor, BatchedTensor):
+        # The storage holds all samples; where it begins and ends says nothing about one.
+        return True
+    return (
+        tangent._offset == tensor._offset and storage_length(tangent) == storage_length(tensor)
+    )
+
+
+def storage_length(tensor: Any) -> Any:
+    if isinstance(tensor, BatchedTensor):
+        return 0
+    if tensor._storage is None and tensor._view is None and tensor._array is not None:
+        return tensor._array.size
+    return storage_of(tensor).nbytes_ // tensor._dtype.itemsize
+
+
+def zeros_laid_out(tangent: Any, tensor: Any) -> Any:
+    """Zeros of the tangent's dtype and batch, with the layout of a tensor."""
+    made = functions._new_zeros_with_same_feature_meta(tangent, tensor)
+    if tensor.is_conj() and made.is_complex():
+        made = made.conj()
+    if tensor.is_neg():
+        made = made._neg_view()
+    return made
+
+
+def laid_out_like(tangent: Any, tensor: Any) -> Any:
+    if same_layout(tangent, tensor):
+        return tangent
+    made = zeros_laid_out(tangent, tensor)
+    made.copy_(tangent)
+    return made
 
 
 def set_tangent(tensor: Any, tangent: Any) -> None:
-    autograd_state(tensor).tangent = None if tangent is None else (current_generation, tangent)
+    """Give a tensor a tangent; a view's becomes part of its base's, zero elsewhere."""
+    without_tangents(place_tangent, tensor, tangent)
+
+
+def place_tangent(tensor: Any, tangent: Any) -> None:
+    base, links = base_of(tensor)
+    if base is not None and history.is_differentiable(base) and tangent_of(base) is None:
+        if same_layout(tangent, base) and same_layout(tangent, tensor):
+            keep_tangent(base, tangent)
+        else:
+            whole = zeros_laid_out(tangent, base)
+            part = replay_links(links, whole)
+            part.copy_(tangent)
+            tangent = part
+            keep_tangent(base, whole)
+    keep_tangent(tensor, laid_out_like(tangent, tensor))
+
+
+# -- pushing ---------------------------------------------------------------------------------------
+
+
+def is_pushing(state: ThreadState) -> bool:
+    duals = state.duals
+    return (
+        duals is not None
+        and state.forward_enabled
+        and not state.inference
+        and duals.depth == len(state.transforms)
+    )
+
+
+def has_tangents(op: Any, args: tuple[Any, ...], state: ThreadState) -> bool:
+    """Whether an operand has a tangent that this call must push."""
+    if not is_pushing(state):
+        return False
+    for position in op.tensor_positions:
+        if tangent_of(args[position]) is not None:
+            return True
+    for position in op.list_positions:
+        if any([tangent_of(item) is not None for item in args[position] or ()]):
+            return True
+    return False
 
 
 def push_tangents(op: Any, args: tuple[Any, ...], result: Any, state: ThreadState) -> None:
     """Give an op's results their tangents. In-place ops pass their target as the result."""
-    if not state.forward_enabled:
-        return
+    if is_pushing(state):
+        without_tangents(push, op, args, result)
+
+
+def push(op: Any, args: tuple[Any, ...], result: Any) -> None:
     rule = op.grad_rule
     if rule is None:
+        if op.mutated_positions and isinstance(result, Tensor) and op.replayed_as is None:
+            existing = tangent_of(result)
+            if existing is not None:
+                existing.zero_()
         return
     names = op.argument_names
     tangents: dict[str, Any] = {}
-    found = False
+    given: list[Any] = []
     for name in rule.inputs:
         value = args[names.index(name)]
         if isinstance(value, (list, tuple)):
-            entries = [tangent_of(item) for item in value]
-            found = found or any(entry is not None for entry in entries)
-            tangents[name] = entries
+            tangents[name] = [tangent_of(item) for item in value]
+            given += tangents[name]
         else:
             tangents[name] = tangent_of(value)
-            found = found or tangents[name] is not None
-    if not found:
+            given.append(tangents[name])
+    given = [tangent for tangent in given if tangent is not None]
+    if not given:
         return
-    level = state.forward_level
-    state.forward_level = -1
-    state.refresh()
-    try:
-        source = op if op.functional is None else op.functional
-        produced = compute(source, rule, dict(zip(names, args, strict=True)), tangents, result)
-        if op.mutated_positions:
-            write_tangent(args[op.mutated_positions[0]], result, produced)
-        elif isinstance(result, Tensor):
-            store(result, produced)
-        else:
-            for output, tangent in zip(result, produced, strict=True):
-                if isinstance(output, Tensor):
-                    store(output, tangent)
-    finally:
-        state.forward_level = level
-        state.refresh()
+    source = op if op.functional is None else op.functional
+    values = dict(zip(names, args, strict=True))
+    produced = compute(source, rule, values, tangents, result)
+    if op.replayed_as is not None:
+        keep_tangent(result, produced)
+    elif op.mutated_positions:
+        write_tangent(result, produced, given)
+    elif isinstance(result, Tensor):
+        store(op, result, produced, given)
+    else:
+        for output, tangent in zip(result, produced, strict=True):
+            if isinstance(output, Tensor):
+                store(op, output, tangent, given)
+    if rule.output_slots:
+        note_saved(rule, result)
 
 
-def store(output: Any, tangent: Any) -> None:
-    if tangent is None or not (output._dtype.is_floating_point or output._dtype.is_complex):
+def store(op: Any, output: Any, tangent: Any, given: list[Any]) -> None:
+    if tangent is None or not history.is_differentiable(output):
         return
-    if tuple(tangent.shape) != tuple(output.shape):
-        tangent = tangent.expand(output.shape)
-    if tangent._dtype is not output._dtype:
-        tangent = tangent.to(output._dtype)
+    tangent = fitted(output, tangent)
+    if not op.is_view_op and any([may_alias(tangent, other) for other in given]):
+        tangent = tangent.clone()
     set_tangent(output, tangent)
 
 
-def write_tangent(original: Any, target: Any, tangent: Any) -> None:
+def fitted(output: Any, tangent: Any) -> Any:
+    """A tangent of the output's sizes and dtype."""
+    if tuple(tangent.shape) != tuple(output.shape):
+        tangent = tangent.expand(output.shape)
+    return tangent if tangent._dtype is output._dtype else tangent.to(output._dtype)
+
+
+def may_alias(first: Any, second: Any) -> bool:
+    """Whether writing to one tensor could change the other."""
+    while isinstance(first, BatchedTensor):
+        first = first._value
+    while isinstance(second, BatchedTensor):
+        second = second._value
+    if first._array is None or second._array is None:
+        return first is second
+    return bool(np.may_share_memory(first._array, second._array))
+
+
+def write_tangent(target: Any, tangent: Any, given: list[Any]) -> None:
     """The tangent of an in-place target, written through to the tangent of its base."""
+    if tangent is None or not history.is_differentiable(target):
+        return
     existing = tangent_of(target)
-    if existing is not None:
+    if existing is not None and can_hold(existing, tangent):
         existing.copy_(tangent)
         return
-    view = target._view
-    if view is None:
-        store(target, tangent)
-        return
-    base_tangent = tangent_of(view.base)
-    if base_tangent is None:
-        base_tangent = functions.zeros_like(view.base.detach())
-        set_tangent(view.base, base_tangent)
-    own = history.replay(view, base_tangent)
-    own.copy_(tangent)
-    set_tangent(target, own)
+    tangent = fitted(target, tangent)
+    if any([may_alias(tangent, other) for other in given]):
+        tangent = tangent.clone()
+    set_tangent(target, tangent)
+
+
+def can_hold(existing: Any, tangent: Any) -> bool:
+    """False where a tangent shared by all samples meets one that differs between them."""
+    return not isinstance(tangent, BatchedTensor) or isinstance(existing, BatchedTensor)
+
+
+def note_saved(rule: Any, result: Any) -> None:
+    """Results that a node keeps for its backward are duals too."""
+    outputs = (result,) if isinstance(result, Tensor) else tuple(result)
+    for output in outputs:
+        if not isinstance(output, Tensor) or output._ag is None or output._ag.tangent is None:
+            continue
+        node = output._node
+        slots = None if node is None or output._view is not None else node.saved_slots
+        for index, _, suffix in rule.output_slots if isinstance(slots, list) else ():
+            entries = slots[index] if isinstance(slots[index], tuple) else (slots[index],)
+            for entry in entries if suffix == "" else ():
+                if type(entry) is SavedTensor and entry.tensor is not None:
+                    if entry.output_nr == output._output_nr:
+                        autograd_state(entry.tensor).tangent = output._ag.tangent
+
+
+# -- rules -----------------------------------------------------------------------------------------
 
 
 def compute(
@@ -143,6 +275,26 @@ def compute(
             f"Trying to use forward AD with {op.base_name} that does not support it because it has "
             f"not been implemented yet: {jvp.reason}"
         )
+    try:
+        return derive(op, jvp, rule, values, tangents, result)
+    except NotImplementedError as error:
+        if not str(error).startswith("the derivative for"):
+            raise
+        raise NotImplementedError(
+            f"Trying to use forward AD with {op.base_name} that does not support it because it has "
+            "not been implemented yet."
+        ) from error
+
+
+def derive(
+    op: Any,
+    jvp: Any,
+    rule: Any,
+    values: dict[str, Any],
+    tangents: dict[str, Any],
+    result: Any,
+) -> Any:
+    """A call's tangents, by whatever form its rule has."""
     outputs = (result,) if isinstance(result, Tensor) else tuple(result)
     is_real = not any(
         isinstance(value, Tensor) and value._dtype.is_complex for value in (*values.values(), *outputs)
@@ -194,7 +346,8 @@ def linear(op: Any, jvp: Any, values: dict[str, Any], tangents: dict[str, Any]) 
             ]
         elif isinstance(value, Tensor):
             replaced[name] = functions.zeros_like(value) if tangent is None else tangent
-    return op(*call_arguments(op, replaced)[0], **call_arguments(op, replaced)[1])
+    positional, keywords = call_arguments(op, replaced)
+    return op(*positional, **keywords)
 
 
 def call_arguments(op: Any, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -221,6 +374,15 @@ def transposed(
 ) -> Any:
     """The vjp is linear in its gradient; its own vjp is the forward rule."""
     state = LOCAL.state
+    level = state.transforms[-1] if state.transforms else None
+    if isinstance(level, VmapLevel) and any(
+        is_batched(item, level.level) for item in leaves((*values.values(), *outputs))
+    ):
+        # A batched result cannot stand for a leaf: every sample by itself.
+        def alone(values: Any, tangents: Any, outputs: Any) -> Any:
+            return transposed(op, rule, values, tangents, outputs, single)
+
+        return level.each(alone, values, tangents, outputs)
     before = state.grad
     state.grad = True
     state.refresh()
@@ -251,6 +413,11 @@ def transposed(
     return filled[0] if single else filled
 
 
+def leaves(values: tuple[Any, ...]) -> list[Any]:
+    found = []
+    for value in values:
+        found += value if isinstance(value, (list, tuple)) else (value,)
+    return found
 
 
 def differentiable(output: Any) -> bool:
@@ -300,3 +467,4 @@ def vjp_products(
 
 
 history.push_tangents = push_tangents
+history.has_tangents = has_tangents

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 from rushlight.autograd import forward
 from rushlight.autograd.grad_mode import Mode
+from rushlight.core.duals import end_view, without_tangents
 from rushlight.core.state import LOCAL
-from rushlight.core.tensor import Tensor, strides_of
+from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
 
 __all__ = [
@@ -27,7 +28,16 @@ __all__ = [
     "unpack_dual",
 ]
 
-_current_level = -1
+
+def __getattr__(name: str) -> Any:
+    if name == "_current_level":
+        return current_level()
+    raise AttributeError(f"module 'torch.autograd.forward_ad' has no attribute '{name}'")
+
+
+def current_level() -> int:
+    """The level this thread is in, -1 for none."""
+    return -1 if LOCAL.state.duals is None else 0
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -39,52 +49,52 @@ class UnpackedDualTensor(NamedTuple):
 
 def enter_dual_level() -> int:
     """Start forward-mode differentiation; returns the level."""
-    global _current_level
-    level = forward.enter_level()
-    _current_level = level
-    return level
+    return forward.enter_level()
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
     """Forget all tangents of the level."""
-    global _current_level
-    forward.exit_level(_current_level if level is None else level)
-    _current_level = -1
+    if level is None:
+        level = current_level()
+    if level < 0:
+        raise RuntimeError("Dual level must be a positive number.")
+    forward.exit_level(level)
 
 
 def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
-    """A dual tensor with the values of `tensor` and the given tangent."""
+    """A dual tensor: an alias of `tensor` that carries the given tangent."""
     if level is None:
-        level = _current_level
+        level = current_level()
     if level < 0:
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
             "enter_dual_level() first."
         )
-    for name, value in (("tensor", tensor), ("tangent", tangent)):
+    if level != current_level():
+        raise RuntimeError("Invalid level given to _make_dual")
+    for name, value in (("primal", tensor), ("tangent", tangent)):
         if not (value.is_floating_point() or value.is_complex()):
-            raise ValueError(f"Expected {name} to be floating point or complex, but got: {value.dtype}")
+            raise ValueError(
+                f"Expected {name} to be floating point or complex, but got: {value.dtype}"
+            )
+    if forward.tangent_of(tensor) is not None:
+        raise RuntimeError(
+            "Making a dual Tensor based on a Tensor that already has a forward gradient at the same "
+            f"level {level} is not supported."
+        )
     if tensor.shape != tangent.shape:
         raise RuntimeError(
             f"Trying to set a forward gradient that has a different size than that of the original "
             f"Tensor, this is not supported. Tensor is of size {list(tensor.shape)} while the given "
             f"forward gradient is of size {list(tangent.shape)}."
         )
-    if tensor.dtype is not tangent.dtype:
+    if forward.tangent_of(tangent) is not None:
         raise RuntimeError(
-            f"Trying to set a forward gradient of dtype {tangent.dtype} on a Tensor of dtype "
-            f"{tensor.dtype}; they must be the same."
-        )
-    if forward.tangent_of(tensor) is not None:
-        raise RuntimeError(
-            "Making a dual Tensor based on a Tensor that already has a forward gradient at the same "
-            f"level {level} is not supported."
+            "Setting a forward grad that itself has a forward gradient at the same level"
+            f"{level} is not supported."
         )
     dual = functions.alias(tensor)
-    if strides_of(tangent) != strides_of(tensor) and not tangent._requires_grad:
-        fitted = functions.zeros_like(tensor.detach())
-        fitted.copy_(tangent)
-        tangent = fitted
+    end_view(dual)
     forward.set_tangent(dual, tangent)
     return dual
 
@@ -92,19 +102,18 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     """The primal and tangent of a dual tensor; the tangent is None where there is none."""
     if level is None:
-        level = _current_level
+        level = current_level()
     if level < 0:
         return UnpackedDualTensor(tensor, None)
-    state = LOCAL.state
-    before = state.forward_level
-    state.forward_level = -1
-    state.refresh()
-    try:
-        primal = functions.alias(tensor) if isinstance(tensor, Tensor) else tensor
-    finally:
-        state.forward_level = before
-        state.refresh()
-    return UnpackedDualTensor(primal, forward.tangent_of(tensor))
+    if not isinstance(tensor, Tensor):
+        raise TypeError(
+            "_unpack_dual(): argument 'dual' (position 1) must be Tensor, not "
+            f"{type(tensor).__name__}"
+        )
+    tangent = forward.tangent_of(tensor)
+    primal = without_tangents(functions.alias, tensor)
+    end_view(primal)
+    return UnpackedDualTensor(primal, tangent)
 
 
 class dual_level:

@@ -330,13 +330,18 @@ class Function(metaclass=FunctionMeta):
             args, kwargs = with_defaults(cls.forward, args, kwargs), {}
         state = LOCAL.state
         if state.transforms:
-            if not split:
+            level = state.transforms[-1]
+            if not split and not getattr(level, "plain", False):
                 raise RuntimeError(
                     "In order to use an autograd.Function with functorch transforms (vmap, grad, "
                     "jvp, jacrev, ...), it must override the setup_context staticmethod. For more "
                     "details, please see https://pytorch.org/docs/main/notes/extending.func.html"
                 )
-            return state.transforms[-1].apply_function(cls, args)
+
+            def direct() -> Any:
+                return run_function(cls, args, kwargs, split, state)
+
+            return level.apply_function(cls, args, direct, cls.vmap is not DEFAULT_VMAP)
         return run_function(cls, args, kwargs, split, state)
 
     _register_hook_dict = invalid_attribute("_register_hook_dict")
@@ -356,6 +361,7 @@ DEFAULT_SETUP = Function.setup_context
 DEFAULT_BACKWARD = Function.backward
 DEFAULT_VJP = Function.vjp
 DEFAULT_JVP = Function.jvp
+DEFAULT_VMAP = Function.vmap
 
 
 class InplaceFunction(Function):

@@ -1,22 +1,57 @@
 """Batching: tensors with a hidden batch axis, and the transform level that understands them.
 
-A `BatchedTensor` shows the shape of one sample and carries all samples in `value`, along `axis`.
+A `BatchedTensor` shows the shape of one sample and carries all samples in `_value`, along `_axis`.
 While a level is active every call passes `VmapLevel.process` first: composites decompose, an op
 without batched operands passes by, and for the others the op's batch rule runs on the values
-below this level. Rules: "elementwise" (align ranks), a function given by the op, or a loop over
-the samples, which is right for every op and quick for none.
+below this level. Rules: "elementwise" (align ranks), a function, or a loop over the samples,
+which is right for every op and quick for none.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from rushlight.core import dispatch
+from rushlight.core import dispatch, history
+from rushlight.core import op as records
+from rushlight.core.duals import tangent_of
 from rushlight.core.op import OpOverload, Refused
+from rushlight.core.rng import default_generator
 from rushlight.core.state import LOCAL
-from rushlight.core.tensor import Ext, Tensor, wrap
+from rushlight.core.tensor import Ext, Tensor, ViewInfo, strides_of, wrap
 
-__all__ = ["BatchedTensor", "VmapLevel", "batched", "unbatched"]
+__all__ = ["BatchedTensor", "VmapLevel", "batched", "is_batched", "unbatched"]
+
+NO_MEMORY = "Cannot access data pointer of Tensor that doesn't have storage"
+NO_ITEM = (
+    "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling "
+    ".item() on a Tensor, please try to rewrite what you're doing with other operations. If error "
+    "is occurring somewhere inside PyTorch internals, please file a bug report."
+)
+NO_CONTROL_FLOW = (
+    "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We "
+    "don't support that yet, please file an issue at https://github.com/pytorch/pytorch/issues ."
+)
+NO_REQUIRES_GRAD = (
+    "You are attempting to call Tensor.requires_grad_() (or perhaps using "
+    "torch.autograd.functional.* APIs) inside of a function being transformed by a functorch "
+    "transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, "
+    "vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being "
+    "transformed instead."
+)
+ESCAPED = (
+    "Either your tensor may have escaped from inside a function being vmapped and this is a user "
+    "error (see https://pytorch.org/functorch/stable/ux_limitations.html): it belongs to a vmap "
+    "that has ended, or that is not active here."
+)
+NO_RANDOMNESS = (
+    "vmap: called random operation while in randomness error mode. Please either use the 'same' or "
+    "'different' randomness flags on vmap or perform the randomness operation out of vmap"
+)
+NO_RANDOMNESS_AT_ALL = (
+    "vmap: We do not yet support calling random operations inside of vmap. Please perform random "
+    "operations outside of vmap as a workaround"
+)
+NO_FUNCTION = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
 
 
 class BatchedTensor(Tensor):
@@ -31,19 +66,21 @@ class BatchedTensor(Tensor):
 
     __torch_function__ = dispatch.DISABLED  # type: ignore[assignment]
 
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        # Active levels take their tensors out of every call; one that comes this far has no level.
+        raise RuntimeError(ESCAPED)
+
     @property
     def requires_grad(self) -> bool:
         return bool(self._value.requires_grad)
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
-        raise RuntimeError(
-            "You are attempting to call Tensor.requires_grad_() (or perhaps using "
-            "torch.autograd.functional.* APIs) inside of a function being transformed by a "
-            "functorch transform. This is unsupported, please attempt to use the functorch "
-            "transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside "
-            "of a function being transformed instead."
-        )
+        raise RuntimeError(NO_REQUIRES_GRAD)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        raise RuntimeError(NO_REQUIRES_GRAD)
 
     @property
     def is_leaf(self) -> bool:
@@ -53,20 +90,33 @@ class BatchedTensor(Tensor):
     def grad_fn(self) -> Any:
         return self._value.grad_fn
 
+    @property
+    def data(self) -> Any:
+        raise RuntimeError("accessing `data` under vmap transform is not allowed")
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        raise RuntimeError("mutating directly with `.data` under vmap transform is not allowed.")
+
+    def data_ptr(self) -> int:
+        raise RuntimeError(NO_MEMORY)
+
+    def numpy(self, *, force: bool = False) -> Any:
+        raise RuntimeError(NO_MEMORY)
+
+    def tolist(self) -> Any:
+        raise RuntimeError(NO_MEMORY)
+
     def item(self) -> Any:
-        raise RuntimeError(
-            "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over "
-            "calling .item() on a Tensor, please try to rewrite what you're doing with other "
-            "operations. If error is occurring somewhere inside PyTorch internals, please file a "
-            "bug report."
-        )
+        raise RuntimeError(NO_ITEM)
+
+    __float__ = __int__ = __complex__ = __index__ = item
 
     def __bool__(self) -> bool:
-        raise RuntimeError(
-            "vmap: It looks like you're attempting to use a Tensor in some data-dependent control "
-            "flow. We don't support that yet, please shout over at "
-            "https://github.com/pytorch/functorch/issues/257 ."
-        )
+        raise RuntimeError(NO_CONTROL_FLOW)
+
+    def _host_array(self) -> Any:
+        raise RuntimeError(NO_MEMORY)
 
     def __repr__(self, **options: Any) -> str:
         inner = "\n".join("    " + line for line in repr(self._value).splitlines())
@@ -77,16 +127,24 @@ def batched(value: Any, axis: int, level: int) -> Any:
     """Hide `axis` of a tensor."""
     result: Any = wrap(None, value._dtype)
     result.__class__ = BatchedTensor
-    ext = result._ext = Ext(value.device)
-    sizes, strides = tuple(value.shape), tuple(value.stride())
+    result._level = level
+    result._contig = False
+    show(result, value, axis)
+    return result
+
+
+def show(tensor: Any, value: Any, axis: int) -> None:
+    """Let a batched tensor stand for `value`, from the outside one sample of it."""
+    ext = tensor._ext = Ext(value.device)
+    sizes, strides = tuple(value.shape), tuple(strides_of(value))
     ext.sizes = sizes[:axis] + sizes[axis + 1 :]
     ext.strides = strides[:axis] + strides[axis + 1 :]
-    result._contig = False
-    result._value = value
-    result._axis = axis
-    result._level = level
-    result._requires_grad = value._requires_grad
-    return result
+    if value._ext is not None:
+        ext.conj, ext.neg = value._ext.conj, value._ext.neg
+    tensor._offset = value._offset
+    tensor._value = value
+    tensor._axis = axis
+    tensor._requires_grad = value._requires_grad
 
 
 def is_batched(value: Any, level: int) -> bool:
@@ -94,60 +152,115 @@ def is_batched(value: Any, level: int) -> bool:
 
 
 def unbatched(value: Any, level: int, size: int, out_dim: int) -> Any:
-    """The plain tensor behind a result, its batch axis at `out_dim`."""
+    """The plain tensor behind a result, its batch axis at `out_dim`; the very value if it can."""
     if is_batched(value, level):
-        return value._value.movedim(value._axis, out_dim)
+        found, axis = value._value, value._axis
+        if axis == out_dim or axis == out_dim + found.dim():
+            return found
+        return found.movedim(axis, out_dim)
     expanded = value.unsqueeze(0).expand(size, *value.shape)
     return expanded.movedim(0, out_dim) if out_dim else expanded
 
 
+def find_rule(op: OpOverload) -> Any:
+    """A function (level, op, args) that batches an op; set by `opset.batchrules`."""
+    return None
+
+
 class VmapLevel:
-    """One active vmap."""
+    """One active vmap. A `plain` one stands below autograd as far as users can see: it runs custom
+    Functions as they are and knows no random ops."""
 
-    __slots__ = ("level", "randomness", "size")
+    __slots__ = ("level", "plain", "randomness", "size")
 
-    def __init__(self, level: int, size: int, randomness: str = "error") -> None:
+    def __init__(
+        self, level: int, size: int, randomness: str = "error", plain: bool = False
+    ) -> None:
         self.level = level
         self.size = size
         self.randomness = randomness
+        self.plain = plain
+
+    # -- entry ------------------------------------------------------------------------------------
 
     def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
-        if op.body is not None and op.rules.get("batch") is None:
+        if op.body is not None and op.rules.get("batch") is None and find_rule(op) is None:
             return dispatch.run_body(op, args)
-        operands = self.operands(args)
-        if "nondeterministic_seeded" in op.tags and self.randomness != "same":
-            return self.random(op, args, operands)
-        if not operands:
+        state = LOCAL.state
+        if state.forward_level < 0 or not history.has_tangents(op, args, state):
+            return self.batch(op, args)
+        if op.out_positions:
+            raise NotImplementedError(
+                f"Trying to use forward AD with {op.base_name}_out that does not support it because "
+                "it is an out= function"
+            )
+        original = args
+        if op.mutated_positions:
+            original = (args[0].clone(), *args[1:])
+        result = self.batch(op, args)
+        if op.mutated_positions:
+            history.push_tangents(op, original, args[0], state)
+        else:
+            history.push_tangents(op, args, result, state)
+        return result
+
+    def batch(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        if "nondeterministic_seeded" in op.tags:
+            return self.random(op, args)
+        if not self.has_batched(args):
             return self.below(op, args)
-        rule = op.rule("batch")
+        target = args[op.mutated_positions[0]] if op.mutated_positions else None
+        if target is not None and not is_batched(target, self.level):
+            self.refuse_write(op)
+        if op.replayed_as is not None:
+            return self.view_in_place(op, args)
+        result = self.by_rule(op, args)
+        if target is not None:
+            target._requires_grad = target._value._requires_grad
+            history.bump_version(target)
+            return target if op._schema.returns else None
+        if op.is_view_op:
+            self.record_views(op, args, result)
+        return result
+
+    def by_rule(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        rule = op.rules.get("batch")
+        if rule is None:
+            found = find_rule(op)
+            if found is not None:
+                return found(self, op, args)
+            rule = op.rule("batch")
         if isinstance(rule, Refused):
             raise RuntimeError(f"vmap: {op.name()} cannot be batched: {rule.reason}")
-        if callable(rule):
-            return rule(self, *args)
-        if rule == "elementwise" and not op.mutated_positions:
+        if rule == "elementwise":
             return self.elementwise(op, args)
-        return self.loop(op, args)
+        return rule(self, *args) if callable(rule) else self.loop(op, args)
 
-    def operands(self, args: tuple[Any, ...]) -> list[Any]:
-        found = []
+    def refuse_write(self, op: OpOverload) -> None:
+        raise RuntimeError(
+            f"vmap: {op.name()}(self, *extra_args) is not possible because there exists a Tensor "
+            "`other` in extra_args that has more elements than `self`. This happened due to `other` "
+            "being vmapped over but `self` not being vmapped over at level "
+            f"{self.level}. Please try to use out-of-place operators instead of {op.name()}. If "
+            "said operator is being called inside the PyTorch framework, please file a bug report "
+            "instead."
+        )
+
+    def has_batched(self, args: tuple[Any, ...]) -> bool:
         for value in args:
-            if isinstance(value, (list, tuple)):
-                found += [item for item in value if is_batched(item, self.level)]
-            elif is_batched(value, self.level):
-                found.append(value)
-        return found
+            if isinstance(value, BatchedTensor):
+                if value._level == self.level:
+                    return True
+            elif isinstance(value, (list, tuple)):
+                if any([is_batched(item, self.level) for item in value]):
+                    return True
+        return False
+
+    # -- below ------------------------------------------------------------------------------------
 
     def below(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """Run an op under this level."""
-        state = LOCAL.state
-        before = state.transforms
-        state.transforms = before[: before.index(self)]
-        state.refresh()
-        try:
-            return dispatch.call(op, args)
-        finally:
-            state.transforms = before
-            state.refresh()
+        return self.run(dispatch.call, op, args)
 
     def run(self, function: Any, *args: Any) -> Any:
         """Run any function of tensors under this level."""
@@ -165,74 +278,232 @@ class VmapLevel:
         """A batched operand's values with the batch axis first, padded to a logical rank."""
         if not is_batched(value, self.level):
             return value
+        moved, axis = value._value, value._axis
+        missing = 0 if rank is None else rank - (moved.dim() - 1)
+        if axis == 0 and missing <= 0:
+            return moved
 
         def move() -> Any:
-            moved = value._value.movedim(value._axis, 0) if value._axis else value._value
-            missing = 0 if rank is None else rank - (moved.dim() - 1)
-            if missing > 0:
-                shape = tuple(moved.shape)
-                moved = moved.reshape((shape[0],) + (1,) * missing + shape[1:])
-            return moved
+            found = moved.movedim(axis, 0) if axis else moved
+            if missing <= 0:
+                return found
+            shape = tuple(found.shape)
+            return found.reshape((shape[0],) + (1,) * missing + shape[1:])
 
         return self.run(move)
 
-    def wrap(self, value: Any) -> Any:
+    def full(self, value: Any) -> Any:
+        """An operand with a batch axis first, an unbatched one repeated along it."""
+        if is_batched(value, self.level) or not isinstance(value, Tensor):
+            return self.front(value)
+        return self.run(lambda: value.unsqueeze(0).expand(self.size, *value.shape))
+
+    def wrap(self, value: Any, axis: int = 0) -> Any:
         if isinstance(value, Tensor):
-            return batched(value, 0, self.level)
+            return batched(value, axis, self.level)
         if isinstance(value, (list, tuple)):
-            return type(value)([self.wrap(item) for item in value])
+            return type(value)([self.wrap(item, axis) for item in value])
         return value
 
+    def record_views(self, op: OpOverload, args: tuple[Any, ...], result: Any) -> None:
+        source = args[0]
+        if not is_batched(source, self.level):
+            return
+        single = isinstance(result, Tensor)
+        for number, item in enumerate((result,) if single else result):
+            if item is not source and item._view is None:
+                kind = ViewInfo.NORMAL if single else ViewInfo.MULTI_OUTPUT
+                history.view_of(source, item, op, args, True, None, kind, number)
+
+    # -- rules ------------------------------------------------------------------------------------
+
     def elementwise(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
-        ranks = [value.dim() for value in args if isinstance(value, Tensor)]
-        rank = max(ranks, default=0)
-        moved = tuple([self.front(value, rank) for value in args])
-        return self.wrap(self.below(op, moved))
+        tensors = [value for value in args if isinstance(value, Tensor)]
+        rank = max([value.dim() for value in tensors], default=0)
+        if op.mutated_positions and args[0].dim() < rank:
+            return self.loop(op, args)
+        if any([value._dtype is not tensors[0]._dtype for value in tensors]):
+            args = self.promoted(op, args)
+        result = self.below(op, tuple([self.front(value, rank) for value in args]))
+        return result if op.mutated_positions else self.wrap(result)
+
+    def promoted(self, op: OpOverload, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Operands in the dtype that one sample would be computed in: the hidden axis would turn
+        0-dim operands, which count less, into ones with dims."""
+        kind = (op if op.functional is None else op.functional).kind
+        source = op if op.functional is None else op.functional
+        if not hasattr(kind, "dtypes_of"):
+            return args
+        compute, _ = kind.dtypes_of(source, args)
+        fixed = source.options.get("unpromoted", ())
+        found = list(args)
+        for position in op.tensor_positions:
+            value = args[position]
+            if position in fixed or (position == 0 and op.mutated_positions):
+                continue
+            if isinstance(value, Tensor) and value._dtype is not compute:
+                found[position] = value.to(compute)  # type: ignore[attr-defined]
+        return tuple(found)
+
+    def view_in_place(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        """`transpose_` and its kin: the tensor stands for the view from now on."""
+        target = args[0]
+        assert op.replayed_as is not None
+        seen = self.by_rule(op.replayed_as, args)
+        history.bump_version(target)
+        history.take_view_history(target, None, op.replayed_as, args[1:])
+        show(target, seen._value, seen._axis)
+        return target
 
     def loop(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """Every sample by itself, results stacked; in-place ops write through the samples."""
+        if op.mutated_positions:
+            self.each(lambda *sample: (dispatch.call(op, sample), None)[1], *args)
+            return args[op.mutated_positions[0]]
+        if not self.size:
+            raise RuntimeError(
+                f"vmap: {op.name()} has no rule for a batch of size 0: the sizes of its result "
+                "cannot be told."
+            )
+        return self.each(lambda *sample: dispatch.call(op, sample), *args)
+
+    def each(self, function: Any, *trees: Any) -> Any:
+        """`function` of every sample, under this level; its results stacked and batched."""
+
+        def every() -> Any:
+            return stack_results(
+                [function(*[sample(tree, index) for tree in trees]) for index in range(self.size)]
+            )
 
         def sample(value: Any, index: int) -> Any:
             if is_batched(value, self.level):
                 return value._value.select(value._axis, index)
-            if isinstance(value, list):
-                return [sample(item, index) for item in value]
+            if isinstance(value, dict):
+                return {name: sample(item, index) for name, item in value.items()}
+            if type(value) in (list, tuple):
+                return type(value)([sample(item, index) for item in value])
             return value
 
-        def every() -> Any:
-            results = [
-                dispatch.call(op, tuple([sample(value, index) for value in args]))
-                for index in range(self.size)
-            ]
-            if op.mutated_positions:
-                return args[op.mutated_positions[0]]
-            return stack_results(results)
+        return self.wrap(self.run(every))
 
-        if op.mutated_positions and not is_batched(args[op.mutated_positions[0]], self.level):
-            raise RuntimeError(
-                f"vmap: {op.name()}(self, *extra_args) is not possible because there exists a "
-                "Tensor `other` in extra_args that has more elements than `self`. This happened "
-                "due to `other` being vmapped over but `self` not being vmapped over in a vmap."
-            )
-        results = self.run(every)
-        return results if op.mutated_positions else self.wrap(results)
-
-    def random(self, op: OpOverload, args: tuple[Any, ...], operands: list[Any]) -> Any:
+    def random(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        if self.plain:
+            raise RuntimeError(NO_RANDOMNESS_AT_ALL)
         if self.randomness == "error":
+            raise RuntimeError(NO_RANDOMNESS)
+        written = bool(op.mutated_positions)
+        if not self.has_batched(args):
+            if self.randomness == "same":
+                return self.below(op, args)
+            if written:
+                raise RuntimeError(
+                    "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This "
+                    "will appear like same randomness. If this is necessary for your usage, please "
+                    "file an issue with functorch."
+                )
+        if written and not is_batched(args[op.mutated_positions[0]], self.level):
+            self.refuse_write(op)
+        if self.randomness == "different":
+            return self.loop(op, args)
+        # One sequence of random numbers, drawn anew for every sample.
+        generators = [v for v in args if hasattr(v, "get_state") and not isinstance(v, Tensor)]
+        generator = generators[0] if generators else default_generator
+        start = generator.get_state()
+
+        def drawn(*sample: Any) -> Any:
+            generator.set_state(start)
+            found = dispatch.call(op, sample)
+            return None if written else found
+
+        result = self.each(drawn, *args)
+        return args[op.mutated_positions[0]] if written else result
+
+    # -- custom Functions -------------------------------------------------------------------------
+
+    def apply_function(self, cls: Any, args: tuple[Any, ...], direct: Any, has_rule: bool) -> Any:
+        """A custom Function inside vmap: by its `vmap` rule, or sample by sample. `direct` runs it
+        on batched tensors as they are; `has_rule` tells whether the class brings a rule."""
+        state = LOCAL.state
+        tensors = [value for value in args if isinstance(value, Tensor)]
+        if state.duals is not None and state.duals.depth == len(state.transforms):
+            if any([tangent_of(value) is not None for value in tensors]):
+                return direct()
+        if not self.has_batched(args):
+            return self.run(cls.apply, *args)
+        if self.plain:
+            if not (state.grad and any([value.requires_grad for value in tensors])):
+                return direct()
+        else:
+            self.check_function(cls, has_rule)
+            if has_rule:
+                return self.function_rule(cls, args)
+        return self.each(cls.apply, *args)
+
+    def check_function(self, cls: Any, has_rule: bool) -> None:
+        if cls.generate_vmap_rule and has_rule:
             raise RuntimeError(
-                f"vmap: called random operation {op.base_name} while in randomness error mode. "
-                "Please either use the 'same' or 'different' randomness flags on vmap or perform "
-                "the randomness operation out of vmap"
+                f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and "
+                "an overridden vmap staticmethod. Please set generate_vmap_rule=False or delete the "
+                f"overridden vmap staticmethod to avoid ambiguity. {NO_FUNCTION}"
             )
-        return self.loop(op, args)
+        if not cls.generate_vmap_rule and not has_rule:
+            raise RuntimeError(
+                f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please "
+                "override and implement the vmap staticmethod or set generate_vmap_rule=True. "
+                f"{NO_FUNCTION}"
+            )
+
+    def function_rule(self, cls: Any, args: tuple[Any, ...]) -> Any:
+        """Call a Function's own `vmap` rule on the values."""
+        from rushlight.base.pytree import broadcast_to_and_flatten, tree_flatten, tree_unflatten
+
+        flat, spec = tree_flatten(args)
+        hidden = [is_batched(value, self.level) for value in flat]
+        dims = tree_unflatten(
+            [v._axis if is_in else None for v, is_in in zip(flat, hidden, strict=True)], spec
+        )
+        values = tree_unflatten(
+            [v._value if is_in else v for v, is_in in zip(flat, hidden, strict=True)], spec
+        )
+        info = VmapInfo(self.size, self.randomness)
+        returned = self.run(lambda: cls.vmap(info, dims, *values))
+        if not isinstance(returned, tuple) or len(returned) != 2:
+            raise RuntimeError(
+                "Expected the vmap staticmethod to have two returns, an output and out_dims with "
+                f"pytree structure compatible with the output. Got a {type(returned)} instead"
+            )
+        outputs, out_dims = returned
+        leaves, out_spec = tree_flatten(outputs)
+        if isinstance(outputs, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
+            out_dims = out_dims[0]
+        placed = broadcast_to_and_flatten(out_dims, out_spec)
+        if placed is None:
+            raise RuntimeError(
+                f"The vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
+                f"out_dims={out_dims} to be compatible with the structure of `output`. out_dims has "
+                f"structure {tree_flatten(out_dims)[1]} but output has structure {out_spec}."
+            )
+        wrapped = [
+            leaf
+            if dim is None or not isinstance(leaf, Tensor)
+            else batched(leaf, dim % leaf.dim(), self.level)
+            for leaf, dim in zip(leaves, placed, strict=True)
+        ]
+        return tree_unflatten(wrapped, out_spec)
+
+
+class VmapInfo(NamedTuple):
+    """What a Function's `vmap` rule is told."""
+
+    batch_size: int
+    randomness: str
 
 
 def stack_results(results: list[Any]) -> Any:
-    first = results[0]
+    """Results of all samples with a new leading dim, container by container."""
+    first = results[0] if results else None
     if isinstance(first, Tensor):
-        from rushlight.core.op import find_packet
-
-        return find_packet("aten", "stack")(results)
+        return records.find_packet("aten", "stack")(results)
     if isinstance(first, (list, tuple)):
         columns = [stack_results(list(column)) for column in zip(*results, strict=True)]
         return columns if isinstance(first, list) else tuple(columns)

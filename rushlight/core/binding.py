@@ -31,6 +31,8 @@ KEYWORD_ALIASES = {
     "x2": "other",
     "axes": "dims",
     "a": "self",
+    "tensor": "self",
+    "split_size_or_sections": "split_size",
 }
 
 

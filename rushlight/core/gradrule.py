@@ -25,7 +25,7 @@ from rushlight.core.node import (
     pack_output,
     unpack,
 )
-from rushlight.core.state import PROCESS
+from rushlight.core.state import LOCAL, PROCESS
 
 __all__ = ["GradRule", "TensorMeta", "compile_source"]
 
@@ -177,6 +177,7 @@ class GradRule:
             "edge": edge,
             "pack": pack,
             "unpack": unpack,
+            "unpack_output": unpack_output,
             "next_sequence": next_sequence,
             "raise_freed": raise_freed,
             "SavedTensor": SavedTensor,
@@ -188,7 +189,10 @@ class GradRule:
         }
         for owner, formula in self.formulas.items():
             scope[f"vjp_{owner}"] = formula
-        apply_source = self.apply_source(index, order)
+        kept = frozenset(slot for slot in order if slot in tensor_names) | {
+            slot for slot in outputs if not output_source(slot, return_names)[1]
+        }
+        apply_source = self.apply_source(index, order, kept, kept & set(outputs))
         make_source = self.make_source(argument_names, tensor_names, order, slots, set(outputs))
         self.source = apply_source + "\n" + make_source
         compile_source(self.source, f"vjp of {name}", scope)
@@ -224,7 +228,11 @@ class GradRule:
             body = body.replace(f"self if {test}", "self if ")
         return "\n".join(indent + line for line in body.split("\n"))
 
-    def apply_source(self, index: dict[str, int], order: list[str]) -> str:
+    def apply_source(
+        self, index: dict[str, int], order: list[str], kept: frozenset[str], filled: frozenset[str]
+    ) -> str:
+        """Source of `apply`; `kept` names the slots that hold tensors, `filled` those of them that
+        hold the op's own results."""
         lines = ["def apply(self, grads, needs):"]
         uses_grads = any("grads" in parameters(f) for f in self.formulas.values())
         count = len(self.inputs)
@@ -247,10 +255,12 @@ class GradRule:
                     arguments.append(parameter)
                 elif parameter == "needs":
                     arguments.append("wanted")
-                elif parameter.endswith(SUFFIXES):
-                    arguments.append(f"saved[{index[parameter]}]")
+                elif parameter in filled:
+                    arguments.append(f"unpack_output(self, saved[{index[parameter]}])")
+                elif parameter in kept:
+                    arguments.append(UNPACK.format(slot=index[parameter]))
                 else:
-                    arguments.append(f"unpack(self, saved[{index[parameter]}])")
+                    arguments.append(f"saved[{index[parameter]}]")
             return f"vjp_{owner}({', '.join(arguments)})"
 
         wants_mask = any("needs" in parameters(f) for f in self.formulas.values())
@@ -371,6 +381,24 @@ class GradRule:
                 node.saved_slots[slot] = pack_output(result, position)
 
 
+def unpack_output(node: Any, entry: Any) -> Any:
+    """`unpack` for a node's own output: its history matters only while a graph is recorded."""
+    if (
+        type(entry) is SavedTensor
+        and entry.unpack_hook is None
+        and entry.tensor is not None
+        and not LOCAL.state.grad
+        and entry.tensor._counter.value == entry.version
+    ):
+        return entry.tensor
+    return unpack(node, entry)
+
+
+# `unpack` written out for the common case: a tensor that was neither written to nor detached.
+UNPACK = (
+    "(s if type(s := saved[{slot}]) is Tensor and s._counter is None "
+    "and (s._ag is None or not s._ag.detached_at) else unpack(self, s))"
+)
 # `edge(self)` for a plain tensor that requires grad.
 KNOWN_EDGE = """n0 = self._output_nr
 e0 = self._node
@@ -440,10 +468,12 @@ def save_expression(slot: str, argument_names: list[str], tensor_names: frozense
             stem = slot[: -len(suffix)]
             if stem in argument_names:
                 general = f"{suffix[1:]}_of({stem})"
-                if suffix == "_shape" and stem in tensor_names:
+                if suffix in ("_shape", "_strides") and stem in tensor_names:
+                    # torch: `_strides` are in elements; a rule that asks for them compares them
+                    # with one another only, so an array's own (in bytes) serve as well.
                     return (
-                        f"({stem}._array.shape if type({stem}) is Tensor and {stem}._ext is None "
-                        f"else {general})"
+                        f"({stem}._array.{suffix[1:]} if type({stem}) is Tensor "
+                        f"and {stem}._ext is None else {general})"
                     )
                 return general
     raise TypeError(

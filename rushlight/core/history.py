@@ -342,7 +342,7 @@ def mutating_call(
         if isinstance(args[position], Tensor):
             check_inplace(args[position], grad, operand_needs)
     node = None
-    tangents = state is not None and state.forward_level >= 0
+    tangents = state is not None and state.forward_level >= 0 and has_tangents(op, args, state)
     original = target
     if grad and rule is not None and (operand_needs or needs_grad(target)):
         saved_args = args
@@ -417,6 +417,11 @@ def out_call(op: Any, args: tuple[Any, ...], grad: bool, state: ThreadState | No
                     f"{op.base_name}(): functions with out=... arguments don't support automatic "
                     "differentiation, but one of the arguments requires grad."
                 )
+    if state is not None and state.forward_level >= 0 and has_tangents(op, args, state):
+        raise NotImplementedError(
+            f"Trying to use forward AD with {op.base_name}_out that does not support it because it "
+            "is an out= function"
+        )
     for position in op.out_positions:
         check_inplace(args[position], False, False)
     result = op.backend(*args) if state is None else dispatch.run_below(op, args, state)
@@ -598,4 +603,9 @@ def note_creation(node: Any, state: ThreadState) -> None:
 
 
 def push_tangents(op: Any, args: tuple[Any, ...], result: Any, state: ThreadState) -> None:
-    """Forward mode; replaced by `autograd.forward` when the first level is entered."""
+    """Give results their tangents; replaced by `autograd.forward`."""
+
+
+def has_tangents(op: Any, args: tuple[Any, ...], state: ThreadState) -> bool:
+    """Whether an operand has a tangent to push; replaced by `autograd.forward`."""
+    return False

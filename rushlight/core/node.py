@@ -174,7 +174,7 @@ class OpNode(GraphNode):
 class AccumulateGrad(GraphNode):
     """Adds incoming gradients to a leaf's `.grad`. The work itself is the engine's."""
 
-    __slots__ = ("lock", "variable")
+    __slots__ = ("variable",)
 
     def __init__(self, variable: Any) -> None:
         self.sequence_nr = ACCUMULATOR_SEQUENCE + next_sequence()
@@ -184,7 +184,6 @@ class AccumulateGrad(GraphNode):
         self.node_hooks = None
         self.node_extra = None
         self.variable = variable
-        self.lock = threading.Lock()
         array = variable._array
         if array is not None and variable._ext is None:
             self.output_metas = ((array.shape, variable._dtype, None),)
@@ -541,6 +540,8 @@ def unpack_saved(node: Any, entry: SavedTensor) -> Any:
         alias._node = node
         alias._output_nr = entry.output_nr
         alias._requires_grad = True
+        if tensor._ag is not None and tensor._ag.tangent is not None:
+            autograd_state(alias).tangent = tensor._ag.tangent
         return alias
     state = tensor._ag
     if state is not None and state.detached_at > node.sequence_nr:

@@ -61,6 +61,7 @@ class ThreadState:
         "counted",
         "default_device",
         "dispatch_modes",
+        "duals",
         "excluded",
         "forward_enabled",
         "forward_level",
@@ -89,6 +90,8 @@ class ThreadState:
         self.default_device: Any = None
         self.saved_hooks: tuple[Any, ...] = ()
         self.saved_hooks_disabled: str | None = None
+        # The level of forward mode (`core.duals`), and its number while tangents are pushed.
+        self.duals: Any = None
         self.forward_level = -1
         self.forward_enabled = True
         self.anomaly = False

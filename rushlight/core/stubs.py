@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.core import dtype as dtypes
+from rushlight.core.direct import direct_stub
 from rushlight.core.dispatch import packet_call
 from rushlight.core.gradrule import compile_source
 from rushlight.core.node import needs_grad, pack_output
@@ -46,7 +47,7 @@ def stub({parameters}):
             return slow({arguments}{keywords})
         grad = state.grad
     if ((type(self) is not Tensor and type(self) not in PLAIN) or self._ext is not None
-            or not self._contig{unused}):
+            {shape_test}{unused}):
         return slow({arguments}{keywords})
 {prepare}
     try:
@@ -133,7 +134,10 @@ def view_template(op: Any) -> str | None:
         prepare=SIZE_LIST.replace("size", names[0]) if spread else "",
         quick=quick,
         bound=bound + "," if bound else "",
-        contiguous=op.options.get("quick_contiguous", False),
+        contiguous="r.flags.c_contiguous and 1 not in r.shape"
+        if op.options.get("quick_any")
+        else op.options.get("quick_contiguous", False),
+        shape_test="" if op.options.get("quick_any") else "or not self._contig",
         node=" " * 8 + "node = None" if rule is None else rule.inline_source(" " * 8),
     )
 
@@ -166,7 +170,7 @@ def inplace_template(op: Any) -> str | None:
 def quick_template(op: Any) -> str | None:
     """Source of the stub of an op of one tensor that says how to do it quickly when called bare."""
     quick = op.options.get("quick")
-    if quick is None:
+    if quick is None or "quick_when" in op.options:
         return None
     rule = op.grad_rule
     record = ""
@@ -190,6 +194,11 @@ def compile_quick_stub(packet: Any, op: Any, name: str, template: str) -> Any:
         return packet_call(packet, stub, args, keywords)
 
     scope["slow"] = slow
+    scope["second"] = None
+    if len(packet.candidates) > 1:
+        # `sum(x, dim)` beside `sum(x)`
+        other = packet.candidates[1]
+        scope["second"] = direct_stub(packet, other, name, MISSING, packet_call, alone=False)
     stub.__name__ = name
     stub.__qualname__ = name
     return stub
@@ -322,10 +331,15 @@ def make_stub(packet: Any, name: str, method: bool) -> Any:
         stub = operator_stub(packet, name)
     elif any(r.type.kind == "List" for c in packet.candidates for r in c._schema.returns):
         stub = sequence_stub(packet, name)
-    elif (result_class := named_result(packet)) is not None:
-        stub = named_stub(packet, name, result_class)
     else:
-        stub = generic_stub(packet, name)
+        result_class = named_result(packet)
+        stub = None
+        if op is not None:
+            stub = direct_stub(packet, op, name, MISSING, packet_call, result_class)
+        if stub is None and result_class is not None:
+            stub = named_stub(packet, name, result_class)
+        elif stub is None:
+            stub = generic_stub(packet, name)
     stub.__module__ = "torch"
     stub.__doc__ = "\n".join(str(record._schema) for record in packet.candidates)
     packet.stubs[key] = stub
@@ -429,6 +443,8 @@ def stub(self=MISSING, *rest, **keywords):
         if state.layers:
             return slow(self, rest, keywords)
         grad = state.grad
+    if rest and second is not None:
+        return second(self, *rest, **keywords)
     if (rest or keywords or (type(self) is not Tensor and type(self) not in PLAIN)
             or self._ext is not None or not self._contig or not self._dtype.scalar_fast):
         return slow(self, rest, keywords)

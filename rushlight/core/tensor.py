@@ -517,6 +517,7 @@ class Tensor(metaclass=TensorType):
         if self._node is not None:
             state.detached_at = next_sequence()
         state.retains_grad = False
+        state.tangent = None
         self._node = None
         self._output_nr = 0
         self._requires_grad = False
@@ -622,7 +623,11 @@ class Tensor(metaclass=TensorType):
         state.excluded = excluded | LAYER_FUNCTION | LAYER_FUNCTION_MODES
         state.refresh()
         try:
-            return tensor_str(self)
+            if state.duals is None:
+                return tensor_str(self)
+            from rushlight.core.duals import tangent_of
+
+            return tensor_str(self, tangent=tangent_of(self))
         finally:
             state.excluded = excluded
             state.refresh()

@@ -81,6 +81,7 @@ threshold = activation(
     dtypes=lambda kind: kind.category in (INTEGER, FLOAT),
     kernel_name="threshold_cpu",
     vjp=lambda grad, self, threshold: functions.threshold_backward(grad, self, threshold),
+    inplace_vjp=lambda grad, self, threshold: functions.threshold_backward(grad, self, threshold),
     samples=lambda make: ((make(3, 4), 1, 2), (make.strided(3, 4), -1, 0), (make(), 0, 5)),
 )
 threshold_backward = backward_op(
@@ -113,6 +114,9 @@ leaky_relu = activation(
     "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
     scalar=lambda m, x, slope: m.where(m.greater(x, 0), x, m.multiply(x, slope)),
     kernel_name="leaky_relu_cpu",
+    inplace_vjp=lambda grad, result, negative_slope: functions.leaky_relu_backward(
+        grad, result, negative_slope, True
+    ),
     vjp=lambda grad, self, negative_slope: functions.leaky_relu_backward(
         grad, self, negative_slope, False
     ),
@@ -282,6 +286,9 @@ elu = activation(
     vjp=lambda grad, self, alpha, scale, input_scale: functions.elu_backward(
         grad, alpha, scale, input_scale, False, self
     ),
+    inplace_vjp=lambda grad, result, alpha, scale, input_scale: functions.elu_backward(
+        grad, alpha, scale, input_scale, True, result
+    ),
     samples=lambda make: ((make(3, 4),), (make.strided(3, 4), 0.5, 2, 1.5), (make(), 2)),
 )
 
@@ -346,6 +353,9 @@ celu = pointwise(
     kernel_name="elu_cpu",
     check=check_celu,
     vjp=lambda grad, self, alpha: functions.elu_backward(grad, alpha, 1, 1.0 / alpha, False, self),
+    inplace_vjp=lambda grad, result, alpha: functions.elu_backward(
+        grad, alpha, 1, 1.0 / alpha, True, result
+    ),
     samples=lambda make: ((make(3, 4),), (make.strided(3, 4), 0.5), (make(), 2)),
 )
 
@@ -698,6 +708,7 @@ prelu_kernel_backward = backward_op(
     "rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
     "bool training=False, Generator? generator=None) -> Tensor",
     method=False,
+    inplace=True,
     samples=lambda make: ((make(3, 4),), (make(3), 0.1, 0.2), (make(),)),
     errors=lambda make: ((RuntimeError, sample_of(make(3), 0.5, 0.1)),),
 )

@@ -18,7 +18,8 @@ from rushlight.core.state import LOCAL
 from rushlight.opset.kinds import OPAQUE, Spec
 from rushlight.opset.loss import MEAN, NONE, SUM, apply_reduction
 from rushlight.opset.reduce import cast, check_computable, unsupported, working
-from rushlight.opset.registry import composite, op, packet
+from rushlight.opset.registry import composite, op
+from rushlight.opset.rules import aten
 
 
 def show(shape: Any) -> str:
@@ -97,6 +98,26 @@ def labelled(self: Any, target: Any, weight: Any, ignore_index: int, kind: DType
     else:
         weights = np.where(counted, weight.astype(work)[labels], 0).astype(work)
     return axis, labels, counted, weights
+
+
+ROWS = np.arange(1024)
+
+
+def rows_of(self: Any, target: Any, weight: Any, ignore_index: int) -> Any:
+    """Row numbers of a batch whose every label is counted with weight one; None for any other."""
+    count = len(self)
+    if (
+        weight is None
+        and self.ndim == 2
+        and target.ndim == 1
+        and target.shape[0] == count <= 1024
+        and self.dtype.char in "fd"
+        and target.dtype == np.int64
+        and not 0 <= ignore_index < self.shape[1]
+        and np.count_nonzero(target.view(np.uint64) < self.shape[1]) == count
+    ):
+        return ROWS[:count]
+    return None
 
 
 def nll_forward(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
@@ -178,8 +199,8 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
         non_differentiable=(1,),
         node="NllLossBackward0" if name == "nll_loss" else "NllLoss2DBackward0",
         samples=samples,
-        vjp=lambda grad, self, target, weight, reduction, ignore_index, total_weight: packet(
-            f"{name}_backward"
+        vjp=lambda grad, self, target, weight, reduction, ignore_index, total_weight: getattr(
+            aten, f"{name}_backward"
         )(grad, self, target, weight, reduction, ignore_index, total_weight),
     )
 
@@ -192,6 +213,11 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
 
     @forward.kernel
     def _(xp: Any, self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+        rows = None if reduction == NONE else rows_of(self, target, weight, ignore_index)
+        if rows is not None:
+            total = np.array(len(rows), self.dtype)
+            value = -np.add.reduce(self[rows, target])
+            return (value / total if reduction == MEAN else value).astype(self.dtype), total
         check(self, target, weight)
         return nll_forward(self, target, weight, reduction, ignore_index)
 
@@ -204,9 +230,9 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
         out_name="grad_input",
         node="NllLossBackwardBackward0" if name == "nll_loss" else "NllLoss2DBackwardBackward0",
         vjp={
-            "grad_output": lambda grad, target, weight, reduction, ignore_index: packet(name)(
-                grad, target, weight, reduction, ignore_index
-            ),
+            "grad_output": lambda grad, target, weight, reduction, ignore_index: getattr(
+                aten, name
+            )(grad, target, weight, reduction, ignore_index),
             "self": lambda grad: grad.new_zeros(grad.shape),
         },
     )
@@ -216,8 +242,24 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
         return Spec(self.shape, self._dtype)
 
     @backward.kernel
-    def _(xp: Any, *args: Any) -> Any:
-        return nll_backward(*args)
+    def _(
+        xp: Any,
+        grad_output: Any,
+        self: Any,
+        target: Any,
+        weight: Any,
+        reduction: int,
+        ignore_index: int,
+        total_weight: Any,
+    ) -> Any:
+        rows = None if reduction == NONE else rows_of(self, target, weight, ignore_index)
+        if rows is not None:
+            result = np.zeros(self.shape, self.dtype)
+            result[rows, target] = -grad_output / total_weight if reduction == MEAN else -grad_output
+            return result
+        return nll_backward(
+            grad_output, self, target, weight, reduction, ignore_index, total_weight
+        )
 
     @composite(
         f"{name}(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
@@ -231,7 +273,7 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
                 f"The function '{name}_forward' is not differentiable with respect to argument "
                 "'weight'. This input cannot have requires_grad True."
             )
-        return packet(f"{name}_forward")(self, target, weight, reduction, ignore_index)[0]
+        return getattr(aten, f"{name}_forward")(self, target, weight, reduction, ignore_index)[0]
 
 
 nll_pair("nll_loss", check_nll, nll_samples)
@@ -264,15 +306,15 @@ def nll_loss_nd(self: Any, target: Any, weight: Any, reduction: int, ignore_inde
             f"Expected input batch_size ({sizes[0]}) to match target batch_size ({batch})."
         )
     if len(sizes) <= 2:
-        return packet("nll_loss")(self, target, weight, reduction, ignore_index)
+        return aten.nll_loss(self, target, weight, reduction, ignore_index)
     if len(sizes) == 4:
-        return packet("nll_loss2d")(self, target, weight, reduction, ignore_index)
+        return aten.nll_loss2d(self, target, weight, reduction, ignore_index)
     wanted = (sizes[0], *sizes[2:])
     if labels[1:] != sizes[2:]:
         raise RuntimeError(f"Expected target size {show(wanted)}, got {show(labels)}")
     flat = self.reshape(sizes[0], sizes[1], 1, -1)
     flat_target = target.reshape(sizes[0], 1, -1)
-    found = packet("nll_loss2d")(flat, flat_target, weight, reduction, ignore_index)
+    found = aten.nll_loss2d(flat, flat_target, weight, reduction, ignore_index)
     return found.reshape(wanted) if reduction == NONE else found
 
 
@@ -314,7 +356,7 @@ def cross_entropy_loss(
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
     scores = self.log_softmax(axis)
-    hard = packet("nll_loss_nd")(scores, target, weight, reduction, ignore_index)
+    hard = aten.nll_loss_nd(scores, target, weight, reduction, ignore_index)
     if label_smoothing == 0.0:
         return hard
     classes = self.shape[axis]

@@ -15,15 +15,26 @@ from rushlight.opset.registry import alias, composite, method_alias, op, pointwi
 WHOLE_NUMBERS = refuse("integers have no derivative")
 
 
+def flat(grad: Any) -> Any:
+    return functions.zeros_like(grad)
+
+
 def compare(name: str, text: Any, ordered: bool) -> None:
     """The Tensor and Scalar overloads of one comparison, and its operator."""
     options: dict[str, Any] = {"promote": BOOL, "scalar": text}
     if ordered:
         options |= {"dtypes": is_real, "kernel_name": f"{name}_cpu"}
-    pointwise(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", numbers=False, **options)
+    pointwise(
+        f"{name}.Tensor(Tensor self, Tensor other) -> Tensor",
+        numbers=False,
+        inplace_vjp={"self": flat, "other": flat},
+        **options,
+    )
     pointwise(
         f"{name}.Scalar(Tensor self, Scalar other) -> Tensor",
         promoted_scalars=(1,),
+        inplace_vjp={"self": flat},
+        inplace_node_index=0,
         samples=lambda make: (
             (make(3, 4), 1),
             (make.strided(3, 4), 0.5),

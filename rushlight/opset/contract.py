@@ -128,7 +128,15 @@ def check_inner(mat1: Any, mat2: Any) -> None:
 
 
 def is_column_major(strides: Any, rows: Any) -> bool:
-    return bool(strides[0] == 1 and strides[1] == rows)
+    """Whether columns lie one after another; strides may count elements or bytes."""
+    return bool(strides[1] == rows * strides[0] and strides[0] > 0)
+
+
+# Two matrices that BLAS takes as they are.
+MATRICES = (
+    "{0}._dtype is {1}._dtype and {0}._dtype.scalar_fast "
+    "and {0}._array.ndim == 2 and {1}._array.ndim == 2"
+)
 
 
 def first_factor_grad(grad: Any, mat2: Any, strides: Any) -> Any:
@@ -163,6 +171,8 @@ def mm_errors(make: Any) -> Any:
 mm = op(
     "mm(Tensor self, Tensor mat2) -> Tensor",
     kind=CONTRACTION,
+    quick="self._array.dot(mat2._array)",
+    quick_when=MATRICES.format("self", "mat2"),
     vjp={
         "self": lambda grad, mat2, self_strides: first_factor_grad(grad, mat2, self_strides),
         "mat2": lambda grad, self, mat2_strides: second_factor_grad(grad, self, mat2_strides),
@@ -218,6 +228,9 @@ def addmm_samples(make: Any) -> Any:
 addmm = op(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     kind=CONTRACTION,
+    quick="np.add(product := mat1._array.dot(mat2._array), self._array, product)",
+    quick_when="beta == 1 and alpha == 1 and self._dtype is mat1._dtype and "
+    + MATRICES.format("mat1", "mat2"),
     inplace=True,
     vjp={
         "self": lambda grad, beta: scaled(grad, beta),

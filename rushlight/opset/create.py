@@ -21,10 +21,10 @@ from rushlight.core.promotion import scalar_dtype
 from rushlight.core.size import Size
 from rushlight.core.state import LAYER_FUNCTION_MODES, LOCAL, PROCESS
 from rushlight.core.storage import Storage
-from rushlight.core.tensor import PLAIN, Ext, Tensor, alias_array, wrap, wrap_strided
+from rushlight.core.tensor import PLAIN, Ext, Tensor, alias_array, storage_of, wrap, wrap_strided
 from rushlight.opset.copy import layouts, preserved
 from rushlight.opset.kinds import CREATION, Kind, Spec, refuse_device, refuse_layout, shell_of
-from rushlight.opset.registry import find, op, packet
+from rushlight.opset.registry import composite, find, op, packet
 
 OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 LIKE = f"{OPTIONS}, MemoryFormat? memory_format=None"
@@ -464,26 +464,20 @@ def _(xp: Any, self: Any, size: Any, fill_value: Any, dtype: Any, *rest: Any) ->
     return filled(xp, size, fill_value, dtype or source_dtype(self))
 
 
-new_zeros_like_tangent = op(
+@composite(
     "_new_zeros_with_same_feature_meta(Tensor self, Tensor other, *, int self_num_batch_dims=0) "
     "-> Tensor",
-    kind=CREATION,
     method=False,
 )
-
-
-@new_zeros_like_tangent.shape
-def _(self: Any, other: Any, self_num_batch_dims: int) -> Any:
+def new_zeros_like_tangent(self: Any, other: Any, self_num_batch_dims: int = 0) -> Any:
+    """Zeros laid out like `other` in memory as long as its, once for each batch entry of `self`."""
     batch = tuple(self.shape[:self_num_batch_dims])
-    strides = None
-    if self_num_batch_dims == 0:
-        strides = tuple(other.stride())
-    return Spec((*batch, *other.shape), other._dtype, strides)
-
-
-@new_zeros_like_tangent.kernel
-def _(xp: Any, self: Any, other: Any, self_num_batch_dims: int) -> Any:
-    return xp.zeros((*self.shape[:self_num_batch_dims], *other.shape), other.dtype)
+    length = storage_of(other).nbytes_ // other.element_size()
+    steps = tuple([step * length for step in geometry.contiguous_strides(batch)])
+    made = zeros(length * geometry.numel(batch), dtype=other._dtype, device=other.device)
+    return made.as_strided_(
+        (*batch, *other.shape), (*steps, *other.stride()), other.storage_offset()
+    )
 
 
 UNWRITTEN = refuse("its values are whatever the memory held")

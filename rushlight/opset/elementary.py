@@ -17,6 +17,7 @@ from rushlight.core.dtype import (
     dtype,
     finfo,
     from_numpy,
+    int32,
 )
 from rushlight.core.tensor import strides_of
 from rushlight.opset import functions
@@ -171,6 +172,29 @@ def finite_part(xp: Any, x: Any, kind: dtype, nan: Any, posinf: Any, neginf: Any
         x == number(-math.inf), number(-largest if neginf is None else neginf), answer
     )
     return xp.where(x != x, number(0.0 if nan is None else nan), answer)
+
+
+def check_frexp(common: dtype, args: tuple[Any, ...]) -> None:
+    if not is_float(common):
+        raise RuntimeError("torch.frexp() only supports floating-point dtypes")
+
+
+frexp = pointwise(
+    "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
+    scalar=lambda m, x: m.frexp(x),
+    inplace=False,
+    dtypes=is_float,
+    check=check_frexp,
+    non_differentiable=(1,),
+    vjp=lambda grad, exponent: grad / exponent.exp2(),
+    jvp=lambda self_t, exponent: (self_t / exponent.exp2(), None),
+)
+
+
+@frexp.shape
+def _(self: Any) -> Any:
+    strides = geometry.like_strides(self.shape, strides_of(self))
+    return Spec(self.shape, self._dtype, strides), Spec(self.shape, int32, strides)
 
 
 rad2deg = pointwise(

@@ -42,6 +42,7 @@ FAMILIES = (
     "loss",
     "classify",
     "margin",
+    "profiling",
 )
 
 

@@ -496,7 +496,9 @@ class Pointwise(Kind):
                 raise
             if isinstance(value, tuple):
                 half = result if result in HALVES else None
-                return tuple([self.finish_one(op, args, v, half, contiguous) for v in value])
+                kinds = [half if as_array(v).dtype.kind == "f" else None for v in value]
+                pairs = zip(value, kinds, strict=True)
+                return tuple([self.finish_one(op, args, v, kind, contiguous) for v, kind in pairs])
             return self.finish_one(op, args, value, result, contiguous)
 
         return backend
@@ -547,6 +549,8 @@ class View(Kind):
             return op.rules.get("shape")
         if rule == "jvp":
             return "linear" if op.rules.get("vjp") is not None else None
+        if rule == "batch":
+            return lambda level, *args: batched_view(op, level, args)
         return None
 
     def make_backend(self, op: Any) -> Callable[..., Any]:
@@ -560,6 +564,30 @@ class View(Kind):
             return make_view(source, *found)
 
         return backend
+
+
+def batched_view(op: Any, level: Any, args: tuple[Any, ...]) -> Any:
+    """A view of every sample at once, so that writes to it reach the samples."""
+    batch = args[0]
+    axis = getattr(batch, "_axis", None)
+    values = None if axis is None else batch._value
+    if values is None or values._array is None or values._ext is not None or not level.size:
+        return level.loop(op, args)
+    if op.options.get("untracked"):
+        if len(args) > 1:
+            return level.loop(op, args)
+        return level.wrap(level.below(op, (level.front(batch),)))
+
+    def every() -> Any:
+        found = op.rule("shape")(values.select(axis, 0), *args[1:])
+        step = strides_of(values)[axis]
+        made = [
+            values.as_strided((level.size, *sizes), (step, *strides), offset)
+            for sizes, strides, offset in (found if isinstance(found, list) else [found])
+        ]
+        return made if isinstance(found, list) else made[0]
+
+    return level.wrap(level.run(every))
 
 
 def make_view(

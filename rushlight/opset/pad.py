@@ -8,6 +8,7 @@ import numpy as np
 
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
+from rushlight.core.op import OpOverload
 from rushlight.core.tensor import sizes_of, strides_of
 from rushlight.opset.kinds import Spec
 from rushlight.opset.registry import composite, op
@@ -52,6 +53,8 @@ def _(self: Any, pad: Any, value: Any) -> Any:
                 f"Check dimension {axis} of your input."
             )
         sizes[axis] = wanted
+    if all([width <= 0 for width in pad]):
+        return Spec(sizes, self._dtype, geometry.like_strides(tuple(sizes), strides_of(self)))
     return Spec(sizes, self._dtype, suggested(self, sizes))
 
 
@@ -130,8 +133,8 @@ def refuse_dtype(name: str, self: Any) -> NoReturn:
 
 
 def register_edges(name: str, count: int, mode: str) -> None:
-    forward: Any
-    backward: Any = op(
+    forward: OpOverload
+    backward = op(
         f"{name}_backward(Tensor grad_output, Tensor self, SymInt[{2 * count}] padding) -> Tensor",
         kind=REARRANGEMENT,
         method=False,

@@ -174,6 +174,10 @@ sum_dim = op(
     "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None)"
     " -> Tensor",
     kind=REDUCTION,
+    quick="add_reduce(self._array, dim)",
+    quick_when="dim and not keepdim and dtype is None and self._contig "
+    "and self._dtype.scalar_fast and 0 < self._array.size <= 4096",
+    quick_scope={"add_reduce": add_reduce},
     node_index=1,
     out_name="IntList_out",
     vjp=lambda grad, self_shape, dim, keepdim: restored(grad, dim, keepdim, len(self_shape)).expand(

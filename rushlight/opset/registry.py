@@ -39,6 +39,7 @@ def op(
     samples=, errors=) set that rule; the others are facts the kind or the binder reads:
 
     inplace, out      derive `name_` / `out=` forms (out: on unless the op is a view or in-place)
+    inplace_vjp       the gradient of `name_` where it differs, with inplace_node_index
     method, function  whether it is a Tensor method / public function (both on)
     numbers           tensor arguments after the first accept Python numbers
     node, node_index  the backward node's name, or the digit at its end
@@ -164,7 +165,14 @@ def inplace_record(base: OpOverload) -> OpOverload:
     record.functional = base
     if base.body is not None:
         body = base.body
-        record.body = lambda self, *rest: self.copy_(body(self, *rest))
+        # What the body saves for its gradient must survive the write.
+        record.body = lambda self, *rest: self.copy_(
+            body(self.clone() if self.requires_grad else self, *rest)
+        )
+    own = base.options.get("inplace_vjp")
+    if own is not None:
+        record.rules["vjp"] = own
+        record.options["node_index"] = base.options.get("inplace_node_index", 1)
     return record
 
 

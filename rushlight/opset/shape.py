@@ -112,23 +112,29 @@ def cat_sizes(shapes: Any, dim: int) -> tuple[Any, int]:
     return (*first[:dim], total, *first[dim + 1 :]), dim
 
 
-def joint_format(tensors: Any) -> Any:
-    """The memory format that all inputs suggest, or the contiguous one."""
+def joint_format(parts: Any) -> Any:
+    """The memory format that all (sizes, strides) suggest, or the contiguous one."""
     found = None
-    for tensor in tensors:
-        if tensor.dim() < 4:
+    for sizes, strides in parts:
+        if len(sizes) < 4:
             return contiguous_format
-        suggested = geometry.suggest_memory_format(sizes_of(tensor), strides_of(tensor))
+        suggested = geometry.suggest_memory_format(sizes, strides)
         if suggested is contiguous_format or (found is not None and suggested is not found):
             return contiguous_format
         found = suggested
     return found
 
 
+def joined_strides(sizes: Any, parts: Any) -> Any:
+    if len(sizes) < 4:
+        return None
+    return geometry.strides_for_memory_format(sizes, joint_format(parts))
+
+
 @cat.shape
 def _(tensors: Any, dim: int) -> Any:
     sizes, _ = cat_sizes([tuple(t.shape) for t in tensors], dim)
-    strides = geometry.strides_for_memory_format(sizes, joint_format(tensors))
+    strides = joined_strides(sizes, [(sizes_of(t), strides_of(t)) for t in tensors])
     return Spec(sizes, common_dtype(tensors), strides)
 
 
@@ -204,7 +210,17 @@ def _(tensors: Any, dim: int) -> Any:
                 f"stack expects each tensor to be equal size, but got {geometry.show(first)} at "
                 f"entry 0 and {geometry.show(tensor.shape)} at entry {position}"
             )
-    return Spec((*first[:dim], len(tensors), *first[dim:]), common_dtype(tensors))
+    sizes = (*first[:dim], len(tensors), *first[dim:])
+    strides = None
+    if len(sizes) > 4 and dim < len(first):
+        # torch: tensors are joined along an existing dimension, which is then split in two.
+        whole = (*first[:dim], len(tensors) * first[dim], *first[dim + 1 :])
+        joined = joined_strides(whole, [(first, strides_of(t)) for t in tensors])
+        strides = geometry.view_strides(whole, joined, sizes)
+    elif len(sizes) > 3:
+        parts = [geometry.unsqueezed_geometry(first, strides_of(t), dim)[:2] for t in tensors]
+        strides = joined_strides(sizes, parts)
+    return Spec(sizes, common_dtype(tensors), strides)
 
 
 @stack.kernel
@@ -609,13 +625,16 @@ def _(self: Any, shifts: Any, dims: Any) -> Any:
     if 0 in sizes:
         return Spec(sizes, self._dtype, geometry.like_strides(sizes, strides_of(self)))
     # torch: a roll joins two slices, and takes the layout that joining gives.
-    found = contiguous_format
-    if len(sizes) in (4, 5):
-        found = geometry.suggest_memory_format(sizes, strides_of(self))
-        for shift, dim in zip(shifts, wrapped, strict=True):
-            if shift % sizes[dim] == 0:
-                found = contiguous_format
-    return Spec(sizes, self._dtype, geometry.strides_for_memory_format(sizes, found))
+    strides: Any = strides_of(self)
+    for shift, dim in zip(shifts, wrapped, strict=True):
+        size = sizes[dim]
+        if len(sizes) < 4:
+            strides = None
+            break
+        start = -shift % size
+        lengths = ((*sizes[:dim], length, *sizes[dim + 1 :]) for length in (size - start, start))
+        strides = joined_strides(sizes, [(part, strides) for part in lengths])
+    return Spec(sizes, self._dtype, strides)
 
 
 @roll.kernel

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from rushlight.core.dtype import BOOL, bfloat16, dtype, finfo, float16, get_default_dtype
+from rushlight.core.op import refuse
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
 from rushlight.opset.comparison import text_of
@@ -18,7 +19,7 @@ SQRT_PI = math.sqrt(math.pi)
 SQRT_2PI = math.sqrt(2.0 * math.pi)
 
 
-def special(name: str, vjp: Any, **options: Any) -> Any:
+def special(name: str, vjp: Any, argument: str = "self", **options: Any) -> Any:
     """A real function of one variable."""
     short = name.removeprefix("special_")
     options.setdefault("scalar", text_of(short))
@@ -27,7 +28,8 @@ def special(name: str, vjp: Any, **options: Any) -> Any:
         options.setdefault("kernel_name", f"{short}_cpu")
         options.setdefault("method", False)
         options.setdefault("inplace", False)
-    return pointwise(f"{name}(Tensor self) -> Tensor", promote=INT_TO_FLOAT, vjp=vjp, **options)
+    schema = f"{name}(Tensor {argument}) -> Tensor"
+    return pointwise(schema, promote=INT_TO_FLOAT, vjp=vjp, **options)
 
 
 def is_wide(kind: dtype) -> bool:
@@ -134,7 +136,7 @@ def polygamma_method(self: Any, n: int) -> Any:
 
 
 def polygamma_inplace(self: Any, n: int) -> Any:
-    return self.copy_(functions.polygamma(n, self))
+    return self.copy_(functions.polygamma(n, self.clone()))
 
 
 for function, name in ((polygamma_method, "polygamma"), (polygamma_inplace, "polygamma_")):
@@ -235,6 +237,15 @@ special(
 )
 special("special_i1", i1_gradient)
 special("special_i1e", i1e_gradient)
+
+
+NO_DERIVATIVE = refuse("no derivative is defined for it")
+for name in ("j0", "j1", "y0", "y1"):
+    special(f"special_bessel_{name}", NO_DERIVATIVE, dtypes=is_wide)
+for name in ("i0", "i1", "k0", "k1"):
+    special(f"special_modified_bessel_{name}", NO_DERIVATIVE, dtypes=is_wide)
+for name in ("scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "spherical_bessel_j0"):
+    special(f"special_{name}", NO_DERIVATIVE, argument="x", dtypes=is_wide)
 
 
 # -- two variables --------------------------------------------------------------------------------

@@ -241,7 +241,8 @@ tensor_split_indices.samples = lambda make: [
 
 @composite(
     "tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, "
-    "Tensor tensor_indices_or_sections, int dim=0) -> Tensor(a)[]"
+    "Tensor tensor_indices_or_sections, int dim=0) -> Tensor(a)[]",
+    tags=("data_dependent_output",),
 )
 def tensor_split_tensor(self: Any, tensor_indices_or_sections: Any, dim: int) -> Any:
     given = tensor_indices_or_sections

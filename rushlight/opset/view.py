@@ -173,6 +173,7 @@ reshape_alias = view(
     method=False,
     shape=lambda self, size, stride: (size, stride, self._offset),
     vjp=lambda grad, self_shape: grad.reshape(self_shape),
+    jvp=lambda self_t, size: self_t.reshape(size),
 )
 
 
@@ -358,6 +359,7 @@ def check_storage_bounds(self: Any, size: Any, stride: Any, offset: Any) -> None
 transpose = view(
     "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
     quick="self._array.swapaxes(dim0, dim1) if self._array.size else refuse()",
+    quick_any=True,
     vjp=lambda grad, dim0, dim1: grad.transpose(dim0, dim1),
 )
 
@@ -382,6 +384,7 @@ transpose.errors = lambda make: [(IndexError, (make(2, 3), 0, 2))]
 t = view(
     "t(Tensor(a) self) -> Tensor(a)",
     quick="self._array.T if self._array.ndim == 2 and self._array.size else refuse()",
+    quick_any=True,
     vjp=lambda grad: grad.t(),
 )
 
@@ -692,7 +695,10 @@ def narrow(self: Any, dim: int, start: Any, length: Any) -> Any:
     return call(slice_, (self, dim, start, start + length, 1))
 
 
-@composite("narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)")
+@composite(
+    "narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)",
+    tags=("data_dependent_output",),
+)
 def narrow_tensor(self: Any, dim: int, start: Any, length: Any) -> Any:
     if start.dim() != 0 or start._dtype.category != 1:
         raise RuntimeError("start must be an 0-dim integral Tensor.")
@@ -793,7 +799,12 @@ lift_fresh = view(
 )
 # An alias that shares the version counter and nothing of the graph: not a view to autograd.
 detach = view(
-    "detach(Tensor(a) self) -> Tensor(a)", untracked=True, seen_twice=True, shape=same_geometry
+    "detach(Tensor(a) self) -> Tensor(a)",
+    untracked=True,
+    seen_twice=True,
+    shape=same_geometry,
+    vjp=refuse("it cuts its result off the graph"),
+    jvp=refuse("its result has no tangent"),
 )
 
 for record in (alias, lift_fresh, detach):

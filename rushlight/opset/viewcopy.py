@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.core.device import contiguous_format
 from rushlight.core.op import OpOverload
 from rushlight.opset import split as splits
 from rushlight.opset import view as views
 from rushlight.opset.kinds import Kind, Spec, make_view, resolved, result_tensor, shell_of
-from rushlight.opset.registry import op
+from rushlight.opset.registry import composite, op
 
 
 class ViewCopy(Kind):
@@ -95,3 +96,11 @@ for record in (
     views.detach,
 ):
     register_copy(record)
+
+
+@composite("narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor")
+def narrow_copy(self: Any, dim: int, start: Any, length: Any) -> Any:
+    return self.narrow(dim, start, length).clone(memory_format=contiguous_format)
+
+
+narrow_copy.samples = views.narrow.rules["samples"]

@@ -98,3 +98,22 @@ def test_inplace_and_errors():
         functions.gelu(torch.tensor([1]))
     with pytest.raises(RuntimeError, match="approximate argument must be either none or tanh"):
         functions.gelu(x, approximate="cubic")
+
+
+@pytest.mark.parametrize(
+    ("name", "node", "expected"),
+    [
+        ("leaky_relu_", "LeakyReluBackward1", [0.01, 1.0]),
+        ("elu_", "EluBackward1", [0.36787944117144233, 1.0]),
+        ("celu_", "CeluBackward1", [0.36787944117144233, 1.0]),
+        ("hardtanh_", "HardtanhBackward0", [0.0, 0.0]),
+        ("silu_", "SiluBackward0", [0.07232948812851325, 1.0907842487848955]),
+    ],
+)
+def test_inplace_gradients(name, node, expected):
+    x = leaf([-1.0, 2.0])
+    y = x * 1
+    assert getattr(functions, name)(y) is y
+    assert y.grad_fn.name() == node
+    y.sum().backward()
+    assert x.grad.tolist() == pytest.approx(expected, rel=1e-14)

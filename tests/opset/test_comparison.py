@@ -61,3 +61,12 @@ def test_predicates():
     assert torch.isreal(torch.tensor([1j, 2 + 0j])).tolist() == [False, True]
     with pytest.raises(RuntimeError, match="isposinf does not support complex"):
         torch.isposinf(torch.tensor([1j]))
+
+
+def test_written_answers_have_no_gradient():
+    x = torch.tensor([0.5, 1.0], requires_grad=True)
+    y = x * 1
+    y.eq_(1)
+    assert y.grad_fn.name() == "EqBackward0"
+    y.sum().backward()
+    assert x.grad.tolist() == [0.0, 0.0]

@@ -1,0 +1,367 @@
+"""Direct stubs: for an op of one signature, a function with that signature.
+
+Where no thread is in a special state, operands are plain tensors and the other arguments already
+have the types the schema asks for, the stub runs the kernel (or a composite's body) itself and
+records the node; anything else goes to the general path, which also words the errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rushlight.core import dtype as dtypes
+from rushlight.core import history
+from rushlight.core.binding import default_value, parameter_name
+from rushlight.core.gradrule import compile_source
+from rushlight.core.node import needs_grad
+from rushlight.core.state import LOCAL, PROCESS
+from rushlight.core.tensor import PLAIN, Tensor, wrap
+
+__all__ = ["direct_source", "direct_stub"]
+
+# Python types that a value of a schema type may have to be taken as it is.
+EXACT = {
+    "int": "type({0}) is not int",
+    "SymInt": "type({0}) is not int",
+    "bool": "type({0}) is not bool",
+    "float": "type({0}) is not float",
+    "str": "type({0}) is not str",
+    "Scalar": "(type({0}) is not int and type({0}) is not float)",
+    "Tensor": "(type({0}) is not Tensor and type({0}) not in PLAIN)",
+    "ScalarType": "type({0}) is not dtype_class",
+}
+
+HEAD = """
+def stub({parameters}):
+    grad = True
+    if PROCESS.special:
+        state = LOCAL.state
+        if state.layers:
+            return slow({given})
+        grad = state.grad
+{prepare}
+    if {unfit}:
+        return slow({given})
+"""
+
+# A list of ints may come as one int (where the schema gives a length), a tuple or a list.
+INT_LIST = """
+    if type({0}) is int{allowed}:
+        {0} = ({0},)
+    elif type({0}) is list:
+        {0} = tuple({0})
+"""
+
+BODY = """
+    return body({arguments})
+"""
+
+KERNEL = """
+    node = None
+    if grad and ({wants}):
+        node = make_node({arguments})
+    r = kernel(np, {arrays})
+    if type(r) is ndarray and r.flags.c_contiguous and r.size:
+        kind = FROM_NUMPY[r.dtype]
+        t = wrap(r, kind)
+        if node is not None and kind.category > 1:
+            node.output_metas = ((r.shape, kind, None),)
+            t._node = node
+            t._requires_grad = True{save}
+        return t
+    t = finish(op, ({arguments},), r, {layout!r})
+    if node is not None:
+        attach(op, node, t)
+    return {answer}
+"""
+
+# An op that says how to do the common case in one expression of its arrays.
+QUICK = """
+    if {when}:
+        try:
+            r = {quick}
+        except ValueError:
+            return slow({given})
+        if type(r) is not ndarray:
+            r = np.asarray(r)
+        if r.flags.c_contiguous:
+            t = new(Tensor)
+            t._array = r
+            t._dtype = {first}._dtype
+            t._contig = True
+            t._requires_grad = False
+            t._node = None
+            t._output_nr = 0
+            t._counter = None
+            t._storage = None
+            t._offset = 0
+            t._view = None
+            t._ag = None
+            t._ext = None
+            if grad and ({wants}):
+                node = make_node({arguments})
+                node.output_metas = ((r.shape, {first}._dtype, None),)
+                t._node = node
+                t._requires_grad = True
+            return t
+"""
+
+# Elementwise, contiguous, one fast dtype: the kernel's answer needs no further thought.
+ELEMENTWISE = """
+    if not ({uniform}):
+        return slow({given})
+    node = None
+    if grad and ({wants}):
+        node = make_node({arguments})
+    try:
+        r = kernel(MATH, {arrays})
+    except (ValueError, OverflowError):
+        return slow({given})
+    if type(r) is not ndarray or not r.flags.c_contiguous or r.dtype != {expected}.np:
+        return slow({given})
+    t = wrap(r, {expected})
+    if node is not None:
+        node.output_metas = ((r.shape, {expected}, None),)
+        t._node = node
+        t._requires_grad = True{save}
+    return t
+"""
+
+SAVE = """
+            save_outputs(node, (t,))"""
+
+
+def is_int_list(kind: Any) -> bool:
+    return kind.kind == "List" and kind.element.kind in ("int", "SymInt")
+
+
+def fits_exactly(argument: Any) -> str | None:
+    """The test that a value is not of the argument's own type; None if there is no such test."""
+    name = parameter_name(argument.name)
+    kind = argument.type
+    test = EXACT.get(kind.kind)
+    if is_int_list(kind):
+        text = f"type({name}) is not tuple or not all([type(i) is int for i in {name}])"
+        return f"({name} is not None and ({text}))" if kind.optional else f"({text})"
+    if test is None:
+        # Devices, layouts, generators, lists: only when left out.
+        if not kind.optional:
+            return None
+        return f"{name} is not None"
+    text = test.format(name)
+    if kind.kind == "Tensor":
+        text = f"({text} or {name}._ext is not None)"
+    return f"({name} is not None and {text})" if kind.optional else text
+
+
+def is_direct(op: Any, base_kind: type) -> bool:
+    schema = op._schema
+    if schema.is_mutable or op.is_view_op or op.list_positions or op.options.get("replaced"):
+        return False
+    if op.functional is not None or op.options.get("varargs") is not None:
+        return False
+    if not schema.returns or any(entry.type.kind != "Tensor" for entry in schema.returns):
+        return False
+    if not op.tensor_positions:
+        return False
+    if op.kind.name == "POINTWISE":
+        if not is_uniform(op):
+            return False
+    elif op.options.get("numbers") or (
+        op.body is None
+        and (type(op.kind) is not base_kind or op.options.get("layout", op.kind.layout) == "value")
+    ):
+        return False
+    return all(fits_exactly(argument) is not None for argument in schema.arguments)
+
+
+EXPECTED = {"bool": "bool_", "complex_to_float": "{0}._dtype.real"}
+
+
+def is_uniform(op: Any) -> bool:
+    """Whether an elementwise op computes in its operands' dtype when they have one in common."""
+    promote = op.options.get("promote", "default")
+    return (
+        len(op._schema.returns) == 1
+        and isinstance(promote, str)
+        and promote != "long"
+        and not any(op.options.get(o) for o in ("unpromoted", "promoted_scalars", "check"))
+        and not any(a.type.optional for a in op._schema.arguments if a.type.kind == "Tensor")
+    )
+
+
+def elementwise_source(op: Any, parts: dict[str, str]) -> str:
+    tensors = [parameter_name(op.argument_names[position]) for position in op.tensor_positions]
+    first = tensors[0]
+    tests = [f"{first}._dtype.scalar_fast", *[f"{name}._contig" for name in tensors]]
+    tests += [f"{name}._dtype is {first}._dtype" for name in tensors[1:]]
+    if op.options.get("dtypes") is not None:
+        tests.append(f"allowed({first}._dtype)")
+    promote = op.options.get("promote", "default")
+    expected = EXPECTED.get(promote, "{0}._dtype").format(first)
+    return ELEMENTWISE.format(uniform=" and ".join(tests), expected=expected, **parts)
+
+
+def without(parts: dict[str, str], *names: str) -> dict[str, str]:
+    return {name: text for name, text in parts.items() if name not in names}
+
+
+def direct_source(op: Any, answer: str = "t") -> str:
+    arguments = op._schema.arguments
+    names = [parameter_name(a.name) for a in arguments]
+    positional = [a for a in arguments if not a.kwarg_only]
+    parameters = [
+        f"{parameter_name(a.name)}={f'default_{i}' if a.has_default else 'MISSING'}"
+        for i, a in enumerate(arguments)
+        if not a.kwarg_only
+    ]
+    keyword_only = [
+        f"{parameter_name(a.name)}=default_{i}" if a.has_default else parameter_name(a.name)
+        for i, a in enumerate(arguments)
+        if a.kwarg_only
+    ]
+    signature = ", ".join([*parameters, "*", *keyword_only, "out=None", "**keywords"])
+    given = (
+        f"({', '.join(parameter_name(a.name) for a in positional)},), "
+        f"({', '.join(parameter_name(a.name) for a in arguments if a.kwarg_only)}"
+        f"{',' if keyword_only else ''}), out, keywords"
+    )
+    tests = ["out is not None", "keywords", *[fits_exactly(a) for a in arguments]]
+    prepare = [
+        INT_LIST.format(
+            parameter_name(a.name), allowed="" if a.type.size is not None else " and False"
+        )
+        for a in arguments
+        if is_int_list(a.type)
+    ]
+    head = HEAD.format(
+        parameters=signature,
+        given=given,
+        prepare="".join(prepare),
+        unfit=" or ".join(str(test) for test in tests),
+    )
+    if op.body is not None:
+        return head + BODY.format(arguments=", ".join(names))
+    rule = op.grad_rule
+    wants = "False"
+    if rule is not None:
+        parts = []
+        for owner in rule.inputs:
+            name = parameter_name(owner)
+            argument = arguments[op.argument_names.index(owner)]
+            part = f"{name}._requires_grad or ({name}._view is not None and needs_grad({name}))"
+            if argument.type.optional:
+                part = f"({name} is not None and ({part}))"
+            parts.append(part)
+        wants = " or ".join(parts)
+    arrays = []
+    for argument, name in zip(arguments, names, strict=True):
+        if argument.type.kind != "Tensor":
+            arrays.append(name)
+        elif argument.type.optional:
+            arrays.append(f"(None if {name} is None else {name}._array)")
+        else:
+            arrays.append(f"{name}._array")
+    parts = {
+        "wants": wants,
+        "arguments": ", ".join(names),
+        "arrays": ", ".join(arrays),
+        "save": SAVE if rule is not None and rule.output_slots else "",
+    }
+    if op.kind.name == "POINTWISE":
+        return head + elementwise_source(op, parts | {"given": given})
+    when = op.options.get("quick_when")
+    if when is not None:
+        first = parameter_name(op.argument_names[op.tensor_positions[0]])
+        quick = QUICK.format(
+            when=when, quick=op.options["quick"], given=given, first=first, **without(parts, "save", "arrays")
+        )
+        head += quick
+    return head + KERNEL.format(
+        layout=op.options.get("layout", op.kind.layout), answer=answer, **parts
+    )
+
+
+def direct_stub(
+    packet: Any,
+    op: Any,
+    name: str,
+    missing: Any,
+    packet_call: Callable[..., Any],
+    result_class: Any = None,
+    alone: bool = True,
+) -> Any:
+    """Compile the stub of one signature; None when the op is not of that sort.
+
+    `alone` says that the packet has no other signature that could be meant.
+    """
+    from rushlight.arrays.numpy_ import MATH
+    from rushlight.opset.kinds import Kind
+
+    if (alone and len(packet.candidates) != 1) or not is_direct(op, Kind):
+        return None
+    if op.body is not None and result_class is not None:
+        return None
+    source = direct_source(op, "t" if result_class is None else "result_class(t)")
+    rule = None if op.body is not None else op.grad_rule
+    scope: dict[str, Any] = {
+        "__name__": "rushlight.core.direct",
+        "MISSING": missing,
+        "PROCESS": PROCESS,
+        "LOCAL": LOCAL,
+        "PLAIN": PLAIN,
+        "Tensor": Tensor,
+        "ndarray": np.ndarray,
+        "np": np,
+        "new": object.__new__,
+        "MATH": MATH,
+        "bool_": dtypes.bool_,
+        "dtype_class": dtypes.dtype,
+        "allowed": op.options.get("dtypes"),
+        "result_class": result_class,
+        "FROM_NUMPY": dtypes.FROM_NUMPY,
+        "wrap": wrap,
+        "needs_grad": needs_grad,
+        "attach": history.attach,
+        "op": op,
+        "body": op.body,
+        "kernel": None if op.body is not None else op.rule("kernel"),
+        "finish": op.kind.finish,
+        "make_node": None if rule is None else rule.make_node,
+        "save_outputs": None if rule is None else rule.save_outputs,
+    }
+    scope.update(op.options.get("quick_scope", {}))
+    arguments = op._schema.arguments
+    for position, argument in enumerate(arguments):
+        if argument.has_default:
+            scope[f"default_{position}"] = default_value(argument)
+    compile_source(source, f"stub of {name}", scope)
+    stub = scope["stub"]
+    positional = [default_value(a) if a.has_default else missing for a in arguments if not a.kwarg_only]
+    keyword_only = [
+        (a.name, default_value(a) if a.has_default else missing) for a in arguments if a.kwarg_only
+    ]
+
+    def slow(values: Any, rest: Any, out: Any, keywords: dict[str, Any]) -> Any:
+        """The call as it was made: what equals a default at the end was not given."""
+        count = len(values)
+        while count and values[count - 1] is positional[count - 1]:
+            count -= 1
+        args = tuple([value for value in values[:count] if value is not missing])
+        for (key, default), value in zip(keyword_only, rest, strict=True):
+            if value is not default:
+                keywords = {**keywords, key: value}
+        if out is not None:
+            keywords = {**keywords, "out": out}
+        result = packet_call(packet, stub, args, keywords)
+        if result_class is not None and type(result) is tuple:
+            return result_class(result)
+        return result
+
+    scope["slow"] = slow
+    stub.__name__ = name
+    stub.__qualname__ = name
+    return stub

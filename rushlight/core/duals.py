@@ -1,0 +1,133 @@
+"""Where tangents are kept: the level of forward mode, and each tensor's slot in it.
+
+A slot is valid for the level it was made in, and leaving the level empties all of its slots, so a
+dual tensor that outlives its level is a plain one. A view without a slot of its own has the same
+view of its base's tangent; `make_dual` and `unpack_dual` end the way to the base (`DualView`).
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from rushlight.core import history
+from rushlight.core.node import autograd_state
+from rushlight.core.state import LOCAL
+from rushlight.core.tensor import Tensor, ViewInfo
+
+__all__ = ["DualLevel", "DualView", "base_of", "keep_tangent", "tangent_of"]
+
+
+class TangentSlot:
+    """The tangent of one tensor at one level."""
+
+    __slots__ = ("__weakref__", "level", "tangent")
+
+    def __init__(self, level: DualLevel, tangent: Any) -> None:
+        self.level = level
+        self.tangent = tangent
+
+
+class DualLevel:
+    """One stretch of forward mode. `depth` is the number of transforms it was entered under: at
+    that depth its tangents are pushed, and below it tensors count as plain."""
+
+    __slots__ = ("depth", "slots")
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+        self.slots: weakref.WeakSet[TangentSlot] = weakref.WeakSet()
+
+    def close(self) -> None:
+        for slot in list(self.slots):
+            slot.tangent = None
+        self.slots.clear()
+
+
+class DualView(ViewInfo):
+    """The view record of an alias whose tangent is its own, not its base's."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, tensor: Any) -> None:
+        view = tensor._view
+        super().__init__(
+            view.base, view.op, view.args, view.parent, view.kind, view.version, view.number
+        )
+        self.owner = weakref.ref(tensor)
+
+
+def end_view(tensor: Any) -> None:
+    """Cut an alias off from its base's tangent."""
+    if tensor._view is not None:
+        tensor._view = DualView(tensor)
+
+
+def base_of(tensor: Any) -> tuple[Any, list[ViewInfo]]:
+    """(the tensor whose tangent a view's is a part of, the links that lead from there)."""
+    links: list[ViewInfo] = []
+    link = tensor._view
+    while link is not None:
+        if isinstance(link, DualView):
+            return (link.owner() if links else None), links[::-1]
+        links.append(link)
+        if link.parent is None:
+            return link.base, links[::-1]
+        link = link.parent
+    return None, []
+
+
+def replay_links(links: list[ViewInfo], base: Any) -> Any:
+    for link in links:
+        base = link.op(base, *link.args)
+        if isinstance(base, (list, tuple)):
+            base = base[link.number]
+    return base
+
+
+def tangent_of(tensor: Any) -> Any:
+    """The tangent of a tensor at the current level, or None."""
+    level = LOCAL.state.duals
+    if level is None or not isinstance(tensor, Tensor):
+        return None
+    state = tensor._ag
+    if state is not None and state.tangent is not None and state.tangent.level is level:
+        return state.tangent.tangent
+    if tensor._view is None or not history.is_differentiable(tensor):
+        return None
+    base, links = base_of(tensor)
+    if base is None or not history.is_differentiable(base):
+        return None
+    found = tangent_of(base)
+    if found is None:
+        return None
+    own = without_tangents(replay_links, links, found)
+    keep_tangent(tensor, own)
+    return own
+
+
+def keep_tangent(tensor: Any, tangent: Any) -> None:
+    """Store a tangent as it is; None forgets the one there was."""
+    if tangent is None:
+        if tensor._ag is not None:
+            tensor._ag.tangent = None
+        return
+    level = LOCAL.state.duals
+    slot = TangentSlot(level, tangent)
+    level.slots.add(slot)
+    autograd_state(tensor).tangent = slot
+
+
+def without_tangents(function: Any, *args: Any) -> Any:
+    """Call a function whose ops push no tangents."""
+    state = LOCAL.state
+    before = state.forward_level
+    if before < 0:
+        return function(*args)
+    state.forward_level = -1
+    state.refresh()
+    try:
+        return function(*args)
+    finally:
+        state.forward_level = before
+        state.refresh()

@@ -1,0 +1,1120 @@
+"""Sparse coordinate (COO) tensors: construction, parts, coalescing, conversion, masking.
+
+A sparse tensor has no array; its extension record holds the layout and its parts, which are plain
+dense tensors without history. Parts are never changed but replaced, so that aliases of a tensor
+keep what they saw. Kernels here take tensors: `NATIVE` ops work on parts, not on one array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rushlight.arrays.casting import cast
+from rushlight.core import device as devices
+from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
+from rushlight.core.dispatch import call, overridable
+from rushlight.core.op import OpOverload, Tag, refuse
+from rushlight.core.state import LOCAL
+from rushlight.core.tensor import Ext, Tensor, set_requires_grad, values_of, wrap
+from rushlight.opset.kinds import Kind
+from rushlight.opset.registry import composite, op
+from rushlight.opset.rules import aten, linear_in, sample
+
+OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+FALSE_PIN = OPTIONS.replace("pin_memory=None", "pin_memory=False")
+NO_SHAPE = refuse("how many elements are specified follows from values")
+LAYOUT_NAMES = {
+    "strided": "Strided",
+    "sparse_coo": "Sparse",
+    "sparse_csr": "SparseCsr",
+    "sparse_csc": "SparseCsc",
+    "sparse_bsr": "SparseBsr",
+    "sparse_bsc": "SparseBsc",
+}
+
+
+class Coo:
+    """Parts of a COO tensor: indices (sparse dims × nnz), values (nnz × dense sizes)."""
+
+    __slots__ = ("coalesced", "indices", "values")
+
+    def __init__(self, indices: Tensor, values: Tensor, coalesced: bool) -> None:
+        self.indices = indices
+        self.values = values
+        self.coalesced = coalesced
+
+
+class Compressed:
+    """Parts of a compressed tensor: pointers into the plain indices, those indices, values."""
+
+    __slots__ = ("compressed", "plain", "values")
+
+    def __init__(self, compressed: Tensor, plain: Tensor, values: Tensor) -> None:
+        self.compressed = compressed
+        self.plain = plain
+        self.values = values
+
+
+# -- making and reading ----------------------------------------------------------------------------
+
+
+def sparse_tensor(layout: Any, sizes: Any, parts: Any) -> Tensor:
+    """A tensor of the given layout over its parts."""
+    result = wrap(None, parts.values._dtype)
+    result._contig = False
+    ext = result._ext = Ext(parts.values.device)
+    ext.sizes = tuple(sizes)
+    ext.strides = (0,) * len(ext.sizes)
+    ext.layout = layout
+    ext.parts = parts
+    return result
+
+
+def make_coo(indices: Any, values: Any, sizes: Any, coalesced: bool = False) -> Tensor:
+    """A COO tensor from arrays or plain tensors."""
+    if not isinstance(indices, Tensor):
+        indices = wrap(np.ascontiguousarray(indices, np.int64), dtypes.int64)
+    if not isinstance(values, Tensor):
+        values = dense_of(values)
+    return sparse_tensor(devices.sparse_coo, sizes, Coo(indices, values, coalesced))
+
+
+def dense_of(array: Any) -> Tensor:
+    array = np.ascontiguousarray(array)
+    return wrap(array, dtypes.from_numpy(array.dtype))
+
+
+def is_sparse(value: Any) -> bool:
+    return isinstance(value, Tensor) and value._ext is not None and value._ext.parts is not None
+
+
+def is_coo(value: Any) -> bool:
+    return is_sparse(value) and value._ext.layout is devices.sparse_coo
+
+
+def parts_of(tensor: Any) -> Any:
+    return tensor._ext.parts
+
+
+def index_array(tensor: Any) -> Any:
+    found = tensor._ext.parts.indices._array
+    return found if found.dtype == np.int64 else found.astype(np.int64)
+
+
+def value_array(tensor: Any) -> Any:
+    return values_of(tensor._ext.parts.values)
+
+
+def sparse_dims(tensor: Any) -> int:
+    return int(tensor._ext.parts.indices.shape[0])
+
+
+def with_values(tensor: Any, values: Tensor, coalesced: bool | None = None) -> Tensor:
+    """The pattern of `tensor` with other values."""
+    parts = parts_of(tensor)
+    if isinstance(parts, Coo):
+        flag = parts.coalesced if coalesced is None else coalesced
+        made: Any = Coo(parts.indices, values, flag)
+    else:
+        made = Compressed(parts.compressed, parts.plain, values)
+    return sparse_tensor(tensor.layout, tensor.shape, made)
+
+
+def replace_parts(target: Any, source: Any) -> Any:
+    """Make `target` hold what `source` holds; aliases of it keep the old parts."""
+    ext = target._ext.copy()
+    values = source._ext.parts.values
+    if values._dtype is not target._dtype:
+        source = with_values(source, converted(values, target._dtype))
+    ext.parts = source._ext.parts
+    ext.sizes, ext.strides = source._ext.sizes, source._ext.strides
+    target._ext = ext
+    return target
+
+
+def converted(tensor: Tensor, kind: Any) -> Tensor:
+    if tensor._dtype is kind:
+        return tensor
+    return wrap(cast(values_of(tensor), tensor._dtype, kind), kind)
+
+
+def plain_alias(tensor: Any) -> Tensor:
+    """The same memory as a tensor without history, fit to be a part."""
+    if tensor._ext is not None and (tensor._ext.conj or tensor._ext.neg):
+        return dense_of(values_of(tensor))
+    found: Tensor = tensor._alias(share_counter=False)
+    return found
+
+
+def layout_name(tensor: Any) -> str:
+    return LAYOUT_NAMES.get(tensor.layout.name, tensor.layout.name)
+
+
+def expect_layout(tensor: Any, what: str, wanted: str = "sparse coordinate tensor") -> None:
+    if not is_coo(tensor):
+        raise RuntimeError(f"{what} expected {wanted} layout but got {layout_name(tensor)}")
+
+
+class Native(Kind):
+    """Ops whose kernel takes tensors and sees to every layout itself."""
+
+    def make_backend(self, op: Any) -> Callable[..., Any]:
+        kernel = op.rules["kernel"]
+        name = op.name()
+
+        def backend(*args: Any) -> Any:
+            for value in args:
+                if isinstance(value, Tensor) and value._array is None and not is_sparse(value):
+                    raise NotImplementedError(
+                        f"{name}: sparse tensors cannot be made from or compared with tensors "
+                        "without values (device='meta')."
+                    )
+            return kernel(*args)
+
+        return backend
+
+
+NATIVE = Native("NATIVE", "value")
+
+
+def native(schema: str, **options: Any) -> OpOverload:
+    """An op over sparse tensors. Its results' sizes follow from values: no run on 'meta'."""
+    options.setdefault("shape", NO_SHAPE)
+    options.setdefault("out", False)
+    options.setdefault("tags", (Tag.data_dependent_output,))
+    return op(schema, kind=NATIVE, **options)
+
+
+def sparse_composite(schema: str, **options: Any) -> Any:
+    options.setdefault("out", False)
+    options.setdefault("tags", (Tag.data_dependent_output,))
+    return composite(schema, **options)
+
+
+# -- arithmetic on indices -------------------------------------------------------------------------
+
+
+def linear_keys(indices: Any, sizes: Any) -> Any:
+    """One integer for each index column, ordered as row-major positions are."""
+    keys = np.zeros(indices.shape[1], np.int64)
+    for row, size in zip(indices, sizes, strict=True):
+        keys *= size
+        keys += row
+    return keys
+
+
+def unravelled(keys: Any, sizes: Any) -> Any:
+    """The inverse of `linear_keys`."""
+    rows = np.empty((len(sizes), keys.size), np.int64)
+    for axis in range(len(sizes) - 1, -1, -1):
+        keys, rows[axis] = np.divmod(keys, max(sizes[axis], 1))
+    return rows
+
+
+def segment_sum(values: Any, starts: Any) -> Any:
+    """Sums of consecutive runs of rows; halves add up in float32."""
+    if values.size == 0:
+        return np.zeros((starts.size, *values.shape[1:]), values.dtype)
+    if values.dtype == np.bool_:
+        return np.logical_or.reduceat(values, starts, axis=0)
+    if values.dtype.itemsize == 2 and values.dtype.kind not in "iu":
+        wide = np.add.reduceat(values.astype(np.float32), starts, axis=0)
+        return wide.astype(values.dtype)
+    return np.add.reduceat(values, starts, axis=0)
+
+
+def run_starts(ordered: Any) -> Any:
+    """Where runs of equal keys begin."""
+    first = np.ones(ordered.size, np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    return np.flatnonzero(first)
+
+
+def coalesced_arrays(indices: Any, values: Any, sizes: Any) -> tuple[Any, Any]:
+    """Indices in order without duplicates, and the sums of the values that shared one."""
+    keys = linear_keys(indices, sizes[: indices.shape[0]])
+    order = np.argsort(keys, kind="stable")
+    starts = run_starts(keys[order])
+    if starts.size == keys.size:
+        return indices[:, order], values[order]
+    return indices[:, order[starts]], segment_sum(values[order], starts)
+
+
+def coalesced(tensor: Any) -> Tensor:
+    if tensor._ext.parts.coalesced:
+        found: Tensor = tensor
+        return found
+    indices, values = coalesced_arrays(index_array(tensor), value_array(tensor), tensor.shape)
+    return make_coo(indices, values, tensor.shape, True)
+
+
+def scattered(tensor: Any) -> Any:
+    """The dense array of a COO tensor."""
+    tensor = coalesced(tensor)
+    indices, values = index_array(tensor), value_array(tensor)
+    sizes = tuple(tensor.shape)
+    count = indices.shape[0]
+    result = np.zeros(sizes, values.dtype)
+    flat = result.reshape((int(np.prod(sizes[:count], dtype=np.int64)), *sizes[count:]))
+    flat[linear_keys(indices, sizes[:count])] = values
+    return result
+
+
+def specified(array: Any, sparse_dim: int) -> tuple[Any, Any]:
+    """Indices and values of the elements (or dense slices) that are not all zero."""
+    mask = array != 0
+    if sparse_dim < array.ndim:
+        mask = mask.any(axis=tuple(range(sparse_dim, array.ndim)))
+    mask = np.asarray(mask, np.bool_)
+    return np.argwhere(mask).T, array[mask]
+
+
+def gathered(array: Any, indices: Any) -> Any:
+    """The elements of a dense array at index columns."""
+    count = indices.shape[0]
+    if count == 0:
+        return np.broadcast_to(array, (indices.shape[1], *array.shape)).copy()
+    return array[tuple(indices)]
+
+
+# -- constructors ----------------------------------------------------------------------------------
+
+
+def check_coo_parts(indices: Any, values: Any, size: Any) -> None:
+    sparse_dim = indices.shape[0]
+    dense_dim = values.dim() - 1
+    if len(size) != sparse_dim + dense_dim:
+        raise RuntimeError(
+            "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = "
+            f"{len(size)}, sparse_dim = {sparse_dim}, dense_dim = {dense_dim}"
+        )
+    if indices.dim() != 2:
+        raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(indices.shape)}")
+    check_nnz(indices, values)
+    wanted = [values.shape[0], *size[sparse_dim:]]
+    if list(values.shape) != wanted:
+        raise RuntimeError(
+            f"values has incorrect size, expected {wanted}, got {list(values.shape)}"
+        )
+    check_coo_bounds(indices, size)
+
+
+def check_nnz(indices: Any, values: Any) -> None:
+    if indices.shape[1] != values.shape[0]:
+        raise RuntimeError(
+            "indices and values must have same nnz, but got nnz from indices: "
+            f"{indices.shape[1]}, nnz from values: {values.shape[0]}"
+        )
+
+
+def check_coo_bounds(indices: Any, size: Any) -> None:
+    array = values_of(indices)
+    if array.shape[1] == 0:
+        return
+    lowest, highest = array.min(axis=1), array.max(axis=1)
+    for dim, (low, high) in enumerate(zip(lowest.tolist(), highest.tolist(), strict=True)):
+        if low < 0:
+            raise RuntimeError(f"found negative index {low} for dim {dim}")
+        if high >= size[dim]:
+            raise RuntimeError(
+                f"size is inconsistent with indices: for dim {dim}, size is {size[dim]} but found "
+                f"index {high}"
+            )
+
+
+def check_coo_index(indices: Any) -> None:
+    if indices.layout is not devices.strided:
+        raise RuntimeError(
+            f"expected indices to be a dense tensor, but got indices of layout {indices.layout}"
+        )
+    if indices._dtype.category != dtypes.INTEGER:
+        raise RuntimeError(
+            f"indices must be an int64 tensor, but got {indices._dtype.legacy_tensor_name}"
+        )
+
+
+with_dims = native(
+    f"_sparse_coo_tensor_with_dims(int sparse_dim, int dense_dim, int[] size, *, {FALSE_PIN}) "
+    "-> Tensor",
+    method=False,
+    samples=lambda make: [sample(1, 1, (2, 3), dtype=make.dtype, layout=devices.sparse_coo)],
+)
+
+
+@with_dims.kernel
+def _(sparse_dim: int, dense_dim: int, size: Any, dtype: Any, *rest: Any) -> Any:
+    kind = dtype or dtypes.get_default_dtype()
+    if sparse_dim + dense_dim != len(size):
+        raise RuntimeError(
+            f"number of dimensions must be sparse_dim ({sparse_dim}) + dense_dim ({dense_dim}), "
+            f"but got {len(size)}"
+        )
+    return empty_coo(size, sparse_dim, kind)
+
+
+def empty_coo(size: Any, sparse_dim: int, kind: Any) -> Tensor:
+    """No element specified."""
+    values = wrap(np.zeros((0, *size[sparse_dim:]), kind.np), kind)
+    return make_coo(np.zeros((sparse_dim, 0), np.int64), values, size, True)
+
+
+def values_grad(grad: Any, result: Any) -> Any:
+    """Gradient of a COO tensor's values: the gradient at its indices."""
+    if result.is_coalesced():
+        return grad.sparse_mask(result).values()
+    if not LOCAL.state.grad:
+        return grad.sparse_mask(result)._values()
+    # `_values` passes no gradient on, which a second derivative needs.
+    dense = grad if grad.layout is devices.strided else grad.to_dense()
+    indices = result._indices()
+    if indices.shape[0] == 0:
+        return dense.unsqueeze(0).expand((indices.shape[1], *dense.shape))
+    return aten.index(dense, list(indices.unbind(0)))
+
+
+with_dims_and_tensors = native(
+    "_sparse_coo_tensor_with_dims_and_tensors(int sparse_dim, int dense_dim, SymInt[] size, "
+    f"Tensor indices, Tensor values, *, {FALSE_PIN}, bool? is_coalesced=None) -> Tensor",
+    method=False,
+    vjp={"values": values_grad},
+    jvp=linear_in("values"),
+)
+
+
+@with_dims_and_tensors.kernel
+def _(
+    sparse_dim: int,
+    dense_dim: int,
+    size: Any,
+    indices: Any,
+    values: Any,
+    dtype: Any,
+    layout: Any,
+    device: Any,
+    pin_memory: Any,
+    is_coalesced: Any,
+) -> Any:
+    return make_coo(plain_alias(indices), plain_alias(values), size, bool(is_coalesced))
+
+
+@with_dims_and_tensors.samples
+def _(make: Any) -> Any:
+    yield sample(1, 0, (4,), make.index(1, 3, below=4), make(3), layout=devices.sparse_coo)
+
+
+@sparse_composite(
+    f"_sparse_coo_tensor_unsafe(Tensor indices, Tensor values, SymInt[] size, *, {OPTIONS}, "
+    "bool? is_coalesced=None) -> Tensor",
+    method=False,
+    samples=lambda make: [(make.index(1, 3, below=4), make(3), (4,))],
+)
+def sparse_coo_unsafe(
+    indices: Any,
+    values: Any,
+    size: Any,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+    is_coalesced: Any = None,
+) -> Any:
+    if dtype is not None and dtype is not values._dtype:
+        values = values.to(dtype)
+    sparse_dim = indices.shape[0]
+    return call(
+        with_dims_and_tensors,
+        (
+            sparse_dim,
+            values.dim() - 1,
+            tuple(size),
+            indices,
+            values,
+            values._dtype,
+            devices.sparse_coo,
+            values.device,
+            None,
+            is_coalesced,
+        ),
+    )
+
+
+@sparse_composite(
+    f"sparse_coo_tensor.size(int[] size, *, {FALSE_PIN}) -> Tensor",
+    method=False,
+    samples=lambda make: [sample((2, 3), dtype=make.dtype)],
+)
+def sparse_coo_size(size: Any, dtype: Any = None, *rest: Any) -> Any:
+    kind = dtype or dtypes.get_default_dtype()
+    return call(with_dims, (len(size), 0, tuple(size), kind, devices.sparse_coo, None, False))
+
+
+@sparse_composite(
+    f"sparse_coo_tensor.indices(Tensor indices, Tensor values, *, {OPTIONS}, "
+    "bool? is_coalesced=None) -> Tensor",
+    method=False,
+    samples=lambda make: [(make.index(1, 3, below=4), make(3))],
+)
+def sparse_coo_indices(indices: Any, values: Any, *options: Any) -> Any:
+    check_coo_index(indices)
+    if indices.dim() != 2:
+        raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(indices.shape)}")
+    if values.dim() == 0:
+        values = values.reshape((1,))
+    check_nnz(indices, values)
+    array = values_of(indices)
+    if array.shape[1]:
+        low = array.min(axis=1)
+        if (low < 0).any():
+            dim = int(np.flatnonzero(low < 0)[0])
+            raise RuntimeError(f"found negative index {int(low[dim])} for dim {dim}")
+        leading = [int(high) + 1 for high in array.max(axis=1)]
+    else:
+        leading = [0] * array.shape[0]
+    size = (*leading, *values.shape[1:])
+    return call(sparse_coo_unsafe, (indices, values, size, *options))
+
+
+@sparse_composite(
+    "sparse_coo_tensor.indices_size(Tensor indices, Tensor values, int[] size, *, "
+    f"{OPTIONS}, bool? is_coalesced=None) -> Tensor",
+    method=False,
+    samples=lambda make: [(make.index(1, 3, below=4), make(3), (5,))],
+)
+def sparse_coo_indices_size(indices: Any, values: Any, size: Any, *options: Any) -> Any:
+    check_coo_index(indices)
+    if values.dim() == 0:
+        values = values.reshape((1,))
+    check_coo_parts(indices, values, size)
+    is_coalesced = options[-1]
+    if is_coalesced:
+        keys = linear_keys(values_of(indices), tuple(size)[: indices.shape[0]])
+        if not bool((keys[1:] > keys[:-1]).all()):
+            raise RuntimeError(
+                "cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor"
+            )
+    return call(sparse_coo_unsafe, (indices, values, tuple(size), *options))
+
+
+def as_tensor(value: Any, dtype: Any = None) -> Any:
+    if isinstance(value, Tensor):
+        return value if dtype is None or value._dtype is dtype else value.to(dtype)  # type: ignore[attr-defined]
+    from rushlight.core.construct import tensor
+
+    return tensor(value) if dtype is None else tensor(value, dtype=dtype)
+
+
+def checked_device(device: Any, *tensors: Any) -> None:
+    """Sparse tensors exist on the CPU only."""
+    place = None if device is None else devices.device(device)
+    if place is not None and place.type != "cpu":
+        from rushlight.opset.kinds import refuse_device
+
+        refuse_device(place)
+
+
+MISSING: Any = object()
+
+
+def coo_public(
+    indices: Any = MISSING,
+    values: Any = MISSING,
+    size: Any = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+    is_coalesced: bool | None = None,
+) -> Any:
+    """A sparse tensor from the indices and values of its specified elements."""
+    checked_device(device)
+    if values is MISSING:
+        given = size if indices is MISSING else indices
+        if given is None:
+            raise TypeError("sparse_coo_tensor(): indices and values, or a size, must be given")
+        made = call(sparse_coo_size, (tuple(given), dtype, None, None, False))
+    else:
+        indices = as_tensor(indices)
+        if indices._dtype is not dtypes.int64:
+            indices = indices.to(dtypes.int64)
+        values = as_tensor(values, None if isinstance(values, Tensor) else dtype)
+        options = (dtype, None, None, None, is_coalesced)
+        if size is None:
+            made = call(sparse_coo_indices, (indices, values, *options))
+        else:
+            made = call(sparse_coo_indices_size, (indices, values, tuple(size), *options))
+    return marked(made, requires_grad)
+
+
+def marked(made: Any, requires_grad: bool) -> Any:
+    if requires_grad:
+        if made._dtype.category < dtypes.FLOAT:
+            raise RuntimeError(
+                "Only Tensors of floating point and complex dtype can require gradients"
+            )
+        if made._node is not None:
+            made = made.detach()
+        set_requires_grad(made, True)
+    return made
+
+
+coo_public.__name__ = coo_public.__qualname__ = "sparse_coo_tensor"
+sparse_coo_tensor = overridable(coo_public)
+
+
+# -- parts -----------------------------------------------------------------------------------------
+
+
+def coo_samples(make: Any) -> Any:
+    yield (coo_sample(make, 3, 4),)
+    yield (coo_sample(make, 2, 3, sparse_dim=1),)
+
+
+def coo_sample(make: Any, *shape: int, sparse_dim: int | None = None) -> Any:
+    """A coalesced COO tensor with every other element specified."""
+    count = len(shape) if sparse_dim is None else sparse_dim
+    keys = np.arange(0, int(np.prod(shape[:count])), 2)
+    values = make(keys.size, *shape[count:])
+    return make_coo(unravelled(keys, shape[:count]), values, shape, True)
+
+
+def any_samples(make: Any) -> Any:
+    yield from coo_samples(make)
+    yield (make(2, 3),)
+
+
+def dims(tensor: Any) -> tuple[int, int]:
+    """(sparse dims, dense dims)."""
+    if not is_sparse(tensor):
+        return 0, tensor.dim()
+    if is_coo(tensor):
+        count = sparse_dims(tensor)
+        return count, tensor.dim() - count
+    from rushlight.opset.compressed import dense_dims
+
+    return 2, dense_dims(tensor)
+
+
+for name, position in (("sparse_dim", 0), ("dense_dim", 1), ("_dimI", 0), ("_dimV", 1)):
+
+    def dims_kernel(self: Any, position: int = position) -> int:
+        return dims(self)[position]
+
+    native(f"{name}(Tensor self) -> int", function=False, samples=any_samples).rules["kernel"] = (
+        dims_kernel
+    )
+
+nnz = native("_nnz(Tensor self) -> int", function=False, samples=coo_samples)
+
+
+@nnz.kernel
+def _(self: Any) -> int:
+    if not is_sparse(self):
+        raise NotImplementedError(
+            "Could not run 'aten::_nnz' with arguments from the 'CPU' backend: only sparse tensors "
+            "have a number of specified elements."
+        )
+    parts = parts_of(self)
+    return int(parts.indices.shape[1] if isinstance(parts, Coo) else parts.plain.shape[-1])
+
+
+is_coalesced = native("is_coalesced(Tensor self) -> bool", function=False, samples=coo_samples)
+
+
+@is_coalesced.kernel
+def _(self: Any) -> bool:
+    expect_layout(self, "is_coalesced")
+    return bool(parts_of(self).coalesced)
+
+
+def part_op(name: str, kernel: Callable[[Any], Any], **options: Any) -> OpOverload:
+    """An accessor whose result aliases a part and belongs to no graph."""
+    return native(
+        f"{name}(Tensor(a) self) -> Tensor(a)",
+        function=False,
+        untracked=True,
+        vjp=refuse("the part is handed out without its history"),
+        jvp=refuse("the part is handed out without its history"),
+        kernel=kernel,
+        samples=options.pop("samples", coo_samples),
+        **options,
+    )
+
+
+def unchecked_part(self: Any, name: str) -> Any:
+    if not is_coo(self):
+        raise NotImplementedError(
+            f"Could not run 'aten::_{name}' with arguments of layout {self.layout}: only sparse "
+            f"COO tensors have {name} of this kind."
+        )
+    return getattr(parts_of(self), name)._alias(share_counter=False)
+
+
+def checked_part(self: Any, name: str) -> Any:
+    expect_layout(self, name)
+    if not parts_of(self).coalesced:
+        raise RuntimeError(
+            f"Cannot get {name} on an uncoalesced tensor, please call .coalesce() first"
+        )
+    return getattr(parts_of(self), name)._alias(share_counter=False)
+
+
+part_op("_indices", lambda self: unchecked_part(self, "indices"))
+part_op("_values", lambda self: unchecked_part(self, "values"))
+part_op("indices", lambda self: checked_part(self, "indices"))
+
+
+def rebuilt_from_values(grad: Any, self: Any) -> Any:
+    """A gradient of values, as a gradient of the sparse tensor they belong to."""
+    if is_coo(self):
+        return aten._sparse_coo_tensor_unsafe(
+            self._indices(), grad, tuple(self.shape), is_coalesced=True
+        )
+    parts = parts_of(self)
+    return aten._sparse_compressed_tensor_unsafe(
+        parts.compressed, parts.plain, grad, tuple(self.shape), layout=self.layout
+    )
+
+
+values_op = native(
+    "values(Tensor(a) self) -> Tensor(a)",
+    function=False,
+    vjp=rebuilt_from_values,
+    samples=coo_samples,
+)
+
+
+@values_op.kernel
+def _(self: Any) -> Any:
+    if not is_sparse(self):
+        raise RuntimeError(
+            f"values expected sparse tensor layout but got {layout_name(self)}"
+        )
+    if is_coo(self):
+        return checked_part(self, "values")
+    return parts_of(self).values._alias(share_counter=False)
+
+
+set_coalesced = native(
+    "_coalesced_(Tensor(a!) self, bool coalesced) -> Tensor(a!)",
+    function=False,
+    vjp=refuse("it changes a flag, no value"),
+    jvp=refuse("it changes a flag, no value"),
+    samples=lambda make: [(*given, True) for given in coo_samples(make)],
+)
+
+
+@set_coalesced.kernel
+def _(self: Any, coalesced: bool) -> Any:
+    expect_layout(self, "_coalesced_")
+    ext = self._ext.copy()
+    ext.parts = Coo(ext.parts.indices, ext.parts.values, coalesced)
+    self._ext = ext
+    return self
+
+
+coalesce_op = native(
+    "_coalesce(Tensor self) -> Tensor",
+    method=False,
+    vjp=lambda grad: grad,
+    jvp=linear_in("self"),
+    samples=coo_samples,
+)
+
+
+@coalesce_op.kernel
+def _(self: Any) -> Any:
+    expect_layout(self, "coalesce")
+    found = coalesced(self)
+    return found if found is not self else self._alias(share_counter=False)
+
+
+@sparse_composite(
+    "coalesce(Tensor(a) self) -> Tensor(a)", function=False, samples=coo_samples
+)
+def coalesce(self: Any) -> Any:
+    expect_layout(self, "coalesce")
+    return self if parts_of(self).coalesced else call(coalesce_op, (self,))
+
+
+# -- to and from dense -----------------------------------------------------------------------------
+
+to_dense_op = native(
+    "_to_dense(Tensor self, ScalarType? dtype=None, bool? masked_grad=None) -> Tensor",
+    function=False,
+    vjp=lambda grad, self, masked_grad: aten.to_dense_backward(grad, self, masked_grad),
+    differentiable=["self"],
+    node="ToDenseBackward0",
+    samples=coo_samples,
+)
+
+
+@to_dense_op.kernel
+def _(self: Any, dtype: Any, masked_grad: Any) -> Any:
+    if is_coo(self):
+        array = scattered(self)
+    else:
+        from rushlight.opset.compressed import expanded
+
+        array = expanded(self)
+    return converted(wrap(array, self._dtype), dtype or self._dtype)
+
+
+@sparse_composite(
+    "to_dense(Tensor self, ScalarType? dtype=None, *, bool? masked_grad=None) -> Tensor",
+    function=False,
+    samples=any_samples,
+)
+def to_dense(self: Any, dtype: Any = None, masked_grad: Any = None) -> Any:
+    if is_sparse(self):
+        return call(to_dense_op, (self, dtype, masked_grad))
+    return self if dtype is None else self.to(dtype)
+
+
+def block_of(tensor: Any) -> Any:
+    """The block sizes of a block layout, as `to_sparse` takes them; None for others."""
+    if tensor.layout not in (devices.sparse_bsr, devices.sparse_bsc):
+        return None
+    from rushlight.opset.compressed import block_sizes
+
+    return list(block_sizes(tensor))
+
+
+@sparse_composite(
+    "to_dense_backward(Tensor grad, Tensor input, bool? masked_grad=None) -> Tensor",
+    method=False,
+    samples=lambda make: [(make(3, 4), coo_sample(make, 3, 4))],
+)
+def to_dense_backward(grad: Any, input: Any, masked_grad: Any = None) -> Any:
+    if not is_sparse(input):
+        return grad
+    masked = masked_grad is None or masked_grad
+    if is_coo(input):
+        if masked:
+            # Masked gradients take it that no element is given twice.
+            return grad.sparse_mask(input.detach().coalesce())
+        return grad.to_sparse(sparse_dims(input))
+    if masked:
+        return grad.sparse_mask(input.detach())
+    return grad.to_sparse(
+        layout=input.layout, blocksize=block_of(input), dense_dim=dims(input)[1]
+    )
+
+
+def to_sparse_grad(grad: Any, self_meta: Any) -> Any:
+    """The gradient in the layout that the converted tensor had."""
+    if self_meta.layout is devices.strided:
+        return grad if grad.layout is devices.strided else grad.to_dense()
+    if grad.layout is self_meta.layout:
+        return grad
+    block = None
+    if self_meta.layout in (devices.sparse_bsr, devices.sparse_bsc):
+        block = self_meta.blocksize
+    return grad.to_sparse(layout=self_meta.layout, blocksize=block)
+
+
+to_sparse_dim = native(
+    "_to_sparse.sparse_dim(Tensor self, int sparse_dim) -> Tensor",
+    function=False,
+    vjp=to_sparse_grad,
+    samples=lambda make: [(make(2, 3), 1), (make.strided(2, 3), 2)],
+)
+
+
+@to_sparse_dim.kernel
+def _(self: Any, sparse_dim: int) -> Any:
+    if is_sparse(self):
+        return coo_of(self)
+    return dense_to_coo(self, sparse_dim)
+
+
+def dense_to_coo(self: Any, sparse_dim: int) -> Any:
+    if sparse_dim > self.dim() or sparse_dim < 0:
+        raise RuntimeError(
+            f"dense_to_sparse: sparse_dim argument must be in [0,{self.dim()}] range, but "
+            f"{sparse_dim} is given"
+        )
+    if sparse_dim == 0 and self.dim() > 0:
+        raise RuntimeError(
+            "dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0"
+        )
+    indices, values = specified(values_of(self), sparse_dim)
+    return make_coo(indices, values, self.shape, True)
+
+
+def coo_of(self: Any) -> Any:
+    """A sparse tensor of any layout as COO."""
+    if is_coo(self):
+        return self
+    from rushlight.opset.compressed import compressed_to_coo
+
+    return compressed_to_coo(self)
+
+
+def same_sparse_dim(self: Any, sparse_dim: int) -> bool:
+    """Whether a conversion to COO changes nothing; refuses what cannot be done."""
+    if not is_sparse(self):
+        return False
+    if sparse_dim != dims(self)[0]:
+        name = layout_name(self)
+        raise RuntimeError(
+            f"to_sparse: conversion from {name} to Sparse with sparse_dim argument "
+            "!=self.sparse_dim() is not supported"
+        )
+    return is_coo(self)
+
+
+@sparse_composite(
+    "to_sparse.sparse_dim(Tensor self, int sparse_dim) -> Tensor",
+    function=False,
+    samples=lambda make: [(make(2, 3), 1), (make(2, 3), 2)],
+)
+def to_sparse_by_dim(self: Any, sparse_dim: int) -> Any:
+    if same_sparse_dim(self, sparse_dim):
+        return self
+    return call(to_sparse_dim, (self, sparse_dim))
+
+
+to_sparse_op = native(
+    "_to_sparse(Tensor self, *, Layout? layout=None, int[2]? blocksize=None, "
+    "int? dense_dim=None) -> Tensor",
+    function=False,
+    node_index=1,
+    vjp=to_sparse_grad,
+    samples=lambda make: [(make(2, 3),), sample(make(2, 2), layout=devices.sparse_csr)],
+)
+
+
+@to_sparse_op.kernel
+def _(self: Any, layout: Any, blocksize: Any, dense_dim: Any) -> Any:
+    wanted = layout or devices.sparse_coo
+    if wanted is devices.sparse_coo:
+        if is_sparse(self):
+            return coo_of(self)
+        return dense_to_coo(self, self.dim() - (dense_dim or 0))
+    from rushlight.opset.compressed import to_compressed
+
+    return to_compressed(self, wanted, blocksize, dense_dim)
+
+
+@sparse_composite(
+    "to_sparse(Tensor self, *, Layout? layout=None, int[2]? blocksize=None, "
+    "int? dense_dim=None) -> Tensor",
+    function=False,
+    samples=lambda make: [(make(2, 3),), sample(make(2, 2), layout=devices.sparse_csr)],
+)
+def to_sparse(self: Any, layout: Any = None, blocksize: Any = None, dense_dim: Any = None) -> Any:
+    wanted = layout or devices.sparse_coo
+    check_block_request(wanted, blocksize)
+    if wanted is self.layout and (
+        wanted is not devices.sparse_bsr and wanted is not devices.sparse_bsc
+    ):
+        return self
+    if wanted is self.layout and block_of(self) == list(blocksize):
+        return self
+    if wanted is devices.strided:
+        return self.to_dense()
+    return call(to_sparse_op, (self, layout, blocksize, dense_dim))
+
+
+def check_block_request(layout: Any, blocksize: Any) -> None:
+    blocked = layout in (devices.sparse_bsr, devices.sparse_bsc)
+    if blocked and blocksize is None:
+        raise RuntimeError(
+            f"to_sparse: conversion to {LAYOUT_NAMES[layout.name]} requires blocksize"
+        )
+    if not blocked and blocksize is not None:
+        raise RuntimeError(
+            f"to_sparse: conversion to {LAYOUT_NAMES.get(layout.name, layout.name)} does not take "
+            "a blocksize"
+        )
+
+
+# -- masking ---------------------------------------------------------------------------------------
+
+
+def looked_up(tensor: Any, indices: Any, sparse_dim: int) -> Any:
+    """Values of a COO tensor at index columns; zero where it specifies none."""
+    tensor = coalesced(tensor)
+    own, values = index_array(tensor), value_array(tensor)
+    sizes = tuple(tensor.shape)[:sparse_dim]
+    keys, wanted = linear_keys(own, sizes), linear_keys(indices, sizes)
+    result = np.zeros((wanted.size, *values.shape[1:]), values.dtype)
+    if keys.size:
+        places = np.searchsorted(keys, wanted)
+        places[places == keys.size] = 0
+        found = keys[places] == wanted
+        result[found] = values[places[found]]
+    return result
+
+
+def masked_by(self: Any, mask: Any) -> Any:
+    if tuple(self.shape) != tuple(mask.shape):
+        raise RuntimeError(
+            "sparse_mask(): operands have incompatible sizes; self has size "
+            f"{geometry.show(self.shape)} but mask has size {geometry.show(mask.shape)}"
+        )
+    if not is_sparse(mask):
+        raise RuntimeError(f"sparse_mask(): mask must be sparse, got layout {mask.layout}")
+    if self is mask:
+        return self._alias(share_counter=False)
+    if not is_coo(mask):
+        from rushlight.opset.compressed import masked_by_compressed
+
+        return masked_by_compressed(self, mask)
+    indices = index_array(mask)
+    if is_sparse(self):
+        values = looked_up(coo_of(self), indices, sparse_dims(mask))
+    else:
+        values = gathered(values_of(self), indices)
+    return with_values(mask, dense_of(values))
+
+
+sparse_mask = native(
+    "sparse_mask(Tensor self, Tensor mask) -> Tensor",
+    function=False,
+    vjp={"self": lambda grad, mask, self_meta: sparse_mask_grad(grad, mask, self_meta)},
+    jvp=linear_in("self"),
+    kernel=masked_by,
+    samples=lambda make: [(make(3, 4), coo_sample(make, 3, 4))],
+)
+
+
+def sparse_mask_grad(grad: Any, mask: Any, self_meta: Any) -> Any:
+    masked = grad.sparse_mask(mask)
+    if self_meta.layout is devices.strided:
+        return masked.to_dense()
+    return masked if masked.layout is self_meta.layout else masked.to_sparse(layout=self_meta.layout)
+
+
+native(
+    "_sparse_mask_projection(Tensor self, Tensor mask, bool accumulate_matches=False) -> Tensor",
+    function=False,
+    vjp={"self": lambda grad, mask, self_meta: sparse_mask_grad(grad, mask, self_meta)},
+    kernel=lambda self, mask, accumulate_matches: masked_by(self, mask),
+    samples=lambda make: [(coo_sample(make, 3, 4), coo_sample(make, 3, 4))],
+)
+
+
+# -- in place --------------------------------------------------------------------------------------
+
+UNTRACKED = {
+    "vjp": refuse("it gives the tensor another size"),
+    "jvp": refuse("it gives the tensor another size"),
+}
+
+
+def resized(self: Any, size: Any, sparse_dim: int, dense_dim: int, clear: bool) -> Any:
+    expect_layout(self, "sparse_resize_")
+    if sparse_dim + dense_dim != len(size):
+        raise RuntimeError(
+            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, "
+            f"sparse_dim = {sparse_dim}, dense_dim = {dense_dim}"
+        )
+    parts = parts_of(self)
+    if clear or parts.indices.shape[1] == 0:
+        return replace_parts(self, empty_coo(size, sparse_dim, self._dtype))
+    keeps = dims(self) == (sparse_dim, dense_dim) and all(
+        new >= old for new, old in zip(size, self.shape, strict=True)
+    )
+    if not keeps or tuple(size[sparse_dim:]) != tuple(self.shape[sparse_dim:]):
+        raise RuntimeError(
+            "sparse_resize_: changing the number of dims, shrinking a dim or growing a dense dim "
+            "of a non-empty sparse tensor is not supported; use sparse_resize_and_clear_"
+        )
+    made = make_coo(parts.indices, parts.values, size, parts.coalesced)
+    return replace_parts(self, made)
+
+
+for name, clears in (("sparse_resize_", False), ("sparse_resize_and_clear_", True)):
+
+    def resize_kernel(
+        self: Any, size: Any, sparse_dim: int, dense_dim: int, clears: bool = clears
+    ) -> Any:
+        return resized(self, tuple(size), sparse_dim, dense_dim, clears)
+
+    native(
+        f"{name}(Tensor(a!) self, int[] size, int sparse_dim, int dense_dim) -> Tensor(a!)",
+        function=False,
+        kernel=resize_kernel,
+        samples=lambda make: [(coo_sample(make, 3, 4), (3, 4), 2, 0)],
+        **UNTRACKED,
+    )
+
+
+def copied_parts(source: Any) -> Any:
+    """A sparse tensor with memory of its own."""
+    parts = parts_of(source)
+    if isinstance(parts, Coo):
+        made: Any = Coo(owned(parts.indices), owned(parts.values), parts.coalesced)
+    else:
+        made = Compressed(owned(parts.compressed), owned(parts.plain), owned(parts.values))
+    return sparse_tensor(source.layout, source.shape, made)
+
+
+def owned(part: Tensor) -> Tensor:
+    return wrap(np.array(values_of(part), order="C"), part._dtype)
+
+
+copy_sparse = native(
+    "copy_sparse_to_sparse_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
+    method=False,
+    vjp=refuse("copy_ stands before it and has the gradient"),
+    jvp=refuse("copy_ stands before it and has the tangent"),
+    kernel=lambda self, src, non_blocking: replace_parts(self, copied_parts(src)),
+    samples=lambda make: [(coo_sample(make, 3, 4), coo_sample(make, 3, 4))],
+)
+
+
+# -- sparse gradients of lookups -------------------------------------------------------------------
+
+
+def gather_columns(sizes: tuple[int, ...], dim: int, index: Any) -> Any:
+    """Index columns of the elements that `gather` reads, in the order of its result."""
+    if not sizes:
+        return np.zeros((0, index.size), np.int64)
+    if index.ndim == 0:
+        return index.reshape(1, 1).astype(np.int64)
+    rows = np.indices(index.shape).reshape(index.ndim, -1).astype(np.int64)
+    rows[dim % index.ndim] = index.reshape(-1)
+    return rows
+
+
+@sparse_composite(
+    "_gather_sparse_backward(Tensor self, int dim, Tensor index, Tensor grad) -> Tensor",
+    method=False,
+    samples=lambda make: [(make(3, 4), 0, make.index(2, 4, below=3), make(2, 4))],
+)
+def gather_sparse_backward(self: Any, dim: int, index: Any, grad: Any) -> Any:
+    columns = gather_columns(tuple(self.shape), dim, values_of(index))
+    indices = wrap(columns, dtypes.int64)
+    return aten._sparse_coo_tensor_unsafe(indices, grad.reshape((-1,)), tuple(self.shape))
+
+
+@sparse_composite(
+    "embedding_sparse_backward(Tensor grad, Tensor indices, int num_weights, int padding_idx, "
+    "bool scale_grad_by_freq) -> Tensor",
+    method=False,
+    samples=lambda make: [(make(3, 2), make.index(3, below=4), 4, -1, False)],
+)
+def embedding_sparse_backward(
+    grad: Any, indices: Any, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
+) -> Any:
+    if scale_grad_by_freq:
+        raise RuntimeError(
+            "embedding_backward: scale_grad_by_freq not supported with sparse gradients"
+        )
+    if padding_idx != -1:
+        kept = indices != padding_idx
+        indices = indices[kept]
+        grad = grad[kept]
+    width = grad.shape[-1]
+    rows = indices.reshape((1, -1)).to(dtypes.int64)
+    return aten._sparse_coo_tensor_unsafe(
+        rows, grad.reshape((indices.numel(), width)), (num_weights, width)
+    )

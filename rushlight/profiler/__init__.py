@@ -1,0 +1,35 @@
+"""Profiling: torch.profiler's public names.
+
+The modules below depend on nothing above `core`: the dispatcher and the engine call a `Recorder`,
+and everything a user sees is made of its spans afterwards.
+"""
+
+from __future__ import annotations
+
+from rushlight.profiler import itt
+from rushlight.profiler.recorder import record_function
+from rushlight.profiler.stepped import (
+    ProfilerAction,
+    ProfilerActivity,
+    profile,
+    schedule,
+    supported_activities,
+    tensorboard_trace_handler,
+)
+
+__all__ = [
+    "ProfilerAction",
+    "ProfilerActivity",
+    "itt",
+    "kineto_available",
+    "profile",
+    "record_function",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+]
+
+
+def kineto_available() -> bool:
+    """False: spans are recorded in Python, without the Kineto library."""
+    return False
