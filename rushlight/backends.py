@@ -5,19 +5,27 @@ A switch can be read and set, so that scripts which set it keep running; it chan
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 __all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum", "quantized"]
 
 
-class Backend:
+# Each backend can be imported by its path, as scripts do with torch.backends.cudnn.
+__path__: list[str] = []
+
+
+class Backend(ModuleType):
     """One library: absent unless said otherwise, with settable switches."""
 
     def __init__(self, name: str, available: bool = False, **switches: Any) -> None:
+        super().__init__(f"{__name__}.{name}")
         self.name = name
         self.available = available
         vars(self).update(switches)
+        sys.modules[self.__name__] = self
 
     def is_available(self) -> bool:
         return self.available

@@ -15,6 +15,9 @@ __all__ = [
     "empty_cache", "is_available", "manual_seed", "manual_seed_all", "synchronize",
 ]  # fmt: skip
 
+# Parts of this module are imported by their path (torch.cuda.amp).
+__path__: list[str] = []
+
 ABSENT = "Torch not compiled with CUDA enabled"
 
 

@@ -97,6 +97,11 @@ ALIASES: dict[str, Entry] = {
     "torch._C._linalg": {"*": ".linalg"},
     "torch._C._fft": {"*": ".fft"},
     "torch._C._special": {"*": ".special"},
+    "torch.cuda.amp": ".amp.cuda",
+    "torch.cpu.amp": ".amp.cpu",
+    "torch.amp.autocast_mode": {"*": ".amp"},
+    "torch.amp.grad_scaler": {"*": ".amp"},
+    "torch.profiler.profiler": {"*": ".profiler"},
     # ------------------------------------------------------------ torch.autograd
     "torch.autograd": {
         "_calculate_shape": ".autograd.backward:calculate_shape",

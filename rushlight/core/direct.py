@@ -36,12 +36,12 @@ EXACT = {
 
 HEAD = """
 def stub({parameters}):
-    grad = True
+    recording = True
     if PROCESS.special:
-        state = LOCAL.state
-        if state.layers:
+        state_ = LOCAL.state
+        if state_.layers:
             return slow({given})
-        grad = state.grad
+        recording = state_.grad
 {prepare}
     if {unfit}:
         return slow({given})
@@ -60,21 +60,21 @@ BODY = """
 """
 
 KERNEL = """
-    node = None
-    if grad and ({wants}):
-        node = make_node({arguments})
-    r = kernel(np, {arrays})
-    if type(r) is ndarray and r.flags.c_contiguous and r.size:
-        kind = FROM_NUMPY[r.dtype]
-        t = wrap(r, kind)
-        if node is not None and kind.category > 1:
-            node.output_metas = ((r.shape, kind, None),)
-            t._node = node
-            t._requires_grad = True{save}
-        return t
-    t = finish(op, ({arguments},), r, {layout!r})
-    if node is not None:
-        attach(op, node, t)
+    node_ = None
+    if recording and ({wants}):
+        node_ = make_node({arguments})
+    r_ = kernel(np, {arrays})
+    if type(r_) is ndarray and {plain}:
+        kind_ = FROM_NUMPY[r_.dtype]
+        t_ = wrap(r_, kind_)
+        if node_ is not None and kind_.category > 1:
+            node_.output_metas = ((r_.shape, kind_, None),)
+            t_._node = node_
+            t_._requires_grad = True{save}
+        return t_
+    t_ = finish(record_, ({arguments},), r_, {layout!r})
+    if node_ is not None:
+        attach(record_, node_, t_)
     return {answer}
 """
 
@@ -82,56 +82,56 @@ KERNEL = """
 QUICK = """
     if {when}:
         try:
-            r = {quick}
+            r_ = {quick}
         except ValueError:
             return slow({given})
-        if type(r) is not ndarray:
-            r = np.asarray(r)
-        if r.flags.c_contiguous:
-            t = new(Tensor)
-            t._array = r
-            t._dtype = {first}._dtype
-            t._contig = True
-            t._requires_grad = False
-            t._node = None
-            t._output_nr = 0
-            t._counter = None
-            t._storage = None
-            t._offset = 0
-            t._view = None
-            t._ag = None
-            t._ext = None
-            if grad and ({wants}):
-                node = make_node({arguments})
-                node.output_metas = ((r.shape, {first}._dtype, None),)
-                t._node = node
-                t._requires_grad = True
-            return t
+        if type(r_) is not ndarray:
+            r_ = np.asarray(r_)
+        if r_.flags.c_contiguous:
+            t_ = new(Tensor)
+            t_._array = r_
+            t_._dtype = {first}._dtype
+            t_._contig = True
+            t_._requires_grad = False
+            t_._node = None
+            t_._output_nr = 0
+            t_._counter = None
+            t_._storage = None
+            t_._offset = 0
+            t_._view = None
+            t_._ag = None
+            t_._ext = None
+            if recording and ({wants}):
+                node_ = make_node({arguments})
+                node_.output_metas = ((r_.shape, {first}._dtype, None),)
+                t_._node = node_
+                t_._requires_grad = True
+            return t_
 """
 
 # Elementwise, contiguous, one fast dtype: the kernel's answer needs no further thought.
 ELEMENTWISE = """
     if not ({uniform}):
         return slow({given})
-    node = None
-    if grad and ({wants}):
-        node = make_node({arguments})
+    node_ = None
+    if recording and ({wants}):
+        node_ = make_node({arguments})
     try:
-        r = kernel(MATH, {arrays})
+        r_ = kernel(MATH, {arrays})
     except (ValueError, OverflowError):
         return slow({given})
-    if type(r) is not ndarray or not r.flags.c_contiguous or r.dtype != {expected}.np:
+    if type(r_) is not ndarray or not r_.flags.c_contiguous or r_.dtype != {expected}.np:
         return slow({given})
-    t = wrap(r, {expected})
-    if node is not None:
-        node.output_metas = ((r.shape, {expected}, None),)
-        t._node = node
-        t._requires_grad = True{save}
-    return t
+    t_ = wrap(r_, {expected})
+    if node_ is not None:
+        node_.output_metas = ((r_.shape, {expected}, None),)
+        t_._node = node_
+        t_._requires_grad = True{save}
+    return t_
 """
 
 SAVE = """
-            save_outputs(node, (t,))"""
+            save_outputs(node_, (t_,))"""
 
 
 def is_int_list(kind: Any) -> bool:
@@ -209,7 +209,7 @@ def without(parts: dict[str, str], *names: str) -> dict[str, str]:
     return {name: text for name, text in parts.items() if name not in names}
 
 
-def direct_source(op: Any, answer: str = "t") -> str:
+def direct_source(op: Any, answer: str = "t_") -> str:
     arguments = op._schema.arguments
     names = [parameter_name(a.name) for a in arguments]
     positional = [a for a in arguments if not a.kwarg_only]
@@ -280,9 +280,14 @@ def direct_source(op: Any, answer: str = "t") -> str:
             when=when, quick=op.options["quick"], given=given, first=first, **without(parts, "save", "arrays")
         )
         head += quick
-    return head + KERNEL.format(
-        layout=op.options.get("layout", op.kind.layout), answer=answer, **parts
-    )
+    layout = op.options.get("layout", op.kind.layout)
+    # Strides of size-1 dims are a free choice to NumPy; the general path sets them right.
+    plain = "r_.flags.c_contiguous and r_.size and 1 not in r_.shape"
+    if layout == "like":
+        plain += f" and {parameter_name(op.argument_names[op.tensor_positions[0]])}._contig"
+    elif layout != "contiguous":
+        plain = "False"
+    return head + KERNEL.format(layout=layout, plain=plain, answer=answer, **parts)
 
 
 def direct_stub(
@@ -305,7 +310,7 @@ def direct_stub(
         return None
     if op.body is not None and result_class is not None:
         return None
-    source = direct_source(op, "t" if result_class is None else "result_class(t)")
+    source = direct_source(op, "t_" if result_class is None else "result_class(t_)")
     rule = None if op.body is not None else op.grad_rule
     scope: dict[str, Any] = {
         "__name__": "rushlight.core.direct",
@@ -326,7 +331,7 @@ def direct_stub(
         "wrap": wrap,
         "needs_grad": needs_grad,
         "attach": history.attach,
-        "op": op,
+        "record_": op,
         "body": op.body,
         "kernel": None if op.body is not None else op.rule("kernel"),
         "finish": op.kind.finish,

@@ -274,7 +274,10 @@ def call_layers(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> An
     if state.transforms and not excluded & LAYER_TRANSFORMS:
         return state.transforms[-1].process(op, args)
     if state.autocast is not None and not excluded & LAYER_AUTOCAST:
-        args = state.autocast.cast(op, args)
+        cast = state.autocast.cast(op, args)
+        if cast is not None:
+            # As a whole: what a composite does below is not cast again.
+            return redispatch(op, cast, LAYER_AUTOCAST)
     if state.profiler is not None:
         return state.profiler.record(op, args, lambda: after_autocast(op, args, state))
     return after_autocast(op, args, state)

@@ -1,0 +1,315 @@
+"""`autocast`: ops run in the precision that suits them while a block is active.
+
+`ThreadState.autocast` holds a `Caster` while CPU autocast is on. The dispatcher asks it about each
+op on its way down; an op on one of the lists gets cast operands, and runs with autocast off below
+it, composites as a whole. Casts are ordinary ops, so gradients come back in the original dtype.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from functools import wraps
+from typing import Any
+
+from rushlight.core import dtype as dtypes
+from rushlight.core.device import device as make_device
+from rushlight.core.promotion import promote_types
+from rushlight.core.state import LAYER_AUTOCAST, LOCAL
+from rushlight.core.tensor import Tensor
+
+__all__ = ["Caster", "DisableAutocast", "autocast"]
+
+# Products: fast in low precision, and robust in it.
+LOWER = frozenset(
+    (
+        "_addmm_activation", "_convolution", "addbmm", "addmm", "baddbmm", "bmm", "conv1d",
+        "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+        "linalg_vecdot", "linear", "matmul", "mm", "prelu", "scaled_dot_product_attention",
+    )
+)  # fmt: skip
+# What loses too much in low precision.
+FLOAT32 = frozenset(
+    (
+        "_lu_with_info", "adaptive_avg_pool3d", "adaptive_max_pool3d", "avg_pool3d",
+        "binary_cross_entropy", "binary_cross_entropy_with_logits", "cdist", "cholesky",
+        "cholesky_inverse", "cholesky_solve", "cosine_embedding_loss", "cross_entropy_loss",
+        "ctc_loss", "fake_quantize_per_tensor_affine", "fft_fft", "fft_fft2", "fft_fftn",
+        "fft_hfft", "fft_ifft", "fft_ifft2", "fft_ifftn", "fft_ihfft", "fft_irfft", "fft_irfft2",
+        "fft_irfftn", "fft_rfft", "fft_rfft2", "fft_rfftn", "fractional_max_pool2d",
+        "fractional_max_pool3d", "geqrf", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d",
+        "hinge_embedding_loss", "huber_loss", "inverse", "kl_div", "l1_loss", "linalg_cholesky",
+        "linalg_cholesky_ex", "linalg_cond", "linalg_eig", "linalg_eigh", "linalg_eigvals",
+        "linalg_eigvalsh", "linalg_householder_product", "linalg_inv", "linalg_inv_ex",
+        "linalg_lstsq", "linalg_matrix_rank", "linalg_qr", "linalg_solve", "linalg_svd",
+        "linalg_svdvals", "linalg_tensorinv", "linalg_tensorsolve", "lu_solve",
+        "margin_ranking_loss", "max_pool3d", "max_unpool2d", "max_unpool3d", "mse_loss",
+        "multi_margin_loss", "multilabel_margin_loss", "multilabel_margin_loss_forward",
+        "nanquantile", "nll_loss", "nll_loss2d", "orgqr", "ormqr", "pinverse", "poisson_nll_loss",
+        "polar", "prod", "qr", "quantile", "reflection_pad1d", "reflection_pad2d",
+        "replication_pad1d", "replication_pad2d", "replication_pad3d", "smooth_l1_loss",
+        "soft_margin_loss", "stft", "svd", "trace", "triangular_solve", "triplet_margin_loss",
+        "view_as_complex",
+    )
+)  # fmt: skip
+# Operands meet in the widest dtype among them.
+WIDEST = frozenset(("cat", "index_copy", "stack"))
+
+CPU_DTYPES = (dtypes.bfloat16, dtypes.float16)
+
+
+class Caster:
+    """Casts the operands of listed ops to `dtype`, float32 or their widest dtype."""
+
+    __slots__ = ("cache", "caches", "dtype")
+
+    def __init__(self, dtype: Any, caches: bool, cache: dict[int, Any]) -> None:
+        self.dtype = dtype
+        self.caches = caches
+        # id of a parameter -> (the parameter, its cast); shared by nested blocks.
+        self.cache = cache
+
+    def cast(self, op: Any, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """The operands in the precision for this op; None when it is on no list."""
+        if op.namespace != "aten" or op.out_positions:
+            return None
+        name = op.base_name
+        if name in LOWER:
+            target = self.dtype
+        elif name in FLOAT32:
+            target = dtypes.float32
+        elif name in WIDEST:
+            target = widest(args, self.dtype)
+        else:
+            return None
+        return tuple([self.converted(value, target) for value in args])
+
+    def converted(self, value: Any, target: Any) -> Any:
+        if isinstance(value, (list, tuple)) and value and isinstance(value[0], Tensor):
+            return [self.converted(item, target) for item in value]
+        if not isinstance(value, Tensor) or not is_eligible(value) or value._dtype is target:
+            return value
+        if not (
+            self.caches
+            and value._dtype is dtypes.float32
+            and target is self.dtype
+            and value.requires_grad
+            and value.is_leaf
+            and value._view is None
+        ):
+            return value.to(target)  # type: ignore[attr-defined]
+        found = self.cache.get(id(value))
+        if found is None:
+            found = self.cache[id(value)] = (value, value.to(target))  # type: ignore[attr-defined]
+        return found[1]
+
+
+def is_eligible(value: Tensor) -> bool:
+    kind = value._dtype
+    return kind.is_floating_point and kind is not dtypes.float64 and value.device.type == "cpu"
+
+
+def widest(args: tuple[Any, ...], lower: Any) -> Any:
+    found = lower
+    for value in args:
+        for item in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(item, Tensor) and item._dtype.is_floating_point:
+                found = promote_types(found, item._dtype)
+    return found
+
+
+class Choices(threading.local):
+    """What a thread has chosen beside the caster itself."""
+
+    def __init__(self) -> None:
+        self.dtypes: dict[str, Any] = {}
+        self.caches = True
+        self.nesting = 0
+        self.cache: dict[int, Any] = {}
+        # Devices without kernels: their flag can be set and read, nothing more.
+        self.enabled: dict[str, bool] = {}
+
+
+CHOICES = Choices()
+
+
+def device_name(device_type: str) -> str:
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+    return str(make_device(device_type).type)
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Whether a device type has autocast at all."""
+    return device_name(device_type) in ("cpu", "cuda", "xpu", "mps", "hpu", "mtia", "xla")
+
+
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    name = device_name(device_type)
+    if name == "cpu":
+        return LOCAL.state.autocast is not None and not LOCAL.state.excluded & LAYER_AUTOCAST
+    return CHOICES.enabled.get(name, False)
+
+
+def set_autocast_enabled(device_type: Any, enabled: Any = None) -> None:
+    """Switch autocast for a device type; the older form with one argument means CUDA."""
+    if enabled is None:
+        device_type, enabled = "cuda", device_type
+    name = device_name(device_type)
+    if name != "cpu":
+        CHOICES.enabled[name] = bool(enabled)
+        return
+    state = LOCAL.state
+    state.autocast = new_caster() if enabled else None
+    state.refresh()
+
+
+def new_caster() -> Caster:
+    return Caster(get_autocast_dtype("cpu"), CHOICES.caches, CHOICES.cache)
+
+
+def get_autocast_dtype(device_type: str) -> Any:
+    name = device_name(device_type)
+    default = dtypes.float16 if name in ("cuda", "mps") else dtypes.bfloat16
+    return CHOICES.dtypes.get(name, default)
+
+
+def set_autocast_dtype(device_type: str, dtype: Any) -> None:
+    name = device_name(device_type)
+    CHOICES.dtypes[name] = dtype
+    if name == "cpu" and LOCAL.state.autocast is not None:
+        LOCAL.state.autocast = new_caster()
+
+
+def is_autocast_cpu_enabled() -> bool:
+    return is_autocast_enabled("cpu")
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    set_autocast_enabled("cpu", enabled)
+
+
+def get_autocast_cpu_dtype() -> Any:
+    return get_autocast_dtype("cpu")
+
+
+def set_autocast_cpu_dtype(dtype: Any) -> None:
+    set_autocast_dtype("cpu", dtype)
+
+
+def get_autocast_gpu_dtype() -> Any:
+    return get_autocast_dtype("cuda")
+
+
+def set_autocast_gpu_dtype(dtype: Any) -> None:
+    set_autocast_dtype("cuda", dtype)
+
+
+def is_autocast_cache_enabled() -> bool:
+    return CHOICES.caches
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    CHOICES.caches = bool(enabled)
+    if LOCAL.state.autocast is not None:
+        LOCAL.state.autocast = new_caster()
+
+
+def clear_autocast_cache() -> None:
+    """Forget cast parameters."""
+    CHOICES.cache.clear()
+
+
+def autocast_increment_nesting() -> int:
+    CHOICES.nesting += 1
+    return CHOICES.nesting
+
+
+def autocast_decrement_nesting() -> int:
+    CHOICES.nesting -= 1
+    return CHOICES.nesting
+
+
+class autocast:  # noqa: N801
+    """Runs products in low precision and delicate ops in float32, for a block or a function.
+
+    >>> import rushlight as torch
+    >>> x = torch.ones(2, 2)
+    >>> with torch.autocast("cpu", dtype=torch.bfloat16):
+    ...     (x @ x).dtype
+    torch.bfloat16
+    """
+
+    def __init__(
+        self,
+        device_type: str,
+        dtype: Any = None,
+        enabled: bool = True,
+        cache_enabled: bool | None = None,
+    ) -> None:
+        self.device = device_name(device_type)
+        if not is_autocast_available(self.device):
+            raise RuntimeError(
+                f"User specified an unsupported autocast device_type '{self.device}'"
+            )
+        self.fast_dtype = get_autocast_dtype(self.device) if dtype is None else dtype
+        self._cache_enabled = CHOICES.caches if cache_enabled is None else cache_enabled
+        if enabled and self.device != "cpu":
+            warnings.warn(
+                f"User provided device_type of '{self.device}', but {self.device.upper()} is not "
+                "available. Disabling",
+                stacklevel=2,
+            )
+            enabled = False
+        if enabled and self.fast_dtype not in CPU_DTYPES:
+            warnings.warn(
+                "In CPU autocast, but the target dtype is not supported. Disabling autocast.\n"
+                "CPU Autocast only supports dtypes of torch.bfloat16, torch.float16 currently.",
+                stacklevel=2,
+            )
+            enabled = False
+        self._enabled = enabled
+        self.before: list[tuple[bool, Any, bool]] = []
+
+    def __enter__(self) -> autocast:
+        self.before.append(
+            (is_autocast_enabled(self.device), get_autocast_dtype(self.device), CHOICES.caches)
+        )
+        CHOICES.caches = self._cache_enabled
+        set_autocast_dtype(self.device, self.fast_dtype)
+        set_autocast_enabled(self.device, self._enabled)
+        autocast_increment_nesting()
+        return self
+
+    def __exit__(self, *details: Any) -> bool:
+        if autocast_decrement_nesting() == 0:
+            clear_autocast_cache()
+        enabled, dtype, CHOICES.caches = self.before.pop()
+        set_autocast_dtype(self.device, dtype)
+        set_autocast_enabled(self.device, enabled)
+        return False
+
+    def __call__(self, function: Any) -> Any:
+        @wraps(function)
+        def within(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return within
+
+
+class DisableAutocast:
+    """Switches autocast off for a block, on every device."""
+
+    def __enter__(self) -> DisableAutocast:
+        state = LOCAL.state
+        self.before = state.excluded
+        state.excluded |= LAYER_AUTOCAST
+        state.refresh()
+        return self
+
+    def __exit__(self, *details: Any) -> bool:
+        state = LOCAL.state
+        state.excluded = self.before
+        state.refresh()
+        return False

@@ -1,0 +1,173 @@
+"""`GradScaler`: scaled losses keep small gradients above what float16 can hold."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from rushlight.autograd.grad_mode import no_grad
+from rushlight.core import dtype as dtypes
+from rushlight.core.tensor import Tensor
+
+__all__ = ["GradScaler"]
+
+READY, UNSCALED, STEPPED = "ready", "unscaled", "stepped"
+
+
+class GradScaler:
+    """Multiplies losses, divides gradients, skips steps with infinite ones and adapts the factor.
+
+    >>> import rushlight as torch
+    >>> torch.amp.GradScaler("cpu", init_scale=8.0).scale(torch.tensor(2.0))
+    tensor(16.)
+    """
+
+    def __init__(
+        self,
+        device: str = "cuda",
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
+        self._device = device
+        if enabled and device == "cuda":
+            warnings.warn(
+                "torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.",
+                stacklevel=2,
+            )
+            enabled = False
+        self._enabled = enabled
+        if not enabled:
+            return
+        if growth_factor <= 1.0:
+            raise AssertionError("The growth factor must be > 1.0.")
+        if backoff_factor >= 1.0:
+            raise AssertionError("The backoff factor must be < 1.0.")
+        self._scale = float(init_scale)
+        self._growth_factor = growth_factor
+        self._backoff_factor = backoff_factor
+        self._growth_interval = growth_interval
+        self._growth_tracker = 0
+        # id of an optimizer -> (stage, whether a gradient was infinite)
+        self.stages: dict[int, tuple[str, bool]] = {}
+
+    def scale(self, outputs: Any) -> Any:
+        """The losses times the current factor."""
+        if not self._enabled:
+            return outputs
+        if isinstance(outputs, Tensor):
+            return outputs * self._scale  # type: ignore[operator]
+        if isinstance(outputs, (list, tuple)):
+            return type(outputs)([self.scale(item) for item in outputs])
+        if hasattr(outputs, "__iter__"):
+            return map(self.scale, outputs)
+        raise ValueError("outputs must be a Tensor or an iterable of Tensors")
+
+    def stage(self, optimizer: Any) -> tuple[str, bool]:
+        return self.stages.get(id(optimizer), (READY, False))
+
+    def unscale_(self, optimizer: Any) -> None:
+        """Divide an optimizer's gradients by the factor, noting whether all are finite."""
+        if not self._enabled:
+            return
+        stage, _ = self.stage(optimizer)
+        if stage == UNSCALED:
+            raise RuntimeError(
+                "unscale_() has already been called on this optimizer since the last update()."
+            )
+        if stage == STEPPED:
+            raise RuntimeError("unscale_() is being called after step().")
+        infinite = False
+        with no_grad():
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    grad = parameter.grad
+                    if grad is None:
+                        continue
+                    if grad.dtype is dtypes.float16:
+                        raise ValueError("Attempting to unscale FP16 gradients.")
+                    infinite = infinite or not bool(grad.isfinite().all().item())
+                    grad.mul_(1.0 / self._scale)
+        self.stages[id(optimizer)] = (UNSCALED, infinite)
+
+    def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        """`optimizer.step()`, unless a gradient is infinite or NaN."""
+        if not self._enabled:
+            return optimizer.step(*args, **kwargs)
+        if "closure" in kwargs:
+            raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
+        stage, _ = self.stage(optimizer)
+        if stage == STEPPED:
+            raise RuntimeError("step() has already been called since the last update().")
+        if stage == READY:
+            self.unscale_(optimizer)
+        infinite = self.stage(optimizer)[1]
+        self.stages[id(optimizer)] = (STEPPED, infinite)
+        return None if infinite else optimizer.step(*args, **kwargs)
+
+    def update(self, new_scale: Any = None) -> None:
+        """Adapt the factor to what the steps since the last update found."""
+        if not self._enabled:
+            return
+        if new_scale is not None:
+            self._scale = float(new_scale)
+        else:
+            if not self.stages:
+                raise AssertionError("No inf checks were recorded prior to update.")
+            if any(infinite for _, infinite in self.stages.values()):
+                self._scale *= self._backoff_factor
+                self._growth_tracker = 0
+            else:
+                self._growth_tracker += 1
+                if self._growth_tracker == self._growth_interval:
+                    self._scale *= self._growth_factor
+                    self._growth_tracker = 0
+        self.stages.clear()
+
+    def get_scale(self) -> float:
+        return self._scale if self._enabled else 1.0
+
+    def get_growth_factor(self) -> float:
+        return self._growth_factor
+
+    def set_growth_factor(self, new_factor: float) -> None:
+        self._growth_factor = new_factor
+
+    def get_backoff_factor(self) -> float:
+        return self._backoff_factor
+
+    def set_backoff_factor(self, new_factor: float) -> None:
+        self._backoff_factor = new_factor
+
+    def get_growth_interval(self) -> int:
+        return self._growth_interval
+
+    def set_growth_interval(self, new_interval: int) -> None:
+        self._growth_interval = new_interval
+
+    def is_enabled(self) -> bool:
+        return self._enabled
+
+    def state_dict(self) -> dict[str, Any]:
+        if not self._enabled:
+            return {}
+        return {
+            "scale": self._scale,
+            "growth_factor": self._growth_factor,
+            "backoff_factor": self._backoff_factor,
+            "growth_interval": self._growth_interval,
+            "_growth_tracker": self._growth_tracker,
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        if not self._enabled:
+            return
+        if not state_dict:
+            raise RuntimeError(
+                "The source state dict is empty, possibly because it was saved from a disabled "
+                "instance of GradScaler."
+            )
+        for name, value in state_dict.items():
+            setattr(self, "_scale" if name == "scale" else f"_{name.lstrip('_')}", value)
