@@ -83,8 +83,13 @@ for _module, _names in (
         "rushlight.opset.create",
         "empty zeros ones full empty_strided empty_permuted empty_like zeros_like ones_like "
         "full_like set_default_device get_default_device result_type promote_types can_cast numel "
-        "is_floating_point is_complex is_signed is_inference is_conj is_neg is_storage sparse_coo_tensor sparse_csr_tensor "
-        "sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor sparse_compressed_tensor",
+        "is_floating_point is_complex is_signed is_inference is_conj is_neg is_storage",
+    ),
+    ("rushlight.opset.sparse", "sparse_coo_tensor"),
+    (
+        "rushlight.opset.compressed",
+        "sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor "
+        "sparse_compressed_tensor",
     ),
     (
         "rushlight.opset.series",

@@ -364,7 +364,7 @@ def main() -> int:
     torch.set_num_threads(1)
     by_family: dict[str, list[Any]] = {}
     for op in audit.records():
-        by_family.setdefault(audit.family_of(op), []).append(op)
+        by_family.setdefault(op.family, []).append(op)
     wanted = options.family or sorted(by_family)
     unknown = sorted(set(wanted) - set(by_family))
     if unknown:

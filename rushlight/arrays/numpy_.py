@@ -94,6 +94,11 @@ def power(x: Any, y: Any) -> Any:
     return np.power(x, y)
 
 
+def reciprocal(x: Any) -> Any:
+    # torch: a complex zero gives inf + nan j, as dividing does and np.reciprocal does not.
+    return np.true_divide(1, x) if kind_of(x) == "c" else np.reciprocal(x)
+
+
 def sign(x: Any) -> Any:
     kind = kind_of(x)
     if kind == "b":
@@ -220,7 +225,7 @@ class Math:
     remainder = staticmethod(remainder)
     negative = np.negative
     positive = np.positive
-    reciprocal = np.reciprocal
+    reciprocal = staticmethod(reciprocal)
     power = staticmethod(power)
     maximum = np.maximum
     minimum = np.minimum

@@ -614,10 +614,10 @@ def accumulate(node: Any, box: list[Any], holders: int) -> None:
         existing = state.grad
         if existing is None:
             state.grad = first_gradient(variable, grad, sole)
-        elif LOCAL.state.grad:
-            state.grad = existing + grad
         elif existing.layout.name != "strided" and grad.layout.name == "strided":
             state.grad = grad + existing
+        elif LOCAL.state.grad:
+            state.grad = existing + grad
         else:
             existing.add_(grad)
 
@@ -659,6 +659,12 @@ def first_gradient(variable: Any, grad: Any, sole: bool) -> Any:
             grad = cut_loose(grad)
         # Modes get to see that the leaf takes the gradient over.
         return grad.detach() if LOCAL.state.dispatch_modes else grad
+    if sole and grad.layout.name == "sparse_coo" and not grad._requires_grad:
+        from rushlight.opset.sparse import taken_over
+
+        kept = taken_over(grad)
+        if kept is not None:
+            return kept
     return copy_like(variable, grad).detach()
 
 

@@ -282,7 +282,7 @@ def compute(
             raise
         raise NotImplementedError(
             f"Trying to use forward AD with {op.base_name} that does not support it because it has "
-            "not been implemented yet."
+            f"not been implemented yet: {error}"
         ) from error
 
 

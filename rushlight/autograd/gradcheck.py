@@ -266,11 +266,8 @@ class Check:
     # -- further checks -----------------------------------------------------------------------
 
     def batched_forward(self) -> None:
-        from importlib import import_module
-
         from rushlight.autograd import forward_ad
-
-        vmap = import_module("rushlight.func").vmap
+        from rushlight.autograd.batched import batched_call
         for position in self.positions:
 
             def jvp(tangent: Any, position: int = position) -> tuple[Any, ...]:
@@ -293,7 +290,7 @@ class Check:
             expected = [jvp(tensor_of(t, target.dtype, target)) for t in tangents]
             stacked = tensor_of(np.stack(tangents), target.dtype)
             try:
-                result = vmap(jvp)(stacked)
+                result = batched_call(jvp, stacked)
             except RuntimeError as error:
                 raise GradcheckError(f"{batched_failure(error)}{BATCHED_FORWARD}") from error
             compare_batched(result, expected, position, BATCHED_FORWARD)

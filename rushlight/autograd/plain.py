@@ -2,9 +2,9 @@
 
 When no mode, hook, transform or anomaly check is active and every node below the root comes from
 an operator's own formula, nobody can tell whether a graph task goes by the book. Then leaves need
-no accumulator of their own, and a chain of nodes needs no heap. `run_plain` answers False, having
-changed nothing, for a graph that needs the general engine. Order, ownership of gradients and
-checks are those of `engine`.
+no accumulator of their own, a chain of nodes needs no heap, and a graph met before runs as a
+backward program. `run_plain` answers False, having changed nothing, for a graph that needs the
+general engine. Order, ownership of gradients and checks are those of `engine`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from __future__ import annotations
 import sys
 from heapq import heappop, heappush
 from typing import Any
+
+import numpy as np
 
 from rushlight.autograd.engine import (
     COUNTS_ARE_EXACT,
@@ -22,55 +24,148 @@ from rushlight.autograd.engine import (
     is_own_view,
     validate,
 )
-from rushlight.core.node import AccumulateGrad, OpNode, autograd_state
+from rushlight.autograd.programs import Program, Recorder, write_program
+from rushlight.core.node import AccumulateGrad, OpNode, SavedTensor, autograd_state
 from rushlight.core.state import OVERRIDES, ThreadState
 from rushlight.core.tensor import PLAIN, Tensor
 
 __all__ = ["run_plain"]
 
 getrefcount = sys.getrefcount
+new = object.__new__
 # What getrefcount answers for a tensor that only one local variable holds.
 LONE = 2
+# How often a graph must come up before its program is written; how large it may be; how many
+# graphs are remembered before all are forgotten.
+PATIENCE = 4
+LARGEST_PROGRAM = 400
+MOST_GRAPHS = 512
+
+# signature -> Program, False (cannot be written), or the number of visits so far
+GRAPHS: dict[Any, Any] = {}
 
 
-def count_edges(root: Any) -> dict[Any, int] | None:
-    """How many gradients each node and leaf will get; None if the graph is not plain."""
+class Scan:
+    """What one walk over a graph finds out."""
+
+    __slots__ = ("arrays", "counts", "leaves", "nodes", "saved", "signature")
+
+    def __init__(self) -> None:
+        self.nodes: list[Any] = []
+        # Edges that lead to each node and leaf.
+        self.counts: dict[Any, int] = {}
+        # Leaves in the order met, and the saved tensors that a program takes.
+        self.leaves: list[Any] = []
+        self.saved: list[Any] = []
+        self.signature: Any = None
+
+
+def scan(root: Any, number: int) -> Scan | None:
+    """Walk the graph; None if it is not a plain one.
+
+    The signature says all that formulas may depend on; it stays None for a graph whose program
+    could not be reused.
+    """
     if not isinstance(root, OpNode) or root.node_hooks is not None:
         return None
-    counts: dict[Any, int] = {root: 0}
-    stack = [root]
-    while stack:
-        for following in stack.pop().next_nodes:
+    found = Scan()
+    counts = found.counts
+    nodes, leaves, saved = found.nodes, found.leaves, found.saved
+    places: dict[Any, int] = {root: 0}
+    counts[root] = 0
+    nodes.append(root)
+    key: list[Any] = [number]
+    reusable = True
+    position = 0
+    while position < len(nodes):
+        node = nodes[position]
+        position += 1
+        key.append(type(node))
+        for following in node.next_nodes:
             if following is None:
+                key.append(None)
                 continue
-            if following in counts:
+            place = places.get(following)
+            if place is not None:
                 counts[following] += 1
-            elif isinstance(following, OpNode):
+                key.append(place)
+                continue
+            if isinstance(following, OpNode):
                 if following.node_hooks is not None:
                     return None
+                places[following] = len(places)
                 counts[following] = 1
-                stack.append(following)
-            else:
-                if type(following) is AccumulateGrad:
-                    if following.node_hooks is not None:
-                        return None
-                    following = following.variable
-                if type(following) is not Tensor and type(following) not in PLAIN:
+                nodes.append(following)
+                key.append(True)
+                continue
+            if type(following) is AccumulateGrad:
+                if following.node_hooks is not None:
                     return None
-                state = following._ag
-                if following._ext is not None or (
-                    state is not None and (state.hooks is not None or state.post_accumulate)
+                following = following.variable
+                if following in places:
+                    counts[following] += 1
+                    key.append(places[following])
+                    continue
+            if type(following) is not Tensor and type(following) not in PLAIN:
+                return None
+            state = following._ag
+            if following._ext is not None or (
+                state is not None and (state.hooks is not None or state.post_accumulate)
+            ):
+                return None
+            places[following] = len(places)
+            counts[following] = 1
+            leaves.append(following)
+            array = following._array
+            key += (False, array.shape, array.strides, following._dtype)
+        key.append(node.next_nrs)
+        slots = node.saved_slots
+        if slots is None:
+            reusable = False
+            continue
+        for entry in slots:
+            kind = type(entry)
+            version = 0
+            if kind is SavedTensor:
+                version = entry.version
+                if entry.unpack_hook is not None:
+                    reusable = False
+                    continue
+                entry = entry.tensor
+                kind = type(entry)
+            if kind is Tensor or kind in PLAIN:
+                counter = entry._counter
+                if (
+                    entry._ext is not None
+                    or (counter is not None and counter.value != version)
+                    or (entry._ag is not None and entry._ag.detached_at)
                 ):
-                    return None
-                counts[following] = counts.get(following, 0) + 1
-    return counts
+                    reusable = False
+                    continue
+                array = entry._array
+                saved.append(entry)
+                key += (array.shape, array.strides, entry._dtype)
+            else:
+                key.append(entry)
+    if reusable and len(nodes) <= LARGEST_PROGRAM:
+        found.signature = tuple(key)
+    return found
 
 
 def run_plain(root: Any, number: int, grad: Any, keep_graph: bool, state: ThreadState) -> bool:
     """Run the graph below `root`; False, untouched, when it is not a plain one."""
-    counts = count_edges(root)
-    if counts is None:
+    found = scan(root, number)
+    if found is None:
         return False
+    program: Any = None
+    if found.signature is not None:
+        try:
+            program = GRAPHS.get(found.signature)
+        except TypeError:  # an unhashable plain value
+            found.signature = None
+    if type(program) is Program:
+        run_program(program, found, grad, keep_graph, state)
+        return True
     before, excluded = state.grad, state.excluded
     task = GraphTask(keep_graph, False)
     state.tasks = (*state.tasks, task)
@@ -79,8 +174,15 @@ def run_plain(root: Any, number: int, grad: Any, keep_graph: bool, state: Thread
     try:
         start: list[Any] = [None] * len(root.output_metas)
         start[number] = grad
+        if found.signature is not None and program is not False:
+            if type(program) is int and program >= PATIENCE:
+                run_recorded(root, start, found, keep_graph, task, grad)
+                return True
+            if len(GRAPHS) >= MOST_GRAPHS:
+                GRAPHS.clear()
+            GRAPHS[found.signature] = 1 if program is None else program + 1
         del grad
-        run_nodes(root, start, counts, keep_graph, task)
+        run_nodes(root, start, found.counts, keep_graph, task, None)
     finally:
         state.tasks = state.tasks[:-1]
         state.excluded = excluded
@@ -88,9 +190,74 @@ def run_plain(root: Any, number: int, grad: Any, keep_graph: bool, state: Thread
     return True
 
 
-def run_nodes(
-    node: Any, grads: Any, counts: dict[Any, int], keep_graph: bool, task: GraphTask
+def run_program(
+    program: Program, found: Scan, grad: Any, keep_graph: bool, state: ThreadState
 ) -> None:
+    answers = program.run(grad._array, *[entry._array for entry in found.saved])
+    if not keep_graph:
+        for node in found.nodes:
+            if node.frees_saved:
+                node.release()
+    for leaf, value, made in zip(found.leaves, answers, program.kinds):
+        if value is None:
+            continue
+        own = leaf._ag
+        if own is None:
+            own = autograd_state(leaf)
+        if type(value) is not np.ndarray:
+            value = np.asarray(value)
+        result = new(Tensor)
+        result._array = value
+        result._dtype, result._contig = made
+        result._requires_grad = False
+        result._node = None
+        result._output_nr = 0
+        result._counter = None
+        result._storage = None
+        result._offset = 0
+        result._view = None
+        result._ag = None
+        result._ext = None
+        if own.grad is None:
+            with LEAF_LOCKS[(id(leaf) >> 6) & 63]:
+                if own.grad is None:
+                    own.grad = result
+                    continue
+        before = state.grad
+        state.set_grad(False)
+        try:
+            store(leaf, result, True)
+        finally:
+            state.set_grad(before)
+
+
+def run_recorded(
+    root: Any, start: list[Any], found: Scan, keep_graph: bool, task: GraphTask, grad: Any
+) -> None:
+    """Run the nodes listing their ops, and write the program of the graph."""
+    recorder = Recorder()
+    arrived: dict[Any, Any] = {}
+    with recorder:
+        run_nodes(root, start, found.counts, True, task, arrived)
+    results = [arrived.get(leaf) for leaf in found.leaves]
+    program = write_program(recorder.calls, [grad, *found.saved], results)
+    GRAPHS[found.signature] = False if program is None else program
+    for leaf, value in arrived.items():
+        store(leaf, value, False)
+    if not keep_graph:
+        for node in found.nodes:
+            node.release()
+
+
+def run_nodes(
+    node: Any,
+    grads: Any,
+    counts: dict[Any, int],
+    keep_graph: bool,
+    task: GraphTask,
+    arrived: dict[Any, Any] | None,
+) -> None:
+    """Node after node. Gradients of leaves are stored, or put into `arrived` where given."""
     buffers: dict[Any, Any] = {}
     heap: list[Any] = []
     while True:
@@ -104,72 +271,35 @@ def run_nodes(
         pending = list(results)
         results = None
         upcoming: Any = None
-        position = 0
+        position = -1
         for following in node.next_nodes:
+            position += 1
             if following is None:
-                position += 1
                 continue
             value = pending[position]
             pending[position] = None
-            kind = type(following)
-            if kind is AccumulateGrad:
+            if type(following) is AccumulateGrad:
                 following = following.variable
-                kind = type(following)
             left = counts[following] - 1
             counts[following] = left
-            if kind is Tensor or kind in PLAIN:
-                array = following._array
-                if value is not None and (
-                    type(value) is not Tensor
-                    or value._dtype is not following._dtype
-                    or value._ext is not None
-                    or value._array.shape != array.shape
-                ):
-                    value = fitted(value, following, node, position)
-                if left or following in buffers:
-                    held = buffers.pop(following, None)
-                    if held is not None:
-                        value = held if value is None else held + value
-                        held = None
-                    if left:
-                        if value is not None:
-                            buffers[following] = value
-                        value = None
+            if not isinstance(following, OpNode):
+                value = gathered(value, following, node, position, left, buffers)
                 if value is not None:
-                    sole = COUNTS_ARE_EXACT and getrefcount(value) == LONE
-                    store(following, value, sole)
+                    if arrived is not None:
+                        arrived[following] = value
+                    else:
+                        sole = COUNTS_ARE_EXACT and getrefcount(value) == LONE
+                        store(following, value, sole)
                     value = None
-                position += 1
                 continue
             if value is not None:
-                slot = node.next_nrs[position]
-                metas = following.output_metas
-                meta = metas[slot]
-                if (
-                    type(value) is not Tensor
-                    or value._dtype is not meta[1]
-                    or value._ext is not None
-                    or value._array.shape != meta[0]
-                ):
-                    value = validate(value, following, slot, node, position)
-                box = buffers.get(following)
-                if box is None:
-                    if len(metas) == 1:
-                        buffers[following] = [value]
-                    else:
-                        box = buffers[following] = [None] * len(metas)
-                        box[slot] = value
-                else:
-                    held = box[slot]
-                    box[slot] = value if held is None else held + value
-                    held = None
-                value = box = None
+                hand_over(value, following, node, position, buffers)
+                value = None
             if left == 0:
                 if upcoming is None:
                     upcoming = following
                 else:
                     heappush(heap, (-following.sequence_nr, id(following), following))
-            position += 1
         if upcoming is None:
             if not heap:
                 return
@@ -181,6 +311,50 @@ def run_nodes(
         grads = buffers.pop(node, None)
         if grads is None:
             grads = [None] * len(node.output_metas)
+
+
+def hand_over(value: Any, following: Any, node: Any, position: int, buffers: Any) -> None:
+    """Put a gradient into the buffer of the node it belongs to."""
+    slot = node.next_nrs[position]
+    metas = following.output_metas
+    meta = metas[slot]
+    if (
+        type(value) is not Tensor
+        or value._dtype is not meta[1]
+        or value._ext is not None
+        or value._array.shape != meta[0]
+    ):
+        value = validate(value, following, slot, node, position)
+    box = buffers.get(following)
+    if box is None:
+        if len(metas) == 1:
+            buffers[following] = [value]
+            return
+        box = buffers[following] = [None] * len(metas)
+    held = box[slot]
+    box[slot] = value if held is None else held + value
+
+
+def gathered(
+    value: Any, leaf: Any, node: Any, position: int, left: int, buffers: dict[Any, Any]
+) -> Any:
+    """A leaf's gradient once all its parts have arrived; None before that."""
+    if value is not None and (
+        type(value) is not Tensor
+        or value._dtype is not leaf._dtype
+        or value._ext is not None
+        or value._array.shape != leaf._array.shape
+    ):
+        value = fitted(value, leaf, node, position)
+    if left or leaf in buffers:
+        held = buffers.pop(leaf, None)
+        if held is not None:
+            value = held if value is None else held + value
+        if left:
+            if value is not None:
+                buffers[leaf] = value
+            return None
+    return value
 
 
 def fitted(value: Any, leaf: Any, node: Any, position: int) -> Any:

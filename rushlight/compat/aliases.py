@@ -43,7 +43,7 @@ ALIASES: dict[str, Entry] = {
         **bare(".symbolic.checks", "_check _check_is_size"),
     },
     "torch._utils": {"is_compiling": ".compiler:is_compiling"},
-    "torch._vmap_internals": {"_vmap": ".func.vmap:vmap", "vmap": ".func.vmap:vmap"},
+    "torch._vmap_internals": {"_vmap": ".func.vmap:plain_vmap", "vmap": ".func.vmap:vmap"},
     "torch._tensor": {"Tensor": ".core.tensor:Tensor"},
     "torch._ops": {
         **same(".core.op", "OpOverload OpOverloadPacket"),

@@ -292,11 +292,12 @@ class VmapLevel:
 
         return self.run(move)
 
-    def full(self, value: Any) -> Any:
+    def full(self, value: Any, rank: int = 0) -> Any:
         """An operand with a batch axis first, an unbatched one repeated along it."""
         if is_batched(value, self.level) or not isinstance(value, Tensor):
-            return self.front(value)
-        return self.run(lambda: value.unsqueeze(0).expand(self.size, *value.shape))
+            return self.front(value, rank)
+        sizes = (self.size,) + (1,) * (rank - value.dim()) + tuple(value.shape)
+        return self.run(lambda: value.expand(sizes))  # type: ignore[attr-defined]
 
     def wrap(self, value: Any, axis: int = 0) -> Any:
         if isinstance(value, Tensor):
@@ -324,7 +325,8 @@ class VmapLevel:
             return self.loop(op, args)
         if any([value._dtype is not tensors[0]._dtype for value in tensors]):
             args = self.promoted(op, args)
-        result = self.below(op, tuple([self.front(value, rank) for value in args]))
+        place = self.front if len(op._schema.returns) == 1 else self.full
+        result = self.below(op, tuple([place(value, rank) for value in args]))
         return result if op.mutated_positions else self.wrap(result)
 
     def promoted(self, op: OpOverload, args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -406,23 +406,71 @@ def rename_keywords(packet: Any, kwargs: dict[str, Any]) -> dict[str, Any] | Non
     return renamed if changed else None
 
 
-def mismatch_error(packet: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
-    """What the user reads when no overload fits."""
+def mismatch_error(
+    packet: Any, args: tuple[Any, ...], kwargs: dict[str, Any], method: bool = False
+) -> TypeError:
+    """What the user reads when no overload fits; a method's own tensor is not counted."""
     name = packet.base_name
-    if len(packet.candidates) == 1:
-        found = explain_single(packet.candidates[0], args, kwargs)
-        if found is not None:
-            separator = ": " if found.startswith("argument") else " "
-            return TypeError(f"{name}(){separator}{found}")
-    given = ", ".join(
-        [describe(value) for value in args] + [f"{k}={describe(v)}" for k, v in kwargs.items()]
-    )
-    lines = [
-        f"{name}() received an invalid combination of arguments - got ({given}), but expected one "
-        "of:"
-    ]
-    lines += [f" * {signature(op)}" for op in packet.candidates]
+    first = args[packet.varargs] if packet.varargs is not None and len(args) > packet.varargs else None
+    if type(first) is int:
+        args = gather_varargs(args, packet.varargs)
+    kwargs = rename_keywords(packet, kwargs) or kwargs
+    records = distinct(packet.candidates)
+    count = len(args) + len(kwargs)
+    likely = records if len(records) == 1 else [op for op in records if takes(op, count)]
+    found = {explain(op, args, kwargs, method) for op in likely}
+    # A value of the wrong type tells more than an overload that was not meant.
+    found = {r for r in found if r is not None and r.startswith(("argument", "expected"))} or found
+    if len(found) == 1 and (reason := found.pop()) is not None:
+        if reason.startswith("expected Tensor as element"):
+            return TypeError(reason)
+        return TypeError(f"{name}(){': ' if reason.startswith('argument') else ' '}{reason}")
+    shown = args[1:] if method else args
+    given = [describe(value) for value in shown] + [f"{k}={describe(v)}" for k, v in kwargs.items()]
+    head = f"{name}() received an invalid combination of arguments - got ({', '.join(given)})"
+    if len(records) == 1:
+        return TypeError(f"{head}, but expected {signature(records[0], method)}")
+    lines = [f"{head}, but expected one of:"]
+    for op in records:
+        lines.append(f" * {signature(op, method)}")
+        if op in likely and not any(key not in op.argument_names for key in kwargs):
+            marked = ", ".join(marked_types(op, args, kwargs, method))
+            lines.append(
+                "      didn't match because some of the arguments have invalid types: "
+                f"({marked})"
+            )
     return TypeError("\n".join(lines))
+
+
+def distinct(records: Any) -> list[Any]:
+    """The overloads less those that differ only in taking a number where another takes both."""
+    kept: list[Any] = []
+    for op in records:
+        if not any(o.options.get("numbers") and o.argument_names == op.argument_names for o in kept):
+            kept.append(op)
+    return kept
+
+
+def takes(op: Any, count: int) -> bool:
+    """Whether an overload may be called with this many arguments (`out` is one of them)."""
+    arguments = op._schema.arguments
+    required = len([a for a in arguments if not a.has_default])
+    return required <= count <= len(arguments) + (packet_out_overload(op) is not None)
+
+
+def marked_types(op: Any, args: Any, kwargs: dict[str, Any], method: bool) -> list[str]:
+    """The types of the values given, those that do not fit between exclamation marks."""
+    positional = [a for a in op._schema.arguments if not a.kwarg_only]
+    found = []
+    for argument, value in list(zip(positional, args, strict=False))[method:]:
+        shown = describe(value)
+        found.append(shown if fits(argument, value, op) else f"!{shown}!")
+    found += [f"!{describe(value)}!" for value in args[len(positional) :]]
+    named = {a.name: a for a in op._schema.arguments}
+    for key, value in kwargs.items():
+        fitting = fits(named[key], value, op)
+        found.append(f"{key}={describe(value)}" if fitting else f"!{key}={describe(value)}!")
+    return found
 
 
 def overload_error(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RuntimeError:
@@ -460,17 +508,22 @@ def overload_error(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ru
     return RuntimeError(f"{head}: the arguments do not fit the schema. {declared}")
 
 
-def explain_single(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+def explain(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], method: bool) -> str | None:
+    """Why one overload does not take these arguments; None when no single cause is found."""
     arguments = op._schema.arguments
     positional = [argument for argument in arguments if not argument.kwarg_only]
     if len(args) > len(positional):
+        most, got = len(positional) - method, len(args) - method
+        least = len([a for a in positional if not a.has_default]) - method
+        if method and len(arguments) == 1:
+            return f"takes no arguments ({got} given)"
+        span = f"{most}" if least == most else f"from {least} to {most}"
         return (
-            f"takes {len(positional)} positional argument{'s' if len(positional) != 1 else ''} "
-            f"but {len(args)} {'were' if len(args) != 1 else 'was'} given"
+            f"takes {span} positional argument{'s' if most != 1 else ''} "
+            f"but {got} {'were' if got != 1 else 'was'} given"
         )
-    names = {argument.name for argument in arguments}
     for key in kwargs:
-        if key not in names:
+        if key not in op.argument_names and (key != "out" or packet_out_overload(op) is None):
             return f"got an unexpected keyword argument '{key}'"
     given = dict(zip([a.name for a in positional], args, strict=False)) | kwargs
     missing = [a.name for a in arguments if not a.has_default and a.name not in given]
@@ -479,10 +532,35 @@ def explain_single(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> st
         return f"missing {len(missing)} required positional arguments: {quoted}"
     for position, argument in enumerate(arguments):
         if argument.name in given and not fits(argument, given[argument.name], op):
-            where = f" (position {position + 1})" if position < len(args) else ""
+            value = given[argument.name]
+            if (reason := explain_element(argument, value, position - method)) is not None:
+                return reason
+            name = "input" if argument.name == "self" else argument.name
+            where = f" (position {position + 1 - method})" if position < len(args) else ""
+            kind = type(value).__name__
+            return f"argument '{name}'{where} must be {expected(argument.type)}, not {kind}"
+    if "out" in kwargs:
+        return f"argument 'out' must be Tensor, not {type(kwargs['out']).__name__}"
+    return None
+
+
+def explain_element(argument: Any, value: Any, position: int) -> str | None:
+    """Which item of a list argument does not fit."""
+    if argument.type.kind != "List" or not isinstance(value, (list, tuple)):
+        return None
+    element = argument.type.element
+    for at, item in enumerate(value):
+        if element.kind == "Tensor":
+            if not isinstance(item, Tensor) and not (item is None and element.optional):
+                kind = type(item).__name__
+                return f"expected Tensor as element {at} in argument {position}, but got {kind}"
+            continue
+        try:
+            LIST_CONVERTERS.get(element.kind, as_any_list)([item], None)
+        except TypeError:
             return (
-                f"argument '{argument.name}'{where} must be {expected(argument.type)}, "
-                f"not {describe(given[argument.name])}"
+                f"argument '{argument.name}' failed to unpack the object at pos {at + 1} with error "
+                f'"type must be {expected(argument.type)},but got {type(item).__name__}"'
             )
     return None
 
@@ -494,7 +572,7 @@ def fits(argument: Any, value: Any, op: Any) -> bool:
     try:
         if kind.kind == "List":
             if kind.element.kind == "Tensor":
-                as_optional_tensor_list(value)
+                (as_optional_tensor_list if kind.element.optional else as_tensor_list)(value)
             else:
                 LIST_CONVERTERS.get(kind.element.kind, as_any_list)(value, kind.size)
         elif kind.kind == "Tensor" and op.options.get("numbers") and argument.name != "self":
@@ -506,13 +584,22 @@ def fits(argument: Any, value: Any, op: Any) -> bool:
     return True
 
 
+TYPE_NAMES = {
+    "SymInt": "int",
+    "Scalar": "Number",
+    "ScalarType": "torch.dtype",
+    "Device": "torch.device",
+    "Layout": "torch.layout",
+    "MemoryFormat": "torch.memory_format",
+    "Generator": "torch.Generator",
+    "Storage": "torch.Storage",
+}
+
+
 def expected(kind: Any) -> str:
     if kind.kind == "List":
-        inner = expected(kind.element)
-        return f"tuple of {inner}s" if inner != "int" else "tuple of ints"
-    return {"SymInt": "int", "Scalar": "Number", "ScalarType": "torch.dtype"}.get(
-        kind.kind, str(kind.kind)
-    )
+        return f"tuple of {expected(kind.element)}s"
+    return TYPE_NAMES.get(kind.kind, str(kind.kind))
 
 
 def describe(value: Any) -> str:
@@ -522,10 +609,10 @@ def describe(value: Any) -> str:
     return type(value).__name__
 
 
-def signature(op: Any) -> str:
+def signature(op: Any, method: bool = False) -> str:
     shown = []
     starred = False
-    for argument in op._schema.arguments:
+    for argument in op._schema.arguments[method:]:
         if argument.kwarg_only and not starred:
             shown.append("*")
             starred = True
@@ -534,4 +621,6 @@ def signature(op: Any) -> str:
         if argument.has_default:
             text += f" = {argument.default}"
         shown.append(text)
+    if packet_out_overload(op) is not None and not method:
+        shown += ["Tensor out = None"] if starred else ["*", "Tensor out = None"]
     return f"({', '.join(shown)})"

@@ -157,7 +157,7 @@ def fits_exactly(argument: Any) -> str | None:
     return f"({name} is not None and {text})" if kind.optional else text
 
 
-def is_direct(op: Any, base_kind: type) -> bool:
+def is_direct(op: Any) -> bool:
     schema = op._schema
     if schema.is_mutable or op.is_view_op or op.list_positions or op.options.get("replaced"):
         return False
@@ -172,7 +172,7 @@ def is_direct(op: Any, base_kind: type) -> bool:
             return False
     elif op.options.get("numbers") or (
         op.body is None
-        and (type(op.kind) is not base_kind or op.options.get("layout", op.kind.layout) == "value")
+        and (not op.kind.direct or op.options.get("layout", op.kind.layout) == "value")
     ):
         return False
     return all(fits_exactly(argument) is not None for argument in schema.arguments)
@@ -229,7 +229,7 @@ def direct_source(op: Any, answer: str = "t_") -> str:
         f"({', '.join(parameter_name(a.name) for a in arguments if a.kwarg_only)}"
         f"{',' if keyword_only else ''}), out, keywords"
     )
-    tests = ["out is not None", "keywords", *[fits_exactly(a) for a in arguments]]
+    unfit = ["out is not None", "keywords", *[str(fits_exactly(a)) for a in arguments]]
     prepare = [
         INT_LIST.format(
             parameter_name(a.name), allowed="" if a.type.size is not None else " and False"
@@ -241,22 +241,22 @@ def direct_source(op: Any, answer: str = "t_") -> str:
         parameters=signature,
         given=given,
         prepare="".join(prepare),
-        unfit=" or ".join(str(test) for test in tests),
+        unfit=" or ".join(unfit),
     )
     if op.body is not None:
         return head + BODY.format(arguments=", ".join(names))
     rule = op.grad_rule
     wants = "False"
     if rule is not None:
-        parts = []
+        tests = []
         for owner in rule.inputs:
             name = parameter_name(owner)
             argument = arguments[op.argument_names.index(owner)]
-            part = f"{name}._requires_grad or ({name}._view is not None and needs_grad({name}))"
+            test = f"{name}._requires_grad or ({name}._view is not None and needs_grad({name}))"
             if argument.type.optional:
-                part = f"({name} is not None and ({part}))"
-            parts.append(part)
-        wants = " or ".join(parts)
+                test = f"({name} is not None and ({test}))"
+            tests.append(test)
+        wants = " or ".join(tests)
     arrays = []
     for argument, name in zip(arguments, names, strict=True):
         if argument.type.kind != "Tensor":
@@ -277,7 +277,11 @@ def direct_source(op: Any, answer: str = "t_") -> str:
     if when is not None:
         first = parameter_name(op.argument_names[op.tensor_positions[0]])
         quick = QUICK.format(
-            when=when, quick=op.options["quick"], given=given, first=first, **without(parts, "save", "arrays")
+            when=when,
+            quick=op.options["quick"],
+            given=given,
+            first=first,
+            **without(parts, "save", "arrays"),
         )
         head += quick
     layout = op.options.get("layout", op.kind.layout)
@@ -304,9 +308,8 @@ def direct_stub(
     `alone` says that the packet has no other signature that could be meant.
     """
     from rushlight.arrays.numpy_ import MATH
-    from rushlight.opset.kinds import Kind
 
-    if (alone and len(packet.candidates) != 1) or not is_direct(op, Kind):
+    if (alone and len(packet.candidates) != 1) or not is_direct(op):
         return None
     if op.body is not None and result_class is not None:
         return None

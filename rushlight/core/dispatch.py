@@ -63,7 +63,8 @@ def packet_call(
                 "Overloaded torch operator invoked from Python failed to match any schema:\n"
                 + "\n\n".join(errors)
             ) from None
-        raise mismatch_error(packet, args, kwargs) from None
+        method = vars(Tensor).get(getattr(api, "__name__", "")) is api
+        raise mismatch_error(packet, args, kwargs, method) from None
     for position in op.tensor_positions:
         kind = type(bound[position])
         if kind is not Tensor and kind not in PLAIN and isinstance(bound[position], Tensor):

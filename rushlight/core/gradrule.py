@@ -35,15 +35,21 @@ SUFFIXES = ("_shape", "_dtype", "_meta", "_strides")
 class TensorMeta:
     """Facts about a tensor that do not keep its memory alive."""
 
-    __slots__ = ("device", "dtype", "layout", "offset", "shape", "strides")
+    __slots__ = ("blocksize", "device", "dtype", "layout", "offset", "shape", "strides")
 
     def __init__(self, tensor: Any) -> None:
         self.shape = tensor.shape
         self.dtype = tensor._dtype
         self.device = tensor.device
         self.layout = tensor.layout
-        self.strides = tensor.stride()
+        self.strides = strides_of(tensor)
         self.offset = tensor._offset
+        self.blocksize = None
+        if self.layout.name.startswith("sparse_bs"):
+            # Values of a block layout are (batch..., nnz, block rows, block columns, dense...).
+            parts = tensor._ext.parts
+            start = parts.compressed.dim()
+            self.blocksize = tuple(parts.values.shape[start : start + 2])
 
     def dim(self) -> int:
         return len(self.shape)
@@ -75,7 +81,11 @@ def dtype_of(value: Any) -> Any:
 
 
 def strides_of(value: Any) -> Any:
-    return value.stride() if hasattr(value, "_dtype") else ()
+    if not hasattr(value, "_dtype"):
+        return ()
+    ext = value._ext
+    # A sparse tensor of a compressed layout refuses to say.
+    return ext.strides if ext is not None and ext.parts is not None else value.stride()
 
 
 def meta_of(value: Any) -> Any:

@@ -280,7 +280,13 @@ def rebuild_subclass(cls: type, tensor: Any, state: Any) -> Any:
 
 def reduce_tensor(self: Any, protocol: Any) -> Any:
     if self._ext is not None and self._ext.parts is not None:
-        raise NotImplementedError(f"pickling a tensor of layout {self.layout} is not supported")
+        parts = self._ext.parts
+        names = type(parts).__slots__
+        kept = (type(parts), {name: getattr(parts, name) for name in names})
+        state = (self.layout, tuple(self.shape), kept, self.requires_grad)
+        if type(self) is Tensor and not self.__dict__:
+            return rebuild_sparse, state
+        return rebuild_subclass, (type(self), SparseParts(state), dict(self.__dict__))
     if self.grad_fn is not None and self.requires_grad:
         # torch: values of a computed tensor are kept, its history is not.
         requires_grad = True
@@ -300,6 +306,29 @@ def reduce_tensor(self: Any, protocol: Any) -> Any:
         return rebuild_tensor, state
     plain = PlainParts(state)
     return rebuild_subclass, (type(self), plain, attributes)
+
+
+def rebuild_sparse(layout: Any, sizes: Any, kept: Any, requires_grad: bool) -> Any:
+    """A sparse tensor over its parts."""
+    from rushlight.opset.sparse import sparse_tensor
+
+    kind, fields = kept
+    result = sparse_tensor(layout, sizes, kind(**fields))
+    if requires_grad:
+        set_requires_grad(result, True)
+    return result
+
+
+class SparseParts:
+    """Pickles as the plain sparse tensor it describes."""
+
+    __slots__ = ("state",)
+
+    def __init__(self, state: tuple[Any, ...]) -> None:
+        self.state = state
+
+    def __reduce__(self) -> Any:
+        return rebuild_sparse, self.state
 
 
 class PlainParts:
@@ -334,8 +363,6 @@ def deepcopied(self: Any, memo: dict[int, Any]) -> Any:
         )
     if id(self) in memo:
         return memo[id(self)]
-    if self._ext is not None and self._ext.parts is not None:
-        raise NotImplementedError(f"deepcopy of a tensor of layout {self.layout} is not supported")
     from copy import deepcopy
 
     if dispatching(type(self)):
@@ -347,6 +374,14 @@ def deepcopied(self: Any, memo: dict[int, Any]) -> Any:
                 "for subclass types that properly implement clone() "
                 f"(got {type(result).__name__} for {type(self).__name__})"
             )
+    elif self._ext is not None and self._ext.parts is not None:
+        from rushlight.opset.sparse import copied_parts
+
+        result = copied_parts(self)
+        if type(self) is not Tensor:
+            result = Tensor._make_subclass(type(self), result)
+        if self.requires_grad:
+            set_requires_grad(result, True)
     else:
         storage = storage_of(self)
         copied = memo.get(id(storage))

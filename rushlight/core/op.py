@@ -99,6 +99,8 @@ class OpOverload:
         # True where `body` stands for autograd only: below that layer the op is a primitive.
         self.autograd_only = False
         self.packet: Any = None
+        # The module it is written in, by its last name.
+        self.family = ""
         # Filled for derived in-place and out= overloads: the functional record behind them.
         self.functional: OpOverload | None = None
         self.__module__ = f"torch._ops.{namespace}"

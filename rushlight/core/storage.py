@@ -39,9 +39,11 @@ class Storage:
 
     @classmethod
     def of_array(cls, array: Any) -> Storage:
-        """The storage of a C-contiguous array, sharing its memory."""
+        """The storage of an array that starts where its memory starts, sharing that memory."""
         if array.size == 0:
             return cls(np.empty(0, np.uint8))
+        while not array.flags.c_contiguous and type(array.base) is np.ndarray:
+            array = array.base
         return cls(array.reshape(-1).view(np.uint8))
 
     @classmethod

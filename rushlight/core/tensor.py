@@ -161,6 +161,12 @@ class Tensor(metaclass=TensorType):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        override = getattr(cls.__torch_function__, "__func__", None)
+        if "__torch_dispatch__" in cls.__dict__ and override is DEFAULT_OVERRIDE:
+            # torch: results of a class that looks at calls below the API stay as it made them.
+            from rushlight.core.dispatch import DISABLED
+
+            cls.__torch_function__ = DISABLED  # type: ignore[assignment]
 
     # -- geometry ---------------------------------------------------------------------------
 
@@ -191,6 +197,7 @@ class Tensor(metaclass=TensorType):
     ndimension = dim
 
     def stride(self, dim: Any = None) -> Any:
+        refuse_compressed(self, "strides")
         strides = strides_of(self)
         if dim is None:
             return strides
@@ -220,6 +227,7 @@ class Tensor(metaclass=TensorType):
         return self.numel() * self._dtype.itemsize
 
     def is_contiguous(self, memory_format: memory_format = contiguous_format) -> bool:
+        refuse_compressed(self, "is_contiguous")
         if memory_format is contiguous_format:
             return self._contig or geometry.is_contiguous(self.shape, strides_of(self))
         if memory_format is channels_last:
@@ -271,12 +279,18 @@ class Tensor(metaclass=TensorType):
 
     def data_ptr(self) -> int:
         if self._array is None:
+            if self._ext is not None and self._ext.parts is not None:
+                raise RuntimeError(
+                    "Cannot access data pointer of Tensor that doesn't have storage"
+                )
             return 0
         if self._array.size == 0:
             return 0
         return int(self._array.ctypes.data)
 
     def untyped_storage(self) -> Storage:
+        if self._ext is not None and self._ext.parts is not None:
+            raise NotImplementedError("Cannot access storage of SparseTensorImpl")
         return storage_of(self)
 
     @property
@@ -365,6 +379,8 @@ class Tensor(metaclass=TensorType):
     @property
     def grad(self) -> Any:
         state = self._ag
+        if self._node is None and self._view is None:
+            return None if state is None else state.grad
         if not self.is_leaf and (state is None or not state.retains_grad):
             if self._requires_grad and (state is None or state.grad is None):
                 warnings.warn(
@@ -643,6 +659,7 @@ class Tensor(metaclass=TensorType):
 
 
 KEEPS_BASE_TYPE: set[Any] = set()
+DEFAULT_OVERRIDE = Tensor.__torch_function__.__func__
 new = Tensor.__new__ if False else object.__new__
 node.TENSOR_TYPES = (Tensor,)
 
@@ -793,6 +810,13 @@ def sizes_of(tensor: Tensor) -> tuple[Any, ...]:
         return tuple(ext.sizes)
     found: tuple[int, ...] = tensor._array.shape
     return found
+
+
+def refuse_compressed(tensor: Tensor, what: str) -> None:
+    """torch: COO tensors have strides, all 0; the compressed layouts have none."""
+    ext = tensor._ext
+    if ext is not None and ext.parts is not None and ext.layout.name != "sparse_coo":
+        raise RuntimeError(f"Sparse {ext.layout.name[7:].upper()} tensors do not have {what}")
 
 
 def strides_of(tensor: Tensor) -> tuple[Any, ...]:

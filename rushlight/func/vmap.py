@@ -4,27 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
-from rushlight.base.pytree import tree_flatten, tree_unflatten
-from rushlight.core.batching import VmapLevel, batched, unbatched
+from rushlight.base.pytree import broadcast_to_and_flatten, tree_flatten, tree_unflatten
+from rushlight.core.batching import VmapLevel, batched, is_batched, unbatched
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
+from rushlight.opset import batchrules as _rules  # noqa: F401  (registers the batch rules)
+from rushlight.opset import functions
 
-__all__ = ["vmap"]
-
-
-def spread(dims: Any, spec: Any, args: Any, what: str) -> list[Any]:
-    """`in_dims` / `out_dims` with one entry per leaf."""
-    from rushlight.base.pytree import broadcast_to_and_flatten
-
-    found = broadcast_to_and_flatten(dims, spec)
-    if found is None:
-        raise ValueError(
-            f"vmap: {what} is not compatible with the structure of inputs. {what} has structure "
-            f"{tree_flatten(dims)[1]} but inputs has structure {spec}."
-        )
-    return list(found)
+__all__ = ["plain_vmap", "vmap"]
 
 
 def vmap(
@@ -46,120 +35,217 @@ def vmap(
             "Only allowed values for randomness are 'error', 'different', or 'same'. Got "
             f"{randomness}"
         )
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+    call = Mapping(func, in_dims, out_dims, randomness)
 
     @functools.wraps(func)
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        flat, spec = tree_flatten(args)
-        name = getattr(func, "__name__", repr(func))
-        if not args:
-            raise ValueError(
-                f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you "
-                "are trying to vmap over a function with no inputs. The latter is unsupported."
-            )
-        dims = spread(in_dims, spec, args, "in_dims")
-        sizes = set()
-        for position, (value, dim) in enumerate(zip(flat, dims, strict=True)):
-            if dim is None:
-                continue
-            if not isinstance(value, Tensor):
-                raise ValueError(
-                    f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an "
-                    f"input but the input is of type {type(value)}. We cannot vmap over non-Tensor "
-                    "arguments, please use None as the respective in_dim"
-                )
-            if not -value.dim() <= dim < value.dim():
-                raise ValueError(
-                    f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for some "
-                    f"input, but that input is a Tensor of dimensionality {value.dim()} so expected "
-                    f"in_dim to satisfy -{value.dim()} <= in_dim < {value.dim()}."
-                )
-            dims[position] = dim % value.dim()
-            sizes.add(value.shape[dims[position]])
-        if not sizes:
-            raise ValueError(
-                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): at least one input must be mapped "
-                "over; all in_dims are None"
-            )
-        if len(sizes) > 1:
-            raise ValueError(
-                f"vmap: Expected all tensors to have the same size in the mapped dimension, got "
-                f"sizes {[v.shape[d] for v, d in zip(flat, dims, strict=True) if d is not None]} "
-                "for the mapped dimension"
-            )
-        size = sizes.pop()
-        if chunk_size is not None and size > chunk_size:
-            return in_chunks(func, flat, spec, dims, size, out_dims, randomness, chunk_size, kwargs)
-        return run_level(func, flat, spec, dims, size, out_dims, randomness, kwargs)
+        call.check_out_dims()
+        flat, spec, dims, size = call.inputs(args)
+        if chunk_size is None:
+            return call.run(flat, spec, dims, size, kwargs)
+        return call.run_chunks(flat, spec, dims, size, kwargs, chunk_size)
 
     return mapped
 
 
-def run_level(
-    func: Any,
-    flat: list[Any],
-    spec: Any,
-    dims: list[Any],
-    size: int,
-    out_dims: Any,
-    randomness: str,
-    kwargs: dict[str, Any],
-) -> Any:
-    state = LOCAL.state
-    before = state.transforms
-    number = len(before) + 1
-    level = VmapLevel(number, size, randomness)
-    inputs = [
-        value if dim is None else batched(value, dim, number)
-        for value, dim in zip(flat, dims, strict=True)
-    ]
-    state.transforms = (*before, level)
-    state.refresh()
-    try:
-        result = func(*tree_unflatten(inputs, spec), **kwargs)
-    finally:
-        state.transforms = before
-        state.refresh()
-    leaves, out_spec = tree_flatten(result)
-    outs = spread(out_dims, out_spec, result, "out_dims")
-    finished = []
-    for leaf, dim in zip(leaves, outs, strict=True):
-        if not isinstance(leaf, Tensor):
-            raise ValueError(
-                f"vmap({getattr(func, '__name__', func)}, ...): `{func}` must only return Tensors, "
-                f"got type {type(leaf)} as a return."
+def plain_vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0) -> Any:
+    """torch: the older vmap behind batched gradients; autograd stays visible inside of it, so that
+    custom Functions run as they are, and random ops are refused."""
+    call = Mapping(func, in_dims, out_dims, "error", plain=True)
+
+    @functools.wraps(func)
+    def mapped(*args: Any) -> Any:
+        call.check_out_dims()
+        flat, spec, dims, size = call.inputs(args)
+        return call.run(flat, spec, dims, size, {})
+
+    return mapped
+
+
+def name_of(func: Any) -> str:
+    """What error messages call a function."""
+    if hasattr(func, "__name__"):
+        return str(func.__name__)
+    if isinstance(func, functools.partial):
+        return f"functools.partial({name_of(func.func)}, ...)"
+    return repr(func)
+
+
+class Mapping:
+    """A function with what `vmap` was told about it."""
+
+    def __init__(
+        self, func: Any, in_dims: Any, out_dims: Any, randomness: str, plain: bool = False
+    ) -> None:
+        self.func = func
+        self.in_dims = in_dims
+        self.out_dims = out_dims
+        self.randomness = randomness
+        self.plain = plain
+
+    # -- arguments --------------------------------------------------------------------------------
+
+    def bad_input(self, what: str) -> NoReturn:
+        raise ValueError(
+            f"vmap({name_of(self.func)}, in_dims={self.in_dims}, ...)(<inputs>): {what}"
+        )
+
+    def inputs(self, args: tuple[Any, ...]) -> tuple[list[Any], Any, list[Any], int]:
+        """(leaves of the arguments, their structure, the dim to map of each, batch size)."""
+        if not isinstance(self.in_dims, (int, tuple)):
+            self.bad_input(
+                "expected `in_dims` to be int or a (potentially nested) tuple matching the "
+                f"structure of inputs, got: {type(self.in_dims)}."
             )
-        finished.append(leaf if dim is None else unbatched(leaf, number, size, dim))
-    return tree_unflatten(finished, out_spec)
+        if not args:
+            raise ValueError(
+                f"vmap({name_of(self.func)})(<inputs>): got no inputs. Maybe you forgot to add "
+                "inputs, or you are trying to vmap over a function with no inputs. The latter is "
+                "unsupported."
+            )
+        flat, spec = tree_flatten(args)
+        dims = broadcast_to_and_flatten(self.in_dims, spec)
+        if dims is None:
+            self.bad_input(
+                "in_dims is not compatible with the structure of `inputs`. in_dims has structure "
+                f"{tree_flatten(self.in_dims)[1]} but inputs has structure {spec}."
+            )
+        placed = [self.input_dim(value, dim) for value, dim in zip(flat, dims, strict=True)]
+        sizes = [v.shape[d] for v, d in zip(flat, placed, strict=True) if d is not None]
+        if not sizes:
+            raise ValueError("vmap: Expected at least one Tensor to vmap over")
+        if any(size != sizes[0] for size in sizes):
+            raise ValueError(
+                "vmap: Expected all tensors to have the same size in the mapped dimension, got "
+                f"sizes {sizes} for the mapped dimension"
+            )
+        return flat, spec, placed, sizes[0]
 
+    def input_dim(self, value: Any, dim: Any) -> int | None:
+        if dim is None:
+            return None
+        if not isinstance(dim, int):
+            self.bad_input(
+                f"Got in_dim={dim} for an input but in_dim must be either an integer dimension or "
+                "None."
+            )
+        if not isinstance(value, Tensor):
+            self.bad_input(
+                f"Got in_dim={dim} for an input but the input is of type {type(value)}. We cannot "
+                "vmap over non-Tensor arguments, please use None as the respective in_dim"
+            )
+        rank = value.dim()
+        if not -rank <= dim < rank:
+            self.bad_input(
+                f"Got in_dim={dim} for some input, but that input is a Tensor of dimensionality "
+                f"{rank} so expected in_dim to satisfy -{rank} <= in_dim < {rank}."
+            )
+        return dim % rank
 
-def in_chunks(
-    func: Any,
-    flat: list[Any],
-    spec: Any,
-    dims: list[Any],
-    size: int,
-    out_dims: Any,
-    randomness: str,
-    chunk_size: int,
-    kwargs: dict[str, Any],
-) -> Any:
-    """Parts of the batch one after another, to bound memory."""
-    from rushlight.core.op import find_packet
+    # -- running ----------------------------------------------------------------------------------
 
-    parts = []
-    for start in range(0, size, chunk_size):
-        length = min(chunk_size, size - start)
-        piece = [
-            value if dim is None else value.narrow(dim, start, length)
+    def run(
+        self, flat: list[Any], spec: Any, dims: list[Any], size: int, kwargs: dict[str, Any]
+    ) -> Any:
+        leaves, spec, places = self.run_flat(flat, spec, dims, size, kwargs)
+        return tree_unflatten(leaves, spec)
+
+    def run_flat(
+        self, flat: list[Any], spec: Any, dims: list[Any], size: int, kwargs: dict[str, Any]
+    ) -> tuple[list[Any], Any, list[Any]]:
+        """(leaves of the result, their structure, where each has its batch axis)."""
+        state = LOCAL.state
+        before = state.transforms
+        number = len(before) + 1
+        level = VmapLevel(number, size, self.randomness, self.plain)
+        inputs = [
+            value if dim is None else batched(value, dim, number)
             for value, dim in zip(flat, dims, strict=True)
         ]
-        parts.append(run_level(func, piece, spec, dims, length, out_dims, randomness, kwargs))
-    flattened = [tree_flatten(part) for part in parts]
-    out_spec = flattened[0][1]
-    outs = spread(out_dims, out_spec, parts[0], "out_dims")
-    cat = find_packet("aten", "cat")
-    joined = [
-        cat(list(column), dim)
-        for column, dim in zip(zip(*[leaves for leaves, _ in flattened], strict=True), outs, strict=True)
-    ]
-    return tree_unflatten(joined, out_spec)
+        state.transforms = (*before, level)
+        state.refresh()
+        try:
+            result = self.func(*tree_unflatten(inputs, spec), **kwargs)
+        finally:
+            state.transforms = before
+            state.refresh()
+        leaves, out_spec = tree_flatten(result)
+        places = self.output_dims(result, out_spec)
+        finished = [
+            self.finish(leaf, dim, number, size) for leaf, dim in zip(leaves, places, strict=True)
+        ]
+        return finished, out_spec, places
+
+    def run_chunks(
+        self,
+        flat: list[Any],
+        spec: Any,
+        dims: list[Any],
+        size: int,
+        kwargs: dict[str, Any],
+        chunk_size: int,
+    ) -> Any:
+        """Parts of the batch one after another, to bound memory."""
+        columns: list[list[Any]] = []
+        out_spec, places = spec, dims
+        for start in range(0, max(size, 1), chunk_size):
+            length = min(chunk_size, size - start)
+            piece = [
+                value if dim is None else value.narrow(dim, start, length)
+                for value, dim in zip(flat, dims, strict=True)
+            ]
+            leaves, out_spec, places = self.run_flat(piece, spec, dims, length, kwargs)
+            columns.append(leaves)
+        joined = [
+            column[0] if dim is None else functions.cat(list(column), dim)
+            for column, dim in zip(zip(*columns, strict=True), places, strict=True)
+        ]
+        return tree_unflatten(joined, out_spec)
+
+    # -- results ----------------------------------------------------------------------------------
+
+    def check_out_dims(self) -> None:
+        for dim in tree_flatten(self.out_dims)[0]:
+            if dim is not None and not isinstance(dim, int):
+                raise ValueError(
+                    f"vmap({name_of(self.func)}, ..., out_dims={self.out_dims}): `out_dims` must be "
+                    "an int, None or a python collection of ints representing where in the outputs "
+                    "the vmapped dimension should appear."
+                )
+
+    def output_dims(self, result: Any, spec: Any) -> list[Any]:
+        """One out_dim for each leaf of the result."""
+        given = self.out_dims
+        found: list[Any] | None
+        if isinstance(result, Tensor):
+            if isinstance(given, tuple):
+                found = list(given) if len(given) == 1 else None
+            else:
+                found = [given] if given is None or isinstance(given, int) else None
+        else:
+            found = broadcast_to_and_flatten(given, spec)
+        if found is None:
+            raise ValueError(
+                f"vmap({name_of(self.func)}, ..., out_dims={given})(<inputs>): out_dims is not "
+                f"compatible with the structure of `outputs`. out_dims has structure "
+                f"{tree_flatten(given)[1]} but outputs has structure {spec}."
+            )
+        return found
+
+    def finish(self, leaf: Any, dim: int | None, number: int, size: int) -> Any:
+        name = name_of(self.func)
+        if dim is None:
+            if is_batched(leaf, number):
+                raise ValueError(
+                    f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is "
+                    "None"
+                )
+            return leaf
+        if not isinstance(leaf, Tensor):
+            raise ValueError(
+                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(leaf)}. Did "
+                "you mean to set out_dims= to None for output?"
+            )
+        return unbatched(leaf, number, size, dim)

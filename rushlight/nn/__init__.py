@@ -5,5 +5,9 @@ from __future__ import annotations
 from rushlight.core.tensor import Parameter
 from rushlight.nn import functional, init
 from rushlight.nn.containers import *
+from rushlight.nn.conv import *
 from rushlight.nn.layers import *
 from rushlight.nn.module import Buffer, Module
+from rushlight.nn.norm import *
+from rushlight.nn.parallel import DataParallel
+from rushlight.nn.recurrent import *

@@ -23,7 +23,8 @@ REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 # Operators that are functions here under the same name; anything else is defined below.
 SAME = frozenset(
     (
-        "bilinear", "celu", "elu", "embedding", "gelu", "glu", "hardshrink", "hardsigmoid",
+        "bilinear", "celu", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+        "conv_transpose3d", "elu", "embedding", "gelu", "glu", "hardshrink", "hardsigmoid",
         "hardswish", "hardtanh", "leaky_relu", "linear", "logsigmoid", "mish", "pad",
         "pixel_shuffle", "pixel_unshuffle", "prelu", "relu6", "rrelu", "selu", "sigmoid", "silu",
         "softplus", "softshrink", "tanh", "tanhshrink",
@@ -218,6 +219,69 @@ def same_size(input: Any, target: Any) -> tuple[Any, Any]:
     return pair[0], pair[1]
 
 
+def batch_norm(
+    input: Any,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
+    """Each channel normalised over the batch, or with running statistics."""
+    if training:
+        count = input.shape[0]
+        for size in input.shape[2:]:
+            count = count * size
+        if count == 1:
+            raise ValueError(
+                f"Expected more than 1 value per channel when training, got input size {input.shape}"
+            )
+    return functions.batch_norm(
+        input, weight, bias, running_mean, running_var, training, momentum, eps, False
+    )
+
+
+def instance_norm(
+    input: Any,
+    running_mean: Any = None,
+    running_var: Any = None,
+    weight: Any = None,
+    bias: Any = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
+    """Each channel of each sample normalised."""
+    if use_input_stats:
+        count = 1
+        for size in input.shape[2:]:
+            count = count * size
+        if count == 1:
+            raise ValueError(
+                "Expected more than 1 spatial element when training, got input size "
+                f"{input.shape}"
+            )
+    return functions.instance_norm(
+        input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False
+    )
+
+
+def layer_norm(
+    input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Any:
+    """Normalisation over the last dims."""
+    return functions.layer_norm(input, tuple(normalized_shape), weight, bias, eps, False)
+
+
+def group_norm(
+    input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Any:
+    """Groups of channels of each sample normalised."""
+    return functions.group_norm(input, num_groups, weight, bias, eps, False)
+
+
 def one_hot(tensor: Any, num_classes: int = -1) -> Any:
     """Class indices as rows of zeros with a single one."""
     from rushlight.core.dtype import int64
@@ -230,3 +294,88 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
         num_classes = int(tensor.max().item()) + 1
     classes = functions.arange(num_classes, dtype=int64)
     return (tensor.unsqueeze(-1) == classes).to(int64)
+
+
+BAG_MODES = {"sum": 0, "mean": 1, "max": 2}
+
+
+def embedding_bag(
+    input: Any,
+    weight: Any,
+    offsets: Any = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Any = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Any:
+    """Sums, means or maxima of bags of rows of `weight`."""
+    from rushlight.core import dtype as dtypes
+
+    if weight.dtype is dtypes.int64 and input.is_floating_point():
+        import warnings
+
+        warnings.warn(
+            "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag("
+            "weight, input, ...)` is deprecated, and should now be `embedding_bag(input, weight, "
+            "...)`.",
+            UserWarning,
+            stacklevel=2,
+        )
+        weight, input = input, weight
+    if per_sample_weights is not None and input.size() != per_sample_weights.size():
+        raise ValueError(
+            f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then "
+            f"it must have the same shape as the input ({input.shape})"
+        )
+    if weight.dim() != 2:
+        raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}")
+    if input.dim() == 2:
+        if offsets is not None:
+            raise ValueError(
+                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch "
+                f"of fixed length sequences. However, found offsets of type {type(offsets)}"
+            )
+        offsets = functions.arange(0, input.numel(), input.shape[1], dtype=input.dtype)
+        input = input.reshape(-1)
+        if per_sample_weights is not None:
+            per_sample_weights = per_sample_weights.reshape(-1)
+    elif input.dim() == 1:
+        if offsets is None:
+            raise ValueError("offsets has to be a 1D Tensor but got None")
+        if offsets.dim() != 1:
+            raise ValueError("offsets has to be a 1D Tensor")
+    else:
+        raise ValueError(
+            f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}"
+        )
+    if mode not in BAG_MODES:
+        raise ValueError("mode has to be one of sum, mean or max")
+    if mode == "max" and scale_grad_by_freq:
+        raise ValueError("max mode does not support scaling the gradient by the frequency")
+    if mode == "max" and sparse:
+        raise ValueError("max mode does not support sparse weights")
+    if max_norm is not None:
+        from rushlight.autograd.grad_mode import no_grad
+
+        with no_grad():
+            functions.embedding_renorm_(weight, input, max_norm, norm_type)
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError(
+            "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported "
+            f"for mode='sum' (got mode='{mode}'). Please open a feature request on GitHub."
+        )
+    return functions.embedding_bag(
+        weight,
+        input,
+        offsets,
+        scale_grad_by_freq,
+        BAG_MODES[mode],
+        sparse,
+        per_sample_weights,
+        include_last_offset,
+        padding_idx,
+    )[0]

@@ -12,8 +12,9 @@ from rushlight.nn.module import Module
 from rushlight.opset import functions
 
 __all__ = [
-    "BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "Dropout", "ELU", "Embedding", "Flatten",
-    "GELU", "Hardtanh", "HuberLoss", "Identity", "KLDivLoss", "L1Loss", "LayerNorm", "LeakyReLU",
+    "BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "Dropout", "ELU", "Embedding", "EmbeddingBag",
+    "Flatten",
+    "GELU", "Hardtanh", "HuberLoss", "Identity", "KLDivLoss", "L1Loss", "LeakyReLU",
     "Linear", "LogSoftmax", "MSELoss", "NLLLoss", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid",
     "SmoothL1Loss", "Softmax", "Softplus", "Tanh", "Threshold", "Unflatten",
 ]  # fmt: skip
@@ -111,44 +112,91 @@ class Embedding(Module):
         return shown if self.padding_idx is None else f"{shown}, padding_idx={self.padding_idx}"
 
 
-class LayerNorm(Module):
-    """Normalisation over the last dims, with an optional learned scale and shift."""
+class EmbeddingBag(Module):
+    """Sums, means or maxima of bags of rows of a table."""
 
     def __init__(
         self,
-        normalized_shape: Any,
-        eps: float = 1e-5,
-        elementwise_affine: bool = True,
-        bias: bool = True,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: Any = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        self.normalized_shape = shape
-        self.eps = eps
-        self.elementwise_affine = elementwise_affine
-        place = {"device": device, "dtype": dtype}
-        self.register_parameter(
-            "weight", Parameter(functions.ones(shape, **place)) if elementwise_affine else None
-        )
-        self.register_parameter(
-            "bias", Parameter(functions.zeros(shape, **place)) if elementwise_affine and bias else None
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.mode = mode
+        self.sparse = sparse
+        self.include_last_offset = include_last_offset
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise AssertionError("padding_idx must be within num_embeddings")
+            padding_idx %= num_embeddings
+        self.padding_idx = padding_idx
+        if _weight is None:
+            made = functions.empty((num_embeddings, embedding_dim), device=device, dtype=dtype)
+            self.weight = Parameter(made)
+            self.reset_parameters()
+        else:
+            if list(_weight.shape) != [num_embeddings, embedding_dim]:
+                raise AssertionError(
+                    "Shape of weight does not match num_embeddings and embedding_dim"
+                )
+            self.weight = Parameter(_weight)
+
+    def reset_parameters(self) -> None:
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            from rushlight.autograd.grad_mode import no_grad
+
+            with no_grad():
+                self.weight[self.padding_idx].fill_(0)  # type: ignore[index]
+
+    def forward(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
+        return F.embedding_bag(
+            input,
+            self.weight,
+            offsets,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.mode,
+            self.sparse,
+            per_sample_weights,
+            self.include_last_offset,
+            self.padding_idx,
         )
 
-    def forward(self, input: Any) -> Any:
-        dims = tuple(range(-len(self.normalized_shape), 0))
-        centred = input - input.mean(dims, keepdim=True)
-        variance = (centred * centred).mean(dims, keepdim=True)
-        result = centred * (variance + self.eps).rsqrt()
-        if self.weight is not None:
-            result = result * self.weight
-        return result if self.bias is None else result + self.bias
+    @classmethod
+    def from_pretrained(cls, embeddings: Any, freeze: bool = True, **options: Any) -> Any:
+        if embeddings.dim() != 2:
+            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+        rows, width = embeddings.shape
+        made = cls(rows, width, _weight=embeddings, **options)
+        made.weight.requires_grad = not freeze
+        return made
 
     def extra_repr(self) -> str:
-        return (
-            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
-        )
+        shown = f"{self.num_embeddings}, {self.embedding_dim}"
+        if self.max_norm is not None:
+            shown += f", max_norm={self.max_norm}"
+        if self.norm_type != 2:
+            shown += f", norm_type={self.norm_type}"
+        if self.scale_grad_by_freq:
+            shown += f", scale_grad_by_freq={self.scale_grad_by_freq}"
+        shown += f", mode={self.mode!r}"
+        return shown if self.padding_idx is None else f"{shown}, padding_idx={self.padding_idx}"
 
 
 class Dropout(Module):

@@ -8,7 +8,6 @@ nothing that could have one, or say `vjp=refuse("why")`.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 from rushlight.base import pytree
@@ -19,11 +18,9 @@ from rushlight.opset import registry
 from rushlight.opset.kinds import CREATION, RANDOM, Kind
 from rushlight.opset.samples import DTYPES, Sample, has_samples, samples_of
 
-__all__ = ["RULES", "Audit", "collect", "describe", "family_of", "records", "rules_of", "supported"]
+__all__ = ["RULES", "Audit", "collect", "describe", "records", "rules_of", "supported"]
 
 RULES = ("shape", "kernel", "vjp", "jvp", "batch", "samples")
-# Modules of the package that hold no ops of their own.
-MACHINERY = frozenset(("audit", "derived", "families", "kinds", "registry", "rules", "samples"))
 # An op may refuse a dtype in any words; the recorded results say which are right.
 UNSUPPORTED = Exception
 
@@ -36,24 +33,6 @@ def records(namespace: str = "aten") -> list[OpOverload]:
         for record in list(packet.table.values())
         if record.functional is None
     ]
-
-
-def functions_of(op: OpOverload) -> Iterator[Any]:
-    """The functions an op is written with."""
-    yield op.body
-    yield op.options.get("scalar")
-    for name in ("kernel", "shape", "samples", "vjp"):
-        rule = op.rules.get(name)
-        yield from rule.values() if isinstance(rule, dict) else (rule,)
-
-
-def family_of(op: OpOverload) -> str:
-    """The module an op is written in; "" when that cannot be told."""
-    for function in (*functions_of(op), type(op.kind)):
-        package, _, name = str(getattr(function, "__module__", "")).rpartition(".")
-        if package == "rushlight.opset" and name not in MACHINERY:
-            return name
-    return ""
 
 
 def tensors_in(value: Any) -> list[Tensor]:
@@ -169,7 +148,7 @@ class Audit:
         """`family op.rule` of every blank."""
         found = []
         for op, (name, cells) in zip(records(), self.rows, strict=True):
-            family = family_of(op)
+            family = op.family
             found += [f"{family} {name}.{rule}" for rule, state in cells.items() if not state]
         return found
 
@@ -213,8 +192,8 @@ def describe(name: str) -> dict[str, Any]:
         own = op if op.functional is None else op.functional
         label = op._overloadname
         facts[f"{label}, kind"] = "composite" if own.body is not None else own.kind.name
-        if family_of(own):
-            facts[f"{label}, family"] = family_of(own)
+        if own.family:
+            facts[f"{label}, family"] = own.family
         if op is not own:
             facts[f"{label}, derived from"] = own.name()
         facts[f"{label}, rules"] = rules_of(own)

@@ -108,9 +108,10 @@ RULES["constant_pad_nd"] = trailing(lambda args: len(args[1]) // 2)
 WRITING.add(RULES["tril"])
 
 
-@rule("native_dropout_backward _standard_gamma_grad", writes=True)
+@rule("native_dropout_backward _standard_gamma_grad")
 def aligned(level: VmapLevel, op: OpOverload, args: Args) -> Any:
-    return level.elementwise(op, args)
+    rank = max([value.dim() for value in args if isinstance(value, Tensor)])
+    return level.wrap(level.below(op, tuple([level.full(value, rank) for value in args])))
 
 
 @rule("copy", writes=True)
@@ -139,10 +140,8 @@ def masked_fill(level: VmapLevel, op: OpOverload, args: Args) -> Any:
     if op.mutated_positions and self.dim() < rank:
         return level.loop(op, args)
     if not is_batched(value, level.level):
-        moved = level.front(self, rank)
-        if is_batched(mask, level.level) and not is_batched(self, level.level):
-            moved = level.full(self)
-        return finished(level, op, level.below(op, (moved, level.front(mask, rank), value)))
+        moved = (level.full(self, rank), level.front(mask, rank), value)
+        return finished(level, op, level.below(op, moved))
     chosen = aten.where(mask, value.to(self.dtype), self)
     return self.copy_(chosen) if op.mutated_positions else chosen
 
@@ -615,6 +614,21 @@ def loss(level: VmapLevel, op: OpOverload, args: Args) -> Any:
     if reduction == 0:
         return found
     return found.mean() if reduction == 1 else found.sum()
+
+
+# -- bodies that read values -----------------------------------------------------------------------
+
+
+@rule("linspace logspace")
+def per_sample(level: VmapLevel, op: OpOverload, args: Args) -> Any:
+    return level.loop(op, args)
+
+
+@rule("one_hot")
+def one_hot(level: VmapLevel, op: OpOverload, args: Args) -> Any:
+    if args[1] < 0:
+        raise RuntimeError(NO_ITEM)
+    return level.loop(op, args)
 
 
 # -- values that decide --------------------------------------------------------------------------

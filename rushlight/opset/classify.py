@@ -187,6 +187,14 @@ def nll2d_samples(make: Any) -> Any:
         yield make(2, 3, 1, 2), labels(2, 1, 2), make.positive(3), reduction, 1
 
 
+def backward_samples(make: Any, samples: Any) -> Any:
+    """Calls of a backward op for the samples of its forward op."""
+    for scores, target, *rest in samples(make):
+        whole = rest[1] == NONE and scores.dim() > 1
+        grad = make(*target.shape) if whole else make()
+        yield grad, scores, target, *rest, make.positive()
+
+
 def nll_pair(name: str, check: Any, samples: Any) -> None:
     forward = op(
         f"{name}_forward(Tensor self, Tensor target, Tensor? weight, int reduction, "
@@ -229,6 +237,7 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
         function=False,
         out_name="grad_input",
         node="NllLossBackwardBackward0" if name == "nll_loss" else "NllLoss2DBackwardBackward0",
+        samples=lambda make: backward_samples(make, samples),
         vjp={
             "grad_output": lambda grad, target, weight, reduction, ignore_index: getattr(
                 aten, name
@@ -266,6 +275,7 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
         "SymInt ignore_index=-100) -> Tensor",
         method=False,
         function=False,
+        samples=samples,
     )
     def public(self: Any, target: Any, weight: Any, reduction: int, ignore_index: Any) -> Any:
         if weight is not None and weight.requires_grad and LOCAL.state.grad:

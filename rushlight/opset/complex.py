@@ -56,6 +56,8 @@ neg_view.__dict__["backend"] = lambda self: flipped(self, "neg")
 
 @composite("conj(Tensor(a) self) -> Tensor(a)", out=False, samples=one_operand)
 def conjugate(self: Any) -> Any:
+    if self._ext is not None and self._ext.parts is not None:
+        return self.conj_physical()
     return self._conj() if self._dtype.is_complex else self
 
 

@@ -231,7 +231,7 @@ def to_compressed(self: Any, layout: Any, blocksize: Any, dense_dim: Any) -> Ten
             f"dense_to_sparse: conversion from {layout_name(self)} to {LAYOUT_NAMES[layout.name]} "
             "without blocksize argument given is not supported"
         )
-    block = (int(blocksize[0]), int(blocksize[1])) if blocksize is not None else (1, 1)
+    block = (int(blocksize[0]), int(blocksize[-1])) if blocksize is not None else (1, 1)
     if not is_sparse(self):
         count = dense_dim or 0
         if self.dim() < 2:
@@ -603,7 +603,7 @@ def conversion(layout: Any) -> None:
     )
 
     def body(self: Any, *rest: Any) -> Any:
-        if self.layout is layout and (not blocked or block_sizes(self) == tuple(rest[0])):
+        if self.layout is layout and (not blocked or block_sizes(self) == (rest[0][0], rest[0][-1])):
             return self
         padded = rest if len(rest) == 1 + blocked else (*rest, None)
         return call(primitive, (self, *padded))

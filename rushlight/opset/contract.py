@@ -664,7 +664,14 @@ def _(xp: Any, self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
     return accumulate(product, self.astype(wide), beta, alpha, common)
 
 
-@composite("outer(Tensor self, Tensor vec2) -> Tensor")
+def outer_samples(make: Any) -> Any:
+    yield make(2), make(3)
+    yield make.strided(3), make.strided(2)
+    yield make(0), make(2)
+    yield make(2), make(3, dtype=dtypes.float64)
+
+
+@composite("outer(Tensor self, Tensor vec2) -> Tensor", samples=outer_samples)
 def outer(self: Any, vec2: Any) -> Any:
     for name, value in (("self", self), ("vec2", vec2)):
         if value.dim() != 1:
@@ -672,12 +679,20 @@ def outer(self: Any, vec2: Any) -> Any:
     return self.reshape((self.shape[0], 1)) * vec2
 
 
-@composite("ger(Tensor self, Tensor vec2) -> Tensor")
+@composite("ger(Tensor self, Tensor vec2) -> Tensor", samples=outer_samples)
 def ger(self: Any, vec2: Any) -> Any:
     return self.outer(vec2)
 
 
-@composite("inner(Tensor self, Tensor other) -> Tensor")
+@composite(
+    "inner(Tensor self, Tensor other) -> Tensor",
+    samples=lambda make: (
+        (make(3), make(3)),
+        (make(2, 3), make(3)),
+        (make.strided(2, 3), make(4, 3)),
+        (make(), make(3)),
+    ),
+)
 def inner(self: Any, other: Any) -> Any:
     if self.dim() == 0 or other.dim() == 0:
         return self * other
@@ -798,7 +813,9 @@ def matmul_samples(make: Any) -> Any:
     yield make(0, 2, 3), make(3, 2)
 
 
-@composite("linalg_matmul(Tensor self, Tensor other) -> Tensor", method=False)
+@composite(
+    "linalg_matmul(Tensor self, Tensor other) -> Tensor", method=False, samples=matmul_samples
+)
 def linalg_matmul(self: Any, other: Any) -> Any:
     return self.matmul(other)
 

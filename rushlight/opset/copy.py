@@ -22,7 +22,7 @@ from rushlight.core.op import Tag, refuse
 from rushlight.core.state import PROCESS
 from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import PLAIN, Tensor, shell, strides_of, values_of, wrap
-from rushlight.opset.derived import check_writable
+from rushlight.opset.derived import check_writable, find_dense, holds_sparse, sparse_in_place
 from rushlight.opset.kinds import CREATION, Kind, Spec, laid_out, refuse_device
 from rushlight.opset.registry import composite, mutation, op, packet
 
@@ -322,7 +322,7 @@ def conversion(self: Any, *args: Any, **kwargs: Any) -> Any:
     try:
         given = to_arguments(args, kwargs)
     except Mismatch:
-        raise mismatch_error(packet("to"), args, kwargs) from None
+        raise mismatch_error(packet("to"), (self, *args), kwargs, True) from None
     flags = (given.get("non_blocking", False), given.get("copy", False), given.get("memory_format"))
     other = given.get("tensor")
     if other is not None:
@@ -545,6 +545,8 @@ def copy_into(self: Any, src: Any, non_blocking: bool = False) -> Any:
     ):
         np.copyto(target, source)
         return self
+    if holds_sparse((self, src)):
+        return sparse_in_place(copy_, (self, src, non_blocking))
     check_writable(self)
     check_expandable(src, self.shape)
     if target is None:
@@ -746,6 +748,8 @@ class Extract(Kind):
 
 def element_of(self: Any) -> Any:
     if self._array is None:
+        if holds_sparse((self,)):
+            return element_of(find_dense(self))
         if self.device.type == "meta":
             raise RuntimeError("Tensor.item() cannot be called on meta tensors")
         raise NotImplementedError("Cannot access data of a tensor without values")

@@ -595,21 +595,3 @@ can_cast = promotion.can_cast
 def is_storage(obj: Any, /) -> bool:
     """Whether `obj` is a storage."""
     return isinstance(obj, Storage)
-
-
-def sparse_refused(name: str) -> Any:
-    def function(*args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(
-            f"{name}(): sparse tensors are not supported yet; use dense (torch.strided) tensors"
-        )
-
-    function.__name__ = function.__qualname__ = name
-    return function
-
-
-sparse_coo_tensor = sparse_refused("sparse_coo_tensor")
-sparse_csr_tensor = sparse_refused("sparse_csr_tensor")
-sparse_csc_tensor = sparse_refused("sparse_csc_tensor")
-sparse_bsr_tensor = sparse_refused("sparse_bsr_tensor")
-sparse_bsc_tensor = sparse_refused("sparse_bsc_tensor")
-sparse_compressed_tensor = sparse_refused("sparse_compressed_tensor")

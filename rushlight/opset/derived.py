@@ -56,11 +56,58 @@ class Inplace(Kind):
 
         def backend(*args: Any) -> Any:
             target = args[0]
+            if holds_sparse(args):
+                return sparse_in_place(op, args)
             check_writable(target)
             write_into(target, base.backend(*args), op.base_name)
             return target
 
         return backend
+
+
+def holds_sparse(args: tuple[Any, ...]) -> bool:
+    for value in args:
+        if isinstance(value, Tensor) and value._ext is not None and value._ext.parts is not None:
+            return True
+    return False
+
+
+def sparse_in_place(op: Any, args: tuple[Any, ...]) -> Any:
+    """An in-place op with a sparse operand: its own rule, or the functional one written back."""
+    from rushlight.opset.sparse import is_sparse, replace_parts
+
+    target = args[0]
+    own = op.rules.get("sparse")
+    if own is not None:
+        done = own(*args)
+        if done is not None:
+            return done
+    if op.functional is None or op.kind.name != "INPLACE":
+        return op.kind.unusual(op, args)
+    result = op.functional.backend(*args)
+    if is_sparse(target):
+        if not is_sparse(result) or target.layout is not result.layout:
+            raise RuntimeError(
+                f"{op.base_name}(): the result has layout {result.layout} and cannot be written "
+                f"into a tensor of layout {target.layout}"
+            )
+        if not can_cast(result._dtype, target._dtype):
+            raise RuntimeError(
+                f"result type {result._dtype.scalar_type_name} can't be cast to the desired output "
+                f"type {target._dtype.scalar_type_name}"
+            )
+        return replace_parts(target, result)
+    if is_sparse(result):
+        result = find_dense(result)
+    write_into(target, result, op.base_name)
+    return target
+
+
+def find_dense(sparse: Tensor) -> Tensor:
+    from rushlight.opset.registry import find
+
+    found: Tensor = find("_to_dense").backend(sparse, None, None)
+    return found
 
 
 class Mutation(Kind):
@@ -77,6 +124,8 @@ class Mutation(Kind):
 
         def backend(*args: Any) -> Any:
             target = args[0]
+            if holds_sparse(args):
+                return sparse_in_place(op, args)
             if not may_overlap:
                 check_writable(target)
             arrays = list(args)
@@ -119,6 +168,10 @@ class Out(Kind):
             result = base.backend(*args[:-count])
             results = result if isinstance(result, tuple) else (result,)
             for target, value in zip(outs, results, strict=True):
+                if holds_sparse((target, value)):
+                    raise NotImplementedError(
+                        f"{op.base_name}(): out= is not supported for sparse tensors"
+                    )
                 if target.device != value.device:
                     raise RuntimeError(
                         f"Expected out tensor to have device {value.device}, but got "

@@ -207,6 +207,16 @@ def multiply_pair(left: Any, right: Any, summed: list[int]) -> Any:
     method=False,
     function=False,
     out=False,
+    samples=lambda make: (
+        ("ij,jk->ik", [make(2, 3), make(3, 2)]),
+        ("ij->ji", [make.strided(2, 3)]),
+        ("ii", [make(3, 3)]),
+        ("bij,bjk", [make(2, 2, 3), make(2, 3, 1)]),
+        ("i,j,k->kij", [make(2), make(3), make(2)]),
+        ("...i,...i->...", [make(2, 1, 3), make(2, 3)]),
+        ("ij,kj,k->i", [make(2, 3), make(2, 3), make(2)]),
+        ("i,->", [make(3), make()]),
+    ),
 )
 def contract(equation: str, tensors: Any, path: Any = None) -> Any:
     if not tensors:

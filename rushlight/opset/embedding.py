@@ -84,9 +84,8 @@ def embedding_backward(
     sparse: bool,
 ) -> Any:
     if sparse:
-        raise NotImplementedError(
-            "embedding(): sparse=True needs a sparse gradient, which is not available here; use "
-            "sparse=False"
+        return aten.embedding_sparse_backward(
+            grad, indices, num_weights, padding_idx, scale_grad_by_freq
         )
     return aten.embedding_dense_backward(
         grad, indices, num_weights, padding_idx, scale_grad_by_freq

@@ -161,7 +161,11 @@ def value_ops(name: str, reduce: Any) -> None:
         check_nonempty_dims(name, self.shape, None)
         return reduce(comparable(f"{name}_all", self), axis=None).astype(self.dtype)
 
-    @composite(f"{name}.other(Tensor self, Tensor other) -> Tensor", out_name="out")
+    @composite(
+        f"{name}.other(Tensor self, Tensor other) -> Tensor",
+        out_name="out",
+        samples=lambda make: ((make.distinct(2, 3), make.distinct(3)), (make(), make(2))),
+    )
     def other(self: Any, other: Any) -> Any:
         return self.maximum(other) if name == "max" else self.minimum(other)
 

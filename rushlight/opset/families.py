@@ -29,6 +29,7 @@ FAMILIES = (
     "create",
     "series",
     "random",
+    "dropout",
     "index",
     "writing",
     "scatter",
@@ -42,6 +43,13 @@ FAMILIES = (
     "loss",
     "classify",
     "margin",
+    "sparse",
+    "compressed",
+    "sparsemath",
+    "embeddingbag",
+    "norm",
+    "conv",
+    "selftest",
     "profiling",
 )
 

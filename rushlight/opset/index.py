@@ -519,10 +519,7 @@ gather.options["differentiable"] = ["self"]
 )
 def gather_backward(grad: Any, self: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
     if sparse_grad:
-        raise NotImplementedError(
-            "gather(): sparse_grad=True needs a sparse gradient, which is not available here; use "
-            "sparse_grad=False"
-        )
+        return aten._gather_sparse_backward(self, dim, index, grad)
     return grad.new_zeros(self.shape).scatter_add(dim, index, grad)
 
 

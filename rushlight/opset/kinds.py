@@ -171,6 +171,12 @@ def common_device(op: Any, tensors: list[Tensor]) -> Any:
 class Kind:
     """Defaults for an op that states its rules itself."""
 
+    # Whether the backend is no more than the kernel, so that a stub may call that itself.
+    direct = True
+
+    def __init_subclass__(cls) -> None:
+        cls.direct = False
+
     def __init__(self, name: str, layout: str = "contiguous") -> None:
         self.name = name
         self.layout = layout
@@ -276,6 +282,8 @@ def tree_laid_out(value: Any, strides: tuple[int, ...]) -> Any:
 
 
 def with_specs(value: Any, specs: Any) -> Any:
+    if value is None:
+        return None
     if isinstance(value, (tuple, list)):
         pairs = zip(value, specs, strict=True)
         return type(value)([with_specs(item, spec) for item, spec in pairs])
@@ -313,6 +321,9 @@ class Creation(Kind):
             if place is not None and place.type != "cpu":
                 refuse_device(place)
             if layout_at is not None and args[layout_at] is not None:
+                of_layout = op.rules.get("layouts")
+                if of_layout is not None and args[layout_at].name != "strided":
+                    return of_layout(*args)
                 refuse_layout(op, args[layout_at])
             arrays = list(args)
             for position in singles:
@@ -558,6 +569,8 @@ class View(Kind):
 
         def backend(*args: Any) -> Any:
             source = args[0]
+            if source._ext is not None and source._ext.parts is not None:
+                return self.unusual(op, args)
             found = shape(*args)
             if isinstance(found, list):
                 return [make_view(source, *entry) for entry in found]

@@ -238,7 +238,9 @@ def _(make: Any) -> Any:
 
 
 @composite(
-    "frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", method=False
+    "frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+    method=False,
+    samples=lambda make: ((make(2, 3), (0, 1)), (make(2, 3), 1, True), (make.strided(2, 3), ())),
 )
 def frobenius_norm(self: Any, dim: Any, keepdim: bool) -> Any:
     if len(dim) > 2:

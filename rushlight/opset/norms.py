@@ -176,11 +176,19 @@ def vector_norm_array(array: Any, ord: Any, dim: Any, keepdim: bool, kind: DType
     return norm_of(cast(array, work), ord, axes, keepdim).astype(kind.to_real().np)
 
 
-def norm_op(schema: str, index: int, form: Any) -> Any:
+def norm_op(schema: str, index: int, form: Any, samples: Any) -> Any:
     """One of aten's norm overloads; `form` gives (dim, keepdim, dtype) from its arguments."""
     given = [part.split()[-1].split("=")[0] for part in schema.split(", ")]
     formula = NORM_FORMULAS["dim" in given]
-    record = op(schema, kind=REDUCTION, method=False, function=False, node_index=index, vjp=formula)
+    record = op(
+        schema,
+        kind=REDUCTION,
+        method=False,
+        function=False,
+        node_index=index,
+        vjp=formula,
+        samples=samples,
+    )
 
     @record.shape
     def _(self: Any, p: Any, *rest: Any) -> Any:
@@ -200,27 +208,56 @@ def norm_op(schema: str, index: int, form: Any) -> Any:
     return record
 
 
+def order_samples(*after: Any, widened: bool = False) -> Any:
+    """Samples of a norm: its order and whatever follows."""
+
+    def samples(make: Any) -> Any:
+        from rushlight.opset.samples import sample
+
+        kind = {"dtype": wider(make.dtype)} if widened else {}
+        for p in (2, 1, 3.5, INFINITY):
+            yield sample(make(2, 3), p, *after, **kind)
+        yield sample(make.strided(2, 3), 0, *after, **kind)
+        if after and after[0] == [0]:
+            yield sample(make(), None, *after, **kind)
+
+    return samples
+
+
+def wider(kind: DType) -> DType:
+    """The widest dtype of a floating point dtype's kind."""
+    return dtypes.complex128 if kind.is_complex else dtypes.float64
+
+
 NORM_FORMULAS = (
     lambda grad, self, p, result: norm_gradient(grad, self, p, result, None, False),
     lambda grad, self, p, result, dim, keepdim: norm_gradient(grad, self, p, result, dim, keepdim),
 )
 
-norm_op("norm.Scalar(Tensor self, Scalar p=2) -> Tensor", 0, lambda: (None, False, None))
+norm_op(
+    "norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
+    0,
+    lambda: (None, False, None),
+    order_samples(),
+)
 norm_op(
     "norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
     1,
     lambda dim, keepdim: (dim, keepdim, None),
+    order_samples([0]),
 )
 norm_op(
     "norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor",
     2,
     lambda dtype: (None, False, dtype),
+    order_samples(widened=True),
 )
 norm_op(
     "norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, "
     "ScalarType dtype) -> Tensor",
     3,
     lambda dim, keepdim, dtype: (dim, keepdim, dtype),
+    order_samples([0], True, widened=True),
 )
 
 
@@ -428,6 +465,7 @@ def _(grad: Any, self: Any, result: Any, dim: Any, keepdim: bool) -> Any:
     "special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
     method=False,
     function=False,
+    samples=lambda make: ((make(2, 3), (0, 1)), (make(2, 3), 1, True), (make(), 0)),
 )
 def special_logsumexp(self: Any, dim: Any, keepdim: bool) -> Any:
     return self.logsumexp(dim, keepdim)

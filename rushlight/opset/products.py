@@ -18,7 +18,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.opset.contract import kind_of, product_of, refuse_dtype, rounded, working
 from rushlight.opset.kinds import CONTRACTION, Spec
 from rushlight.opset.registry import composite, op
-from rushlight.opset.rules import aten, conj
+from rushlight.opset.rules import aten, conj, not_differentiable
 
 __all__ = ["bilinear", "cdist", "chain_matmul", "linear", "tensordot"]
 
@@ -125,6 +125,11 @@ def _(
 @composite(
     "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
     method=False,
+    samples=lambda make: (
+        (make(2, 3), make(2, 2), make(2, 3, 2), make(2)),
+        (make(2, 2, 3), make(2, 2, 2), make(1, 3, 2)),
+        (make(3), make(2), make(2, 3, 2)),
+    ),
 )
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     if input1.dim() != input2.dim():
@@ -163,6 +168,13 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
     method=False,
     function=False,
+    samples=lambda make: (
+        (make(2, 3), make(3, 2), [1], [0]),
+        (make(2, 3, 2), make(2, 2, 3), [0, 1], [1, 2]),
+        (make.strided(2, 3), make(3, 2), [0, 1], [1, 0]),
+        (make(2), make(3), [], []),
+        (make(2, 1), make(2, 3), [0, 1], [0, 1]),
+    ),
 )
 def contract_dims(self: Any, other: Any, dims_self: Any, dims_other: Any) -> Any:
     if len(dims_self) != len(dims_other):
@@ -263,7 +275,16 @@ def multiply_run(tensors: list[Any], split: list[list[int]], start: int, stop: i
     return left.mm(multiply_run(tensors, split, middle + 1, stop))
 
 
-@composite("linalg_multi_dot(Tensor[] tensors) -> Tensor", method=False)
+@composite(
+    "linalg_multi_dot(Tensor[] tensors) -> Tensor",
+    method=False,
+    samples=lambda make: (
+        ([make(2, 3), make(3, 2)],),
+        ([make(3), make(3, 2), make(2)],),
+        ([make(4, 1), make(1, 3), make(3, 2)],),
+        ([make(2, 3), make(3, 1), make(1, 2), make(2, 2)],),
+    ),
+)
 def linalg_multi_dot(tensors: Any) -> Any:
     count = len(tensors)
     if count < 2:
@@ -312,7 +333,12 @@ def linalg_multi_dot(tensors: Any) -> Any:
     return multiply_run(chain, best_split(extents), 0, count - 1).view(sizes)
 
 
-@composite("chain_matmul(Tensor[] matrices) -> Tensor", method=False, function=False)
+@composite(
+    "chain_matmul(Tensor[] matrices) -> Tensor",
+    method=False,
+    function=False,
+    samples=lambda make: (([make(2, 3)],), ([make(2, 3), make(3, 2), make.strided(2, 2)],)),
+)
 def chain_product(matrices: Any) -> Any:
     for number, matrix in enumerate(matrices):
         if matrix.dim() != 2:
@@ -349,7 +375,15 @@ def warn_once(key: str, text: str) -> None:
 WARNED: set[str] = set()
 
 
-@composite("linalg_matrix_power(Tensor self, int n) -> Tensor", method=False)
+def power_samples(make: Any) -> Any:
+    for n in (0, 1, 2, 3, 6):
+        yield make(2, 2), n
+    yield make.strided(3, 2, 2), 5
+
+
+@composite(
+    "linalg_matrix_power(Tensor self, int n) -> Tensor", method=False, samples=power_samples
+)
 def linalg_matrix_power(self: Any, n: int) -> Any:
     if self.dim() < 2:
         raise RuntimeError(
@@ -384,7 +418,7 @@ def linalg_matrix_power(self: Any, n: int) -> Any:
     return result
 
 
-@composite("matrix_power(Tensor self, int n) -> Tensor")
+@composite("matrix_power(Tensor self, int n) -> Tensor", samples=power_samples)
 def matrix_power(self: Any, n: int) -> Any:
     return aten.linalg_matrix_power(self, n)
 
@@ -446,7 +480,15 @@ def _(xp: Any, self: Any, other: Any, dim: int) -> Any:
     return rounded(xp.stack(parts, dim), self.dtype)
 
 
-@composite("cross(Tensor self, Tensor other, int? dim=None) -> Tensor")
+@composite(
+    "cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
+    samples=lambda make: (
+        (make(2, 3), make(2, 3)),
+        (make(3, 2), make(3, 2)),
+        (make(3, 3), make(3, 3), -1),
+        (make.strided(2, 3), make(1, 3), 1),
+    ),
+)
 def cross(self: Any, other: Any, dim: int | None = None) -> Any:
     if dim is None:
         warn_once(
@@ -488,6 +530,24 @@ distances = op(
 )
 
 
+@distances.jvp
+def _(x1_t: Any, x2_t: Any, x1: Any, x2: Any, p: float, result: Any) -> Any:
+    gap = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    left = 0 if x1_t is None else x1_t.unsqueeze(-2)
+    right = 0 if x2_t is None else x2_t.unsqueeze(-3)
+    length = result.unsqueeze(-1)
+    if p == 0:
+        return aten.zeros_like(result)
+    if p == 1:
+        slope = gap.sgn()
+    elif p == float("inf"):
+        slope = gap.sgn() * (gap.abs() == length)
+    else:
+        slope = gap * gap.abs().pow(p - 2) / length.pow(p - 1)
+        slope = slope.masked_fill((gap == 0) | (length == 0), 0)
+    return (slope * (left - right)).sum(-1)
+
+
 @distances.shape
 def _(x1: Any, x2: Any, p: float, compute_mode: Any) -> Any:
     batch = geometry.broadcast_shapes(tuple(x1.shape[:-2]), tuple(x2.shape[:-2]))
@@ -519,10 +579,22 @@ def _(xp: Any, x1: Any, x2: Any, p: float, compute_mode: Any) -> Any:
     return (gap**p).sum(-1) ** np.asarray(1 / p, x1.dtype)
 
 
+def slope_samples(make: Any) -> Any:
+    for p in (0.0, 1.0, 1.5, 2.0, 3.0, float("inf")):
+        x1, x2 = make(2, 3), make(3, 3)
+        if make.dtype not in (dtypes.float32, dtypes.float64):
+            yield make(2, 3), x1, x2, p, make.positive(2, 3)
+        else:
+            yield make(2, 3), x1, x2, p, aten._cdist_forward(x1, x2, p, None)
+
+
 distance_slopes = op(
     "_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor",
     kind=CONTRACTION,
     method=False,
+    node="NotImplemented",
+    vjp=dict.fromkeys(("grad", "x1", "x2", "cdist"), not_differentiable("aten::_cdist_backward")),
+    samples=slope_samples,
 )
 
 
@@ -587,6 +659,13 @@ MATRIX_MODE_THRESHOLD = 25
     "cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor",
     method=False,
     function=False,
+    samples=lambda make: (
+        (make(2, 3), make(3, 3)),
+        (make(2, 3), make(3, 3), 2.0, 1),
+        (make(2, 3), make(3, 3), 1.0),
+        (make(2, 1, 2, 2), make(3, 2, 2), 3.0),
+        (make(0, 2), make(3, 2)),
+    ),
 )
 def pairwise_distances(x1: Any, x2: Any, p: float = 2.0, compute_mode: Any = None) -> Any:
     for number, value in ((1, x1), (2, x2)):

@@ -1,4 +1,4 @@
-"""Random numbers: creation, in-place filling, sampling, dropout.
+"""Random numbers: creation, in-place filling, sampling.
 
 Every op draws from a `Generator`, the default one where none is given; what it draws depends on
 the generator's state and the element's position alone.
@@ -7,7 +7,6 @@ the generator's state and the element's position alone.
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,7 +15,6 @@ import numpy as np
 from rushlight.arrays import sampling
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
-from rushlight.core.dispatch import call
 from rushlight.core.op import OpOverload, Tag, refuse
 from rushlight.core.promotion import BAREBONES_UNSIGNED
 from rushlight.core.rng import Generator, default_generator
@@ -26,14 +24,15 @@ from rushlight.opset.create import (
     LIKE,
     OPTIONS,
     check_sizes,
-    empty_like,
     factory,
     from_sizes,
     like_spec,
     sized_spec,
 )
-from rushlight.opset.kinds import RANDOM, Spec
-from rushlight.opset.registry import composite, find, mutation, op
+from rushlight.opset.kinds import HALVES, RANDOM, Spec
+from rushlight.opset.reduce import unsupported
+from rushlight.opset.registry import find, mutation, op
+from rushlight.opset.rules import not_differentiable
 
 SEEDED = (Tag.nondeterministic_seeded,)
 SEEDED_FUNCTION: dict[str, Any] = {"kind": RANDOM, "method": False, "tags": SEEDED}
@@ -217,6 +216,13 @@ randint_like = factory("randint_like")
 # -- normal with tensor parameters -----------------------------------------------------------------
 
 
+def refuse_dtype(kernel: str, array: Any, allowed: Any) -> None:
+    """Raise for arrays of a dtype that is not `allowed(dtype)`."""
+    kind = dtypes.from_numpy(array.dtype)
+    if not allowed(kind):
+        raise unsupported(kernel, kind)
+
+
 def check_deviations(std: Any) -> None:
     if std.dtype.kind == "c":
         raise RuntimeError("normal expects standard deviation to be non-complex")
@@ -239,12 +245,11 @@ normal_tensor_float = op(
     "normal.Tensor_float(Tensor mean, float std=1, *, Generator? generator=None) -> Tensor",
     kind=RANDOM,
     method=False,
-    layout="shape",
     tags=SEEDED,
     node_index=1,
     out_name="Tensor_float_out",
     vjp=lambda grad, mean_shape: grad.new_zeros(mean_shape),
-    shape=lambda mean, std, generator: same_geometry(mean),
+    shape=lambda mean, std, generator: Spec(mean.shape, mean._dtype),
 )
 
 
@@ -259,12 +264,11 @@ normal_float_tensor = op(
     "normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
     kind=RANDOM,
     method=False,
-    layout="shape",
     tags=SEEDED,
     node_index=2,
     out_name="float_Tensor_out",
     vjp=lambda grad, std_shape: grad.new_zeros(std_shape),
-    shape=lambda mean, std, generator: same_geometry(std),
+    shape=lambda mean, std, generator: Spec(std.shape, std._dtype),
 )
 
 
@@ -385,49 +389,45 @@ def with_probability(generator: Any, shape: Any, kind: Any, p: float) -> Any:
     return sampling.bernoulli(generator, p, shape, kind)
 
 
+def plain_geometry(self: Any, *rest: Any) -> Any:
+    return Spec(self.shape, self._dtype)
+
+
 bernoulli = op(
     f"bernoulli(Tensor self, {GENERATOR}",
     kind=RANDOM,
-    layout="like",
     tags=SEEDED,
-    shape=same_geometry,
+    shape=plain_geometry,
     vjp=lambda grad: zeros_like(grad),
+    kernel=lambda xp, self, generator: bernoulli_draws(self, self, generator),
 )
 
 
-@bernoulli.kernel
-def _(xp: Any, self: Any, generator: Any) -> Any:
-    check_probabilities(self)
-    return sampling.bernoulli(drawn_from(generator), self, self.shape, self.dtype)
+def bernoulli_draws(self: Any, p: Any, generator: Any) -> Any:
+    """Zeros and ones in the shape and dtype of `self`; `p` is an array or a number."""
+    each = isinstance(p, np.ndarray)
+    refuse_dtype(
+        "bernoulli_tensor_cpu_self_" if each else "bernoulli_scalar_cpu_", self, is_countable
+    )
+    if each:
+        refuse_dtype("bernoulli_tensor_cpu_p_", p, lambda kind: kind.is_floating_point)
+        geometry.broadcast_shapes(self.shape, p.shape)
+    return sampling.bernoulli(drawn_from(generator), p, self.shape, self.dtype)
 
 
-def check_probabilities(p: Any) -> None:
-    kind = dtypes.from_numpy(p.dtype)
-    if not kind.is_floating_point:
-        raise NotImplementedError(
-            f"\"bernoulli_tensor_cpu_p_\" not implemented for '{kind.scalar_type_name}'"
-        )
-
-
-def not_differentiable(name: str) -> Any:
-    def vjp(grad: Any) -> Any:
-        raise RuntimeError(f"derivative for {name} is not implemented")
-
-    return vjp
+def is_countable(kind: Any) -> bool:
+    return not (kind.is_complex or kind in dtypes.FLOAT8 or kind in BAREBONES_UNSIGNED)
 
 
 bernoulli_p = op(
     f"bernoulli.p(Tensor self, float p, {GENERATOR}",
     kind=RANDOM,
-    layout="like",
     tags=SEEDED,
     node="NotImplemented",
     out=False,
-    shape=same_geometry,
+    shape=plain_geometry,
     vjp=not_differentiable("aten::bernoulli"),
-    kernel=lambda xp, self, p, generator: sampling.bernoulli(
-        drawn_from(generator), p, self.shape, self.dtype
-    ),
+    kernel=lambda xp, self, p, generator: bernoulli_draws(self, p, generator),
 )
 bernoulli_tensor = op(
     f"bernoulli.Tensor(Tensor self, Tensor p, {GENERATOR}",
@@ -439,23 +439,12 @@ bernoulli_tensor = op(
     shape=same_geometry,
     node_index=1,
     vjp={"self": lambda grad: zeros_like(grad), "p": lambda grad, p_shape: grad.new_zeros(p_shape)},
+    kernel=lambda xp, self, p, generator: bernoulli_draws(self, p, generator),
 )
 
 
-@bernoulli_tensor.kernel
-def _(xp: Any, self: Any, p: Any, generator: Any) -> Any:
-    return sampling.bernoulli(drawn_from(generator), p, self.shape, self.dtype)
-
-
 def fill_bernoulli(xp: Any, self: Any, p: Any, generator: Any) -> None:
-    kind = dtypes.from_numpy(self.dtype)
-    if kind.is_complex or kind in dtypes.FLOAT8 or kind in BAREBONES_UNSIGNED:
-        raise NotImplementedError(
-            f"\"bernoulli_scalar_cpu_\" not implemented for '{kind.scalar_type_name}'"
-        )
-    if isinstance(p, np.ndarray):
-        geometry.broadcast_shapes(self.shape, p.shape)
-    self[...] = sampling.bernoulli(drawn_from(generator), p, self.shape, self.dtype)
+    self[...] = bernoulli_draws(self, p, generator)
 
 
 mutation(
@@ -499,8 +488,7 @@ poisson = op(
     kind=RANDOM,
     method=False,
     tags=SEEDED,
-    layout="like",
-    shape=same_geometry,
+    shape=plain_geometry,
     vjp=lambda grad: zeros_like(grad),
     kernel=lambda xp, self, generator: sampling.poisson(drawn_from(generator), self),
 )
@@ -514,8 +502,13 @@ binomial = op(
         "count": not_differentiable("aten::binomial"),
         "prob": not_differentiable("aten::binomial"),
     },
-    kernel=lambda xp, count, prob, generator: sampling.binomial(drawn_from(generator), count, prob),
 )
+
+
+@binomial.kernel
+def _(xp: Any, count: Any, prob: Any, generator: Any) -> Any:
+    refuse_dtype("binomial_cpu", count, lambda kind: kind not in HALVES)
+    return sampling.binomial(drawn_from(generator), count, prob)
 
 
 @binomial.shape
@@ -523,28 +516,40 @@ def _(count: Any, prob: Any, generator: Any) -> Any:
     return Spec(geometry.broadcast_shapes(tuple(count.shape), tuple(prob.shape)), count._dtype)
 
 
+def is_single_or_double(kind: Any) -> bool:
+    return kind in (dtypes.float32, dtypes.float64)
+
+
 standard_gamma = op(
     "_standard_gamma(Tensor self, Generator? generator=None) -> Tensor",
     kind=RANDOM,
     method=False,
     tags=SEEDED,
-    shape=lambda self, generator: Spec(self.shape, self._dtype),
+    shape=plain_geometry,
     vjp=lambda grad, self, result: grad * standard_gamma_grad(self, result),
-    kernel=lambda xp, self, generator: sampling.gamma(drawn_from(generator), self),
 )
+
+
+@standard_gamma.kernel
+def _(xp: Any, self: Any, generator: Any) -> Any:
+    refuse_dtype("gamma_cpu", self, is_single_or_double)
+    return sampling.gamma(drawn_from(generator), self)
+
+
 sample_dirichlet = op(
     "_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor",
     kind=RANDOM,
     method=False,
     tags=SEEDED,
     node="NotImplemented",
-    shape=lambda self, generator: Spec(self.shape, self._dtype),
+    shape=plain_geometry,
     vjp=not_differentiable("aten::_sample_dirichlet"),
 )
 
 
 @sample_dirichlet.kernel
 def _(xp: Any, self: Any, generator: Any) -> Any:
+    refuse_dtype("dirichlet", self, is_single_or_double)
     parts = sampling.gamma(drawn_from(generator), self.astype(xp.float64))
     result = parts / parts.sum(axis=-1, keepdims=True)
     return result.astype(self.dtype)
@@ -601,158 +606,6 @@ standard_gamma_grad: OpOverload = op(
 @standard_gamma_grad.shape
 def _(self: Any, output: Any) -> Any:
     return Spec(geometry.broadcast_shapes(tuple(self.shape), tuple(output.shape)), self._dtype)
-
-
-# -- dropout ---------------------------------------------------------------------------------------
-
-
-def check_dropout(p: float) -> None:
-    if not 0 <= p <= 1:
-        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
-
-
-@composite("dropout(Tensor input, float p, bool train) -> Tensor", **SEEDED_FUNCTION)
-def dropout(input: Any, p: float, train: bool) -> Any:
-    check_dropout(p)
-    if p == 0 or not train or input.numel() == 0:
-        return input
-    return input.mul(keep_mask(input, p, input.shape))
-
-
-def zero_of(input: Any) -> Any:
-    return call(find("zeros"), ((), input._dtype, input.layout, input.device, None))
-
-
-def keep_mask(input: Any, p: float, shape: Any) -> Any:
-    """What dropout multiplies by: 0 or the reciprocal of the chance to be kept."""
-    if p == 1:
-        return zero_of(input)
-    like = tuple(shape) == tuple(input.shape)
-    noise = empty_like(input) if like else input.new_empty(shape)
-    return noise.bernoulli_(1 - p).div_(1 - p)
-
-
-@composite(
-    "dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)",
-    method=False,
-    kind=RANDOM,
-    tags=SEEDED,
-)
-def dropout_(self: Any, p: float, train: bool) -> Any:
-    check_dropout(p)
-    if p == 0 or not train or self.numel() == 0:
-        return self
-    return self.mul_(keep_mask(self, p, self.shape))
-
-
-def feature_shape(input: Any) -> tuple[Any, ...]:
-    """One number for each channel of each sample."""
-    if input.dim() < 2:
-        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    return (*input.shape[:2], *(1,) * (input.dim() - 2))
-
-
-@composite(
-    "feature_dropout(Tensor input, float p, bool train) -> Tensor",
-    method=False,
-    kind=RANDOM,
-    tags=SEEDED,
-)
-def feature_dropout(input: Any, p: float, train: bool) -> Any:
-    check_dropout(p)
-    if p == 0 or not train or input.numel() == 0:
-        return input
-    return input.mul(keep_mask(input, p, feature_shape(input)))
-
-
-# The negative saturation value of SELU, which alpha dropout puts in place of what it drops.
-SELU_SATURATION = 1.7580993408473766
-
-
-def alpha_dropped(input: Any, p: float, train: bool, shape: Any) -> Any:
-    check_dropout(p)
-    if p == 0 or not train or input.numel() == 0:
-        return input
-    if p == 1:
-        return input.mul(zero_of(input))
-    like = shape is None
-    noise = empty_like(input) if like else input.new_empty(shape)
-    noise.bernoulli_(1 - p)
-    scale = 1.0 / math.sqrt((SELU_SATURATION * SELU_SATURATION * p + 1) * (1 - p))
-    shift = noise.add(-1).mul_(SELU_SATURATION * scale).add_(SELU_SATURATION * scale * p)
-    return input.mul(noise.mul_(scale)).add_(shift)
-
-
-@composite(
-    "alpha_dropout(Tensor input, float p, bool train) -> Tensor",
-    method=False,
-    kind=RANDOM,
-    tags=SEEDED,
-)
-def alpha_dropout(input: Any, p: float, train: bool) -> Any:
-    return alpha_dropped(input, p, train, None)
-
-
-@composite(
-    "feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor",
-    method=False,
-    kind=RANDOM,
-    tags=SEEDED,
-)
-def feature_alpha_dropout(input: Any, p: float, train: bool) -> Any:
-    return alpha_dropped(input, p, train, feature_shape(input))
-
-
-native_dropout = op(
-    "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
-    kind=RANDOM,
-    method=False,
-    tags=SEEDED,
-    non_differentiable=(1,),
-    vjp=lambda grad, result1, p, train: native_dropout_backward(
-        grad, result1, dropout_scale(p, train)
-    ),
-)
-
-
-def dropout_scale(p: float, train: bool | None) -> float:
-    if not train:
-        return 1.0
-    return 0.0 if p == 1 else 1.0 / (1.0 - p)
-
-
-@native_dropout.shape
-def _(input: Any, p: float, train: bool | None) -> Any:
-    return Spec(input.shape, input._dtype), Spec(input.shape, dtypes.bool_)
-
-
-@native_dropout.kernel
-def _(xp: Any, input: Any, p: float, train: bool | None) -> Any:
-    if train is False or input.size == 0:
-        return input.copy(), xp.ones(input.shape, xp.bool_)
-    if p == 1:
-        return xp.zeros(input.shape, input.dtype), xp.zeros(input.shape, xp.bool_)
-    mask = sampling.bernoulli(default_generator, 1 - p, input.shape, xp.bool_)
-    kept = xp.where(mask, input, xp.zeros((), input.dtype))
-    scale = xp.asarray(1.0 / (1.0 - p)).astype(input.dtype)
-    return kept * scale, mask
-
-
-native_dropout_backward: OpOverload = op(
-    "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
-    method=False,
-    layout="like",
-    differentiable=["grad_output"],
-    vjp=lambda grad, mask, scale: grad * mask * scale,
-    shape=lambda grad_output, mask, scale: same_geometry(grad_output),
-)
-
-
-@native_dropout_backward.kernel
-def _(xp: Any, grad_output: Any, mask: Any, scale: float) -> Any:
-    return (grad_output * mask * xp.asarray(scale).astype(grad_output.dtype)).astype(
-        grad_output.dtype
-    )
 
 
 # -- generators ------------------------------------------------------------------------------------
@@ -878,8 +731,3 @@ for record in (poisson, standard_gamma, sample_dirichlet):
     record.samples = lambda make: ((make.positive(2, 3),), (make.positive(4),))
 binomial.samples = lambda make: ((make.positive(2, 3), make(3, low=0.0, high=1.0)),)
 standard_gamma_grad.samples = refuse("it has no derivative, and torch's values are approximate")
-for record in (dropout, dropout_, alpha_dropout, native_dropout):
-    record.samples = lambda make: ((make(2, 3), 0.5, True), (make.strided(2, 3), 0.2, False))
-for record in (feature_dropout, feature_alpha_dropout):
-    record.samples = lambda make: ((make(2, 3, 2), 0.5, True), (make(2, 3, 2), 0.5, False))
-native_dropout_backward.samples = lambda make: ((make(2, 3), make.mask(2, 3), 2.0),)

@@ -199,7 +199,19 @@ def _(xp: Any, self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     return summed(self, reduced_axes(dim, self.ndim), keepdim, kind)
 
 
-@composite("sum_to_size(Tensor self, SymInt[] size) -> Tensor", function=False, varargs=1)
+@composite(
+    "sum_to_size(Tensor self, SymInt[] size) -> Tensor",
+    function=False,
+    varargs=1,
+    samples=lambda make: (
+        (make(2, 3), (1, 3)),
+        (make(2, 3), (3,)),
+        (make(2, 3), ()),
+        (make(2, 3), (2, 3)),
+        (make.strided(2, 3), (2, 1)),
+        (make(), ()),
+    ),
+)
 def sum_to_size(self: Any, size: Any) -> Any:
     shape = self.shape
     lead = len(shape) - len(size)

@@ -7,6 +7,7 @@ is written in one place and import does no work beyond keeping the records.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -49,8 +50,18 @@ def op(
     rules = {name: options.pop(name) for name in records.RULES if name in options}
     record = OpOverload(schema, kind, namespace, **options)
     record.rules.update(rules)
+    record.family = loading_family()
     register(record)
     return record
+
+
+def loading_family() -> str:
+    """The module of this package whose import is running; "" when there is none."""
+    frame: Any = sys._getframe(2)
+    while frame is not None and frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    package, _, name = "" if frame is None else frame.f_globals["__name__"].rpartition(".")
+    return name if package == "rushlight.opset" else ""
 
 
 def register(record: OpOverload) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions as aten
 
-__all__ = ["aten", "conj", "linear_in", "sample"]
+__all__ = ["aten", "conj", "linear_in", "not_differentiable", "sample"]
 
 
 def conj(value: Any) -> Any:
@@ -28,6 +28,15 @@ class LinearIn:
 
 def linear_in(*names: str) -> LinearIn:
     return LinearIn(*names)
+
+
+def not_differentiable(name: str) -> Any:
+    """A vjp for what torch has no derivative of, though it depends on values."""
+
+    def vjp(grad: Any) -> Any:
+        raise RuntimeError(f"derivative for {name} is not implemented")
+
+    return vjp
 
 
 def sample(*args: Any, **kwargs: Any) -> Any:

@@ -26,7 +26,7 @@ from rushlight.opset.reduce import (
     unsupported,
 )
 from rushlight.opset.registry import alias, composite, op, packet
-from rushlight.opset.rules import conj, linear_in
+from rushlight.opset.rules import aten, conj, linear_in
 
 WIDER = {
     dtypes.float16: dtypes.float32,
@@ -216,12 +216,14 @@ def _(xp: Any, self: Any, dim: int) -> Any:
 
 
 @logcumsumexp.jvp
-def _(self_t: Any, self: Any, dim: int) -> Any:
+def _(self_t: Any, self: Any, result: Any, dim: int) -> Any:
     if not self.dim() or self.numel() == 0:
         return self_t
-    sizes = self.real if self.is_complex() else self
-    weights = (self - sizes.amax(dim, True)).exp()
-    return (self_t * weights).cumsum(dim) / weights.cumsum(dim)
+    # Shares of every prefix by themselves: common weights underflow before a late maximum.
+    powers = self.movedim(dim, -1).unsqueeze(-2) - result.movedim(dim, -1).unsqueeze(-1)
+    later = aten.ones(powers.shape[-2:], dtype=dtypes.bool_).triu(1)
+    shares = powers.masked_fill(later, float("-inf")).exp()
+    return (shares * self_t.movedim(dim, -1).unsqueeze(-2)).sum(-1).movedim(-1, dim)
 
 
 @logcumsumexp.vjp
@@ -242,7 +244,7 @@ def _(grad: Any, self: Any, result: Any, dim: int) -> Any:
     return positive - negative
 
 
-@composite("_logcumsumexp(Tensor self, int dim) -> Tensor", method=False)
+@composite("_logcumsumexp(Tensor self, int dim) -> Tensor", method=False, samples=scan_samples)
 def _logcumsumexp(self: Any, dim: int) -> Any:
     return self.logcumsumexp(dim)
 

@@ -185,6 +185,7 @@ softmax_pair("log_softmax")
     "special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
     method=False,
     function=False,
+    samples=public_samples,
 )
 def special_softmax(self: Any, dim: int, dtype: Any) -> Any:
     return self.softmax(dim, dtype)
@@ -194,6 +195,7 @@ def special_softmax(self: Any, dim: int, dtype: Any) -> Any:
     "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
     method=False,
     function=False,
+    samples=lambda make: ((make(3, 4), 1), (make(), -1)),
 )
 def special_log_softmax(self: Any, dim: int, dtype: Any) -> Any:
     return self.log_softmax(dim, dtype)

@@ -143,6 +143,18 @@ def variance_samples(make: Any) -> Any:
     yield sample(make.special(4))
 
 
+def biased_samples(make: Any) -> Any:
+    yield make(3, 4), True
+    yield make(5), False
+
+
+def biased_dim_samples(make: Any) -> Any:
+    yield make(3, 4), 0, True
+    yield make.strided(3, 4), (0, 1), False
+    yield make(2, 3, 2), (0, -1), True, True
+    yield make(2, 3), None, False
+
+
 def variance_family(name: str) -> None:
     """var or std with the mean's companion; only `.correction` is primitive."""
     with_mean = f"{name}_mean"
@@ -163,8 +175,8 @@ def variance_family(name: str) -> None:
 
     simple = "(Tensor self, bool unbiased=True) -> "
     along = ".dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> "
-    composite(f"{name}{simple}Tensor", out=False)(alone_default)
-    composite(f"{name}{along}Tensor", out_name="out")(alone_dim)
+    composite(f"{name}{simple}Tensor", out=False, samples=biased_samples)(alone_default)
+    composite(f"{name}{along}Tensor", out_name="out", samples=biased_dim_samples)(alone_dim)
     record = op(
         f"{name}.correction(Tensor self, {tail}Tensor",
         kind=REDUCTION,
@@ -190,8 +202,13 @@ def variance_family(name: str) -> None:
             grad, self, dim, correction, keepdim
         )
 
-    composite(f"{with_mean}{simple}(Tensor, Tensor)", method=False, out=False)(pair_default)
-    composite(f"{with_mean}{along}(Tensor, Tensor)", method=False, out=False)(pair_dim)
+    function_only = {"method": False, "out": False}
+    composite(f"{with_mean}{simple}(Tensor, Tensor)", samples=biased_samples, **function_only)(
+        pair_default
+    )
+    composite(f"{with_mean}{along}(Tensor, Tensor)", samples=biased_dim_samples, **function_only)(
+        pair_dim
+    )
     pair = op(
         f"{with_mean}.correction(Tensor self, {tail}(Tensor, Tensor)",
         kind=REDUCTION,

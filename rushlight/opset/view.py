@@ -315,15 +315,6 @@ def _(self: Any, size: Any, stride: Any, storage_offset: Any) -> Any:
     return size, stride, offset
 
 
-@as_strided.batch
-def _(level: Any, self: Any, size: Any, stride: Any, storage_offset: Any) -> Any:
-    """Each sample's memory begins a batch stride after the one before."""
-    moved = level.front(self)
-    offset = moved._offset if storage_offset is None else storage_offset
-    steps = (strides_of(moved)[0], *stride)
-    return level.wrap(level.below(as_strided, (moved, (level.size, *size), steps, offset)))
-
-
 as_strided.samples = lambda make: [
     (make(3, 4), (2, 2), (1, 4)),
     (make(3, 4), (2, 3), (1, 1), 2),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rushlight.core import rng
+from rushlight.core.device import cpu
 from rushlight.core.rng import Generator
 
 # Known answers published with Random123: counter words, key words, result words.
@@ -160,9 +161,11 @@ def test_nondeterministic_seed_is_returned_and_installed():
 
 
 def test_device():
-    assert Generator().device == "cpu"
-    assert Generator(None).device == "cpu"
-    assert Generator("cuda").clone_state().device == "cuda"
+    assert Generator().device is cpu
+    assert Generator(None).device is cpu
+    assert Generator("cpu").clone_state().device is cpu
+    with pytest.raises(RuntimeError, match="cuda is not supported"):
+        Generator("cuda")
 
 
 @pytest.mark.parametrize("convert", [bytes, bytearray, lambda b: np.frombuffer(b, np.uint8)])

@@ -9,7 +9,7 @@ import pytest
 from rushlight.core.op import OpOverload, refuse
 from rushlight.opset import audit
 from rushlight.opset.kinds import OPAQUE, POINTWISE
-from rushlight.opset.samples import samples_of
+from rushlight.opset.samples import has_samples, samples_of
 
 
 @pytest.fixture(scope="module")
@@ -35,11 +35,13 @@ def test_figures_agree(whole: audit.Audit) -> None:
 
 
 def test_every_op_runs_for_some_dtype(whole: audit.Audit) -> None:
-    assert [name for name, taken in whole.table.items() if not taken] == []
+    refused = {op.name() for op in audit.records() if not has_samples(op)}
+    idle = [name for name, taken in whole.table.items() if not taken and name not in refused]
+    assert idle == []
 
 
 def test_every_op_has_a_family() -> None:
-    assert [op.name() for op in audit.records() if not audit.family_of(op)] == []
+    assert [op.name() for op in audit.records() if not op.family] == []
 
 
 def made(schema: str, kind: Any, **options: Any) -> OpOverload:

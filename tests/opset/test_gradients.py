@@ -82,7 +82,7 @@ def differentiable(op: Any, kind: Any, case: Sample) -> frozenset[int]:
 
 
 def recorded(op: Any, kind: Any, case: Sample) -> dict[str, Any]:
-    reader = store.family(audit.family_of(op))
+    reader = store.family(op.family)
     entry = None if reader is None else reader.op(op.name())
     found: dict[str, Any] = (entry or {}).get(kind.name, {}).get(store.digest(case), {})
     return found

@@ -68,7 +68,7 @@ def is_exact(op: Any, given: Any, kind: Any) -> bool:
     """Whether a result of dtype `kind`, from samples of dtype `given`, must agree in every bit."""
     if kind.category < dtypes.FLOAT:
         return True
-    if audit.family_of(op) in MOVING or op.kind.name == "VIEW":
+    if op.family in MOVING or op.kind.name == "VIEW":
         return not op.base_name.startswith("histogram")
     return op.base_name in IEEE and not given.is_complex and not kind.is_complex
 
@@ -324,7 +324,7 @@ def copied(value: Any) -> Any:
 
 @pytest.mark.parametrize("op", [op for op in OPS if has_samples(op)], ids=lambda op: op.name()[6:])
 def test_recorded(op: Any) -> None:
-    reader = store.family(audit.family_of(op))
+    reader = store.family(op.family)
     if reader is None or reader.op(op.name()) is None:
         pytest.skip(f"{op.name()} is not in the recorded files")
     found = Differences(op)
@@ -340,7 +340,7 @@ def test_recorded(op: Any) -> None:
     "op", [op for op in OPS if op.rules.get("errors") is not None], ids=lambda op: op.name()[6:]
 )
 def test_errors(op: Any) -> None:
-    reader = store.family(audit.family_of(op))
+    reader = store.family(op.family)
     entry = None if reader is None else reader.op(op.name())
     table = {} if entry is None else entry.get("errors", {})
     call = registry.public(op.base_name) or op

@@ -1,0 +1,265 @@
+"""Normalisation layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.core import dtype as dtypes
+from rushlight.core.tensor import Parameter
+from rushlight.nn import functional as F
+from rushlight.nn.module import Module
+from rushlight.opset import functions
+
+__all__ = [
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d",
+    "InstanceNorm3d", "LayerNorm", "RMSNorm",
+]  # fmt: skip
+
+
+class ChannelNorm(Module):
+    """What batch and instance norm share: parameters and running statistics per channel."""
+
+    # Numbers of dims of the input that are accepted.
+    dims: tuple[int, ...] = ()
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        size, place = (num_features,), {"device": device, "dtype": dtype}
+        for name in ("weight", "bias"):
+            value = Parameter(functions.empty(size, **place)) if affine else None
+            self.register_parameter(name, value)
+        tracked = track_running_stats
+        self.register_buffer("running_mean", functions.zeros(size, **place) if tracked else None)
+        self.register_buffer("running_var", functions.ones(size, **place) if tracked else None)
+        count = functions.zeros((), dtype=dtypes.int64, device=device) if tracked else None
+        self.register_buffer("num_batches_tracked", count)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        self.reset_running_stats()
+        if self.affine:
+            self.weight.data.fill_(1)
+            self.bias.data.zero_()
+
+    def check_input_dim(self, input: Any) -> None:
+        if input.dim() not in self.dims:
+            wanted = " or ".join(f"{count}D" for count in self.dims)
+            raise ValueError(f"expected {wanted} input (got {input.dim()}D input)")
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+
+class BatchNorm(ChannelNorm):
+    """Normalises each channel over the batch; in evaluation, with the running statistics."""
+
+    def forward(self, input: Any) -> Any:
+        self.check_input_dim(input)
+        factor = 0.0 if self.momentum is None else self.momentum
+        if self.training and self.track_running_stats:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:
+                factor = 1.0 / float(self.num_batches_tracked)
+        by_batch = self.training or (self.running_mean is None and self.running_var is None)
+        keeps = not self.training or self.track_running_stats
+        return F.batch_norm(
+            input,
+            self.running_mean if keeps else None,
+            self.running_var if keeps else None,
+            self.weight,
+            self.bias,
+            by_batch,
+            factor,
+            self.eps,
+        )
+
+
+class InstanceNorm(ChannelNorm):
+    """Normalises each channel of each sample."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+
+    def forward(self, input: Any) -> Any:
+        self.check_input_dim(input)
+        batched = input.dim() == self.dims[-1]
+        source = input if batched else input.unsqueeze(0)
+        result = F.instance_norm(
+            source,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            0.0 if self.momentum is None else self.momentum,
+            self.eps,
+        )
+        return result if batched else result.squeeze(0)
+
+
+class BatchNorm1d(BatchNorm):
+    """Batch norm of (N, C) or (N, C, L)."""
+
+    dims = (2, 3)
+
+
+class BatchNorm2d(BatchNorm):
+    """Batch norm of (N, C, H, W)."""
+
+    dims = (4,)
+
+
+class BatchNorm3d(BatchNorm):
+    """Batch norm of (N, C, D, H, W)."""
+
+    dims = (5,)
+
+
+class InstanceNorm1d(InstanceNorm):
+    """Instance norm of (C, L) or (N, C, L)."""
+
+    dims = (2, 3)
+
+
+class InstanceNorm2d(InstanceNorm):
+    """Instance norm of (C, H, W) or (N, C, H, W)."""
+
+    dims = (3, 4)
+
+
+class InstanceNorm3d(InstanceNorm):
+    """Instance norm of (C, D, H, W) or (N, C, D, H, W)."""
+
+    dims = (4, 5)
+
+
+class LayerNorm(Module):
+    """Normalisation over the last dims, with an optional learned scale and shift."""
+
+    def __init__(
+        self,
+        normalized_shape: Any,
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape = shape
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        place = {"device": device, "dtype": dtype}
+        weight = Parameter(functions.ones(shape, **place)) if elementwise_affine else None
+        self.register_parameter("weight", weight)
+        shift = Parameter(functions.zeros(shape, **place)) if elementwise_affine and bias else None
+        self.register_parameter("bias", shift)
+
+    def reset_parameters(self) -> None:
+        if self.weight is not None:
+            self.weight.data.fill_(1)
+        if self.bias is not None:
+            self.bias.data.zero_()
+
+    def forward(self, input: Any) -> Any:
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        )
+
+
+class RMSNorm(Module):
+    """Division by the root mean square over the last dims, with an optional learned scale."""
+
+    def __init__(
+        self,
+        normalized_shape: Any,
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape = shape
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        made = functions.ones(shape, device=device, dtype=dtype) if elementwise_affine else None
+        self.register_parameter("weight", None if made is None else Parameter(made))
+
+    def forward(self, input: Any) -> Any:
+        return functions.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        )
+
+
+class GroupNorm(Module):
+    """Normalises groups of channels of each sample."""
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if num_channels % num_groups:
+            raise ValueError(
+                f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})"
+            )
+        self.num_groups = num_groups
+        self.num_channels = num_channels
+        self.eps = eps
+        self.affine = affine
+        place = {"device": device, "dtype": dtype}
+        weight = Parameter(functions.ones((num_channels,), **place)) if affine else None
+        bias = Parameter(functions.zeros((num_channels,), **place)) if affine else None
+        self.register_parameter("weight", weight)
+        self.register_parameter("bias", bias)
+
+    def forward(self, input: Any) -> Any:
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"

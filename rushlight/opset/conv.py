@@ -1,0 +1,546 @@
+"""Convolutions in one to three dims, plain and transposed.
+
+One product does the work: windows of the padded input laid out as columns, times the weights. The
+input's gradient is the same product on a grid with zeros between the values and flipped weights;
+a transposed convolution is that gradient, so it needs no kernel of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.core import geometry
+from rushlight.core.tensor import sizes_of, strides_of
+from rushlight.opset.kinds import WINDOW, Spec
+from rushlight.opset.registry import composite, op
+from rushlight.opset.rules import aten, conj
+
+__all__ = ["convolution", "convolution_backward"]
+
+# -- on arrays -------------------------------------------------------------------------------------
+
+
+def wide(array: Any) -> Any:
+    return array.astype(np.float32) if array.dtype.kind not in "iubc" and array.itemsize == 2 else array
+
+
+def padded(array: Any, widths: list[tuple[int, int]]) -> Any:
+    """Zeros around the trailing axes; a negative width cuts off instead."""
+    cut: list[Any] = [slice(None)] * (array.ndim - len(widths))
+    cut += [slice(max(-lo, 0), size - max(-hi, 0)) for (lo, hi), size in zip(widths, array.shape[-len(widths) :], strict=True)]  # fmt: skip
+    array = array[tuple(cut)]
+    added = [(0, 0)] * (array.ndim - len(widths)) + [(max(lo, 0), max(hi, 0)) for lo, hi in widths]
+    return np.pad(array, added) if any(lo or hi for lo, hi in added) else array
+
+
+def windows(array: Any, kernel: Any, stride: Any, dilation: Any, groups: int) -> Any:
+    """Columns: (group, channel of the group × kernel place, sample × output place)."""
+    batch, channels = array.shape[:2]
+    places = [
+        (size - d * (k - 1) - 1) // s + 1
+        for size, k, s, d in zip(array.shape[2:], kernel, stride, dilation, strict=True)
+    ]
+    steps = array.strides
+    each = channels // groups
+    view = np.lib.stride_tricks.as_strided(
+        array,
+        (groups, each, *kernel, batch, *places),
+        (
+            each * steps[1],
+            steps[1],
+            *[step * d for step, d in zip(steps[2:], dilation, strict=True)],
+            steps[0],
+            *[step * s for step, s in zip(steps[2:], stride, strict=True)],
+        ),
+        writeable=False,
+    )
+    return view.reshape(groups, each * int(np.prod(kernel)), -1), places
+
+
+def correlate(array: Any, weight: Any, stride: Any, dilation: Any, groups: int) -> Any:
+    """Plain convolution without padding."""
+    columns, places = windows(array, weight.shape[2:], stride, dilation, groups)
+    filters = weight.reshape(groups, weight.shape[0] // groups, -1)
+    result = np.matmul(filters, columns).reshape(weight.shape[0], array.shape[0], *places)
+    return np.swapaxes(result, 0, 1)
+
+
+def spread(array: Any, stride: Any) -> Any:
+    """The values with stride - 1 zeros between neighbours."""
+    if all(s == 1 for s in stride):
+        return array
+    sizes = [max((size - 1) * s + 1, 0) for size, s in zip(array.shape[2:], stride, strict=True)]
+    result = np.zeros((*array.shape[:2], *sizes), array.dtype)
+    result[(slice(None), slice(None), *[slice(None, None, s) for s in stride])] = array
+    return result
+
+
+def input_gradient(
+    grad: Any, weight: Any, sizes: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:
+    """The adjoint of plain convolution in its input, whose spatial sizes are given."""
+    kernel = weight.shape[2:]
+    grid = spread(grad, stride)
+    widths = []
+    for size, k, p, d, have in zip(sizes, kernel, padding, dilation, grid.shape[2:], strict=True):
+        before = d * (k - 1) - p
+        # What the grid and the kernel's reach leave over lies at the end.
+        widths.append((before, size - have - before + d * (k - 1)))
+    outputs, inputs = weight.shape[0] // groups, weight.shape[1]
+    turned = np.flip(weight, tuple(range(2, weight.ndim)))
+    turned = turned.reshape(groups, outputs, inputs, *kernel).swapaxes(1, 2)
+    turned = turned.reshape(groups * inputs, outputs, *kernel)
+    return correlate(padded(grid, widths), turned, (1,) * len(kernel), dilation, groups)
+
+
+def weight_gradient(
+    array: Any, grad: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:
+    """The adjoint of plain convolution in its weight."""
+    source = padded(array, [(p, p) for p in padding])
+    outputs = grad.shape[1]
+    # Windows that the stride does not reach to carry no gradient.
+    reach = [
+        (have - 1) * s + d * (k - 1) + 1
+        for have, s, d, k in zip(grad.shape[2:], stride, dilation, kernel, strict=True)
+    ]
+    source = source[(slice(None), slice(None), *[slice(0, size) for size in reach])]
+    columns, _ = windows(source, kernel, stride, dilation, groups)
+    rows = np.swapaxes(grad, 0, 1).reshape(groups, outputs // groups, -1)
+    product = np.matmul(rows, np.swapaxes(columns, 1, 2))
+    return product.reshape(outputs, array.shape[1] // groups, *kernel)
+
+
+def run(
+    input: Any, weight: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
+    output_padding: Any, groups: int,
+) -> Any:  # fmt: skip
+    if transposed:
+        sizes = transposed_sizes(
+            input.shape[2:], weight.shape[2:], stride, padding, dilation, output_padding
+        )
+        return input_gradient(input, weight, sizes, stride, padding, dilation, groups)
+    return correlate(padded(input, [(p, p) for p in padding]), weight, stride, dilation, groups)
+
+
+# -- geometry ----------------------------------------------------------------------------------------
+
+
+def transposed_sizes(
+    sizes: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, output_padding: Any
+) -> list[Any]:
+    entries = zip(sizes, kernel, stride, padding, dilation, output_padding, strict=True)
+    return [(n - 1) * s - 2 * p + d * (k - 1) + o + 1 for n, k, s, p, d, o in entries]
+
+
+def plain_sizes(sizes: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> list[Any]:
+    entries = zip(sizes, kernel, stride, padding, dilation, strict=True)
+    return [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in entries]
+
+
+def filled(value: Any, count: int, name: str) -> list[Any]:
+    """One value per spatial dim."""
+    values = [value] if isinstance(value, int) else list(value)
+    if len(values) == 1:
+        return values * count
+    if len(values) != count:
+        raise RuntimeError(
+            f"expected {name} to be a single integer value or a list of {count} values to match "
+            f"the convolution dimensions, but got {name}={values}"
+        )
+    return values
+
+
+def channels_last(tensor: Any) -> bool:
+    if len(tensor.shape) not in (4, 5):
+        return False
+    found = geometry.suggest_memory_format(sizes_of(tensor), strides_of(tensor))
+    return str(found).endswith(("channels_last", "channels_last_3d"))
+
+
+def result_strides(input: Any, weight: Any, sizes: Any) -> Any:
+    """Channels last where the input or the weight is."""
+    for source in (input, weight):
+        if channels_last(source):
+            found = geometry.suggest_memory_format(sizes_of(source), strides_of(source))
+            return geometry.strides_for_memory_format(tuple(sizes), found)
+    return None
+
+
+def check(
+    input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
+    output_padding: Any, groups: int,
+) -> None:  # fmt: skip
+    shape, filters = geometry.show(input.shape), geometry.show(weight.shape)
+    if any(p < 0 for p in padding):
+        raise RuntimeError("negative padding is not supported")
+    if any(s <= 0 for s in stride):
+        raise RuntimeError("non-positive stride is not supported")
+    if any(d <= 0 for d in dilation):
+        raise RuntimeError("dilation should be greater than zero")
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    if len(weight.shape) != len(input.shape):
+        raise RuntimeError(
+            f"Expected {len(weight.shape)}-dimensional input for {len(weight.shape)}-dimensional "
+            f"weight {filters}, but got {len(input.shape)}-dimensional input of size {shape} instead"
+        )
+    if weight.shape[0] < groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but "
+            f"got weight of size {filters} instead"
+        )
+    if weight.shape[0] % groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, "
+            f"but got weight of size [{filters}] instead"
+        )
+    expected = weight.shape[0] if transposed else weight.shape[1] * groups
+    if input.shape[1] != expected:
+        raise RuntimeError(
+            f"Given {'transposed=1, ' if transposed else f'groups={groups}, '}weight of size "
+            f"{filters}, expected input{shape} to have {expected} channels, but got "
+            f"{input.shape[1]} channels instead"
+        )
+    outputs = weight.shape[1] * groups if transposed else weight.shape[0]
+    if bias is not None and tuple(bias.shape) != (outputs,):
+        kind = "transposed=1, weight" if transposed else "weight"
+        raise RuntimeError(
+            f"Given {kind} of size {filters}, expected bias to be 1-dimensional with {outputs} "
+            f"elements, but got bias of size {geometry.show(bias.shape)} instead"
+        )
+    if weight._dtype is not input._dtype or (bias is not None and bias._dtype is not input._dtype):
+        other = weight if weight._dtype is not input._dtype else bias
+        raise RuntimeError(
+            f"Input type ({input._dtype.scalar_type_name}) and "
+            f"{'weight' if other is weight else 'bias'} type ({other._dtype.scalar_type_name}) "
+            "should be the same"
+        )
+    if transposed:
+        for o, s, d in zip(output_padding, stride, dilation, strict=True):
+            if o >= s and o >= d:
+                raise RuntimeError(
+                    "output padding must be smaller than either stride or dilation, but got "
+                    f"output_padding: {list(output_padding)} stride: {list(stride)} dilation: "
+                    f"{list(dilation)}"
+                )
+        return
+    sizes = [n + 2 * p for n, p in zip(input.shape[2:], padding, strict=True)]
+    reach = [d * (k - 1) + 1 for k, d in zip(weight.shape[2:], dilation, strict=True)]
+    if any(n < k for n, k in zip(sizes, reach, strict=True)):
+        raise RuntimeError(
+            f"Calculated padded input size per channel: ({' x '.join(map(str, sizes))}). Kernel "
+            f"size: ({' x '.join(map(str, reach))}). Kernel size can't be greater than actual input "
+            "size"
+        )
+
+
+# -- the op ------------------------------------------------------------------------------------------
+
+convolution = op(
+    "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
+    "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
+    kind=WINDOW,
+    method=False,
+    layout="shape",
+)
+
+
+@convolution.shape
+def _(
+    input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
+    output_padding: Any, groups: int,
+) -> Any:  # fmt: skip
+    count = len(weight.shape) - 2
+    stride, padding = filled(stride, count, "stride"), filled(padding, count, "padding")
+    dilation = filled(dilation, count, "dilation")
+    output_padding = filled(output_padding, count, "output_padding")
+    check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+    if input._dtype.scalar_type_name == "Bool":
+        raise NotImplementedError("\"slow_conv2d_cpu\" not implemented for 'Bool'")
+    kernel = weight.shape[2:]
+    if transposed:
+        sizes = transposed_sizes(input.shape[2:], kernel, stride, padding, dilation, output_padding)
+        outputs = weight.shape[1] * groups
+    else:
+        sizes = plain_sizes(input.shape[2:], kernel, stride, padding, dilation)
+        outputs = weight.shape[0]
+    shape = (input.shape[0], outputs, *sizes)
+    return Spec(shape, input._dtype, result_strides(input, weight, shape))
+
+
+@convolution.kernel
+def _(
+    xp: Any, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any,
+    transposed: bool, output_padding: Any, groups: int,
+) -> Any:  # fmt: skip
+    count = weight.ndim - 2
+    stride, padding = filled(stride, count, "stride"), filled(padding, count, "padding")
+    dilation = filled(dilation, count, "dilation")
+    output_padding = filled(output_padding, count, "output_padding")
+    result = run(
+        wide(input), wide(weight), stride, padding, dilation, transposed, output_padding, groups
+    )
+    if bias is not None:
+        result = result + wide(bias).reshape(-1, *[1] * count)
+    return result.astype(input.dtype)
+
+
+@convolution.vjp
+def _(
+    grad: Any, input: Any, weight: Any, stride: Any, padding: Any, dilation: Any, transposed: Any,
+    output_padding: Any, groups: Any, needs: Any,
+) -> Any:  # fmt: skip
+    sizes = [grad.shape[1]] if needs[2] else None
+    return aten.convolution_backward(
+        grad, conj(input), conj(weight), sizes, stride, padding, dilation, transposed,
+        output_padding, groups, list(needs),
+    )  # fmt: skip
+
+
+def convolution_samples(make: Any) -> Any:
+    none = [1], [0], [1], False, [0], 1
+    yield make(2, 2, 4), make(3, 2, 2), make(3), *none
+    yield make(1, 1, 3, 3), make(2, 1, 2, 2), None, *none
+    yield make(1, 2, 5, 4), make(2, 2, 2, 2), make(2), [2, 1], [1, 0], [1, 2], False, [0, 0], 1
+    yield make(1, 2, 4, 3), make(4, 1, 2, 2), make(4), [1, 1], [1, 1], [1, 1], False, [0, 0], 2
+    yield make(1, 1, 2, 3, 2), make(1, 1, 2, 2, 1), make(1), [1], [0], [1], False, [0], 1
+    yield make(1, 2, 3), make(2, 2, 3), make(2), [2], [1], [1], True, [1], 1
+    yield make(1, 2, 2, 2), make(2, 1, 2, 2), make(2), [1, 2], [0, 1], [1, 1], True, [0, 1], 2
+    yield make.strided(1, 2, 4), make(1, 2, 2), None, [1], [2], [2], False, [0], 1
+
+
+convolution.samples = convolution_samples
+convolution.errors = lambda make: [
+    (RuntimeError, (make(1, 3, 3), make(1, 1, 2), None, [1], [0], [1], False, [0], 1)),
+    (RuntimeError, (make(1, 1, 2), make(1, 1, 3), None, [1], [0], [1], False, [0], 1)),
+    (RuntimeError, (make(1, 1, 4), make(1, 1, 3), None, [0], [0], [1], False, [0], 1)),
+    (RuntimeError, (make(1, 1, 4), make(1, 1, 3), None, [1], [-1], [1], False, [0], 1)),
+    (RuntimeError, (make(1, 1, 4), make(1, 1, 3), make(2), [1], [0], [1], False, [0], 1)),
+]
+
+convolution_backward = op(
+    "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, "
+    "SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, "
+    "SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    kind=WINDOW,
+    method=False,
+    out=False,
+    differentiable=["grad_output", "input", "weight"],
+)
+
+
+@convolution_backward.shape
+def _(
+    grad_output: Any, input: Any, weight: Any, bias_sizes: Any, stride: Any, padding: Any,
+    dilation: Any, transposed: bool, output_padding: Any, groups: int, output_mask: Any,
+) -> Any:  # fmt: skip
+    specs = (
+        Spec(input.shape, input._dtype),
+        Spec(weight.shape, weight._dtype),
+        Spec((grad_output.shape[1],), grad_output._dtype),
+    )
+    return tuple([s if wanted else None for s, wanted in zip(specs, output_mask, strict=True)])
+
+
+@convolution_backward.kernel
+def _(
+    xp: Any, grad_output: Any, input: Any, weight: Any, bias_sizes: Any, stride: Any, padding: Any,
+    dilation: Any, transposed: bool, output_padding: Any, groups: int, output_mask: Any,
+) -> Any:  # fmt: skip
+    count = weight.ndim - 2
+    stride, padding = filled(stride, count, "stride"), filled(padding, count, "padding")
+    dilation = filled(dilation, count, "dilation")
+    grad, source, filters = wide(grad_output), wide(input), wide(weight)
+    options = stride, padding, dilation, groups
+    found: list[Any] = [None, None, None]
+    if output_mask[0]:
+        if transposed:
+            around = padded(grad, [(p, p) for p in padding])
+            value = correlate(around, filters, stride, dilation, groups)
+            value = value[tuple(slice(0, size) for size in input.shape)]
+        else:
+            value = input_gradient(grad, filters, input.shape[2:], *options)
+        found[0] = value.astype(input.dtype)
+    if output_mask[1]:
+        pair = (grad, source) if transposed else (source, grad)
+        found[1] = weight_gradient(*pair, weight.shape[2:], *options).astype(weight.dtype)
+    if output_mask[2]:
+        axes = (0, *range(2, grad.ndim))
+        found[2] = grad.sum(axis=axes).astype(grad_output.dtype)
+    return tuple(found)
+
+
+@convolution_backward.vjp
+def _(
+    grads: Any, grad_output: Any, input: Any, weight: Any, stride: Any, padding: Any, dilation: Any,
+    transposed: Any, output_padding: Any, groups: Any, needs: Any,
+) -> Any:  # fmt: skip
+    """Convolution is linear in its input and in its weight, so its gradients' are convolutions."""
+    options = stride, padding, dilation, transposed, output_padding, groups
+    over_input, over_weight, over_bias = grads
+    for_grad: Any = None
+    for_input: Any = None
+    for_weight: Any = None
+
+    def add(value: Any) -> None:
+        nonlocal for_grad
+        for_grad = value if for_grad is None else for_grad + value
+
+    if over_input is not None:
+        if needs[0]:
+            add(aten.convolution(over_input, conj(weight), None, *options))
+        if needs[2]:
+            for_weight = aten.convolution_backward(
+                conj(grad_output), over_input, weight, None, *options, [False, True, False]
+            )[1]
+    if over_weight is not None:
+        if needs[0]:
+            add(aten.convolution(conj(input), over_weight, None, *options))
+        if needs[1]:
+            for_input = aten.convolution_backward(
+                conj(grad_output), input, over_weight, None, *options, [True, False, False]
+            )[0]
+    if over_bias is not None and needs[0]:
+        places = [1] * (grad_output.dim() - 2)
+        add(over_bias.reshape((1, over_bias.shape[0], *places)).expand(grad_output.shape))
+    return for_grad, for_input, for_weight
+
+
+def backward_samples(make: Any) -> Any:
+    plain = [1], [0], [1], False, [0], 1
+    for mask in ([True, True, True], [True, False, False]):
+        yield make(1, 2, 3), make(1, 2, 4), make(2, 2, 2), [2], *plain, mask
+    yield (
+        make(1, 2, 3, 2), make(1, 2, 5, 3), make(2, 1, 2, 2), [2], [2, 1], [1, 0], [1, 1], False,
+        [0, 0], 2, [True, True, True],
+    )  # fmt: skip
+    yield make(1, 2, 6), make(1, 2, 3), make(2, 2, 3), [2], [2], [1], [1], True, [1], 1, [True] * 3
+
+
+convolution_backward.samples = backward_samples
+
+# -- by dimension --------------------------------------------------------------------------------------
+
+
+def batched(input: Any, count: int, name: str) -> tuple[Any, bool]:
+    """The input with a batch dim, and whether it had one."""
+    if input.dim() == count + 2:
+        return input, True
+    if input.dim() == count + 1:
+        return input.unsqueeze(0), False
+    raise RuntimeError(
+        f"Expected {count + 1}D (unbatched) or {count + 2}D (batched) input to {name}, but got "
+        f"input of size: {geometry.show(input.shape)}"
+    )
+
+
+def same_padding(input: Any, weight: Any, stride: Any, dilation: Any) -> tuple[Any, list[Any]]:
+    """Input and padding such that the result has the input's size."""
+    if any(s != 1 for s in stride):
+        raise RuntimeError("padding='same' is not supported for strided convolutions")
+    totals = [d * (k - 1) for k, d in zip(weight.shape[2:], dilation, strict=True)]
+    if any(total % 2 for total in totals):
+        # The odd one goes to the end.
+        extra: list[Any] = []
+        for total in reversed(totals):
+            extra += [0, total % 2]
+        input = aten.constant_pad_nd(input, extra, 0)
+    return input, [total // 2 for total in totals]
+
+
+def define(count: int) -> None:
+    """conv{count}d, its overload with padding by name, and conv_transpose{count}d."""
+    ones, zeros = [1] * count, [0] * count
+
+    def plain(
+        input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any
+    ) -> Any:
+        source, had_batch = batched(input, count, f"conv{count}d")
+        result = aten.convolution(
+            source, weight, bias, stride, padding, dilation, False, zeros, groups
+        )
+        return result if had_batch else result.squeeze(0)
+
+    def named(
+        input: Any, weight: Any, bias: Any, stride: Any, padding: str, dilation: Any, groups: Any
+    ) -> Any:
+        source, had_batch = batched(input, count, f"conv{count}d")
+        steps, gaps = filled(stride, count, "stride"), filled(dilation, count, "dilation")
+        if padding == "same":
+            source, widths = same_padding(source, weight, steps, gaps)
+        elif padding == "valid":
+            widths = zeros
+        else:
+            raise RuntimeError(f"Invalid padding string: '{padding}'")
+        result = aten.convolution(source, weight, bias, steps, widths, gaps, False, zeros, groups)
+        return result if had_batch else result.squeeze(0)
+
+    def transposed(
+        input: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any,
+        groups: Any, dilation: Any,
+    ) -> Any:  # fmt: skip
+        source, had_batch = batched(input, count, f"conv_transpose{count}d")
+        result = aten.convolution(
+            source, weight, bias, stride, padding, dilation, True, output_padding, groups
+        )
+        return result if had_batch else result.squeeze(0)
+
+    head = "Tensor input, Tensor weight, Tensor? bias=None"
+    one, zero = f"SymInt[{count}] {{}}={ones}", f"SymInt[{count}] {{}}={zeros}"
+    step, gap = one.format("stride"), one.format("dilation")
+    width, more = zero.format("padding"), zero.format("output_padding")
+    shape = (1, 2, *[3] * count)
+    filters = (2, 2, *[2] * count)
+    first = composite(
+        f"conv{count}d({head}, {step}, {width}, {gap}, SymInt groups=1) -> Tensor",
+        method=False,
+        out=False,
+    )(plain)
+    first.samples = lambda make: [
+        (make(*shape), make(*filters), make(2)),
+        (make(*shape[1:]), make(*filters), None, 2, 1),
+    ]
+    second = composite(
+        f'conv{count}d.padding({head}, {step}, str padding="valid", {gap}, SymInt groups=1) -> Tensor',
+        method=False,
+        out=False,
+    )(named)
+    second.samples = lambda make: [
+        (make(*shape), make(*filters), make(2), 1, "same"),
+        (make(*shape), make(*filters), None, 1, "valid"),
+    ]
+    overload = "" if count == 1 else ".input"
+    third = composite(
+        f"conv_transpose{count}d{overload}({head}, {step}, {width}, {more}, SymInt groups=1, {gap}) "
+        "-> Tensor",
+        method=False,
+        out=False,
+    )(transposed)
+    third.samples = lambda make: [
+        (make(*shape), make(*filters), make(2)),
+        (make(*shape[1:]), make(*filters), None, 2, 1, 1),
+    ]
+
+
+for dims in (1, 2, 3):
+    define(dims)
+
+
+@composite(
+    "_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
+    "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool benchmark, "
+    "bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor",
+    method=False,
+    out=False,
+)
+def by_backend(
+    input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
+    output_padding: Any, groups: Any, benchmark: bool, deterministic: bool, cudnn_enabled: bool,
+    allow_tf32: bool,
+) -> Any:  # fmt: skip
+    return aten.convolution(
+        input, weight, bias, stride, padding, dilation, transposed, output_padding, groups
+    )

@@ -1,0 +1,289 @@
+"""Sparse operands of ops that move or copy elements: transposes, selection, joining, copies."""
+
+from __future__ import annotations
+
+# -- geometry --------------------------------------------------------------------------------------
+
+
+@on_sparse("t")
+def turned(self: Any) -> Any:
+    if is_compressed(self):
+        return flipped(self)
+    sparse, dense = dims(self)
+    if sparse > 2 or dense:
+        raise RuntimeError(
+            "t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got "
+            f"{sparse} sparse and {dense} dense dimensions"
+        )
+    return transposed(self, 0, 1) if sparse == 2 else self._alias(share_counter=False)
+
+
+@on_sparse("transpose.int")
+def transposed(self: Any, dim0: int, dim1: int) -> Any:
+    count = self.dim()
+    dim0, dim1 = geometry.wrap_dim(dim0, count), geometry.wrap_dim(dim1, count)
+    if dim0 == dim1:
+        return self._alias(share_counter=False)
+    if is_compressed(self):
+        start = batch_dims(self)
+        if {dim0, dim1} != {start, start + 1}:
+            raise RuntimeError(
+                f"transpose(): only the two sparse dims of a {self.layout} tensor can change places"
+            )
+        return flipped(self)
+    order = list(range(count))
+    order[dim0], order[dim1] = dim1, dim0
+    return permuted(self, order)
+
+
+@on_sparse("permute")
+def permuted(self: Any, dims_: Any) -> Any:
+    expect_layout(self, "permute")
+    count = sparse_dims(self)
+    order = [geometry.wrap_dim(d, self.dim()) for d in dims_]
+    if sorted(order) != list(range(self.dim())):
+        raise RuntimeError(
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the "
+            "length of the desired ordering of dimensions"
+        )
+    if any(d >= count for d in order[:count]):
+        raise RuntimeError(
+            "permute(sparse_coo): transpositions between sparse and dense dimensions are not "
+            "allowed."
+        )
+    parts = parts_of(self)
+    values = parts.values
+    if order[count:] != list(range(count, self.dim())):
+        values = dense_of(values_of(values).transpose([0, *[d - count + 1 for d in order[count:]]]))
+    kept = order[:count] == list(range(count))
+    return make_coo(
+        np.ascontiguousarray(index_array(self)[order[:count]]),
+        values,
+        [self.shape[d] for d in order],
+        parts.coalesced and kept,
+    )
+
+
+@on_sparse("unsqueeze")
+def unsqueezed(self: Any, dim: int) -> Any:
+    expect_layout(self, "unsqueeze")
+    dim = geometry.wrap_dim(dim, self.dim() + 1)
+    sizes = [*self.shape[:dim], 1, *self.shape[dim:]]
+    count, parts = sparse_dims(self), parts_of(self)
+    if dim > count:
+        values = dense_of(np.expand_dims(values_of(parts.values), dim - count + 1))
+        return make_coo(parts.indices, values, sizes, parts.coalesced)
+    indices = np.insert(index_array(self), dim, 0, axis=0)
+    return make_coo(indices, parts.values, sizes, parts.coalesced)
+
+
+@on_sparse("select.int")
+def selected(self: Any, dim: int, index: Any) -> Any:
+    given = coo_of(self)
+    dim = geometry.wrap_dim(dim, self.dim())
+    size = self.shape[dim]
+    if not -size <= index < size:
+        raise IndexError(
+            f"select(): index {index} out of range for tensor of size "
+            f"{geometry.show(self.shape)} at dimension {dim}"
+        )
+    index %= size
+    count, parts = sparse_dims(given), parts_of(given)
+    sizes = [n for d, n in enumerate(self.shape) if d != dim]
+    if dim >= count:
+        return make_coo(
+            parts.indices,
+            dense_of(np.take(values_of(parts.values), index, axis=dim - count + 1)),
+            sizes,
+            parts.coalesced,
+        )
+    indices = index_array(given)
+    kept = np.flatnonzero(indices[dim] == index)
+    values = value_array(given)[kept]
+    if count == 1:
+        return find("sum", "dim_IntList").backend(dense_of(values), [0], False, self._dtype)
+    return make_coo(np.delete(indices[:, kept], dim, axis=0), values, sizes, parts.coalesced)
+
+
+@on_sparse("index_select")
+def index_selected(self: Any, dim: int, index: Any) -> Any:
+    expect_layout(self, "index_select")
+    dim = geometry.wrap_dim(dim, self.dim())
+    places = values_of(index).reshape(-1).astype(np.int64)
+    size = self.shape[dim]
+    if places.size and (places.min() < -size or places.max() >= size):
+        raise IndexError("index_select(): index out of range")
+    places = places % max(size, 1)
+    count, parts = sparse_dims(self), parts_of(self)
+    sizes = list(self.shape)
+    sizes[dim] = places.size
+    if dim >= count:
+        values = np.take(values_of(parts.values), places, axis=dim - count + 1)
+        return make_coo(parts.indices, dense_of(values), sizes, parts.coalesced)
+    given = coalesced(self)
+    indices, values = index_array(given), value_array(given)
+    # For each chosen place, the run of elements there, by a stable sort along `dim`.
+    order = np.argsort(indices[dim], kind="stable")
+    ends = np.zeros(size + 1, np.int64)
+    np.cumsum(np.bincount(indices[dim], minlength=size), out=ends[1:])
+    lengths = np.diff(ends)[places]
+    target = np.repeat(np.arange(places.size), lengths)
+    offsets = np.arange(target.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    chosen = order[ends[places[target]] + offsets]
+    picked = indices[:, chosen]
+    picked[dim] = target
+    return make_coo(picked, values[chosen], sizes, dim == 0)
+
+
+@on_sparse("cat")
+def joined(tensors: Any, dim: int) -> Any:
+    if not all(map(is_coo, tensors)):
+        raise RuntimeError("cat(): sparse tensors can be joined with sparse COO tensors only")
+    first = tensors[0]
+    dim = geometry.wrap_dim(dim, first.dim())
+    count = sparse_dims(first)
+    for other in tensors[1:]:
+        same = [d for d in range(first.dim()) if d != dim]
+        if other.dim() != first.dim() or any(other.shape[d] != first.shape[d] for d in same):
+            raise RuntimeError(
+                "All tensors must have the same shape: "
+                f"{geometry.show(first.shape)} (except in the concatenating dimension), but found "
+                f"shape: {geometry.show(other.shape)}"
+            )
+        if sparse_dims(other) != count:
+            raise RuntimeError("cat(): all tensors must have the same number of sparse dimensions")
+    if dim >= count:
+        raise NotImplementedError(
+            "cat(): joining sparse tensors along a dense dimension is not supported; use to_dense()"
+        )
+    kind = common_dtype(*tensors)
+    moved, offset = [], 0
+    for tensor in tensors:
+        indices = index_array(tensor).copy()
+        indices[dim] += offset
+        moved.append(indices)
+        offset += tensor.shape[dim]
+    values = np.concatenate([values_of(converted(parts_of(t).values, kind)) for t in tensors])
+    sizes = list(first.shape)
+    sizes[dim] = offset
+    return make_coo(np.concatenate(moved, axis=1), values, sizes)
+
+
+@on_sparse("stack")
+def stacked(tensors: Any, dim: int) -> Any:
+    dim = geometry.wrap_dim(dim, tensors[0].dim() + 1)
+    return joined([unsqueezed(tensor, dim) for tensor in tensors], dim)
+
+
+@on_sparse("_reshape_alias", "_unsafe_view")
+def refuse_reshape(self: Any, *rest: Any) -> Any:
+    raise RuntimeError("reshape is not implemented for sparse tensors")
+
+
+@on_sparse("expand")
+def refuse_expand(self: Any, *rest: Any) -> Any:
+    raise RuntimeError("expand is unsupported for Sparse tensors")
+
+
+# -- copies ----------------------------------------------------------------------------------------
+
+
+@on_sparse("clone")
+def cloned(self: Any, memory_format: Any) -> Any:
+    if memory_format not in (None, devices.preserve_format):
+        raise RuntimeError(f"unsupported memory format option {memory_format}")
+    return copied_parts(self)
+
+
+@on_sparse("detach", "alias", "lift_fresh")
+def aliased(self: Any) -> Any:
+    return self._alias(share_counter=False)
+
+
+@on_sparse("_to_copy")
+def to_copy(
+    self: Any,
+    dtype: Any,
+    layout: Any,
+    device: Any,
+    pin_memory: Any,
+    non_blocking: Any,
+    memory_format: Any,
+) -> Any:
+    if device is not None and device.type != "cpu":
+        raise NotImplementedError(f"a sparse tensor cannot be moved to device '{device}'")
+    if layout not in (None, self.layout):
+        raise RuntimeError(
+            f"to(): conversion from {self.layout} to {layout} is not supported; use to_dense() or "
+            "to_sparse()"
+        )
+    copied = copied_parts(self)
+    values = parts_of(copied).values
+    return with_values(copied, converted(values, dtype or self._dtype))
+
+
+@on_sparse("copy_")
+def copy_into(self: Any, src: Any, non_blocking: bool) -> Any:
+    if not (is_sparse(self) and is_sparse(src)):
+        raise RuntimeError(
+            "copy_() between dense and sparse Tensors is not implemented! Found self type = "
+            f"{self.type()} and src type = {src.type()}"
+        )
+    if self.layout is not src.layout or (
+        is_compressed(self) and tuple(self.shape) != tuple(src.shape)
+    ):
+        raise RuntimeError(
+            f"copy_(): expected two sparse tensors of one layout and size, got {self.layout} "
+            f"{geometry.show(self.shape)} and {src.layout} {geometry.show(src.shape)}"
+        )
+    return replace_parts(self, copied_parts(src))
+
+
+def emptied(self: Any, sizes: Any, kind: Any) -> Any:
+    if is_coo(self):
+        count = sparse_dims(self) if len(sizes) == self.dim() else len(sizes)
+        return empty_coo(tuple(sizes), count, kind)
+    if batch_dims(self) or len(sizes) != self.dim():
+        raise NotImplementedError(
+            f"an empty tensor of layout {self.layout} with batch dims is not supported"
+        )
+    return empty_compressed(tuple(sizes), self.layout, kind, block_sizes(self))
+
+
+@on_sparse("zero_")
+def zero_in_place(self: Any) -> Any:
+    return replace_parts(self, emptied(self, self.shape, self._dtype))
+
+
+@on_sparse("zeros_like", "empty_like")
+def zeros_like(self: Any, dtype: Any, layout: Any, device: Any, *rest: Any) -> Any:
+    kind = dtype or self._dtype
+    if layout is devices.strided:
+        return wrap(np.zeros(tuple(self.shape), kind.np), kind)
+    return emptied(self, self.shape, kind)
+
+
+@on_sparse("new_zeros", "new_empty")
+def new_zeros(self: Any, size: Any, dtype: Any, layout: Any, device: Any, pin: Any) -> Any:
+    kind = dtype or self._dtype
+    if layout is devices.strided:
+        return wrap(np.zeros(tuple(size), kind.np), kind)
+    return emptied(self, tuple(size), kind)
+
+
+def made_sparse(size: Any, dtype: Any, layout: Any, *rest: Any) -> Any:
+    """`zeros` and `empty` in a sparse layout: nothing is specified."""
+    kind = dtype or dtypes.get_default_dtype()
+    if layout is devices.sparse_coo:
+        return empty_coo(tuple(size), len(size), kind)
+    if layout not in (devices.sparse_csr, devices.sparse_csc) or len(size) != 2:
+        raise NotImplementedError(
+            f"an empty tensor of layout {layout} and size {list(size)} cannot be made this way"
+        )
+    return empty_compressed(tuple(size), layout, kind)
+
+
+find("zeros").rules["layouts"] = made_sparse
+find("empty", "memory_format").rules["layouts"] = made_sparse
+
+
