@@ -58,6 +58,8 @@ for _module, _names in (
         "rushlight.opset.shape",
         "atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod meshgrid",
     ),
+    ("rushlight.core.format", "set_printoptions get_printoptions printoptions"),
+    ("rushlight.opset.sizes", "broadcast_shapes unravel_index"),
     ("rushlight.core.interop", "from_dlpack to_dlpack"),
     ("rushlight.core.state", "set_warn_always is_warn_always_enabled"),
     (

@@ -39,7 +39,7 @@ def get_num_threads() -> int:
 def set_num_threads(num: int) -> None:
     """Limit the threads of NumPy's BLAS, where threadpoolctl is installed to do so."""
     if not isinstance(num, int) or isinstance(num, bool):
-        raise TypeError(f"set_num_threads expects an int, but got {type(num).__name__}")
+        raise RuntimeError(f"set_num_threads expects an int, but got {type(num).__name__}")
     if num <= 0:
         raise RuntimeError("set_num_threads expects a positive integer")
     Switches.threads = num
@@ -63,7 +63,12 @@ def set_num_interop_threads(num: int) -> None:
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Ask for repeatable results. Every kernel gives them already."""
-    Switches.deterministic = bool(mode)
+    if type(mode) is not bool:
+        raise TypeError(
+            "use_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not "
+            f"{type(mode).__name__}"
+        )
+    Switches.deterministic = mode
     Switches.warn_only = bool(warn_only)
 
 

@@ -46,7 +46,14 @@ def torch_dtype(kind: Any) -> Any:
 
 
 def torch_tensor(tensor: Tensor) -> Any:
-    """The same values with the same strides and offset."""
+    """The same values with the same strides and offset; a sparse tensor with the same parts."""
+    if tensor.layout.name != "strided":
+        parts = [torch_tensor(part) for part in store.sparse_parts(tensor)]
+        sizes = tuple(tensor.shape)
+        if tensor.layout.name == "sparse_coo":
+            return torch.sparse_coo_tensor(*parts, sizes, is_coalesced=tensor.is_coalesced())
+        layout = getattr(torch, tensor.layout.name)
+        return torch.sparse_compressed_tensor(*parts, sizes, layout=layout)
     values = np.ascontiguousarray(values_of(tensor))
     kind = torch_dtype(tensor.dtype)
     if tensor.dtype is dtypes.bfloat16:
@@ -84,7 +91,9 @@ def torch_value(value: Any) -> Any:
 
 
 def numpy_values(tensor: Any) -> Any:
-    plain = tensor.detach().resolve_conj()
+    dense = tensor.detach()
+    dense = dense if dense.layout is torch.strided else dense.to_dense()
+    plain = dense.resolve_conj()
     plain = (plain.resolve_neg() if plain.is_neg() else plain).contiguous()
     if plain.dtype is torch.bfloat16:
         return plain.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
@@ -127,12 +136,14 @@ class Recorder:
 
     def leaf(self, value: Any, with_values: bool, with_offset: bool) -> Any:
         if isinstance(value, torch.Tensor):
-            strides: Any = list(value.stride())
+            strides: Any = list(value.stride()) if value.layout is torch.strided else []
             if list(torch.empty(value.shape, device="meta").stride()) == strides:
                 strides = None
             name = str(value.dtype).removeprefix("torch.")
-            if value.layout is not torch.strided or name not in dtypes.BY_NAME:
+            if name not in dtypes.BY_NAME:
                 return ["other", str(value.dtype), str(value.layout)]
+            if value.layout is not torch.strided:
+                return self.sparse_leaf(value, name)
             at = self.writer.array(numpy_values(value)) if with_values else None
             offset = value.storage_offset() if with_offset else None
             return [name, list(value.shape), strides, offset, at]
@@ -143,6 +154,12 @@ class Recorder:
         if isinstance(value, (bool, int, float, str)) or value is None:
             return {"value": [type(value).__name__, repr(value)]}
         return {"value": ["str", str(value)]}
+
+    def sparse_leaf(self, value: Any, name: str) -> Any:
+        layout = str(value.layout).removeprefix("torch.")
+        coalesced = value.is_coalesced() if layout == "sparse_coo" else None
+        parts = [self.leaf(part.detach(), True, False) for part in store.sparse_parts(value)]
+        return ["sparse", layout, name, list(value.shape), coalesced, parts]
 
     def op(self, op: Any) -> None:
         name = op.name()
@@ -225,6 +242,8 @@ class Recorder:
         try:
             result = call(*prepared.args, **prepared.kwargs)
             outs = [t for t in flat(result) if isinstance(t, torch.Tensor)]
+            if any(t.layout is not torch.strided for t in outs):
+                return
             used = [i for i, t in enumerate(outs) if t.requires_grad]
             record["needs"] = used
             if not used:

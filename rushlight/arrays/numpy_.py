@@ -330,4 +330,13 @@ class Math:
     spherical_bessel_j0 = special("spherical_bessel_j0", "bessel")
 
 
+    @staticmethod
+    def zero_where(mask: Any, x: Any) -> Any:
+        """Zero where the mask holds, x elsewhere."""
+        return np.where(mask, ZEROS.get(x.dtype, 0), x)
+
+
+# NumPy takes a 0-d array of the right dtype with less ado than a Python number.
+ZEROS = {np.dtype(name): np.zeros((), name) for name in ("float32", "float64")}
+
 MATH = Math()

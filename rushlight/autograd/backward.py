@@ -56,6 +56,8 @@ def calculate_shape(output: Any, grad: Any, is_grads_batched: bool) -> tuple[Any
     """The shapes of an output and of its gradient, one sample's where those are batched."""
     if isinstance(output, GradientEdge):
         return output.node.output_metas[output.output_nr][0], grad.shape
+    if output.is_nested and not is_grads_batched:
+        return output._nested_tensor_size(), grad._nested_tensor_size()
     return output.shape, grad.shape[1:] if is_grads_batched else grad.shape
 
 
@@ -78,10 +80,17 @@ def shape_error(position: int, grad: Any, output: Any, batched: bool) -> Runtime
 def make_grads(outputs: Any, grads: Any, batched: bool = False) -> list[Any]:
     """The given output gradients checked, the missing ones made."""
     made: list[Any] = []
-    for position, (output, value) in enumerate(zip(outputs, grads, strict=True)):
+    if len(outputs) > len(grads):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
+    # torch: gradients beyond the outputs are ignored.
+    for position, (output, value) in enumerate(zip(outputs, grads, strict=False)):
         if isinstance(output, GradientEdge):
             made.append(value)
             continue
+        if not isinstance(output, Tensor):
+            raise AssertionError(
+                f"Expected output to be a torch.Tensor, but got {type(output).__name__}"
+            )
         if isinstance(value, Tensor):
             given = value.shape[1:] if batched else value.shape
             if tuple(given) != tuple(output.shape):
@@ -205,6 +214,11 @@ def grad_tuple(values: Any) -> tuple[Any, ...]:
 def input_edge(value: Any, position: int) -> tuple[Any, int]:
     if isinstance(value, GradientEdge):
         return value.node, value.output_nr
+    if not isinstance(value, Tensor):
+        raise RuntimeError(
+            "all inputs have to be Tensors or GradientEdges, but got "
+            f"{type(value).__name__}"
+        )
     if not value.requires_grad:
         raise RuntimeError(
             f"One of the differentiated Tensors does not require grad (inputs[{position}]). "
@@ -248,7 +262,7 @@ def grad(
     outputs = as_tuple(outputs)
     inputs = as_tuple(inputs)
     if not inputs:
-        raise ValueError("grad requires non-empty inputs.")
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     given = (None,) * len(outputs) if grad_outputs is None else grad_tuple(grad_outputs)
     grads = make_grads(outputs, given, is_grads_batched)
     if retain_graph is None:

@@ -149,6 +149,11 @@ class set_grad_enabled(Mode):
     """Set grad mode at once; as a context manager or decorator, restore it afterwards."""
 
     def __init__(self, mode: bool) -> None:
+        if type(mode) is not bool:
+            raise TypeError(
+                "set_grad_enabled(): argument 'enabled' (position 1) must be bool, not "
+                f"{type(mode).__name__}"
+            )
         self.previous = LOCAL.state.grad
         self.mode = mode
         write_grad(mode)

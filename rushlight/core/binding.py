@@ -411,9 +411,9 @@ def mismatch_error(
 ) -> TypeError:
     """What the user reads when no overload fits; a method's own tensor is not counted."""
     name = packet.base_name
-    first = args[packet.varargs] if packet.varargs is not None and len(args) > packet.varargs else None
-    if type(first) is int:
-        args = gather_varargs(args, packet.varargs)
+    start = packet.varargs
+    if start is not None and len(args) > start and type(args[start]) is int:
+        args = gather_varargs(args, start)
     kwargs = rename_keywords(packet, kwargs) or kwargs
     records = distinct(packet.candidates)
     count = len(args) + len(kwargs)
@@ -446,7 +446,8 @@ def distinct(records: Any) -> list[Any]:
     """The overloads less those that differ only in taking a number where another takes both."""
     kept: list[Any] = []
     for op in records:
-        if not any(o.options.get("numbers") and o.argument_names == op.argument_names for o in kept):
+        names = op.argument_names
+        if not any(other.options.get("numbers") and other.argument_names == names for other in kept):
             kept.append(op)
     return kept
 
@@ -559,8 +560,8 @@ def explain_element(argument: Any, value: Any, position: int) -> str | None:
             LIST_CONVERTERS.get(element.kind, as_any_list)([item], None)
         except TypeError:
             return (
-                f"argument '{argument.name}' failed to unpack the object at pos {at + 1} with error "
-                f'"type must be {expected(argument.type)},but got {type(item).__name__}"'
+                f"argument '{argument.name}' failed to unpack the object at pos {at + 1} with "
+                f'error "type must be {expected(argument.type)},but got {type(item).__name__}"'
             )
     return None
 

@@ -103,7 +103,9 @@ def inferred_dtype(flat: list[Any], kinds: set[type]) -> dtype:
             return dtypes.default_dtype
         return dtypes.int64 if int in kinds else dtypes.bool_
     found = element_dtype(flat[0])
-    for value in flat:
+    for value in flat[1:]:
+        if isinstance(value, str):
+            raise TypeError("new(): invalid data type 'str'")
         found = promote_types(found, element_dtype(value))
     return found
 
@@ -119,7 +121,7 @@ def plain_number(value: Any) -> Any:
         found = value.item()  # type: ignore[union-attr]
         return found if type(found) in PLAIN_NUMBERS else float(found)
     if isinstance(value, str):
-        raise ValueError("too many dimensions 'str'")
+        raise TypeError("new(): invalid data type 'str'")
     return value
 
 
@@ -530,7 +532,7 @@ def legacy_array(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any], kind:
             return result
     sizes = []
     for entry in args:
-        if isinstance(entry, bool) or not hasattr(entry, "__index__"):
+        if isinstance(entry, (bool, Tensor)) or not hasattr(entry, "__index__"):
             raise TypeError(
                 "new() received an invalid combination of arguments - got "
                 f"({', '.join(type(a).__name__ for a in args)}), but expected sizes, a sequence of "

@@ -7,6 +7,7 @@ records the node; anything else goes to the general path, which also words the e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -62,7 +63,7 @@ BODY = """
 KERNEL = """
     node_ = None
     if recording and ({wants}):
-        node_ = make_node({arguments})
+{node8}
     r_ = kernel(np, {arrays})
     if type(r_) is ndarray and {plain}:
         kind_ = FROM_NUMPY[r_.dtype]
@@ -102,7 +103,7 @@ QUICK = """
             t_._ag = None
             t_._ext = None
             if recording and ({wants}):
-                node_ = make_node({arguments})
+{node16}
                 node_.output_metas = ((r_.shape, {first}._dtype, None),)
                 t_._node = node_
                 t_._requires_grad = True
@@ -115,7 +116,7 @@ ELEMENTWISE = """
         return slow({given})
     node_ = None
     if recording and ({wants}):
-        node_ = make_node({arguments})
+{node8}
     try:
         r_ = kernel(MATH, {arrays})
     except (ValueError, OverflowError):
@@ -205,6 +206,13 @@ def elementwise_source(op: Any, parts: dict[str, str]) -> str:
     return ELEMENTWISE.format(uniform=" and ".join(tests), expected=expected, **parts)
 
 
+def node_source(rule: Any, indent: int, known: frozenset[str]) -> str:
+    """Lines that make the node, under a name that no argument has."""
+    if rule is None:
+        return " " * indent + "pass"
+    return re.sub(r"\bnode\b", "node_", rule.inline_source(" " * indent, known))
+
+
 def without(parts: dict[str, str], *names: str) -> dict[str, str]:
     return {name: text for name, text in parts.items() if name not in names}
 
@@ -265,14 +273,19 @@ def direct_source(op: Any, answer: str = "t_") -> str:
             arrays.append(f"(None if {name} is None else {name}._array)")
         else:
             arrays.append(f"{name}._array")
+    known = frozenset(
+        parameter_name(a.name) for a in arguments if a.type.kind == "Tensor" and not a.type.optional
+    )
     parts = {
+        "node8": node_source(rule, 8, known),
+        "node16": node_source(rule, 16, known),
         "wants": wants,
         "arguments": ", ".join(names),
         "arrays": ", ".join(arrays),
         "save": SAVE if rule is not None and rule.output_slots else "",
     }
     if op.kind.name == "POINTWISE":
-        return head + elementwise_source(op, parts | {"given": given})
+        return head + elementwise_source(op, without(parts, "node16") | {"given": given})
     when = op.options.get("quick_when")
     if when is not None:
         first = parameter_name(op.argument_names[op.tensor_positions[0]])
@@ -281,7 +294,7 @@ def direct_source(op: Any, answer: str = "t_") -> str:
             quick=op.options["quick"],
             given=given,
             first=first,
-            **without(parts, "save", "arrays"),
+            **without(parts, "save", "arrays", "node8"),
         )
         head += quick
     layout = op.options.get("layout", op.kind.layout)
@@ -291,7 +304,9 @@ def direct_source(op: Any, answer: str = "t_") -> str:
         plain += f" and {parameter_name(op.argument_names[op.tensor_positions[0]])}._contig"
     elif layout != "contiguous":
         plain = "False"
-    return head + KERNEL.format(layout=layout, plain=plain, answer=answer, **parts)
+    return head + KERNEL.format(
+        layout=layout, plain=plain, answer=answer, **without(parts, "node16")
+    )
 
 
 def direct_stub(
@@ -316,6 +331,7 @@ def direct_stub(
     source = direct_source(op, "t_" if result_class is None else "result_class(t_)")
     rule = None if op.body is not None else op.grad_rule
     scope: dict[str, Any] = {
+        **({} if rule is None else rule.scope),
         "__name__": "rushlight.core.direct",
         "MISSING": missing,
         "PROCESS": PROCESS,
@@ -338,7 +354,6 @@ def direct_stub(
         "body": op.body,
         "kernel": None if op.body is not None else op.rule("kernel"),
         "finish": op.kind.finish,
-        "make_node": None if rule is None else rule.make_node,
         "save_outputs": None if rule is None else rule.save_outputs,
     }
     scope.update(op.options.get("quick_scope", {}))

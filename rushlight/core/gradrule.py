@@ -123,6 +123,8 @@ class GradRule:
     """The compiled vjp of one op overload: `make_node(*args)` and the node class."""
 
     __slots__ = (
+        "argument_names",
+        "filled",
         "formulas",
         "inputs",
         "joint",
@@ -130,10 +132,13 @@ class GradRule:
         "make_node",
         "node_class",
         "non_differentiable",
+        "order",
         "output_slots",
         "saves_self",
         "scope",
+        "slots",
         "source",
+        "tensor_names",
     )
 
     make_node: Callable[..., Any]
@@ -203,7 +208,9 @@ class GradRule:
             slot for slot in outputs if not output_source(slot, return_names)[1]
         }
         apply_source = self.apply_source(index, order, kept, kept & set(outputs))
-        make_source = self.make_source(argument_names, tensor_names, order, slots, set(outputs))
+        self.argument_names, self.tensor_names = argument_names, tensor_names
+        self.order, self.slots, self.filled = order, slots, frozenset(outputs)
+        make_source = self.make_source()
         self.source = apply_source + "\n" + make_source
         compile_source(self.source, f"vjp of {name}", scope)
         short = name.rsplit("::", 1)[-1]
@@ -225,18 +232,10 @@ class GradRule:
         self.make_node = scope["make_node"]
         self.scope = scope
 
-    def inline_source(self, indent: str) -> str:
-        """The body of `make_node` for a stub of one tensor, plain and known to require grad."""
-        lines = self.source.rstrip().split("\n")
-        start = next(i for i, line in enumerate(lines) if line.startswith("def make_node"))
-        body = "\n".join(line[4:] for line in lines[start + 1 :])
-        body = body.replace("\n".join(line[4:] for line in edge_lines(0, "self")), KNOWN_EDGE)
-        body = body.replace("node.next_nrs = (n0,)", "node.next_nrs = (n0,) if n0 else FIRST")
-        body = body.replace("node.output_metas = ()\n", "").replace("\nreturn node", "")
-        for test in ("type(self) is Tensor and self._ext is None", "type(self) is Tensor and "):
-            body = body.replace(f"self._array.shape if {test} else shape_of(self)", "self._array.shape")
-            body = body.replace(f"self if {test}", "self if ")
-        return "\n".join(indent + line for line in body.split("\n"))
+    def inline_source(self, indent: str, plain: frozenset[str] = frozenset(("self",))) -> str:
+        """The body of `make_node` for a stub that knows the named arguments to be plain tensors."""
+        lines = self.make_lines(plain)
+        return "\n".join(indent + line[4:] for line in lines)
 
     def apply_source(
         self, index: dict[str, int], order: list[str], kept: frozenset[str], filled: frozenset[str]
@@ -293,23 +292,25 @@ class GradRule:
             lines.append(f"    return ({results},)")
         return "\n".join(lines) + "\n"
 
-    def make_source(
-        self,
-        argument_names: list[str],
-        tensor_names: frozenset[str],
-        order: list[str],
-        slots: dict[str, list[str]],
-        outputs: set[str],
-    ) -> str:
+    def make_source(self) -> str:
         lines = [
-            f"def make_node({', '.join([spelled(name) for name in argument_names])}):",
+            f"def make_node({', '.join([spelled(name) for name in self.argument_names])}):",
+            *self.make_lines(frozenset()),
+            "    node.output_metas = ()",
+            "    return node",
+        ]
+        return "\n".join(lines) + "\n"
+
+    def make_lines(self, plain: frozenset[str]) -> list[str]:
+        """Lines that make and fill a node; `plain` names arguments known to be plain tensors."""
+        lines = [
             "    node = new_node(NodeClass)",
             "    node.sequence_nr = next_sequence()",
             "    node.node_hooks = None",
             "    node.node_extra = None",
-            "    node.output_metas = ()",
         ]
-        if self.list_inputs & set(self.inputs):
+        variadic = bool(self.list_inputs & set(self.inputs))
+        if variadic:
             parts = []
             numbers = []
             for owner in self.inputs:
@@ -323,35 +324,31 @@ class GradRule:
             lines.append(f"    node.next_nrs = ({', '.join(numbers)},)")
         else:
             for position, owner in enumerate(self.inputs):
-                lines += edge_lines(position, owner)
+                lines += plain_edge(position, owner) if owner in plain else edge_lines(position, owner)
             every = ", ".join(f"e{position}" for position in range(len(self.inputs)))
             lines.append(f"    node.next_nodes = ({every},)")
             every = ", ".join(f"n{position}" for position in range(len(self.inputs)))
-            lines.append(f"    node.next_nrs = ({every},)")
+            if len(self.inputs) == 1:
+                lines.append("    node.next_nrs = (n0,) if n0 else FIRST")
+            else:
+                lines.append(f"    node.next_nrs = ({every},)")
         values = []
-        for slot in order:
-            if slot in outputs:
+        for slot in self.order:
+            if slot in self.filled:
                 values.append("None")
                 continue
-            expression = save_expression(slot, argument_names, tensor_names)
-            owners = slots[slot]
-            conditional = (
-                not self.joint
-                and not (self.list_inputs & set(self.inputs))
-                and len(self.inputs) > 1
-                and len(owners) < len(self.inputs)
-            )
-            if conditional:
+            expression = save_expression(slot, self.argument_names, self.tensor_names, plain)
+            owners = self.slots[slot]
+            if not self.joint and not variadic and 1 < len(self.inputs) > len(owners):
                 test = " or ".join(f"e{self.inputs.index(owner)} is not None" for owner in owners)
                 expression = f"({expression} if {test} else None)"
             values.append(expression)
         kept = ", ".join(values)
-        if outputs:  # filled in once the results exist
+        if self.filled:  # filled in once the results exist
             lines.append(f"    node.saved_slots = [{kept}]")
         else:
             lines.append(f"    node.saved_slots = ({kept}{',' if values else ''})")
-        lines.append("    return node")
-        return "\n".join(lines) + "\n"
+        return lines
 
     def evaluate(
         self, owner: str, grads: tuple[Any, ...], values: dict[str, Any], needs: tuple[bool, ...]
@@ -409,13 +406,19 @@ UNPACK = (
     "(s if type(s := saved[{slot}]) is Tensor and s._counter is None "
     "and (s._ag is None or not s._ag.detached_at) else unpack(self, s))"
 )
-# `edge(self)` for a plain tensor that requires grad.
-KNOWN_EDGE = """n0 = self._output_nr
-e0 = self._node
-if e0 is None or self._view is not None:
-    e0 = self if self._ag is None and self._view is None else edge(self)"""
 # Shared by the many nodes whose one input is a first output.
 FIRST = (0,)
+
+
+def plain_edge(position: int, owner: str) -> list[str]:
+    """`edge(owner)` for a plain tensor."""
+    return [
+        f"    n{position} = {owner}._output_nr",
+        f"    e{position} = {owner}._node",
+        f"    if {owner}._view is not None: e{position} = edge({owner})",
+        f"    elif e{position} is None and {owner}._requires_grad:",
+        f"        e{position} = {owner} if {owner}._ag is None else edge({owner})",
+    ]
 
 
 def edge_lines(position: int, owner: str) -> list[str]:
@@ -464,7 +467,11 @@ def spelled(name: str) -> str:
     return name + "_" if iskeyword(name) else name
 
 
-def save_expression(slot: str, argument_names: list[str], tensor_names: frozenset[str]) -> str:
+def save_expression(
+    slot: str, argument_names: list[str], tensor_names: frozenset[str], plain: frozenset[str]
+) -> str:
+    if slot in plain:
+        return f"({slot} if {slot}._counter is None and not PROCESS.special else pack({slot}, node))"
     if slot in tensor_names:
         # `pack` written out for the common case: nothing was ever written to the tensor.
         return (
@@ -478,6 +485,8 @@ def save_expression(slot: str, argument_names: list[str], tensor_names: frozense
             stem = slot[: -len(suffix)]
             if stem in argument_names:
                 general = f"{suffix[1:]}_of({stem})"
+                if suffix in ("_shape", "_strides") and stem in plain:
+                    return f"{stem}._array.{suffix[1:]}"
                 if suffix in ("_shape", "_strides") and stem in tensor_names:
                     # torch: `_strides` are in elements; a rule that asks for them compares them
                     # with one another only, so an array's own (in bytes) serve as well.

@@ -367,6 +367,8 @@ def mutating_call(
     if node is not None:
         if rule.output_slots:
             rule.save_outputs(node, (target,))
+            if target._view is not None:
+                nodes.redirect_outputs(node, target)
         if state is not None and state.anomaly:
             note_creation(node, state)
     if tangents and state is not None:

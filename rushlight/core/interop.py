@@ -188,7 +188,14 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
         result = ext_tensor.detach()  # type: ignore[attr-defined]
         return result.clone() if copy else result
     source = ext_tensor if hasattr(ext_tensor, "__dlpack__") else Capsule(ext_tensor)
-    array = np.from_dlpack(source)
+    try:
+        array = np.from_dlpack(source)
+    except ValueError:
+        raise RuntimeError(
+            "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed "
+            "only once, so you might have already constructed a tensor from it once. (got "
+            f"{type(ext_tensor).__name__})"
+        ) from None
     if not array.flags.writeable and not copy:
         array = writable_alias(array)
     result = finish(adopt(array.copy() if copy else array), None, False)
@@ -283,10 +290,10 @@ def reduce_tensor(self: Any, protocol: Any) -> Any:
         parts = self._ext.parts
         names = type(parts).__slots__
         kept = (type(parts), {name: getattr(parts, name) for name in names})
-        state = (self.layout, tuple(self.shape), kept, self.requires_grad)
+        whole = (self.layout, tuple(self.shape), kept, self.requires_grad)
         if type(self) is Tensor and not self.__dict__:
-            return rebuild_sparse, state
-        return rebuild_subclass, (type(self), SparseParts(state), dict(self.__dict__))
+            return rebuild_sparse, whole
+        return rebuild_subclass, (type(self), SparseParts(whole), dict(self.__dict__))
     if self.grad_fn is not None and self.requires_grad:
         # torch: values of a computed tensor are kept, its history is not.
         requires_grad = True

@@ -463,6 +463,15 @@ def pack_output(tensor: Any, output_nr: int) -> SavedTensor:
     return new_saved(tensor._shadow(), output_nr)
 
 
+def redirect_outputs(node: Any, tensor: Any) -> None:
+    """Let the saved outputs of an in-place op on a view be followed through the view's own node:
+    `node` itself lies inside the base's history. The reference is weak, as it leads back here.
+    """
+    for entry in node.saved_slots:
+        if type(entry) is SavedTensor and entry.output_nr >= 0 and entry.unpack_hook is None:
+            entry.edge_node = weakref.ref(tensor._node)
+
+
 def is_watched(tensor: Any) -> bool:
     """Whether an alias of the tensor must be made by a dispatched op: a subclass holds more than
     the memory, and modes see it."""
@@ -534,11 +543,15 @@ def unpack_saved(node: Any, entry: SavedTensor) -> Any:
     counter = tensor._counter
     current = 0 if counter is None else counter.value
     if current != entry.version:
-        raise_modified(tensor, counter, entry.version, node)
+        raise_modified(tensor, counter, entry.version, node, entry.output_nr)
     if entry.output_nr >= 0:
         alias = detached(tensor) if is_watched(tensor) else tensor._alias()
         alias._node = node
         alias._output_nr = entry.output_nr
+        if entry.edge_node is not None:
+            outer = entry.edge_node()
+            if outer is not None:
+                alias._node, alias._output_nr = outer, 0
         alias._requires_grad = True
         if tensor._ag is not None and tensor._ag.tangent is not None:
             autograd_state(alias).tangent = tensor._ag.tangent
@@ -571,11 +584,15 @@ def raise_detached() -> None:
     )
 
 
-def raise_modified(tensor: Any, counter: Any, expected: int, node: Any) -> None:
+def raise_modified(
+    tensor: Any, counter: Any, expected: int, node: Any, output_nr: int = -1
+) -> None:
     shape = ", ".join(str(size) for size in tensor.shape)
     producer = ""
     if tensor._node is not None:
         producer = f", which is output {tensor._output_nr} of {tensor._node.name()},"
+    elif output_nr >= 0 and node is not None:
+        producer = f", which is output {output_nr} of {node.name()},"
     lines = ""
     saved_at = None if node is None else node.metadata.get("traceback_")
     if saved_at is not None:

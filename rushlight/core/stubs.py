@@ -391,6 +391,31 @@ def single_ufunc(op: Any, count: int) -> Any:
     return found if isinstance(found, np.ufunc) else None
 
 
+FAST_DTYPES = tuple(kind for kind in dtypes.ALL if kind.scalar_fast)
+
+
+def ufunc_with_number(op: Any) -> Any:
+    """(ufunc, {dtype: number as an array}) for a unary text such as `m.maximum(x, 0)`, or None."""
+    from rushlight.arrays.numpy_ import MATH
+
+    recorder = Recorder()
+    operand = Operand()
+    try:
+        op.options["scalar"](recorder, operand)
+    except Exception:
+        return None
+    if len(recorder.calls) != 1:
+        return None
+    name, args = recorder.calls[0]
+    found = getattr(MATH, name, None)
+    if not isinstance(found, np.ufunc) or len(args) != 2 or args[0] is not operand:
+        return None
+    if type(args[1]) not in (int, float):
+        return None
+    # NumPy takes a 0-d array of the right dtype with less ado than a Python number.
+    return found, {kind: np.array(args[1], kind.np) for kind in FAST_DTYPES}
+
+
 RESULT = """
     t = new(Tensor)
     t._array = r
@@ -587,9 +612,10 @@ def pointwise_template(op: Any) -> str | None:
         if rule is not None:
             node = rule.inline_source(" " * 8)
             record = UNARY_RECORD.format(dtype=dtype, save=save, node=node)
-        return UNARY.format(
-            compute="ufunc(self._array)", result=result, record=record, real_only=real_only
-        )
+        compute = "ufunc(self._array)"
+        if ufunc_with_number(op) is not None:
+            compute = "ufunc(self._array, number[self._dtype])"
+        return UNARY.format(compute=compute, result=result, record=record, real_only=real_only)
     if singles == 2 and arguments[1].type.kind == "Tensor" and len(arguments) in (2, 3):
         alpha = len(arguments) == 3
         if alpha and arguments[2].name != "alpha":
@@ -660,6 +686,9 @@ def compile_stub(packet: Any, op: Any, name: str, template: str) -> Any:
             def ufunc(first: Any, *others: Any) -> Any:
                 return scalar(MATH, first, *others, *rest)
 
+    constant = ufunc_with_number(source) if count == 1 and op.functional is None else None
+    if constant is not None:
+        ufunc = constant[0]
     rule = op.grad_rule
     number = number_overload(op) if count == 2 else None
     number_rule = None if number is None else number.grad_rule
@@ -667,6 +696,7 @@ def compile_stub(packet: Any, op: Any, name: str, template: str) -> Any:
         **({} if rule is None else rule.scope),
         **common_scope(),
         "ufunc": ufunc,
+        "number": None if constant is None else constant[1],
         "allowed": op.options.get("dtypes"),
         "with_tensor": rule and (rule.make_node, rule.save_outputs),
         "with_number": number_rule and (number_rule.make_node, number_rule.save_outputs),

@@ -184,6 +184,8 @@ class Tensor(metaclass=TensorType):
         if dim is None:
             return self.shape
         sizes = self.shape
+        if not hasattr(dim, "__index__"):
+            raise dim_type_error("size", dim)
         return sizes[geometry.wrap_dim(dim, len(sizes))]
 
     def dim(self) -> int:
@@ -201,6 +203,8 @@ class Tensor(metaclass=TensorType):
         strides = strides_of(self)
         if dim is None:
             return strides
+        if not hasattr(dim, "__index__"):
+            raise dim_type_error("stride", dim)
         return strides[geometry.wrap_dim(dim, len(strides))]
 
     def storage_offset(self) -> Any:
@@ -234,7 +238,10 @@ class Tensor(metaclass=TensorType):
             return bool(geometry.is_channels_last(self.shape, strides_of(self)))
         if memory_format is channels_last_3d:
             return bool(geometry.is_channels_last_3d(self.shape, strides_of(self)))
-        raise RuntimeError(f"unsupported memory format: {memory_format}")
+        raise TypeError(
+            "is_contiguous(): argument 'memory_format' must be torch.memory_format, not "
+            f"{type(memory_format).__name__}"
+        )
 
     @property
     def device(self) -> device:
@@ -355,6 +362,11 @@ class Tensor(metaclass=TensorType):
         raise RuntimeError("cannot delete requires_grad")
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        if type(requires_grad) is not bool:
+            raise TypeError(
+                "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not "
+                f"{type(requires_grad).__name__}"
+            )
         set_requires_grad(self, requires_grad)
         return self
 
@@ -841,6 +853,11 @@ def values_of(tensor: Tensor) -> Any:
         if ext.neg:
             array = np.asarray(np.negative(array))
     return array
+
+
+def dim_type_error(name: str, dim: Any) -> TypeError:
+    kind = type(dim).__name__
+    return TypeError(f"{name}(): argument 'dim' (position 1) must be int, not {kind}")
 
 
 def set_requires_grad(tensor: Tensor, value: bool) -> None:

@@ -127,6 +127,11 @@ class ModuleList(Module):
         return self
 
     def extend(self, modules: Iterable[Module]) -> ModuleList:
+        if not isinstance(modules, Iterable):
+            raise TypeError(
+                "ModuleList.extend should be called with an iterable, but got "
+                f"{type(modules).__name__}"
+            )
         for module in modules:
             self.append(module)
         return self

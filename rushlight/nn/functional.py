@@ -24,8 +24,8 @@ REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 SAME = frozenset(
     (
         "bilinear", "celu", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
-        "conv_transpose3d", "elu", "embedding", "gelu", "glu", "hardshrink", "hardsigmoid",
-        "hardswish", "hardtanh", "leaky_relu", "linear", "logsigmoid", "mish", "pad",
+        "conv_transpose3d", "elu", "gelu", "glu", "hardshrink", "hardsigmoid",
+        "hardswish", "leaky_relu", "linear", "logsigmoid", "mish", "pad",
         "pixel_shuffle", "pixel_unshuffle", "prelu", "relu6", "rrelu", "selu", "sigmoid", "silu",
         "softplus", "softshrink", "tanh", "tanhshrink",
     )
@@ -56,6 +56,17 @@ def reduction_number(reduction: str) -> int:
 def relu(input: Any, inplace: bool = False) -> Any:
     """max(input, 0), elementwise."""
     return input.relu_() if inplace else functions.relu(input)
+
+
+def hardtanh(
+    input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+) -> Any:
+    """The input clamped between `min_val` and `max_val`."""
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    if inplace:
+        return input.hardtanh_(min_val, max_val)
+    return functions.hardtanh(input, min_val, max_val)
 
 
 def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
@@ -124,6 +135,10 @@ def nll_loss(
     reduction: str = "mean",
 ) -> Any:
     """Negative log likelihood of class indices under log probabilities."""
+    if input.dim() == 1 and target.dim() == 1 and target.shape[0] != 1:
+        raise ValueError(
+            f"For 1D input, 1D target must have size 1, but got target size: {target.shape[0]}"
+        )
     return functions.nll_loss_nd(
         input, target, weight, reduction_number(reduction), ignore_index
     )
@@ -172,6 +187,11 @@ def binary_cross_entropy(
     reduction: str = "mean",
 ) -> Any:
     """Cross entropy between probabilities and binary targets."""
+    if input.shape != target.shape:
+        raise ValueError(
+            f"Using a target size ({target.shape}) that is different to the input size "
+            f"({input.shape}) is deprecated. Please ensure they have the same size."
+        )
     return functions.binary_cross_entropy(input, target, weight, reduction_number(reduction))
 
 
@@ -185,6 +205,10 @@ def binary_cross_entropy_with_logits(
     pos_weight: Any = None,
 ) -> Any:
     """`binary_cross_entropy` of sigmoid(input), computed stably."""
+    if input.shape != target.shape:
+        raise ValueError(
+            f"Target size ({target.shape}) must be the same as input size ({input.shape})"
+        )
     return functions.binary_cross_entropy_with_logits(
         input, target, weight, pos_weight, reduction_number(reduction)
     )
@@ -288,12 +312,45 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
 
     if tensor.dtype is not int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
-    if num_classes == -1:
-        if tensor.numel() == 0:
+    if tensor.numel() == 0:
+        if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
-        num_classes = int(tensor.max().item()) + 1
+    elif int(tensor.min()) < 0:
+        raise RuntimeError(f"Class values must be non-negative. Got {int(tensor.min())}.")
+    elif num_classes == -1:
+        num_classes = int(tensor.max()) + 1
+    elif int(tensor.max()) >= num_classes:
+        raise RuntimeError(
+            f"Class values must be smaller than num_classes. Got {int(tensor.max())} with "
+            f"num_classes={num_classes}."
+        )
     classes = functions.arange(num_classes, dtype=int64)
     return (tensor.unsqueeze(-1) == classes).to(int64)
+
+
+def embedding(
+    input: Any,
+    weight: Any,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Any:
+    """The rows of `weight` that `input` names."""
+    if padding_idx is None:
+        padding_idx = -1
+    else:
+        rows = weight.shape[0]
+        if not -rows <= padding_idx < rows:
+            raise AssertionError("Padding_idx must be within num_embeddings")
+        padding_idx %= rows
+    if max_norm is not None:
+        from rushlight.autograd.grad_mode import no_grad
+
+        with no_grad():
+            functions.embedding_renorm_(weight, input.contiguous(), max_norm, norm_type)
+    return functions.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
 BAG_MODES = {"sum": 0, "mean": 1, "max": 2}

@@ -81,19 +81,47 @@ class Embedding(Module):
         num_embeddings: int,
         embedding_dim: int,
         padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Any = None,
+        _freeze: bool = False,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
         super().__init__()
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
-        if padding_idx is not None and padding_idx < 0:
-            padding_idx += num_embeddings
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise AssertionError("Padding_idx must be within num_embeddings")
+            padding_idx %= num_embeddings
         self.padding_idx = padding_idx
-        self.weight = Parameter(
-            functions.empty((num_embeddings, embedding_dim), device=device, dtype=dtype)
-        )
-        self.reset_parameters()
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.sparse = sparse
+        if _weight is None:
+            made = functions.empty((num_embeddings, embedding_dim), device=device, dtype=dtype)
+            self.weight = Parameter(made, requires_grad=not _freeze)
+            self.reset_parameters()
+        else:
+            if list(_weight.shape) != [num_embeddings, embedding_dim]:
+                raise AssertionError(
+                    "Shape of weight does not match num_embeddings and embedding_dim"
+                )
+            self.weight = Parameter(_weight, requires_grad=not _freeze)
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Any, freeze: bool = True, padding_idx: int | None = None, **options: Any
+    ) -> Embedding:
+        """A module over a given table, which is not trained unless `freeze=False`."""
+        if embeddings.dim() != 2:
+            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+        rows, columns = embeddings.shape
+        return cls(rows, columns, padding_idx, _weight=embeddings, _freeze=freeze, **options)
 
     def reset_parameters(self) -> None:
         init.normal_(self.weight)
@@ -104,8 +132,15 @@ class Embedding(Module):
                 self.weight[self.padding_idx].fill_(0)  # type: ignore[index]
 
     def forward(self, input: Any) -> Any:
-        padding = -1 if self.padding_idx is None else self.padding_idx
-        return functions.embedding(self.weight, input, padding)
+        return F.embedding(
+            input,
+            self.weight,
+            self.padding_idx,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.sparse,
+        )
 
     def extra_repr(self) -> str:
         shown = f"{self.num_embeddings}, {self.embedding_dim}"

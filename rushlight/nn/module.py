@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from rushlight.core.device import device
 from rushlight.core.dtype import dtype
 from rushlight.core.hooks import HookDict, RemovableHandle
 from rushlight.core.tensor import Parameter, Tensor
@@ -76,6 +77,13 @@ class Module:
     call_super_init = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if (args or kwargs) and not self.call_super_init:
+            name = f"{type(self).__name__}.__init__()"
+            if kwargs:
+                raise TypeError(f"{name} got an unexpected keyword argument '{next(iter(kwargs))}'")
+            raise TypeError(
+                f"{name} takes 1 positional argument but {len(args) + 1} were given"
+            )
         put = object.__setattr__
         put(self, "training", True)
         put(self, "_parameters", {})
@@ -88,6 +96,8 @@ class Module:
     # -- registration ---------------------------------------------------------------------------
 
     def register_parameter(self, name: str, param: Any) -> None:
+        if "_parameters" not in self.__dict__:
+            raise AttributeError("cannot assign parameter before Module.__init__() call")
         check_name(self, name, "parameter", self._parameters)
         if param is None:
             self._parameters[name] = None
@@ -106,6 +116,8 @@ class Module:
             self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
+        if "_buffers" not in self.__dict__:
+            raise AttributeError("cannot assign buffer before Module.__init__() call")
         check_name(self, name, "buffer", self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
@@ -358,7 +370,10 @@ class Module:
 
     def get_parameter(self, target: str) -> Parameter:
         path, _, name = target.rpartition(".")
-        value = getattr(self.get_submodule(path), name)
+        module = self.get_submodule(path)
+        if not hasattr(module, name):
+            raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
+        value = getattr(module, name)
         if not isinstance(value, Parameter):
             raise AttributeError(f"`{name}` is not an nn.Parameter")
         return value
@@ -433,6 +448,8 @@ class Module:
                 kind, place = value.dtype, value.device
             elif value is not None and not isinstance(value, bool):
                 place = value
+        if place is not None:
+            place = device(place)
         if kind is not None and not (kind.is_floating_point or kind.is_complex):
             raise TypeError(
                 "nn.Module.to only accepts floating point or complex dtypes, but got desired "

@@ -31,6 +31,8 @@ class ChannelNorm(Module):
         track_running_stats: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         self.num_features = num_features
@@ -39,8 +41,8 @@ class ChannelNorm(Module):
         self.affine = affine
         self.track_running_stats = track_running_stats
         size, place = (num_features,), {"device": device, "dtype": dtype}
-        for name in ("weight", "bias"):
-            value = Parameter(functions.empty(size, **place)) if affine else None
+        for name, wanted in (("weight", affine), ("bias", affine and bias)):
+            value = Parameter(functions.empty(size, **place)) if wanted else None
             self.register_parameter(name, value)
         tracked = track_running_stats
         self.register_buffer("running_mean", functions.zeros(size, **place) if tracked else None)
@@ -57,8 +59,9 @@ class ChannelNorm(Module):
 
     def reset_parameters(self) -> None:
         self.reset_running_stats()
-        if self.affine:
+        if self.weight is not None:
             self.weight.data.fill_(1)
+        if self.bias is not None:
             self.bias.data.zero_()
 
     def check_input_dim(self, input: Any) -> None:
@@ -69,7 +72,7 @@ class ChannelNorm(Module):
     def extra_repr(self) -> str:
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"track_running_stats={self.track_running_stats}"
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
         )
 
 
@@ -109,8 +112,12 @@ class InstanceNorm(ChannelNorm):
         track_running_stats: bool = False,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+        )
 
     def forward(self, input: Any) -> Any:
         self.check_input_dim(input)
@@ -199,7 +206,8 @@ class LayerNorm(Module):
 
     def extra_repr(self) -> str:
         return (
-            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+            f"{self.normalized_shape}, eps={self.eps}, "
+            f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
         )
 
 
@@ -242,6 +250,8 @@ class GroupNorm(Module):
         affine: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         if num_channels % num_groups:
@@ -254,12 +264,15 @@ class GroupNorm(Module):
         self.affine = affine
         place = {"device": device, "dtype": dtype}
         weight = Parameter(functions.ones((num_channels,), **place)) if affine else None
-        bias = Parameter(functions.zeros((num_channels,), **place)) if affine else None
+        shift = Parameter(functions.zeros((num_channels,), **place)) if affine and bias else None
         self.register_parameter("weight", weight)
-        self.register_parameter("bias", bias)
+        self.register_parameter("bias", shift)
 
     def forward(self, input: Any) -> Any:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )

@@ -86,7 +86,7 @@ threshold = activation(
 )
 threshold_backward = backward_op(
     "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
-    scalar=lambda m, grad, x, threshold: m.where(m.less_equal(x, threshold), 0, grad),
+    scalar=lambda m, grad, x, threshold: m.zero_where(m.less_equal(x, threshold), grad),
     cast_scalars=(2,),
     dtypes=lambda kind: kind.category in (INTEGER, FLOAT),
     kernel_name="threshold_cpu",

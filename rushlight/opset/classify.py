@@ -224,8 +224,9 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
         rows = None if reduction == NONE else rows_of(self, target, weight, ignore_index)
         if rows is not None:
             total = np.array(len(rows), self.dtype)
-            value = -np.add.reduce(self[rows, target])
-            return (value / total if reduction == MEAN else value).astype(self.dtype), total
+            value = np.add.reduce(self[rows, target])
+            value = value / -total if reduction == MEAN else -value
+            return np.asarray(value), total
         check(self, target, weight)
         return nll_forward(self, target, weight, reduction, ignore_index)
 
@@ -307,7 +308,9 @@ def nd_samples(make: Any) -> Any:
     samples=nd_samples,
 )
 def nll_loss_nd(self: Any, target: Any, weight: Any, reduction: int, ignore_index: Any) -> Any:
-    sizes, labels = tuple(self.shape), tuple(target.shape)
+    sizes, labels = self.shape, target.shape
+    if len(sizes) == 2 and len(labels) == 1 and sizes[0] == labels[0]:
+        return aten.nll_loss(self, target, weight, reduction, ignore_index)
     if not sizes:
         raise ValueError(f"Expected 1 or more dimensions (got {len(sizes)})")
     if len(sizes) != 1 and (not labels or sizes[0] != labels[0]):
@@ -320,7 +323,7 @@ def nll_loss_nd(self: Any, target: Any, weight: Any, reduction: int, ignore_inde
     if len(sizes) == 4:
         return aten.nll_loss2d(self, target, weight, reduction, ignore_index)
     wanted = (sizes[0], *sizes[2:])
-    if labels[1:] != sizes[2:]:
+    if tuple(labels[1:]) != tuple(sizes[2:]):
         raise RuntimeError(f"Expected target size {show(wanted)}, got {show(labels)}")
     flat = self.reshape(sizes[0], sizes[1], 1, -1)
     flat_target = target.reshape(sizes[0], 1, -1)
@@ -353,8 +356,9 @@ def cross_entropy_samples(make: Any) -> Any:
 def cross_entropy_loss(
     self: Any, target: Any, weight: Any, reduction: int, ignore_index: Any, label_smoothing: float
 ) -> Any:
-    axis = 0 if self.dim() == 1 else 1
-    if tuple(self.shape) == tuple(target.shape):
+    ndim = self.dim()
+    axis = 0 if ndim == 1 else 1
+    if ndim == target.dim() and self.shape == target.shape:
         if target._dtype.category != dtypes.FLOAT:
             raise RuntimeError(
                 "Expected floating point type for target with class probabilities, got "

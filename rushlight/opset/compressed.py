@@ -7,18 +7,15 @@ Without batch dims conversions go through COO and keep explicit zeros; with them
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
-from rushlight.core import geometry
 from rushlight.core.dispatch import call, overridable
-from rushlight.core.op import refuse
 from rushlight.core.tensor import Tensor, values_of, wrap
-from rushlight.opset.rules import aten, linear_in, sample
+from rushlight.opset.rules import linear_in, sample
 from rushlight.opset.sparse import (
     FALSE_PIN,
     LAYOUT_NAMES,
@@ -27,7 +24,6 @@ from rushlight.opset.sparse import (
     as_tensor,
     checked_device,
     coalesced,
-    coo_of,
     coo_sample,
     dense_of,
     index_array,
@@ -35,7 +31,6 @@ from rushlight.opset.sparse import (
     is_sparse,
     layout_name,
     linear_keys,
-    looked_up,
     make_coo,
     marked,
     native,
@@ -46,10 +41,10 @@ from rushlight.opset.sparse import (
     scattered,
     sparse_composite,
     sparse_tensor,
-    to_sparse_grad,
     value_array,
     with_values,
 )
+from rushlight.opset.sparseconvert import coo_of, looked_up, to_sparse_grad
 
 ROWS = (devices.sparse_csr, devices.sparse_bsr)
 COLUMNS = (devices.sparse_csc, devices.sparse_bsc)
@@ -91,9 +86,8 @@ def major_indices(ends: Any, count: int) -> Any:
     lengths = np.diff(ends, axis=-1)
     if ends.ndim == 1:
         return np.repeat(np.arange(lengths.size), lengths)
-    flat = lengths.reshape(-1, lengths.shape[-1])
-    rows = np.tile(np.arange(flat.shape[1]), flat.shape[0])
-    return np.repeat(rows, flat.reshape(-1)).reshape(*ends.shape[:-1], count)
+    rows = np.broadcast_to(np.arange(lengths.shape[-1]), lengths.shape)
+    return np.repeat(rows.reshape(-1), lengths.reshape(-1)).reshape(*ends.shape[:-1], count)
 
 
 def as_blocks(array: Any, batch: int, block: tuple[int, int], by_columns: bool) -> Any:
@@ -101,7 +95,12 @@ def as_blocks(array: Any, batch: int, block: tuple[int, int], by_columns: bool) 
     sizes = array.shape
     rows, columns = sizes[batch], sizes[batch + 1]
     split = array.reshape(
-        *sizes[:batch], rows // block[0], block[0], columns // block[1], block[1], *sizes[batch + 2 :]
+        *sizes[:batch],
+        rows // block[0],
+        block[0],
+        columns // block[1],
+        block[1],
+        *sizes[batch + 2 :],
     )
     order = list(range(split.ndim))
     order[batch : batch + 4] = [batch, batch + 2, batch + 1, batch + 3]
@@ -129,9 +128,7 @@ def expanded(tensor: Any) -> Any:
 
 def check_block(name: str, sizes: Any, block: Any) -> None:
     if len(block) != 2:
-        raise RuntimeError(
-            f"{name}: blocksize needs to be a tuple of size 2, but got {len(block)}"
-        )
+        raise RuntimeError(f"{name}: blocksize needs to be a tuple of size 2, but got {len(block)}")
     if block[0] < 1 or block[1] < 1:
         raise RuntimeError(
             f"{name}: blocksize needs to be strictly positive, but got ({block[0]},{block[1]})"
@@ -245,6 +242,10 @@ def to_compressed(self: Any, layout: Any, blocksize: Any, dense_dim: Any) -> Ten
             )
         start = self.dim() - 2 - count
         check_block(name, self.shape[start:], block)
+        if 0 in self.shape[:start]:
+            raise RuntimeError(
+                f"to_{layout.name}: Expected product of batch dimensions to be non-zero."
+            )
         return compress(values_of(self), layout, block, count)
     if is_coo(self):
         if index_array(self).shape[0] != 2:
@@ -334,7 +335,7 @@ def unmet(condition: str) -> RuntimeError:
 
 def check_compressed(ends: Any, plain: Any, values: Any, size: Any, layout: Any) -> None:
     """Refuse parts that do not make a tensor of this size and layout."""
-    first, second, counted, bound = NAMES[layout]
+    first, second, counted, _ = NAMES[layout]
     if ends._dtype is not plain._dtype:
         raise RuntimeError(
             f"{first} and {second} must have the same dtype, bot got "
@@ -372,7 +373,7 @@ def check_compressed(ends: Any, plain: Any, values: Any, size: Any, layout: Any)
 
 
 def check_order(ends: Any, plain: Any, major: int, minor: int, count: int, names: Any) -> None:
-    first, second, counted, bound = names
+    first, second, _, bound = names
     if (ends[..., 0] != 0).any():
         raise unmet(f"{first}[..., 0] == 0")
     if (ends[..., -1] != count).any():
@@ -427,7 +428,13 @@ def assembled(
 
 
 def assembled_checked(
-    compressed_indices: Any, plain_indices: Any, values: Any, size: Any, dtype: Any, layout: Any, *rest: Any
+    compressed_indices: Any,
+    plain_indices: Any,
+    values: Any,
+    size: Any,
+    dtype: Any,
+    layout: Any,
+    *rest: Any,
 ) -> Any:
     check_compressed(compressed_indices, plain_indices, values, size, required_layout(layout))
     return assembled(compressed_indices, plain_indices, values, size, dtype, layout)
@@ -473,7 +480,12 @@ def inferred_size(ends: Any, plain: Any, values: Any, layout: Any) -> tuple[int,
     ],
 )
 def without_size(
-    compressed_indices: Any, plain_indices: Any, values: Any, dtype: Any = None, layout: Any = None, *rest: Any
+    compressed_indices: Any,
+    plain_indices: Any,
+    values: Any,
+    dtype: Any = None,
+    layout: Any = None,
+    *rest: Any,
 ) -> Any:
     layout = required_layout(layout)
     size = inferred_size(compressed_indices, plain_indices, values, layout)
@@ -543,9 +555,7 @@ native(
         nnz,
         NAMES[devices.sparse_csr if is_crow else devices.sparse_csc],
     ),
-    samples=lambda make: [
-        (True, *entry.args[:2], 2, 3, 2) for entry in compressed_sample(make)
-    ],
+    samples=lambda make: [(True, *entry.args[:2], 2, 3, 2) for entry in compressed_sample(make)],
 )
 
 
@@ -565,9 +575,7 @@ def compressed_part(name: str, attribute: str, allowed: tuple[Any, ...], side: s
     part_op(
         name,
         kernel,
-        samples=lambda make: [
-            (to_compressed(coo_sample(make, 2, 4), layout, None, None),)
-        ],
+        samples=lambda make: [(to_compressed(coo_sample(make, 2, 4), layout, None, None),)],
     )
 
 
@@ -603,7 +611,9 @@ def conversion(layout: Any) -> None:
     )
 
     def body(self: Any, *rest: Any) -> Any:
-        if self.layout is layout and (not blocked or block_sizes(self) == (rest[0][0], rest[0][-1])):
+        if self.layout is layout and (
+            not blocked or block_sizes(self) == (rest[0][0], rest[0][-1])
+        ):
             return self
         padded = rest if len(rest) == 1 + blocked else (*rest, None)
         return call(primitive, (self, *padded))

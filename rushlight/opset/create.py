@@ -137,6 +137,11 @@ def factory(name: str, shortcut: Any = None, method: bool = False) -> Any:
             if result is not None:
                 return result
         requires_grad = kwargs.pop("requires_grad", False)
+        if type(requires_grad) is not bool:
+            raise TypeError(
+                f"{name}(): argument 'requires_grad' must be bool, not "
+                f"{type(requires_grad).__name__}"
+            )
         check_pinning(kwargs)
         if kwargs.get("out") is not None:
             prepare_out(kwargs)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.promotion import can_cast
 from rushlight.core.tensor import Tensor, alias_array, storage_of, strides_of, values_of
@@ -77,14 +78,17 @@ def sparse_in_place(op: Any, args: tuple[Any, ...]) -> Any:
     from rushlight.opset.sparse import is_sparse, replace_parts
 
     target = args[0]
+    functional = op.functional
     own = op.rules.get("sparse")
+    if own is None and functional is not None:
+        own = functional.rules.get("sparse_")
     if own is not None:
         done = own(*args)
         if done is not None:
             return done
-    if op.functional is None or op.kind.name != "INPLACE":
+    if functional is None or op.kind.name != "INPLACE":
         return op.kind.unusual(op, args)
-    result = op.functional.backend(*args)
+    result = functional.backend(*args)
     if is_sparse(target):
         if not is_sparse(result) or target.layout is not result.layout:
             raise RuntimeError(
@@ -162,6 +166,7 @@ class Out(Kind):
     def make_backend(self, op: Any) -> Callable[..., Any]:
         base = op.functional
         count = len(op.out_positions)
+        exact = base.kind.name == "CONTRACTION"
 
         def backend(*args: Any) -> Any:
             outs = args[-count:]
@@ -176,6 +181,13 @@ class Out(Kind):
                     raise RuntimeError(
                         f"Expected out tensor to have device {value.device}, but got "
                         f"{target.device} instead"
+                    )
+                if target._dtype is not value._dtype and (
+                    exact or (count > 1 and value._dtype is dtypes.int64)
+                ):
+                    raise RuntimeError(
+                        f"Expected out tensor to have dtype {value._dtype.scalar_type_name.lower()}"
+                        f", but got {target._dtype.scalar_type_name.lower()} instead"
                     )
                 if target.shape != value.shape:
                     resize_out(target, value.shape)

@@ -13,7 +13,7 @@ import numpy as np
 from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import values_of
 from rushlight.opset.embedding import check_embedding
-from rushlight.opset.index import CHECKED, INDEX_DTYPES, check_bounds
+from rushlight.opset.index import CHECKED, INDEX_DTYPES
 from rushlight.opset.kinds import Spec
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, sample
@@ -31,7 +31,9 @@ BACKWARD = (
 
 def check_bag(weight: Any, indices: Any, offsets: Any, mode: int, per_sample_weights: Any) -> None:
     if indices.dim() != 1:
-        raise RuntimeError(f"input has to be a 1D Tensor, but got Tensor of dimension {indices.dim()}")
+        raise RuntimeError(
+            f"input has to be a 1D Tensor, but got Tensor of dimension {indices.dim()}"
+        )
     if offsets.dim() != 1:
         raise RuntimeError(
             f"offsets has to be a 1D Tensor, but got Tensor of dimension {offsets.dim()}"
@@ -110,6 +112,15 @@ def reduced(ufunc: Any, rows: Any, sizes: Any) -> Any:
     return result
 
 
+def check_rows(indices: Any, rows: int) -> None:
+    wrong = np.flatnonzero((indices < 0) | (indices >= rows))
+    if wrong.size:
+        raise RuntimeError(
+            f"Index {wrong[0]} of input takes value {indices[wrong[0]]} which is not in the valid "
+            f"range [0, {rows})"
+        )
+
+
 def bags_of(indices: Any, offsets: Any, include_last_offset: bool) -> Any:
     """The bag of every index."""
     if offsets.size and offsets[0] != 0:
@@ -117,11 +128,13 @@ def bags_of(indices: Any, offsets: Any, include_last_offset: bool) -> Any:
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
             f"position 0. However, got {offsets[0]}"
         )
-    if offsets.size and (offsets[-1] > indices.size or (np.diff(offsets) < 0).any()):
+    if offsets.size and offsets[-1] > indices.size:
         raise RuntimeError(
-            "offsets[-1] can not be greater than input's length, and offsets must not decrease; "
-            f"got offsets[-1] = {offsets[-1]} for an input of length {indices.size}"
+            f"offsets[-1] can not be greater than input's length {indices.size} but got "
+            f"offsets[-1] of {offsets[-1]}"
         )
+    if (np.diff(offsets) < 0).any():
+        raise RuntimeError("embedding_bag: offsets must not decrease")
     starts = offsets[:-1] if include_last_offset else offsets
     if starts.size == 0:
         return np.zeros(0, indices.dtype), starts
@@ -142,7 +155,7 @@ def _(
     include_last_offset: bool,
     padding_idx: int,
 ) -> Any:
-    check_bounds(indices, weight.shape[0], IndexError, "index out of range in self")
+    check_rows(indices, weight.shape[0])
     owner, starts = bags_of(indices, offsets, include_last_offset)
     used, chosen = owner, indices[: owner.size]
     kept = slice(None)

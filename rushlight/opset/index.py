@@ -751,6 +751,9 @@ def where_positions(condition: Any) -> Any:
 
 def nonzero_of(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
     """Coordinates of the nonzero elements, as rows of one tensor or as one tensor per dimension."""
+    if not isinstance(input, Tensor):
+        kind = type(input).__name__
+        raise TypeError(f"nonzero(): argument 'input' (position 1) must be Tensor, not {kind}")
     if as_tuple:
         if out is not None:
             raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")

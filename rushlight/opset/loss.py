@@ -393,6 +393,8 @@ def _(xp: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
     x, y, w = floats("binary_cross_entropy", kind, self, target, weight)
     if not bool(((x >= 0) & (x <= 1)).all()):
         raise RuntimeError("all elements of input should be between 0 and 1")
+    if not bool(((y >= 0) & (y <= 1)).all()):
+        raise RuntimeError("all elements of target should be between 0 and 1")
     floor = x.dtype.type(-100)
     loss = (y - 1) * xp.maximum(xp.log1p(-x), floor) - y * xp.maximum(xp.log(x), floor)
     return reduced(loss if w is None else loss * w, reduction, kind)

@@ -641,10 +641,10 @@ def _(self: Any, weights: Any, minlength: Any) -> Any:
 def check_bincount(kind: Any, ndim: int, minlength: Any) -> None:
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
-    if ndim != 1:
-        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if kind.category != dtypes.INTEGER:
         raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{kind.scalar_type_name}'")
+    if ndim != 1:
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
 
 
 @bincount.kernel

@@ -16,7 +16,6 @@ import numpy as np
 from rushlight.arrays.casting import cast
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
-from rushlight.core import geometry
 from rushlight.core.dispatch import call, overridable
 from rushlight.core.op import OpOverload, Tag, refuse
 from rushlight.core.state import LOCAL
@@ -152,8 +151,38 @@ def plain_alias(tensor: Any) -> Tensor:
     return found
 
 
+def copied_parts(source: Any) -> Any:
+    """A sparse tensor with memory of its own."""
+    parts = parts_of(source)
+    if isinstance(parts, Coo):
+        made: Any = Coo(owned(parts.indices), owned(parts.values), parts.coalesced)
+    else:
+        made = Compressed(owned(parts.compressed), owned(parts.plain), owned(parts.values))
+    return sparse_tensor(source.layout, source.shape, made)
+
+
+def owned(part: Tensor) -> Tensor:
+    return wrap(np.array(values_of(part), order="C"), part._dtype)
+
+
+def taken_over(grad: Any) -> Any:
+    """A gradient that its leaf may keep as it is, held by the caller alone; None when its values
+    are not contiguous or somebody else holds them."""
+    if type(grad) not in PLAIN or getrefcount(grad._ext) > 2 or getrefcount(grad._ext.parts) > 2:
+        return None
+    parts = grad._ext.parts
+    if getrefcount(parts.values) > 2 or not (parts.values._contig and parts.indices._contig):
+        return None
+    if parts.values._storage is not None and getrefcount(parts.values._storage) > 2:
+        return None
+    if parts.indices._storage is not None and getrefcount(parts.indices._storage) > 2:
+        # Indices may be the caller's own, whose later changes must not show.
+        grad._ext.parts = Coo(owned(parts.indices), parts.values, parts.coalesced)
+    return grad
+
+
 def layout_name(tensor: Any) -> str:
-    return LAYOUT_NAMES.get(tensor.layout.name, tensor.layout.name)
+    return str(LAYOUT_NAMES.get(tensor.layout.name, tensor.layout.name))
 
 
 def expect_layout(tensor: Any, what: str, wanted: str = "sparse coordinate tensor") -> None:
@@ -192,7 +221,7 @@ def native(schema: str, **options: Any) -> OpOverload:
     return op(schema, kind=NATIVE, **options)
 
 
-def sparse_composite(schema: str, **options: Any) -> Any:
+def sparse_composite(schema: str, **options: Any) -> Callable[[Callable[..., Any]], OpOverload]:
     options.setdefault("out", False)
     options.setdefault("tags", (Tag.data_dependent_output,))
     return composite(schema, **options)
@@ -695,9 +724,7 @@ values_op = native(
 @values_op.kernel
 def _(self: Any) -> Any:
     if not is_sparse(self):
-        raise RuntimeError(
-            f"values expected sparse tensor layout but got {layout_name(self)}"
-        )
+        raise RuntimeError(f"values expected sparse tensor layout but got {layout_name(self)}")
     if is_coo(self):
         return checked_part(self, "values")
     return parts_of(self).values._alias(share_counter=False)
@@ -737,9 +764,7 @@ def _(self: Any) -> Any:
     return found if found is not self else self._alias(share_counter=False)
 
 
-@sparse_composite(
-    "coalesce(Tensor(a) self) -> Tensor(a)", function=False, samples=coo_samples
-)
+@sparse_composite("coalesce(Tensor(a) self) -> Tensor(a)", function=False, samples=coo_samples)
 def coalesce(self: Any) -> Any:
     expect_layout(self, "coalesce")
     return self if parts_of(self).coalesced else call(coalesce_op, (self,))

@@ -6,12 +6,58 @@ comes back in the layout of what was converted.
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
+from rushlight.core import device as devices
+from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
+from rushlight.core.dispatch import call
+from rushlight.core.op import refuse
+from rushlight.core.tensor import values_of, wrap
+from rushlight.opset.rules import aten, linear_in, sample
+from rushlight.opset.sparse import (
+    LAYOUT_NAMES,
+    any_samples,
+    coalesced,
+    converted,
+    coo_sample,
+    coo_samples,
+    copied_parts,
+    dense_of,
+    dims,
+    empty_coo,
+    expect_layout,
+    gathered,
+    index_array,
+    is_coo,
+    is_sparse,
+    layout_name,
+    linear_keys,
+    make_coo,
+    native,
+    parts_of,
+    replace_parts,
+    scattered,
+    sparse_composite,
+    sparse_dims,
+    specified,
+    value_array,
+    with_values,
+)
+
 # -- to and from dense -----------------------------------------------------------------------------
+
+
+def to_dense_grad(grad: Any, self: Any, masked_grad: Any) -> Any:
+    return aten.to_dense_backward(grad, self, masked_grad)
+
 
 to_dense_op = native(
     "_to_dense(Tensor self, ScalarType? dtype=None, bool? masked_grad=None) -> Tensor",
     function=False,
-    vjp=lambda grad, self, masked_grad: aten.to_dense_backward(grad, self, masked_grad),
+    vjp=to_dense_grad,
     differentiable=["self"],
     node="ToDenseBackward0",
     samples=coo_samples,
@@ -65,9 +111,7 @@ def to_dense_backward(grad: Any, input: Any, masked_grad: Any = None) -> Any:
         return grad.to_sparse(sparse_dims(input))
     if masked:
         return grad.sparse_mask(input.detach())
-    return grad.to_sparse(
-        layout=input.layout, blocksize=block_of(input), dense_dim=dims(input)[1]
-    )
+    return grad.to_sparse(layout=input.layout, blocksize=block_of(input), dense_dim=dims(input)[1])
 
 
 def to_sparse_grad(grad: Any, self_meta: Any) -> Any:
@@ -104,9 +148,7 @@ def dense_to_coo(self: Any, sparse_dim: int) -> Any:
             f"{sparse_dim} is given"
         )
     if sparse_dim == 0 and self.dim() > 0:
-        raise RuntimeError(
-            "dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0"
-        )
+        raise RuntimeError("dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0")
     indices, values = specified(values_of(self), sparse_dim)
     return make_coo(indices, values, self.shape, True)
 
@@ -191,7 +233,7 @@ def check_block_request(source: str, layout: Any, blocksize: Any) -> None:
     if blocked == (blocksize is not None):
         return
     raise RuntimeError(
-        f"dense_to_sparse: conversion from {source} to {LAYOUT_NAMES.get(layout.name, layout.name)} "
+        f"dense_to_sparse: conversion from {source} to {LAYOUT_NAMES[layout.name]} "
         f"{'without' if blocked else 'with'} blocksize argument given is not supported"
     )
 
@@ -252,7 +294,9 @@ def sparse_mask_grad(grad: Any, mask: Any, self_meta: Any) -> Any:
     masked = grad.sparse_mask(mask)
     if self_meta.layout is devices.strided:
         return masked.to_dense()
-    return masked if masked.layout is self_meta.layout else masked.to_sparse(layout=self_meta.layout)
+    return (
+        masked if masked.layout is self_meta.layout else masked.to_sparse(layout=self_meta.layout)
+    )
 
 
 native(
@@ -308,36 +352,6 @@ for name, clears in (("sparse_resize_", False), ("sparse_resize_and_clear_", Tru
         samples=lambda make: [(coo_sample(make, 3, 4), (3, 4), 2, 0)],
         **UNTRACKED,
     )
-
-
-def copied_parts(source: Any) -> Any:
-    """A sparse tensor with memory of its own."""
-    parts = parts_of(source)
-    if isinstance(parts, Coo):
-        made: Any = Coo(owned(parts.indices), owned(parts.values), parts.coalesced)
-    else:
-        made = Compressed(owned(parts.compressed), owned(parts.plain), owned(parts.values))
-    return sparse_tensor(source.layout, source.shape, made)
-
-
-def owned(part: Tensor) -> Tensor:
-    return wrap(np.array(values_of(part), order="C"), part._dtype)
-
-
-def taken_over(grad: Any) -> Any:
-    """A gradient that its leaf may keep as it is, held by the caller alone; None when its values
-    are not contiguous or somebody else holds them."""
-    if type(grad) not in PLAIN or getrefcount(grad._ext) > 2 or getrefcount(grad._ext.parts) > 2:
-        return None
-    parts = grad._ext.parts
-    if getrefcount(parts.values) > 2 or not (parts.values._contig and parts.indices._contig):
-        return None
-    if parts.values._storage is not None and getrefcount(parts.values._storage) > 2:
-        return None
-    if parts.indices._storage is not None and getrefcount(parts.indices._storage) > 2:
-        # Indices may be the caller's own, whose later changes must not show.
-        grad._ext.parts = Coo(owned(parts.indices), parts.values, parts.coalesced)
-    return grad
 
 
 copy_sparse = native(

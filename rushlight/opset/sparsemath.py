@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from rushlight.arrays.casting import cast
-from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
+from rushlight.core.op import refuse
 from rushlight.core.promotion import DIM, WRAPPED, ZERO_DIM, result_type, scalar_dtype
 from rushlight.core.tensor import Tensor, values_of, wrap
 from rushlight.opset.compressed import (
@@ -22,9 +22,7 @@ from rushlight.opset.compressed import (
     batch_dims,
     block_sizes,
     coo_to_compressed,
-    empty_compressed,
     expanded,
-    flipped,
     is_compressed,
     to_compressed,
 )
@@ -33,23 +31,18 @@ from rushlight.opset.rules import aten, sample
 from rushlight.opset.sparse import (
     coalesced,
     converted,
-    coo_of,
     coo_sample,
-    copied_parts,
     dense_of,
     dims,
-    empty_coo,
     expect_layout,
     gathered,
     index_array,
     is_coo,
     is_sparse,
     linear_keys,
-    looked_up,
     make_coo,
     native,
     parts_of,
-    replace_parts,
     run_starts,
     scattered,
     segment_sum,
@@ -58,6 +51,7 @@ from rushlight.opset.sparse import (
     value_array,
     with_values,
 )
+from rushlight.opset.sparseconvert import coo_of, looked_up
 
 Rule = Callable[..., Any]
 
@@ -203,13 +197,17 @@ def add_at(target: Any, other: Any, kind: Any, alpha: Any) -> None:
         target[tuple(indices)] += values
 
 
-@on_sparse("add_.Tensor")
 def add_in_place(self: Any, other: Any, alpha: Any) -> Any:
-    if is_coo(other) and not is_sparse(self) and self._ext is None:
-        if tuple(self.shape) == tuple(other.shape) and common_dtype(self, other) is self._dtype:
-            add_at(self._array, coalesced(other), self._dtype, alpha)
-            return self
-    return None
+    """A sparse addend straight into dense memory; None where the general way must do it."""
+    if is_sparse(self) or not is_coo(other) or self._ext is not None:
+        return None
+    if tuple(self.shape) != tuple(other.shape) or common_dtype(self, other) is not self._dtype:
+        return None
+    add_at(self._array, coalesced(other), self._dtype, alpha)
+    return self
+
+
+find("add", "Tensor").rules["sparse_"] = add_in_place
 
 
 # -- products --------------------------------------------------------------------------------------
@@ -247,7 +245,7 @@ def mul_sparse(self: Any, other: Any) -> Any:
     sizes = tuple(self.shape)[: sparse_dims(first)]
     keys = linear_keys(index_array(first), sizes)
     others = linear_keys(index_array(second), sizes)
-    _, mine, theirs = np.intersect1d(keys, others, assume_unique=True, return_indices=True)
+    mine, theirs = np.intersect1d(keys, others, assume_unique=True, return_indices=True)[1:]
     values = find("mul", "Tensor").backend(
         dense_of(value_array(first)[mine]), dense_of(value_array(second)[theirs])
     )
@@ -268,11 +266,9 @@ def quotient(op: Any) -> Rule:
     return rule
 
 
-for name in ("div.Tensor", "div.Scalar", "div.Tensor_mode", "div.Scalar_mode"):
-    base, _, overload = name.partition(".")
-    if overload in find(base, "Tensor").packet.table:
-        record = find(base, overload)
-        record.rules["sparse"] = quotient(record)
+for overload in ("Tensor", "Scalar", "Tensor_mode", "Scalar_mode"):
+    record = find("div", overload)
+    record.rules["sparse"] = quotient(record)
 
 
 @on_sparse("pow.Tensor_Scalar")
@@ -699,8 +695,6 @@ def softmax_op(log: bool) -> None:
     def body(self: Any, dim: int, dtype: Any = None) -> Any:
         return primitive(self if dtype is None else self.to(dtype), dim, False)
 
-
-from rushlight.core.op import refuse  # noqa: E402
 
 softmax_op(False)
 softmax_op(True)

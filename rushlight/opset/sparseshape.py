@@ -2,6 +2,43 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
+from rushlight.core import device as devices
+from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
+from rushlight.core.tensor import values_of, wrap
+from rushlight.opset.compressed import (
+    batch_dims,
+    block_sizes,
+    empty_compressed,
+    flipped,
+    is_compressed,
+)
+from rushlight.opset.registry import find
+from rushlight.opset.sparse import (
+    coalesced,
+    converted,
+    copied_parts,
+    dense_of,
+    dims,
+    empty_coo,
+    expect_layout,
+    index_array,
+    is_coo,
+    is_sparse,
+    make_coo,
+    parts_of,
+    replace_parts,
+    sparse_dims,
+    value_array,
+    with_values,
+)
+from rushlight.opset.sparseconvert import coo_of
+from rushlight.opset.sparsemath import common_dtype, on_sparse
+
 # -- geometry --------------------------------------------------------------------------------------
 
 
@@ -152,21 +189,25 @@ def joined(tensors: Any, dim: int) -> Any:
             )
         if sparse_dims(other) != count:
             raise RuntimeError("cat(): all tensors must have the same number of sparse dimensions")
-    if dim >= count:
-        raise NotImplementedError(
-            "cat(): joining sparse tensors along a dense dimension is not supported; use to_dense()"
-        )
     kind = common_dtype(*tensors)
-    moved, offset = [], 0
-    for tensor in tensors:
-        indices = index_array(tensor).copy()
-        indices[dim] += offset
-        moved.append(indices)
-        offset += tensor.shape[dim]
-    values = np.concatenate([values_of(converted(parts_of(t).values, kind)) for t in tensors])
     sizes = list(first.shape)
-    sizes[dim] = offset
-    return make_coo(np.concatenate(moved, axis=1), values, sizes)
+    sizes[dim] = sum(int(tensor.shape[dim]) for tensor in tensors)
+    indices, values, offset = [], [], 0
+    for tensor in tensors:
+        place, found = index_array(tensor), values_of(converted(parts_of(tensor).values, kind))
+        if dim < count:
+            place = place.copy()
+            place[dim] += offset
+        else:
+            wide = np.zeros((found.shape[0], *sizes[count:]), found.dtype)
+            inner = [slice(None)] * wide.ndim
+            inner[dim - count + 1] = slice(offset, offset + tensor.shape[dim])
+            wide[tuple(inner)] = found
+            found = wide
+        indices.append(place)
+        values.append(found)
+        offset += tensor.shape[dim]
+    return make_coo(np.concatenate(indices, axis=1), np.concatenate(values), sizes)
 
 
 @on_sparse("stack")
@@ -285,5 +326,3 @@ def made_sparse(size: Any, dtype: Any, layout: Any, *rest: Any) -> Any:
 
 find("zeros").rules["layouts"] = made_sparse
 find("empty", "memory_format").rules["layouts"] = made_sparse
-
-

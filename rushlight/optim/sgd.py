@@ -35,7 +35,7 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        for name, value in (("learning rate", lr), ("momentum", momentum)):
+        for name, value in (("learning rate", lr), ("momentum value", momentum)):
             if value < 0.0:
                 raise ValueError(f"Invalid {name}: {value}")
         if weight_decay < 0.0:

@@ -163,6 +163,9 @@ def compare_leaf(
     if not isinstance(got, Tensor) or wanted[0] == "other":
         found.add(kind, "value", case, f"{type(got).__name__}, expected a tensor {wanted[:3]}")
         return
+    if wanted[0] == "sparse":
+        compare_sparse(op, found, kind, case, got, wanted, reader)
+        return
     record = store.Recorded(reader, wanted)
     if got.dtype is not record.dtype:
         found.add(kind, "dtype", case, f"{got.dtype}, expected {record.dtype}")
@@ -191,6 +194,22 @@ def compare_leaf(
         right = close(values, record.values, rtol, atol)
     if not right:
         found.add(kind, "value", case, f"{brief(values)}, expected {brief(record.values)}")
+
+
+def compare_sparse(
+    op: Any, found: Differences, kind: Any, case: Sample, got: Any, wanted: Any, reader: Any
+) -> None:
+    """Layout, sizes and parts of a sparse result; strides of parts are nobody's business."""
+    _, layout, name, shape, coalesced, parts = wanted
+    facts = (got.layout.name, got.dtype.name, list(got.shape))
+    if facts != (layout, name, shape):
+        found.add(kind, "shape", case, f"{facts}, expected {(layout, name, shape)}")
+        return
+    if coalesced is not None and got.is_coalesced() != coalesced:
+        found.add(kind, "coalesced", case, f"{got.is_coalesced()}, expected {coalesced}")
+    for mine, theirs in zip(store.sparse_parts(got), parts, strict=True):
+        plain = mine.detach().contiguous()
+        compare_leaf(op, found, kind, case, plain, [*theirs[:2], None, *theirs[3:]], reader)
 
 
 def compare_gradients(
@@ -228,6 +247,8 @@ def compare_gradients(
             text = "None, expected a tensor" if got is None else "a tensor, expected None"
             found.add(kind, "grad", case, f"gradient {i} is {text}")
         elif got is not None:
+            got = got.detach()
+            got = got if got.layout.name == "strided" else got.to_dense()
             expected = reader.array(wanted[1], got.dtype, wanted[0])
             if tuple(got.shape) != tuple(wanted[0]) or not close(
                 values_of(got), expected, *GRADIENT_TOLERANCES[got.dtype.name]
@@ -315,6 +336,8 @@ def copied(value: Any) -> Any:
     """A tensor with its own memory, same geometry."""
     if not isinstance(value, Tensor):
         return value
+    if value.layout.name != "strided":
+        return value.clone()
     from rushlight.opset.kinds import make_view
 
     storage = rushlight.core.tensor.storage_of(value).clone()

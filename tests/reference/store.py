@@ -39,7 +39,11 @@ def digest(case: Sample) -> str:
     state = hashlib.blake2b(digest_size=6)
 
     def add(value: Any) -> None:
-        if isinstance(value, Tensor):
+        if isinstance(value, Tensor) and value.layout.name != "strided":
+            state.update(repr((value.layout.name, tuple(value.shape))).encode())
+            for part in sparse_parts(value):
+                add(part)
+        elif isinstance(value, Tensor):
             facts = (value.dtype.name, tuple(value.shape), strides_of(value))
             state.update(repr(facts).encode())
             state.update(np.ascontiguousarray(values_of(value)).tobytes())
@@ -55,6 +59,16 @@ def digest(case: Sample) -> str:
         state.update(name.encode())
         add(case.kwargs[name])
     return state.hexdigest()
+
+
+def sparse_parts(tensor: Any) -> list[Any]:
+    """The plain tensors that a sparse tensor is made of, values last; of either framework."""
+    name = str(tensor.layout).removeprefix("torch.")
+    if name == "sparse_coo":
+        return [tensor._indices(), tensor._values()]
+    if name in ("sparse_csr", "sparse_bsr"):
+        return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+    return [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
 
 
 def tensors_of(case: Sample) -> list[Tensor]:

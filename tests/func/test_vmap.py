@@ -1,0 +1,303 @@
+"""vmap: how arguments, results, levels, randomness and refusals behave."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+import rushlight as torch
+from rushlight.func import vmap
+
+
+def rows() -> torch.Tensor:
+    return torch.arange(6.0).reshape(2, 3)
+
+
+# -- arguments and results -------------------------------------------------------------------------
+
+
+def test_in_dims_and_out_dims() -> None:
+    x, y = rows(), torch.arange(12.0).reshape(3, 4)
+    found = vmap(lambda a, b: a @ b, in_dims=(0, None))(x, y)
+    assert torch.equal(found, x @ y)
+    found = vmap(torch.dot, in_dims=(1, 1))(x, x + 1)
+    assert torch.equal(found, (x * (x + 1)).sum(0))
+    assert torch.equal(vmap(lambda a: a * 2, out_dims=1)(x), (x * 2).t())
+    assert torch.equal(vmap(lambda a: a * 2, in_dims=-1, out_dims=-1)(x), x * 2)
+
+
+def test_nested_structures() -> None:
+    x = rows()
+    given = {"a": x, "b": [x + 1, 5.0]}
+
+    def f(d: dict) -> dict:
+        return {"sum": d["a"].sum() + d["b"][0].sum() + d["b"][1], "all": (d["a"], d["b"][0])}
+
+    in_dims = ({"a": 0, "b": [0, None]},)
+    found = vmap(f, in_dims=in_dims, out_dims={"sum": 0, "all": (0, 1)})(given)
+    assert torch.equal(found["sum"], x.sum(1) + (x + 1).sum(1) + 5)
+    assert torch.equal(found["all"][0], x)
+    assert torch.equal(found["all"][1], (x + 1).t())
+
+
+def test_keywords_and_unbatched_results() -> None:
+    x = rows()
+    assert torch.equal(vmap(lambda a, *, b: a + b)(x, b=torch.ones(3)), x + 1)
+    assert torch.equal(vmap(lambda a: torch.ones(2))(x), torch.ones(2, 2))
+    assert torch.equal(vmap(lambda a: torch.ones(2), out_dims=None)(x), torch.ones(2))
+
+
+def test_levels_nest() -> None:
+    x, y = rows(), torch.arange(4.0)
+    outer = vmap(lambda a: vmap(lambda b: a.sum() * b)(y))(x)
+    assert torch.equal(outer, x.sum(1)[:, None] * y)
+    pairs = vmap(vmap(torch.add, in_dims=(None, 0)), in_dims=(0, None))(y, y)
+    assert torch.equal(pairs, y[:, None] + y)
+    assert torch.equal(vmap(vmap(lambda a: a.sin()))(x), x.sin())
+
+
+def test_chunks() -> None:
+    x = torch.arange(10.0).reshape(5, 2)
+    seen = []
+
+    def f(a: torch.Tensor) -> tuple:
+        seen.append(1)
+        return a.sum(), a
+
+    total, same = vmap(f, out_dims=(0, 1), chunk_size=2)(x)
+    assert len(seen) == 3
+    assert torch.equal(total, x.sum(1))
+    assert torch.equal(same, x.t())
+    with pytest.raises(ValueError, match="chunk_size should be None or greater than 0"):
+        vmap(f, chunk_size=0)
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda x: vmap(lambda: 1)(), "got no inputs"),
+        (lambda x: vmap(lambda a: a, in_dims=None)(x), "expected `in_dims` to be int or a"),
+        (lambda x: vmap(lambda a, b: a, in_dims=(0,))(x, x), "not compatible with the structure"),
+        (lambda x: vmap(lambda a: a, in_dims=(0.5,))(x), "must be either an integer dimension"),
+        (lambda x: vmap(lambda a: a, in_dims=(2,))(x), "-2 <= in_dim < 2"),
+        (lambda x: vmap(lambda a, b: a)(x, 3), "We cannot vmap over non-Tensor arguments"),
+        (lambda x: vmap(lambda a: a, in_dims=(None,))(x), "at least one Tensor to vmap over"),
+        (lambda x: vmap(lambda a, b: a)(x, x.t()), r"got sizes \[2, 3\]"),
+        (lambda x: vmap(lambda a: 3)(x), "must only return Tensors, got type <class 'int'>"),
+        (lambda x: vmap(lambda a: a, out_dims=None)(x), "can not return a BatchedTensor"),
+        (lambda x: vmap(lambda a: (a, a), out_dims=(0,))(x), "structure of `outputs`"),
+        (lambda x: vmap(lambda a: a, out_dims="z")(x), "`out_dims` must be an int, None or"),
+        (lambda x: vmap(functools.partial(max, 1))(), r"vmap\(functools.partial\(max, ...\)\)"),
+    ],
+)
+def test_refused_arguments(make: object, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        make(rows())  # type: ignore[operator]
+
+
+# -- what a sample looks like ----------------------------------------------------------------------
+
+
+def test_a_sample_shows_its_own_geometry() -> None:
+    def f(a: torch.Tensor) -> torch.Tensor:
+        assert tuple(a.shape) == (2,) and a.dim() == 1 and a.numel() == 2
+        assert a.stride() == (3,) and not a.is_contiguous()
+        assert repr(a).startswith("BatchedTensor(lvl=1, bdim=1, value=")
+        assert len(list(a)) == 2
+        return a
+
+    vmap(f, in_dims=1)(rows())
+
+
+@pytest.mark.parametrize(
+    ("f", "text"),
+    [
+        (lambda a: a.sum().item(), r"calling .item\(\) on a Tensor"),
+        (lambda a: float(a.sum()), r"calling .item\(\) on a Tensor"),
+        (lambda a: a if a.sum() > 0 else -a, "data-dependent control flow"),
+        (lambda a: a.numpy(), "Cannot access data pointer"),
+        (lambda a: a.tolist(), "Cannot access data pointer"),
+        (lambda a: a.nonzero(), "output dynamic shape. Attempted to vmap over aten::nonzero"),
+        (lambda a: a[a > 1], "indexing with a boolean mask"),
+        (lambda a: a.masked_select(a > 1), "vmap over `mask`"),
+        (lambda a: torch.equal(a, a), "Batching rule not implemented for aten::equal"),
+        (lambda a: torch.allclose(a, a), "vmap over torch.allclose"),
+        (lambda a: a.requires_grad_(), "attempting to call Tensor.requires_grad_"),
+        (lambda a: a.data, "accessing `data` under vmap"),
+        (lambda a: a.sum().backward(), "called inside a functorch transform"),
+        (lambda a: a.as_strided((4,), (1,)), "can access memory outside of `tensor`"),
+        (lambda a: torch.zeros(3).copy_(a), "vmapped over but `self` not being vmapped over"),
+    ],
+)
+def test_refused_inside(f: object, text: str) -> None:
+    with pytest.raises(RuntimeError, match=text):
+        vmap(f)(rows())  # type: ignore[arg-type]
+
+
+def test_a_tensor_that_escapes_is_of_no_use() -> None:
+    kept = []
+    vmap(lambda a: (kept.append(a), a)[1])(rows())
+    with pytest.raises(RuntimeError, match="may have escaped"):
+        kept[0] + 1
+
+
+# -- ops -------------------------------------------------------------------------------------------
+
+
+def test_promotion_is_that_of_a_sample() -> None:
+    wide = torch.ones(2, dtype=torch.float64)
+    narrow = torch.ones(2, 3)
+    assert vmap(torch.add)(wide, narrow).dtype is torch.float32
+    assert vmap(torch.add)(narrow, wide).dtype is torch.float32
+    unbatched = torch.tensor(1.0, dtype=torch.float64)
+    assert vmap(lambda a: a + unbatched)(torch.ones(2)).dtype is torch.float64
+    whole = torch.ones(2, dtype=torch.int64)
+    assert vmap(lambda a: a * 2.5)(whole).dtype is torch.float32
+    assert vmap(torch.mul)(whole, torch.ones(2, 3, dtype=torch.int8)).dtype is torch.int8
+
+
+def test_writing_reaches_the_batch() -> None:
+    x = torch.zeros(2, 3)
+
+    def f(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        a.add_(1).mul_(b)
+        a[0] = 9
+        a[1:].clamp_(max=2)
+        return a
+
+    found = vmap(f)(x, torch.tensor([1.0, 5.0]))
+    assert torch.equal(x, torch.tensor([[9.0, 1.0, 1.0], [9.0, 2.0, 2.0]]))
+    assert torch.equal(found, x)
+
+
+def test_views_in_place_change_the_sample_only() -> None:
+    x = torch.arange(12.0).reshape(2, 2, 3)
+
+    def f(a: torch.Tensor) -> torch.Tensor:
+        b = a * 1
+        b.transpose_(0, 1)
+        assert tuple(b.shape) == (3, 2)
+        return b.unsqueeze_(0)
+
+    assert torch.equal(vmap(f)(x), x.transpose(1, 2).unsqueeze(1))
+
+
+@pytest.mark.parametrize("where", ["self", "index", "both"])
+def test_indexing(where: str) -> None:
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    index = torch.tensor([[0, 2], [1, 1]])
+    dims = {"self": (0, None), "index": (None, 0), "both": (0, 0)}[where]
+    for f in (
+        lambda a, i: a[i],
+        lambda a, i: a[:, i],
+        lambda a, i: a[i, i + 1],
+        lambda a, i: a[i, :, None],
+        lambda a, i: a.index_select(1, i),
+        lambda a, i: a.new_zeros(3, 4).index_put((i,), a.new_ones(4)),
+        lambda a, i: a.gather(0, i.unsqueeze(1)),
+        lambda a, i: a.scatter(1, i.unsqueeze(0), 5.0),
+        lambda a, i: a.index_add(0, i, a[:2]),
+        lambda a, i: torch.nn.functional.embedding(i, a),
+    ):
+        a = x if dims[0] == 0 else x[0]
+        i = index if dims[1] == 0 else index[0]
+        found = vmap(f, in_dims=dims)(a, i)
+        expected = [f(a[n] if dims[0] == 0 else a, i[n] if dims[1] == 0 else i) for n in range(2)]
+        assert torch.equal(found, torch.stack(expected))
+
+
+def test_indices_apart_give_their_dims_first() -> None:
+    x = torch.arange(48.0).reshape(2, 2, 3, 4)
+    i = torch.tensor([0, 1])
+    found = vmap(lambda a: a[i, :, i])(x)
+    assert torch.equal(found, torch.stack([a[i, :, i] for a in x]))
+
+
+def test_an_empty_batch() -> None:
+    assert vmap(lambda a: (a * 2).sum(-1).exp())(torch.ones(0, 3)).shape == (0,)
+    assert vmap(lambda a: a.t() @ a)(torch.ones(0, 3, 2)).shape == (0, 2, 2)
+
+
+def test_gradients_flow_through() -> None:
+    x = rows().requires_grad_()
+    w = torch.ones(3, requires_grad=True)
+    vmap(lambda a: (a * w).sin().sum())(x).sum().backward()
+    y = rows().requires_grad_()
+    v = torch.ones(3, requires_grad=True)
+    (y * v).sin().sum().backward()
+    assert torch.allclose(x.grad, y.grad) and torch.allclose(w.grad, v.grad)
+
+
+# -- randomness ------------------------------------------------------------------------------------
+
+
+def test_randomness() -> None:
+    x = torch.zeros(3, 4)
+    with pytest.raises(RuntimeError, match="while in randomness error mode"):
+        vmap(lambda a: a + torch.rand(4))(x)
+    with pytest.raises(RuntimeError, match="Only allowed values for randomness"):
+        vmap(lambda a: a, randomness="some")
+    for draw in (torch.rand_like, lambda a: a + torch.rand(4), lambda a: a.clone().normal_()):
+        same = vmap(draw, randomness="same")(x)
+        assert torch.equal(same[0], same[1]) and torch.equal(same[0], same[2])
+        different = vmap(draw, randomness="different")(x)
+        assert not torch.equal(different[0], different[1])
+    with pytest.raises(RuntimeError, match="Cannot ask for different inplace randomness"):
+        vmap(lambda a: torch.zeros(4).normal_() + a, randomness="different")(x)
+
+
+# -- custom Functions ------------------------------------------------------------------------------
+
+
+class Doubled(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @staticmethod
+    def setup_context(ctx: object, inputs: tuple, output: object) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: object, grad: torch.Tensor) -> torch.Tensor:
+        return grad * 2
+
+
+def test_functions() -> None:
+    x = rows().requires_grad_()
+    found = vmap(Doubled.apply)(x)
+    assert torch.equal(found, x * 2)
+    found.sum().backward()
+    assert torch.equal(x.grad, torch.full((2, 3), 2.0))
+
+    class Without(Doubled):
+        generate_vmap_rule = False
+
+    with pytest.raises(RuntimeError, match="does not have vmap support"):
+        vmap(Without.apply)(rows())
+
+    class Ruled(Without):
+        @staticmethod
+        def vmap(info: object, in_dims: tuple, x: torch.Tensor) -> tuple:
+            assert (info.batch_size, info.randomness) == (2, "error")
+            assert in_dims == (1,)
+            return Ruled.apply(x), in_dims[0]
+
+    assert torch.equal(vmap(Ruled.apply, in_dims=1)(rows().t()), rows() * 2)
+
+    class Both(Ruled):
+        generate_vmap_rule = True
+
+    with pytest.raises(RuntimeError, match="to avoid ambiguity"):
+        vmap(Both.apply)(rows())
+
+    class Unsplit(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: object, x: torch.Tensor) -> torch.Tensor:
+            return x
+
+    with pytest.raises(RuntimeError, match="must override the setup_context staticmethod"):
+        vmap(Unsplit.apply)(rows())
