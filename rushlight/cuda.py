@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from rushlight.base.errors import OutOfMemoryError
 
 __all__ = [
-    "Event", "OutOfMemoryError", "Stream", "amp", "current_device", "device", "device_count",
+    "Event", "OutOfMemoryError", "Stream", "current_device", "device", "device_count",
     "empty_cache", "is_available", "manual_seed", "manual_seed_all", "synchronize",
 ]  # fmt: skip
 
@@ -118,7 +118,7 @@ class Event:
         absent()
 
 
-class device:  # noqa: N801
+class device:
     """Selects a device for a block; None and negative numbers select nothing."""
 
     def __init__(self, device: Any) -> None:

@@ -1,8 +1,8 @@
 """torch.nested: tensors whose components differ in shape.
 
 A `NestedTensor` holds the values of all components packed one after the other; elementwise ops and
-their gradients work on that vector. Its `shape` is the packed one: ask `size(0)`, `dim()` or
-`_nested_tensor_size()` for the nested geometry. Ops without a rule here are refused.
+their gradients work on that vector. `shape` and `dim()` are those of the packed values: ask
+`size(dim)` or `_nested_tensor_size()` for the nested geometry. Ops without a rule are refused.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ __all__ = ["NestedTensor", "as_nested_tensor", "nested_tensor", "to_padded_tenso
 ELEMENTWISE = frozenset(
     (
         "abs", "add", "clone", "contiguous", "cos", "detach", "div", "double", "eq", "exp", "float",
-        "gelu", "isnan", "log", "mul", "neg", "ones_like", "relu", "requires_grad", "sigmoid", "silu",
-        "sin", "sub", "tanh", "to", "true_divide", "zero", "zeros_like",
+        "gelu", "isnan", "log", "mul", "neg", "ones_like", "relu", "requires_grad", "sigmoid",
+        "silu", "sin", "sub", "tanh", "to", "true_divide", "zero", "zeros_like",
     )
 )  # fmt: skip
 # What concerns the tensor as an object and not its geometry.
@@ -58,9 +58,7 @@ class NestedTensor(Tensor):
         place = dim - 1 if dim > 0 else dim
         found = {entry[place] for entry in sizes}
         if len(found) != 1:
-            raise RuntimeError(
-                f"Given dimension {dim} is irregular and does not have a size."
-            )
+            raise RuntimeError(f"Given dimension {dim} is irregular and does not have a size.")
         return found.pop()
 
     def unbind(self, dim: int = 0) -> tuple[Any, ...]:
@@ -205,7 +203,6 @@ RULES = {
     "sum": nested_sum,
     "unbind": NestedTensor.unbind,
     "size": NestedTensor.size,
-    "dim": lambda self: len(self.nested_components[0]) + 1 if self.nested_components else 1,
     "_test_autograd_multiple_dispatch": self_test,
 }
 

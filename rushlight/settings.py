@@ -124,7 +124,11 @@ def typename(obj: Any) -> str:
 
     if isinstance(obj, Tensor):
         return str(obj.type())  # type: ignore[attr-defined]
-    kind = obj if isinstance(obj, type) or callable(obj) and hasattr(obj, "__qualname__") else type(obj)
+    kind = (
+        obj
+        if isinstance(obj, type) or (callable(obj) and hasattr(obj, "__qualname__"))
+        else type(obj)
+    )
     name = getattr(kind, "__qualname__", kind.__name__)
     module = getattr(kind, "__module__", "") or ""
     return name if module in ("", "builtins", "__builtin__") else f"{module}.{name}"

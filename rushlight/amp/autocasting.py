@@ -230,7 +230,7 @@ def autocast_decrement_nesting() -> int:
     return CHOICES.nesting
 
 
-class autocast:  # noqa: N801
+class autocast:
     """Runs products in low precision and delicate ops in float32, for a block or a function.
 
     >>> import rushlight as torch

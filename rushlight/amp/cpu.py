@@ -10,7 +10,7 @@ from rushlight.core import dtype as dtypes
 __all__ = ["autocast"]
 
 
-class autocast(autocasting.autocast):  # noqa: N801
+class autocast(autocasting.autocast):
     """`amp.autocast` for the CPU."""
 
     def __init__(

@@ -15,7 +15,7 @@ custom_fwd = partial(custom.custom_fwd, device_type="cuda")
 custom_bwd = partial(custom.custom_bwd, device_type="cuda")
 
 
-class autocast(autocasting.autocast):  # noqa: N801
+class autocast(autocasting.autocast):
     """`amp.autocast` for CUDA."""
 
     def __init__(

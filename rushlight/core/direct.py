@@ -73,7 +73,10 @@ KERNEL = """
             t_._node = node_
             t_._requires_grad = True{save}
         return t_
-    t_ = finish(record_, ({arguments},), r_, {layout!r})
+    if type(r_) is tuple and {fresh}:
+        t_ = tuple([wrap(a_, FROM_NUMPY[a_.dtype]) for a_ in r_])
+    else:
+        t_ = finish(record_, ({arguments},), r_, {layout!r})
     if node_ is not None:
         attach(record_, node_, t_)
     return {answer}
@@ -304,8 +307,11 @@ def direct_source(op: Any, answer: str = "t_") -> str:
         plain += f" and {parameter_name(op.argument_names[op.tensor_positions[0]])}._contig"
     elif layout != "contiguous":
         plain = "False"
+    fresh = "False"
+    if len(op._schema.returns) > 1 and layout == "contiguous":
+        fresh = "all([type(a_) is ndarray and a_.ndim == 0 for a_ in r_])"
     return head + KERNEL.format(
-        layout=layout, plain=plain, answer=answer, **without(parts, "node16")
+        layout=layout, plain=plain, fresh=fresh, answer=answer, **without(parts, "node16")
     )
 
 

@@ -185,6 +185,11 @@ def by_name(name: str) -> dtype:
     return BY_NAME[name]
 
 
+def unsupported(kernel: str, kind: dtype) -> NotImplementedError:
+    """The error of a kernel that has no code for a dtype."""
+    return NotImplementedError(f"\"{kernel}\" not implemented for '{kind.scalar_type_name}'")
+
+
 def from_numpy(array_type: np.dtype[Any]) -> dtype:
     """The dtype of NumPy's; TypeError for one that tensors cannot hold."""
     found = FROM_NUMPY.get(array_type)

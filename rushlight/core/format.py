@@ -3,7 +3,8 @@
 Everything a tensor must offer is torch's public surface; its numbers arrive as one NumPy
 array through `values_of` (by default the tensor's own `_host_array()`), or as None for a tensor
 that has no numbers, such as a meta or fake tensor. Dtypes, layouts and devices are told apart
-by their printed names only, so this module depends on no other part of the package.
+by their printed names only, so this module needs nothing else of the package but the default
+dtype.
 """
 
 import math
@@ -12,6 +13,8 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 import numpy as np
+
+from rushlight.core import dtype as dtypes
 
 __all__ = ["get_printoptions", "parameter_str", "printoptions", "set_printoptions", "tensor_str"]
 
@@ -304,7 +307,7 @@ def tensor_str(
 ) -> str:
     """What `repr(tensor)` shows.
 
-    `default_dtype` (float32 when None) is the one floating type left unsaid; `tangent` is the
+    `default_dtype` (the one in force when None) is the one floating type left unsaid; `tangent` is the
     tensor's forward-mode tangent, if it has one; `tensor_contents` replaces the numbers.
     """
     if values_of is None:
@@ -316,7 +319,7 @@ def tensor_str(
 
     layout = _last_name(tensor.layout)
     dtype_name = _last_name(tensor.dtype)
-    default_name = "float32" if default_dtype is None else _last_name(default_dtype)
+    default_name = _last_name(default_dtype or dtypes.default_dtype)
     default_complex = "complex128" if default_name == "float64" else "complex64"
     on_meta = tensor.device.type == "meta"
     inferable_dtype = dtype_name in (default_name, default_complex, "int64", "bool")

@@ -305,9 +305,9 @@ def operator_stub(packet: Any, name: str) -> Any:
     return stub
 
 
-def make_stub(packet: Any, name: str, method: bool) -> Any:
-    """The function object behind one public name."""
-    key = f"Tensor.{name}" if method else name
+def make_stub(packet: Any, name: str, method: bool, named: bool = True) -> Any:
+    """The function object behind one public name; `named` results are for the public only."""
+    key = f"Tensor.{name}" if method else name if named else f"({name})"
     found = packet.stubs.get(key)
     if found is not None:
         return found
@@ -332,7 +332,7 @@ def make_stub(packet: Any, name: str, method: bool) -> Any:
     elif any(r.type.kind == "List" for c in packet.candidates for r in c._schema.returns):
         stub = sequence_stub(packet, name)
     else:
-        result_class = named_result(packet)
+        result_class = named_result(packet) if named else None
         stub = None
         if op is not None:
             stub = direct_stub(packet, op, name, MISSING, packet_call, result_class)

@@ -51,7 +51,8 @@ class Convolution(Module):
             raise ValueError("out_channels must be divisible by groups")
         if padding_mode not in PAD_MODES:
             raise ValueError(
-                f"padding_mode must be one of {set(PAD_MODES)}, but got padding_mode='{padding_mode}'"
+                f"padding_mode must be one of {set(PAD_MODES)}, but got "
+                f"padding_mode='{padding_mode}'"
             )
         count = self.count
         self.in_channels = in_channels
@@ -169,9 +170,7 @@ class Transposed(Convolution):
         dtype: Any = None,
     ) -> None:
         if padding_mode != "zeros":
-            raise ValueError(
-                f'Only "zeros" padding mode is supported for {type(self).__name__}'
-            )
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, dilation, output_padding,
             groups, bias, padding_mode, device, dtype,

@@ -123,6 +123,20 @@ class InstanceNorm(ChannelNorm):
         self.check_input_dim(input)
         batched = input.dim() == self.dims[-1]
         source = input if batched else input.unsqueeze(0)
+        if source.shape[1] != self.num_features:
+            if self.affine:
+                raise ValueError(
+                    f"expected input's size at dim={int(batched)} to match num_features "
+                    f"({self.num_features}), but got: {source.shape[1]}."
+                )
+            import warnings
+
+            warnings.warn(
+                f"input's size at dim={int(batched)} does not match num_features. You can silence "
+                "this warning by not passing in num_features, which is not used because "
+                "affine=False",
+                stacklevel=2,
+            )
         result = F.instance_norm(
             source,
             self.running_mean,
@@ -185,7 +199,9 @@ class LayerNorm(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        shape = (
+            (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        )
         self.normalized_shape = shape
         self.eps = eps
         self.elementwise_affine = elementwise_affine
@@ -223,7 +239,9 @@ class RMSNorm(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        shape = (
+            (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        )
         self.normalized_shape = shape
         self.eps = eps
         self.elementwise_affine = elementwise_affine

@@ -12,7 +12,7 @@ from rushlight.nn import init
 from rushlight.nn.module import Module
 from rushlight.opset import functions
 
-__all__ = ["GRU", "LSTM", "LSTMCell", "RNN"]
+__all__ = ["GRU", "LSTM", "RNN", "LSTMCell"]
 
 
 class Recurrent(Module):
@@ -146,9 +146,7 @@ class Recurrent(Module):
         for name, part in zip(self.state_names, given, strict=True):
             value = part if batched else part.unsqueeze(1)
             if tuple(value.shape) != expected:
-                raise RuntimeError(
-                    f"Expected {name} size {expected}, got {list(value.shape)}"
-                )
+                raise RuntimeError(f"Expected {name} size {expected}, got {list(value.shape)}")
             found.append(value)
         return tuple(found)
 
@@ -217,7 +215,9 @@ class RNN(Recurrent):
             nonlinearity = args[3]
             args = args[:3] + args[4:]
         if nonlinearity not in ("tanh", "relu"):
-            raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
+            raise ValueError(
+                f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'."
+            )
         self.nonlinearity = nonlinearity
         super().__init__(*args, **kwargs)
 

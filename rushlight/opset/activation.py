@@ -10,7 +10,17 @@ import math
 from typing import Any
 
 from rushlight.core import geometry
-from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype, finfo, from_numpy, uint8
+from rushlight.core.dtype import (
+    BOOL,
+    COMPLEX,
+    FLOAT,
+    INTEGER,
+    dtype,
+    finfo,
+    from_numpy,
+    uint8,
+    unsupported,
+)
 from rushlight.core.state import LOCAL
 from rushlight.opset import functions
 from rushlight.opset.kinds import Spec
@@ -69,7 +79,8 @@ def check_relu(common: dtype, args: tuple[Any, ...]) -> None:
 
 relu = pointwise(
     "relu(Tensor self) -> Tensor",
-    scalar=lambda m, x: m.maximum(x, 0),
+    # torch: of two zeros the second operand's is kept, so that -0.0 stays.
+    scalar=lambda m, x: m.maximum(0, x),
     dtypes=lambda kind: kind.category in (INTEGER, FLOAT),
     check=check_relu,
     vjp=lambda grad, result: functions.threshold_backward(grad, result, 0),
@@ -733,7 +744,7 @@ def check_glu(sizes: tuple[Any, ...], kind: dtype, dim: int) -> int:
     if not sizes:
         raise RuntimeError("glu does not support 0-dimensional tensors")
     if not is_float(kind):
-        raise NotImplementedError(f"\"glu_cpu\" not implemented for '{kind.scalar_type_name}'")
+        raise unsupported("glu_cpu", kind)
     dim = geometry.wrap_dim(dim, len(sizes))
     if sizes[dim] % 2 != 0:
         raise RuntimeError(

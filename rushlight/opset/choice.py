@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.core import dtype as dtypes
-from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, dtype
+from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, dtype, unsupported
 from rushlight.core.promotion import result_dtype_scalar, scalar_dtype
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
@@ -111,7 +111,7 @@ def check_clamp(common: dtype, args: tuple[Any, ...]) -> None:
 def check_clamp_tensor(common: dtype, args: tuple[Any, ...]) -> None:
     check_clamp(common, args)
     if common.category == BOOL and args[1] is not None and args[2] is not None:
-        raise NotImplementedError("\"clamp_cpu\" not implemented for 'Bool'")
+        raise unsupported("clamp_cpu", common)
 
 
 def clamp_self_gradient(grad: Any, self: Any, min: Any, max: Any) -> Any:

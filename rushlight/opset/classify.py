@@ -14,10 +14,11 @@ from rushlight.arrays.summation import sum_array
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
+from rushlight.core.dtype import unsupported
 from rushlight.core.state import LOCAL
 from rushlight.opset.kinds import OPAQUE, Spec
 from rushlight.opset.loss import MEAN, NONE, SUM, apply_reduction
-from rushlight.opset.reduce import cast, check_computable, unsupported, working
+from rushlight.opset.reduce import cast, check_computable, working
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten
 
@@ -114,7 +115,8 @@ def rows_of(self: Any, target: Any, weight: Any, ignore_index: int) -> Any:
         and self.dtype.char in "fd"
         and target.dtype == np.int64
         and not 0 <= ignore_index < self.shape[1]
-        and np.count_nonzero(target.view(np.uint64) < self.shape[1]) == count
+        # Negative labels are large as unsigned numbers; a byte of a bool array is 0 or 1.
+        and b"\0" not in (target.view(np.uint64) < self.shape[1]).tobytes()
     ):
         return ROWS[:count]
     return None

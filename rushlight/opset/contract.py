@@ -14,6 +14,7 @@ import numpy as np
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dispatch import overridable
+from rushlight.core.dtype import unsupported
 from rushlight.core.promotion import DIM, ZERO_DIM, result_type
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN, Tensor, strides_of
@@ -58,10 +59,11 @@ def times(shape: Any) -> str:
     return "x".join([str(size) for size in shape])
 
 
-def refuse_dtype(kernel: str, value: Any) -> None:
+def refuse_dtype(kernel: str, value: Any, other: Any) -> None:
     kind = kind_of(value)
-    if kind is dtypes.bool_:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind.scalar_type_name}'")
+    # torch: where there is nothing to multiply, nobody looks at the dtype.
+    if kind is dtypes.bool_ and value.size and other.size:
+        raise unsupported(kernel, kind)
 
 
 def working(array: Any) -> Any:
@@ -198,7 +200,7 @@ def _(xp: Any, self: Any, mat2: Any) -> Any:
             check_mm(self, mat2)
             raise
     check_mm(self, mat2)
-    refuse_dtype("addmm_impl_cpu_", self)
+    refuse_dtype("addmm_impl_cpu_", self, mat2)
     return working(self).dot(working(mat2)).astype(kind)
 
 
@@ -272,7 +274,7 @@ def _(xp: Any, self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any:
                 pass
     else:
         check_addmm(self, mat1, mat2)
-        refuse_dtype("addmm_impl_cpu_", mat1)
+        refuse_dtype("addmm_impl_cpu_", mat1, mat2)
         product = working(mat1).dot(working(mat2))
     return accumulate(product, self, beta, alpha, kind)
 
@@ -333,7 +335,7 @@ def _(xp: Any, self: Any, mat2: Any) -> Any:
     kind = self.dtype
     if kind in DIRECT:
         return xp.matmul(self, mat2)
-    refuse_dtype("bmm", self)
+    refuse_dtype("bmm", self, mat2)
     return xp.matmul(working(self), working(mat2)).astype(kind)
 
 
@@ -382,7 +384,7 @@ def _(self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
 @baddbmm.kernel
 def _(xp: Any, self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
     check_baddbmm(self, batch1, batch2)
-    refuse_dtype("baddbmm", batch1)
+    refuse_dtype("baddbmm", batch1, batch2)
     return accumulate(xp.matmul(working(batch1), working(batch2)), self, beta, alpha, batch1.dtype)
 
 
@@ -445,7 +447,7 @@ def _(self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
 @addbmm.kernel
 def _(xp: Any, self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
     check_addbmm(self, batch1, batch2)
-    refuse_dtype("addmm_impl_cpu_", batch1)
+    refuse_dtype("addmm_impl_cpu_", batch1, batch2)
     product = xp.tensordot(working(batch1), working(batch2), ((0, 2), (0, 1)))
     return accumulate(product, self, beta, alpha, batch1.dtype)
 
@@ -498,7 +500,7 @@ def _(self: Any, vec: Any) -> Any:
 @mv.kernel
 def _(xp: Any, self: Any, vec: Any) -> Any:
     check_mv(vec, self, vec, self.shape[:1])
-    refuse_dtype("addmv_impl_cpu", self)
+    refuse_dtype("addmv_impl_cpu", self, vec)
     return rounded(working(self).dot(working(vec)), self.dtype)
 
 
@@ -532,7 +534,7 @@ def _(self: Any, mat: Any, vec: Any, beta: Any, alpha: Any) -> Any:
 @addmv.kernel
 def _(xp: Any, self: Any, mat: Any, vec: Any, beta: Any, alpha: Any) -> Any:
     check_mv(self, mat, vec, self.shape)
-    refuse_dtype("addmv_impl_cpu", mat)
+    refuse_dtype("addmv_impl_cpu", mat, vec)
     return accumulate(working(mat).dot(working(vec)), self, beta, alpha, mat.dtype)
 
 
@@ -590,14 +592,16 @@ def _(self: Any, other: Any) -> Any:
 @dot.kernel
 def _(xp: Any, self: Any, tensor: Any) -> Any:
     check_dot(self, tensor)
-    refuse_dtype("dot", self)
+    if self.dtype == np.bool_:
+        raise unsupported("dot", dtypes.bool_)
     return rounded(working(self).dot(working(tensor)), self.dtype)
 
 
 @vdot.kernel
 def _(xp: Any, self: Any, other: Any) -> Any:
     check_dot(self, other)
-    refuse_dtype("dot", self)
+    if self.dtype == np.bool_:
+        raise unsupported("dot", dtypes.bool_)
     return rounded(xp.vdot(working(self), working(other)), self.dtype)
 
 

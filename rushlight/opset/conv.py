@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.tensor import sizes_of, strides_of
 from rushlight.opset.kinds import WINDOW, Spec
@@ -23,13 +24,18 @@ __all__ = ["convolution", "convolution_backward"]
 
 
 def wide(array: Any) -> Any:
-    return array.astype(np.float32) if array.dtype.kind not in "iubc" and array.itemsize == 2 else array
+    return (
+        array.astype(np.float32)
+        if array.dtype.kind not in "iubc" and array.itemsize == 2
+        else array
+    )
 
 
 def padded(array: Any, widths: list[tuple[int, int]]) -> Any:
     """Zeros around the trailing axes; a negative width cuts off instead."""
     cut: list[Any] = [slice(None)] * (array.ndim - len(widths))
-    cut += [slice(max(-lo, 0), size - max(-hi, 0)) for (lo, hi), size in zip(widths, array.shape[-len(widths) :], strict=True)]  # fmt: skip
+    for (lo, hi), size in zip(widths, array.shape[-len(widths) :], strict=True):
+        cut.append(slice(max(-lo, 0), size - max(-hi, 0)))
     array = array[tuple(cut)]
     added = [(0, 0)] * (array.ndim - len(widths)) + [(max(lo, 0), max(hi, 0)) for lo, hi in widths]
     return np.pad(array, added) if any(lo or hi for lo, hi in added) else array
@@ -125,7 +131,7 @@ def run(
     return correlate(padded(input, [(p, p) for p in padding]), weight, stride, dilation, groups)
 
 
-# -- geometry ----------------------------------------------------------------------------------------
+# -- geometry --------------------------------------------------------------------------------------
 
 
 def transposed_sizes(
@@ -169,11 +175,12 @@ def result_strides(input: Any, weight: Any, sizes: Any) -> Any:
     return None
 
 
-def check(
-    input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
-    output_padding: Any, groups: int,
-) -> None:  # fmt: skip
-    shape, filters = geometry.show(input.shape), geometry.show(weight.shape)
+def kind_of(value: Any) -> Any:
+    """The dtype of a tensor or an array."""
+    return dtypes.from_numpy(value.dtype) if isinstance(value, np.ndarray) else value._dtype
+
+
+def check_options(stride: Any, padding: Any, dilation: Any, groups: int) -> None:
     if any(p < 0 for p in padding):
         raise RuntimeError("negative padding is not supported")
     if any(s <= 0 for s in stride):
@@ -182,10 +189,31 @@ def check(
         raise RuntimeError("dilation should be greater than zero")
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
+
+
+def check_dtypes(input: Any, weight: Any, bias: Any) -> None:
+    kind = kind_of(input)
+    for name, other in (("weight", weight), ("bias", bias)):
+        if other is not None and kind_of(other) is not kind:
+            raise RuntimeError(
+                f"Input type ({kind.scalar_type_name}) and {name} type "
+                f"({kind_of(other).scalar_type_name}) should be the same"
+            )
+    if kind is dtypes.bool_:
+        raise NotImplementedError("\"slow_conv2d_cpu\" not implemented for 'Bool'")
+
+
+def check(
+    input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
+    output_padding: Any, groups: int,
+) -> None:  # fmt: skip
+    check_options(stride, padding, dilation, groups)
+    shape, filters = geometry.show(input.shape), geometry.show(weight.shape)
     if len(weight.shape) != len(input.shape):
         raise RuntimeError(
             f"Expected {len(weight.shape)}-dimensional input for {len(weight.shape)}-dimensional "
-            f"weight {filters}, but got {len(input.shape)}-dimensional input of size {shape} instead"
+            f"weight {filters}, but got {len(input.shape)}-dimensional input of size {shape} "
+            "instead"
         )
     if weight.shape[0] < groups:
         raise RuntimeError(
@@ -206,18 +234,12 @@ def check(
         )
     outputs = weight.shape[1] * groups if transposed else weight.shape[0]
     if bias is not None and tuple(bias.shape) != (outputs,):
-        kind = "transposed=1, weight" if transposed else "weight"
+        given = "transposed=1, weight" if transposed else "weight"
         raise RuntimeError(
-            f"Given {kind} of size {filters}, expected bias to be 1-dimensional with {outputs} "
+            f"Given {given} of size {filters}, expected bias to be 1-dimensional with {outputs} "
             f"elements, but got bias of size {geometry.show(bias.shape)} instead"
         )
-    if weight._dtype is not input._dtype or (bias is not None and bias._dtype is not input._dtype):
-        other = weight if weight._dtype is not input._dtype else bias
-        raise RuntimeError(
-            f"Input type ({input._dtype.scalar_type_name}) and "
-            f"{'weight' if other is weight else 'bias'} type ({other._dtype.scalar_type_name}) "
-            "should be the same"
-        )
+    check_dtypes(input, weight, bias)
     if transposed:
         for o, s, d in zip(output_padding, stride, dilation, strict=True):
             if o >= s and o >= d:
@@ -232,12 +254,12 @@ def check(
     if any(n < k for n, k in zip(sizes, reach, strict=True)):
         raise RuntimeError(
             f"Calculated padded input size per channel: ({' x '.join(map(str, sizes))}). Kernel "
-            f"size: ({' x '.join(map(str, reach))}). Kernel size can't be greater than actual input "
-            "size"
+            f"size: ({' x '.join(map(str, reach))}). Kernel size can't be greater than actual "
+            "input size"
         )
 
 
-# -- the op ------------------------------------------------------------------------------------------
+# -- the op ----------------------------------------------------------------------------------------
 
 convolution = op(
     "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
@@ -258,8 +280,6 @@ def _(
     dilation = filled(dilation, count, "dilation")
     output_padding = filled(output_padding, count, "output_padding")
     check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
-    if input._dtype.scalar_type_name == "Bool":
-        raise NotImplementedError("\"slow_conv2d_cpu\" not implemented for 'Bool'")
     kernel = weight.shape[2:]
     if transposed:
         sizes = transposed_sizes(input.shape[2:], kernel, stride, padding, dilation, output_padding)
@@ -280,6 +300,7 @@ def _(
     stride, padding = filled(stride, count, "stride"), filled(padding, count, "padding")
     dilation = filled(dilation, count, "dilation")
     output_padding = filled(output_padding, count, "output_padding")
+    check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
     result = run(
         wide(input), wide(weight), stride, padding, dilation, transposed, output_padding, groups
     )
@@ -422,7 +443,7 @@ def backward_samples(make: Any) -> Any:
 
 convolution_backward.samples = backward_samples
 
-# -- by dimension --------------------------------------------------------------------------------------
+# -- by dimension ----------------------------------------------------------------------------------
 
 
 def batched(input: Any, count: int, name: str) -> tuple[Any, bool]:
@@ -504,7 +525,8 @@ def define(count: int) -> None:
         (make(*shape[1:]), make(*filters), None, 2, 1),
     ]
     second = composite(
-        f'conv{count}d.padding({head}, {step}, str padding="valid", {gap}, SymInt groups=1) -> Tensor',
+        f'conv{count}d.padding({head}, {step}, str padding="valid", {gap}, SymInt groups=1) '
+        "-> Tensor",
         method=False,
         out=False,
     )(named)
@@ -514,8 +536,8 @@ def define(count: int) -> None:
     ]
     overload = "" if count == 1 else ".input"
     third = composite(
-        f"conv_transpose{count}d{overload}({head}, {step}, {width}, {more}, SymInt groups=1, {gap}) "
-        "-> Tensor",
+        f"conv_transpose{count}d{overload}({head}, {step}, {width}, {more}, SymInt groups=1, "
+        f"{gap}) -> Tensor",
         method=False,
         out=False,
     )(transposed)

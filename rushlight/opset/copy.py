@@ -509,6 +509,7 @@ def check_expandable(src: Any, shape: Any) -> None:
 
 @copy.kernel
 def _(xp: Any, self: Any, src: Any, non_blocking: bool) -> Any:
+    check_expandable(src, tuple(self.shape))
     result = xp.empty(self.shape, self.dtype)
     result[...] = cast(src, dtypes.from_numpy(src.dtype), dtypes.from_numpy(self.dtype))
     return result

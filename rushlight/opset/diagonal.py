@@ -8,6 +8,7 @@ import numpy as np
 
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
+from rushlight.core.dtype import unsupported
 from rushlight.core.tensor import sizes_of
 from rushlight.opset.kinds import CREATION, Spec
 from rushlight.opset.registry import composite, op
@@ -194,7 +195,7 @@ def _(self: Any) -> Any:
     if self.dim() != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.dim()}")
     if self._dtype is dtypes.bool_:
-        raise NotImplementedError("\"trace\" not implemented for 'Bool'")
+        raise unsupported("trace", self._dtype)
     return Spec((), dtypes.int64 if self._dtype.category < dtypes.FLOAT else self._dtype)
 
 

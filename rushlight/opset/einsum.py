@@ -351,7 +351,17 @@ def reduce_ready(
 
 def sublist_text(sublist: Any) -> str:
     parts = []
+    if isinstance(sublist, str) or not hasattr(sublist, "__iter__"):
+        raise TypeError(
+            "einsum(): every operand must be followed by a list of ints, but got "
+            f"{type(sublist).__name__}"
+        )
     for entry in sublist:
+        if entry is not Ellipsis and not hasattr(entry, "__index__"):
+            raise TypeError(
+                "einsum(): a subscript list must hold ints or an Ellipsis, but got "
+                f"{type(entry).__name__}"
+            )
         if entry is Ellipsis:
             parts.append("...")
         elif 0 <= entry < LABELS:

@@ -18,6 +18,7 @@ from rushlight.core.dtype import (
     finfo,
     from_numpy,
     int32,
+    unsupported,
 )
 from rushlight.core.tensor import strides_of
 from rushlight.opset import functions
@@ -486,7 +487,7 @@ pointwise(
 
 def check_ldexp(common: dtype, args: tuple[Any, ...]) -> None:
     if args[1]._dtype.category == BOOL and args[0]._dtype.category >= FLOAT:
-        raise NotImplementedError("\"ldexp_cpu_exp\" not implemented for 'Bool'")
+        raise unsupported("ldexp_cpu_exp", args[1]._dtype)
 
 
 ldexp = pointwise(

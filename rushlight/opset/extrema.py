@@ -13,6 +13,7 @@ import numpy as np
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
+from rushlight.core.dtype import unsupported
 from rushlight.core.promotion import BAREBONES_UNSIGNED
 from rushlight.opset.kinds import REDUCTION, Spec
 from rushlight.opset.reduce import (
@@ -22,7 +23,6 @@ from rushlight.opset.reduce import (
     reduced_axes,
     reduced_spec,
     restored,
-    unsupported,
     working,
 )
 from rushlight.opset.registry import composite, op

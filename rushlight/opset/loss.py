@@ -14,10 +14,11 @@ from rushlight.arrays.summation import sum_array
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
+from rushlight.core.dtype import unsupported
 from rushlight.core.promotion import DIM, ZERO_DIM, result_type
 from rushlight.core.tensor import Tensor, strides_of
 from rushlight.opset.kinds import OPAQUE, Kind, Spec, laid_out, result_tensor
-from rushlight.opset.reduce import cast, check_computable, unsupported, working
+from rushlight.opset.reduce import cast, check_computable, working
 from rushlight.opset.registry import composite, op, packet
 
 NONE, MEAN, SUM = 0, 1, 2
@@ -496,6 +497,7 @@ def _(self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> A
 @binary_cross_entropy_with_logits.kernel
 def _(xp: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
     kind = promoted(self, target, weight, pos_weight)
+    geometry.broadcast_shapes(self.shape, target.shape)
     x, y, w, p = floats("log_sigmoid_cpu", kind, self, target, weight, pos_weight)
     softplus = xp.maximum(-x, 0) + xp.log1p(xp.exp(-xp.abs(x)))
     loss = (1 - y) * x + (softplus if p is None else ((p - 1) * y + 1) * softplus)

@@ -22,7 +22,7 @@ __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "native_ba
 
 
 class Layout:
-    """How to look at the input: its shape, the dims that share statistics, the parameters' shape."""
+    """How to look at the input: its shape, the dims of statistics, the parameters' shape."""
 
     __slots__ = ("parameter", "shape", "stats", "sums")
 
@@ -124,7 +124,7 @@ def backward_kernel(
     return tuple(found)
 
 
-# -- the gradient's gradient ---------------------------------------------------------------------------
+# -- the gradient's gradient -----------------------------------------------------------------------
 
 
 def double_backward(
@@ -180,7 +180,7 @@ def double_backward(
     return (
         None if for_grad is None else for_grad.reshape(grad_out.shape),
         None if for_input is None else for_input.reshape(input.shape),
-        None if for_weight is None else for_weight.reshape(weight.shape),
+        None if for_weight is None or weight is None else for_weight.reshape(weight.shape),
     )
 
 
@@ -196,7 +196,7 @@ def fresh_statistics(layout: Layout, input: Any, eps: float) -> tuple[Any, Any]:
     return mean, ((spread * spread).mean(list(layout.stats), True) + eps).rsqrt()
 
 
-# -- batch norm ------------------------------------------------------------------------------------------
+# -- batch norm ------------------------------------------------------------------------------------
 
 FLOATS = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
 
@@ -204,7 +204,7 @@ FLOATS = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
 def check_float(input: Any, name: str) -> None:
     if input._dtype not in FLOATS:
         raise NotImplementedError(
-            f'"{name}" not implemented for \'{input._dtype.scalar_type_name}\''
+            f"\"{name}\" not implemented for '{input._dtype.scalar_type_name}'"
         )
 
 
@@ -250,9 +250,8 @@ def _(
     training: bool, momentum: float, eps: float,
 ) -> Any:  # fmt: skip
     if input.dtype.kind in "iubc":
-        raise NotImplementedError(
-            f'"batch_norm" not implemented for \'{dtypes.from_numpy(input.dtype).scalar_type_name}\''
-        )
+        name = dtypes.from_numpy(input.dtype).scalar_type_name
+        raise NotImplementedError(f"\"batch_norm\" not implemented for '{name}'")
     layout = channel_layout(input.shape)
     picture = working(input).reshape(layout.shape)
     kind = input.dtype
@@ -304,8 +303,8 @@ native_batch_norm.samples = batch_samples
 
 native_batch_norm_backward = op(
     "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, "
-    "Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, "
-    "float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    "Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, "
+    "bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
     method=False,
     out=False,
     differentiable=["grad_out", "input", "weight"],
@@ -380,9 +379,7 @@ def batch_norm(
         if value is not None and value.numel() != channels:
             raise RuntimeError(f"{name} should contain {channels} elements not {value.numel()}")
     if not training and (running_mean is None or running_var is None):
-        raise RuntimeError(
-            "running_mean and running_var must be defined in evaluation mode"
-        )
+        raise RuntimeError("running_mean and running_var must be defined in evaluation mode")
     return aten.native_batch_norm(
         input, weight, bias, running_mean, running_var, training, momentum, eps
     )[0]
@@ -419,6 +416,7 @@ def instance_norm(
     result = aten.batch_norm(flat, *repeated, use_input_stats, momentum, eps, cudnn_enabled)
     for running, each in ((running_mean, repeated[2]), (running_var, repeated[3])):
         if running is not None and use_input_stats:
+            assert each is not None
             running.copy_(each.view((batch, channels)).mean(0))
     return result.view(sizes)
 
@@ -428,7 +426,7 @@ instance_norm.samples = lambda make: [
     (make(2, 2, 2, 2), None, None, None, None, True, 0.1, 1e-5, False),
 ]
 
-# -- layer norm ------------------------------------------------------------------------------------------
+# -- layer norm ------------------------------------------------------------------------------------
 
 native_layer_norm = op(
     "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, "
@@ -474,6 +472,7 @@ def _(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> 
 
 @native_layer_norm.kernel
 def _(xp: Any, input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+    check_normalized(input, normalized_shape, weight, bias)
     if input.dtype.kind in "iubc":
         name = dtypes.from_numpy(input.dtype).scalar_type_name
         raise NotImplementedError(f"\"LayerNormKernelImpl\" not implemented for '{name}'")
@@ -608,7 +607,7 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any, eps: float | None) 
 
 rms_norm.samples = lambda make: [(make(2, 3), (3,), make(3), 1e-5), (make(2, 3), (2, 3))]
 
-# -- group norm ------------------------------------------------------------------------------------------
+# -- group norm ------------------------------------------------------------------------------------
 
 native_group_norm = op(
     "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, "
@@ -622,7 +621,14 @@ native_group_norm = op(
 
 @native_group_norm.shape
 def _(
-    input: Any, weight: Any, bias: Any, N: Any, C: Any, HxW: Any, group: int, eps: float  # noqa: N803
+    input: Any,
+    weight: Any,
+    bias: Any,
+    N: Any,
+    C: Any,
+    HxW: Any,
+    group: int,
+    eps: float,
 ) -> Any:
     check_float(input, "GroupNormKernelImpl")
     saved = Spec((N, group), statistics_dtype(input, weight, bias))
@@ -631,7 +637,15 @@ def _(
 
 @native_group_norm.kernel
 def _(
-    xp: Any, input: Any, weight: Any, bias: Any, N: Any, C: Any, HxW: Any, group: int, eps: float  # noqa: N803
+    xp: Any,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    N: Any,
+    C: Any,
+    HxW: Any,
+    group: int,
+    eps: float,
 ) -> Any:
     if input.dtype.kind in "iubc":
         name = dtypes.from_numpy(input.dtype).scalar_type_name
@@ -639,7 +653,9 @@ def _(
     layout = group_layout(N, C, HxW, group)
     picture = working(input).reshape(layout.shape)
     mean, _, rstd = statistics(picture, layout.stats, eps)
-    kind = np.dtype(np.float32) if weight is not None and weight.dtype != input.dtype else input.dtype
+    kind = (
+        np.dtype(np.float32) if weight is not None and weight.dtype != input.dtype else input.dtype
+    )
     result = scaled(picture, layout, mean, rstd, weight, bias)
     return (
         result.reshape(input.shape).astype(input.dtype),
@@ -650,7 +666,7 @@ def _(
 
 @native_group_norm.vjp
 def _(
-    grad: Any, input: Any, weight: Any, N: Any, C: Any, HxW: Any, group: Any,  # noqa: N803
+    grad: Any, input: Any, weight: Any, N: Any, C: Any, HxW: Any, group: Any,
     result1: Any, result2: Any, needs: Any,
 ) -> Any:  # fmt: skip
     return aten.native_group_norm_backward(
@@ -675,7 +691,7 @@ native_group_norm_backward = op(
 
 @native_group_norm_backward.shape
 def _(
-    grad_out: Any, input: Any, mean: Any, rstd: Any, weight: Any, N: Any, C: Any, HxW: Any,  # noqa: N803
+    grad_out: Any, input: Any, mean: Any, rstd: Any, weight: Any, N: Any, C: Any, HxW: Any,
     group: int, output_mask: Any,
 ) -> Any:  # fmt: skip
     parameter = Spec((C,), input._dtype if weight is None else weight._dtype)
@@ -685,8 +701,8 @@ def _(
 
 @native_group_norm_backward.kernel
 def _(
-    xp: Any, grad_out: Any, input: Any, mean: Any, rstd: Any, weight: Any, N: Any, C: Any,  # noqa: N803
-    HxW: Any, group: int, output_mask: Any,  # noqa: N803
+    xp: Any, grad_out: Any, input: Any, mean: Any, rstd: Any, weight: Any, N: Any, C: Any,
+    HxW: Any, group: int, output_mask: Any,
 ) -> Any:  # fmt: skip
     layout = group_layout(N, C, HxW, group)
     mean, rstd = layout.statistic(working(mean)), layout.statistic(working(rstd))
@@ -695,7 +711,7 @@ def _(
 
 @native_group_norm_backward.vjp
 def _(
-    grads: Any, grad_out: Any, input: Any, rstd: Any, weight: Any, N: Any, C: Any, HxW: Any,  # noqa: N803
+    grads: Any, grad_out: Any, input: Any, rstd: Any, weight: Any, N: Any, C: Any, HxW: Any,
     group: Any,
 ) -> Any:  # fmt: skip
     layout = group_layout(N, C, HxW, group)

@@ -8,6 +8,7 @@ import numpy as np
 
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
+from rushlight.core.dtype import unsupported
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import sizes_of, strides_of
 from rushlight.opset.kinds import Spec
@@ -129,7 +130,7 @@ def padded_sizes(self: Any, padding: Any, count: int, name: str, mode: str) -> t
 
 
 def refuse_dtype(name: str, self: Any) -> NoReturn:
-    raise NotImplementedError(f"\"{name}\" not implemented for '{self._dtype.scalar_type_name}'")
+    raise unsupported(name, self._dtype)
 
 
 def register_edges(name: str, count: int, mode: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from rushlight.core import dtype as dtypes
 from rushlight.core.dispatch import try_function_override
-from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype
+from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype, unsupported
 from rushlight.core.promotion import scalar_dtype
 from rushlight.core.tensor import PLAIN, Tensor
 from rushlight.opset import functions
@@ -228,7 +228,7 @@ def promote_quotient(common: dtype, args: tuple[Any, ...]) -> tuple[dtype, dtype
     else:
         name = "div_floor_cpu" if mode == "floor" else "div_trunc_cpu"
         if common.category in (BOOL, COMPLEX):
-            raise NotImplementedError(f"\"{name}\" not implemented for '{common.scalar_type_name}'")
+            raise unsupported(name, common)
     return common, common
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from rushlight.arrays import sampling
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
+from rushlight.core.dtype import unsupported
 from rushlight.core.op import OpOverload, Tag, refuse
 from rushlight.core.promotion import BAREBONES_UNSIGNED
 from rushlight.core.rng import Generator, default_generator
@@ -30,7 +31,6 @@ from rushlight.opset.create import (
     sized_spec,
 )
 from rushlight.opset.kinds import HALVES, RANDOM, Spec
-from rushlight.opset.reduce import unsupported
 from rushlight.opset.registry import find, mutation, op
 from rushlight.opset.rules import not_differentiable
 

@@ -15,6 +15,7 @@ from rushlight.arrays.summation import sum_array
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
+from rushlight.core.dtype import unsupported
 from rushlight.core.tensor import Tensor
 from rushlight.opset.kinds import HALVES, REDUCTION, Spec
 from rushlight.opset.registry import composite, op, packet
@@ -44,10 +45,6 @@ def one_axis(array: Any, dim: int) -> tuple[Any, int]:
 
 def dims_of(dim: Any) -> Any:
     return (dim,) if type(dim) is int else dim
-
-
-def unsupported(kernel: str, kind: DType) -> NotImplementedError:
-    return NotImplementedError(f"\"{kernel}\" not implemented for '{kind.scalar_type_name}'")
 
 
 def check_computable(kernel: str, kind: DType) -> None:
@@ -223,7 +220,7 @@ def sum_to_size(self: Any, size: Any) -> Any:
             f"size {{{geometry.show(size)}}} is not expandable to size {{{geometry.show(shape)}}}."
         )
     if not size:
-        return self.sum() if shape else self
+        return self.sum()
     gone = list(range(lead))
     for at, wanted in enumerate(size):
         if wanted == 1 and shape[lead + at] != 1:

@@ -13,18 +13,12 @@ import numpy as np
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
+from rushlight.core.dtype import unsupported
 from rushlight.core.op import OpOverload
 from rushlight.core.state import LOCAL
 from rushlight.opset.extrema import comparable
 from rushlight.opset.kinds import OPAQUE, Spec
-from rushlight.opset.reduce import (
-    cast,
-    check_computable,
-    has_values,
-    integral_to_long,
-    one_axis,
-    unsupported,
-)
+from rushlight.opset.reduce import cast, check_computable, has_values, integral_to_long, one_axis
 from rushlight.opset.registry import alias, composite, op, packet
 from rushlight.opset.rules import aten, conj, linear_in
 

@@ -10,6 +10,7 @@ import numpy as np
 from rushlight.arrays.casting import fill_number
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
+from rushlight.core.dtype import unsupported
 from rushlight.opset.index import (
     INDEX_DTYPES,
     check_bounds,
@@ -56,7 +57,7 @@ def identity_of(reduce: str, kind: Any) -> Any:
 
 
 def refuse_dtype(name: str, kind: Any) -> None:
-    raise NotImplementedError(f"\"{name}\" not implemented for '{kind.scalar_type_name}'")
+    raise unsupported(name, kind)
 
 
 def reduce_into(

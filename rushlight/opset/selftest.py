@@ -8,12 +8,13 @@ from rushlight.opset.kinds import Spec
 from rushlight.opset.registry import composite, op, view
 from rushlight.opset.rules import aten, linear_in
 
-__all__ = [
+# Ops that this module hands out without their leading underscore.
+NAMES = (
     "test_autograd_multiple_dispatch",
     "test_autograd_multiple_dispatch_view",
     "test_autograd_multiple_dispatch_view_copy",
     "test_warn_in_autograd",
-]
+)
 
 
 full = op(
@@ -81,6 +82,6 @@ warning = op(
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
+    if name in NAMES:
         return getattr(aten, f"_{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,7 +11,7 @@ from rushlight.arrays.casting import cast
 from rushlight.core import dtype as dtypes
 from rushlight.core.construct import warn_once
 from rushlight.core.dispatch import call
-from rushlight.core.dtype import dtype
+from rushlight.core.dtype import dtype, unsupported
 from rushlight.core.op import Tag
 from rushlight.core.promotion import BAREBONES_UNSIGNED, scalar_dtype
 from rushlight.core.tensor import Tensor, wrap
@@ -71,7 +71,7 @@ def require(kernel: str, kind: dtype, *categories: int) -> None:
     """Refuse dtypes that torch's kernel does not serve."""
     unserved = kind in dtypes.FLOAT8 or kind in BAREBONES_UNSIGNED
     if unserved or kind is dtypes.complex32 or kind.category not in categories:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind.scalar_type_name}'")
+        raise unsupported(kernel, kind)
 
 
 def arange_values(xp: Any, start: Any, end: Any, step: Any, dtype: Any) -> Any:

@@ -13,7 +13,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.device import contiguous_format
 from rushlight.core.dispatch import packet_call
-from rushlight.core.dtype import from_numpy, get_default_dtype
+from rushlight.core.dtype import from_numpy, get_default_dtype, unsupported
 from rushlight.core.promotion import DIM, ZERO_DIM, result_type
 from rushlight.core.tensor import sizes_of, strides_of
 from rushlight.opset.kinds import GATHER, Kind, Spec, is_unusual, with_specs
@@ -481,8 +481,7 @@ def _(xp: Any, repeats: Any, output_size: Any) -> Any:
     if repeats.ndim != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
     if repeats.dtype not in (xp.int64, xp.int32):
-        name = from_numpy(repeats.dtype).scalar_type_name
-        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{name}'")
+        raise unsupported("repeat_interleave_cpu", from_numpy(repeats.dtype))
     if (repeats < 0).any():
         raise RuntimeError("repeats can not be negative")
     result = xp.repeat(xp.arange(repeats.size, dtype=repeats.dtype), repeats)

@@ -11,8 +11,9 @@ from rushlight.arrays.summation import sum_array
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
+from rushlight.core.dtype import unsupported
 from rushlight.opset.kinds import OPAQUE, Spec
-from rushlight.opset.reduce import cast, check_computable, one_axis, unsupported, working
+from rushlight.opset.reduce import cast, check_computable, one_axis, working
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten
 

@@ -13,6 +13,7 @@ import numpy as np
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dispatch import overridable
+from rushlight.core.dtype import unsupported
 from rushlight.core.op import OpOverload, Tag, refuse
 from rushlight.core.tensor import Tensor, strides_of
 from rushlight.opset.index import Checked
@@ -238,7 +239,7 @@ EMPTY = np.empty(0, np.int64)
 
 def check_unique(name: str, kind: Any) -> None:
     if kind.is_complex:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{kind.scalar_type_name}'")
+        raise unsupported(name, kind)
 
 
 def unique_values(array: Any, return_inverse: bool, return_counts: bool, ordered: bool) -> Any:
@@ -642,7 +643,7 @@ def check_bincount(kind: Any, ndim: int, minlength: Any) -> None:
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if kind.category != dtypes.INTEGER:
-        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{kind.scalar_type_name}'")
+        raise unsupported("bincount_cpu", kind)
     if ndim != 1:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
 
@@ -691,7 +692,7 @@ def check_histogram(kind: Any, bins: int, name: str) -> None:
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     if kind.category != dtypes.FLOAT:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{kind.scalar_type_name}'")
+        raise unsupported(name, kind)
 
 
 @histc.kernel
@@ -777,6 +778,12 @@ def _(xp: Any, self: Any, bins: int, range: Any, weight: Any, density: bool) -> 
 
 def counted(self: Any, edges: Any, weight: Any, density: bool) -> Any:
     """(weights summed per bin, edges); the last bin includes its end."""
+    if weight is not None and weight.shape != self.shape:
+        raise RuntimeError(
+            "torch.histogramdd: if weight tensor is provided it should have the same shape as the "
+            "input tensor excluding its innermost dimension, but got input with shape "
+            f"[{self.size}, 1] and weight with shape [{weight.size}]"
+        )
     flat = self.reshape(-1)
     inside = (flat >= edges[0]) & (flat <= edges[-1])
     place = np.minimum(np.searchsorted(edges, flat[inside], "right") - 1, edges.size - 2)

@@ -226,6 +226,18 @@ def refuse_expand(self: Any, *rest: Any) -> Any:
     raise RuntimeError("expand is unsupported for Sparse tensors")
 
 
+@on_sparse("view_as_real", "view_as_complex")
+def paired(self: Any) -> Any:
+    """Complex numbers as a last dense dim of size 2, and back."""
+    values = parts_of(self).values
+    to_real = values._dtype.is_complex
+    changed = find("view_as_real" if to_real else "view_as_complex").backend(values)
+    sizes = (*self.shape, 2) if to_real else tuple(self.shape)[:-1]
+    parts = parts_of(self)
+    expect_layout(self, "view_as_real" if to_real else "view_as_complex")
+    return make_coo(parts.indices, changed, sizes, parts.coalesced)
+
+
 # -- copies ----------------------------------------------------------------------------------------
 
 

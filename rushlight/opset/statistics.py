@@ -15,6 +15,7 @@ from rushlight.arrays.summation import sum_array
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
+from rushlight.core.dtype import unsupported
 from rushlight.core.op import OpOverload
 from rushlight.opset.extrema import (
     check_nonempty_dims,
@@ -35,7 +36,6 @@ from rushlight.opset.reduce import (
     reduced_axes,
     reduced_spec,
     restored,
-    unsupported,
 )
 from rushlight.opset.registry import composite, op, packet
 from rushlight.opset.rules import conj

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "Interval", "format_memory", "format_time"]
+__all__ = [
+    "EventList",
+    "FunctionEvent",
+    "FunctionEventAvg",
+    "Interval",
+    "format_memory",
+    "format_time",
+]
 
 
 def format_time(time_us: float) -> str:
@@ -208,7 +215,9 @@ class FunctionEventAvg(Timed):
     def add(self, other: Any) -> FunctionEventAvg:
         """Merge an event or another average of the same key."""
         if not isinstance(other, (FunctionEvent, FunctionEventAvg)):
-            raise TypeError(f"expected a FunctionEvent or FunctionEventAvg, got {type(other).__name__}")
+            raise TypeError(
+                f"expected a FunctionEvent or FunctionEventAvg, got {type(other).__name__}"
+            )
         if self.key is None:
             self.key = other.key
             for name in (

@@ -94,7 +94,7 @@ class Recorder:
         self.ended = self.began
         self.outer: Any = None
 
-    # -- running ------------------------------------------------------------------------------------
+    # -- running -----------------------------------------------------------------------------------
 
     def install(self) -> None:
         state = LOCAL.state
@@ -140,7 +140,7 @@ class Recorder:
             # A composite carries the number of the first node that its body made.
             parent.sequence = span.sequence
 
-    # -- what calls it --------------------------------------------------------------------------------
+    # -- what calls it -----------------------------------------------------------------------------
 
     def record(self, op: Any, args: tuple[Any, ...], run: Any) -> Any:
         """Run an operator inside a span of its own."""
@@ -184,7 +184,9 @@ class Recorder:
 
     def evaluate(self, node: Any, run: Any, *args: Any) -> Any:
         """Run everything that belongs to a backward node: hooks, formula, accumulation."""
-        return self.around(f"autograd::engine::evaluate_function: {node_name(node)}", node, run, args)
+        return self.around(
+            f"autograd::engine::evaluate_function: {node_name(node)}", node, run, args
+        )
 
     def apply(self, node: Any, grads: Any, run: Any, *args: Any) -> Any:
         """Run a node's formula."""
@@ -257,7 +259,7 @@ def profiler_enabled() -> bool:
     return LOCAL.state.profiler is not None
 
 
-class record_function:  # noqa: N801
+class record_function:
     """A named span around a block, or around every call of a decorated function.
 
     >>> with record_function("load"):
@@ -271,7 +273,9 @@ class record_function:  # noqa: N801
 
     def __enter__(self) -> record_function:
         recorder = LOCAL.state.profiler if PROCESS.special else None
-        self.spans.append(None if recorder is None else (recorder, recorder.begin(self.name, LABEL)))
+        self.spans.append(
+            None if recorder is None else (recorder, recorder.begin(self.name, LABEL))
+        )
         return self
 
     def __exit__(self, *details: Any) -> None:

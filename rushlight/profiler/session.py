@@ -41,7 +41,7 @@ def events_of(recorder: Recorder) -> EventList:
     return events
 
 
-class profile:  # noqa: N801
+class profile:
     """Records every operator, backward node and label of a block.
 
     >>> import rushlight as torch
@@ -195,13 +195,13 @@ class Emitter:
         return False
 
 
-class emit_nvtx(Emitter):  # noqa: N801
+class emit_nvtx(Emitter):
     """Refused unless disabled: there is no CUDA device."""
 
     tool = "NVTX"
 
 
-class emit_itt(Emitter):  # noqa: N801
+class emit_itt(Emitter):
     """Refused unless disabled: there is no ITT collector."""
 
     tool = "ITT"

@@ -58,7 +58,9 @@ def schedule(
     if warmup == 0:
         import warnings
 
-        warnings.warn("Profiler won't be using warmup, this can skew profiler results", stacklevel=2)
+        warnings.warn(
+            "Profiler won't be using warmup, this can skew profiler results", stacklevel=2
+        )
 
     def action(step: int) -> ProfilerAction:
         if step < 0:
@@ -103,8 +105,8 @@ def tensorboard_trace_handler(
     return handler
 
 
-class profile:  # noqa: N801
-    """Profiles a block; with a schedule, the steps it names, handing each cycle to `on_trace_ready`.
+class profile:
+    """Profiles a block, or the steps a schedule names, each cycle handed to `on_trace_ready`.
 
     >>> import rushlight as torch
     >>> with torch.profiler.profile(record_shapes=True) as prof:

@@ -59,7 +59,9 @@ def trace_entries(events: Any) -> list[dict[str, Any]]:
 def write_chrome_trace(events: Any, path: str, metadata: dict[str, Any] | None = None) -> None:
     import json
 
-    text = json.dumps({"schemaVersion": 1, **(metadata or {}), "traceEvents": trace_entries(events)})
+    text = json.dumps(
+        {"schemaVersion": 1, **(metadata or {}), "traceEvents": trace_entries(events)}
+    )
     if str(path).endswith(".gz"):
         import gzip
 

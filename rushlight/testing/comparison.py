@@ -7,6 +7,7 @@ up, so that the text names the item where the two differ.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -123,7 +124,9 @@ def assert_allclose(
         FutureWarning,
         stacklevel=2,
     )
-    actual, expected = [v if isinstance(v, Tensor) else as_tensor_like(v) for v in (actual, expected)]
+    actual, expected = [
+        v if isinstance(v, Tensor) else as_tensor_like(v) for v in (actual, expected)
+    ]
     assert_close(
         actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=True,
         check_dtype=False, check_stride=False, msg=msg or None,
@@ -172,7 +175,8 @@ def compare(actual: Any, expected: Any, options: Options) -> None:
 def cannot_compare(actual: Any, expected: Any) -> Mismatch:
     return Mismatch(
         TypeError,
-        f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}.",
+        f"No comparison pair was able to handle inputs of type {type(actual)} and "
+        f"{type(expected)}.",
     )
 
 
@@ -208,10 +212,8 @@ def compare_mappings(actual: Any, expected: Any, options: Options) -> None:
             f"Additional keys in the actual mapping: {extra}",
         )
     keys = list(actual)
-    try:
+    with suppress(TypeError):
         keys.sort()
-    except TypeError:
-        pass
     compare_items([(key, actual[key], expected[key]) for key in keys], options)
 
 
@@ -250,7 +252,9 @@ def number_text(actual: Any, expected: Any, rtol: float, atol: float) -> str:
     lines = ["Scalars are not equal!" if equal else "Scalars are not close!", ""]
     lines.append(f"Expected {expected} but got {actual}.")
     for name, value, allowed in (("Absolute", difference, atol), ("Relative", relative, rtol)):
-        lines.append(f"{name} difference: {value}" + ("" if equal else f" (up to {allowed} allowed)"))
+        lines.append(
+            f"{name} difference: {value}" + ("" if equal else f" (up to {allowed} allowed)")
+        )
     return "\n".join(lines)
 
 
@@ -267,7 +271,9 @@ def compare_tensors(actual: Any, expected: Any, options: Options) -> None:
         check("stride()", actual.stride(), expected.stride())
     rtol, atol = options.tolerances(actual.dtype, expected.dtype)
     if not strided:
-        actual, expected = [t.to_dense() if t.layout.name != "strided" else t for t in (actual, expected)]
+        actual, expected = [
+            t.to_dense() if t.layout.name != "strided" else t for t in (actual, expected)
+        ]
     if actual.device.type == "meta" or expected.device.type == "meta":
         # Nothing to compare but what was compared above.
         return
@@ -286,7 +292,8 @@ def compare_tensors(actual: Any, expected: Any, options: Options) -> None:
 def check(name: str, actual: Any, expected: Any) -> None:
     if actual != expected:
         raise Mismatch(
-            AssertionError, f"The values for attribute '{name}' do not match: {actual} != {expected}."
+            AssertionError,
+            f"The values for attribute '{name}' do not match: {actual} != {expected}.",
         )
 
 

@@ -31,11 +31,11 @@ def bounds(kind: Any, low: float | None, high: float | None) -> tuple[float, flo
     chosen_low = defaults[0] if low is None else low
     chosen_high = defaults[1] if high is None else high
     if chosen_low != chosen_low or chosen_high != chosen_high:
-        raise ValueError(f"Neither `low` nor `high` can be NaN, but got low={low!r} and high={high!r}")
-    if chosen_low >= chosen_high and not (chosen_low == chosen_high and low is not None):
         raise ValueError(
-            f"`low` must be less than `high`, but got {chosen_low} >= {chosen_high}"
+            f"Neither `low` nor `high` can be NaN, but got low={low!r} and high={high!r}"
         )
+    if chosen_low >= chosen_high and not (chosen_low == chosen_high and low is not None):
+        raise ValueError(f"`low` must be less than `high`, but got {chosen_low} >= {chosen_high}")
     if kind.category != dtypes.INTEGER and kind is not dtypes.bool_:
         return max(chosen_low, lowest), min(chosen_high, highest)
     from math import ceil
@@ -89,8 +89,10 @@ def make_tensor(
             # Rounding to a narrow dtype may reach the excluded bound.
             result = functions.where(result >= stop, functions.full_like(result, start), result)
     if dtype.is_complex:
-        result = functions.view_as_complex(result[..., ::2].contiguous()) if spread else (
-            functions.view_as_complex(result)
+        result = (
+            functions.view_as_complex(result[..., ::2].contiguous())
+            if spread
+            else (functions.view_as_complex(result))
         )
         if spread:
             doubled = functions.empty((*shape[:-1], 2 * shape[-1]), dtype=dtype, device=device)

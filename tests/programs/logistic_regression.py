@@ -33,4 +33,4 @@ for truth, guess in zip(labels.long(), predicted.long()):
     matrix[truth, guess] += 1
 print(matrix)
 print(sorted(optimizer.state_dict()["param_groups"][0])[:4])
-print(torch.topk(probability, 3).indices)
+print(torch.topk(model(points).squeeze(1), 3).indices)

@@ -1,0 +1,86 @@
+"""Convolutions: values by hand, transposes as adjoints, refusals."""
+
+from __future__ import annotations
+
+import pytest
+
+import rushlight as torch
+from rushlight.autograd.gradcheck import gradcheck, gradgradcheck
+
+
+def test_values():
+    x = torch.arange(9.0).reshape(1, 1, 3, 3)
+    weight = torch.tensor([[[[1.0, 0.0], [0.0, 2.0]]]])
+    assert torch.conv2d(x, weight).tolist() == [[[[8.0, 11.0], [17.0, 20.0]]]]
+    assert torch.conv2d(x, weight, torch.ones(1), stride=2).tolist() == [[[[9.0]]]]
+    assert torch.conv2d(x, weight, dilation=2).tolist() == [[[[16.0]]]]
+    assert tuple(torch.conv2d(x[0], weight, padding=1).shape) == (1, 4, 4)
+
+
+def test_groups_do_not_mix():
+    x = torch.tensor([[[1.0, 2.0], [3.0, 4.0]]])
+    weight = torch.tensor([[[1.0, 1.0]], [[1.0, -1.0]]])
+    assert torch.conv1d(x, weight, groups=2).tolist() == [[[3.0], [-1.0]]]
+
+
+def test_same_padding_puts_the_odd_zero_last():
+    x = torch.tensor([[[1.0, 2.0, 3.0]]])
+    weight = torch.ones(1, 1, 2)
+    assert torch.conv1d(x, weight, padding="same").tolist() == [[[3.0, 5.0, 3.0]]]
+    with pytest.raises(RuntimeError, match="not supported for strided"):
+        torch.conv1d(x, weight, stride=2, padding="same")
+
+
+@pytest.mark.parametrize("options", [(1, 0, 1, 1), (2, 1, 1, 2), (2, 1, 2, 1)])
+def test_transposed_is_the_adjoint(options):
+    stride, padding, dilation, groups = options
+    torch.manual_seed(0)
+    x = torch.randn(2, 4, 7, 6, dtype=torch.float64)
+    weight = torch.randn(6, 4 // groups, 3, 2, dtype=torch.float64)
+    y = torch.conv2d(x, weight, None, stride, padding, dilation, groups)
+    v = torch.randn(y.shape, dtype=torch.float64)
+    back = torch.ops.aten.convolution_backward(
+        v, x, weight, None, [stride], [padding], [dilation], False, [0], groups, [True, True, False]
+    )
+    assert back[2] is None
+    assert (y * v).sum().item() == pytest.approx((x * back[0]).sum().item())
+    assert (y * v).sum().item() == pytest.approx((weight * back[1]).sum().item())
+    again = torch.conv_transpose2d(v, weight, None, stride, padding, 0, groups, dilation)
+    sizes = [slice(0, size) for size in again.shape]
+    assert torch.allclose(again, back[0][tuple(sizes)])
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_gradients(transposed):
+    torch.manual_seed(0)
+    x = torch.randn(1, 2, 4, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(2, 2, 2, dtype=torch.float64, requires_grad=True)
+    bias = torch.randn(2, dtype=torch.float64, requires_grad=True)
+
+    def run(x, weight, bias):
+        return torch.convolution(x, weight, bias, [2], [1], [1], transposed, [0], 1)
+
+    assert gradcheck(run, (x, weight, bias))
+    assert gradgradcheck(run, (x, weight, bias))
+
+
+def test_results_follow_channels_last():
+    x = torch.ones(2, 2, 4, 4).to(memory_format=torch.channels_last)
+    assert torch.conv2d(x, torch.ones(3, 2, 3, 3)).stride() == (12, 1, 6, 3)
+
+
+@pytest.mark.parametrize(
+    ("shape", "weight", "options", "text"),
+    [
+        ((1, 3, 3, 3), (1, 1, 2, 2), {}, "to have 1 channels, but got 3 channels instead"),
+        ((3, 3), (1, 1, 2, 2), {}, r"Expected 3D \(unbatched\) or 4D \(batched\) input to conv2d"),
+        ((1, 1, 2, 2), (1, 1, 3, 3), {}, "Kernel size can't be greater than actual input size"),
+        ((1, 1, 4, 4), (1, 1, 3, 3), {"stride": 0}, "non-positive stride is not supported"),
+        ((1, 1, 4, 4), (1, 1, 3, 3), {"padding": -1}, "negative padding is not supported"),
+        ((1, 2, 4, 4), (3, 1, 3, 3), {"groups": 2}, "expected weight to be divisible by 2"),
+        ((1, 1, 4, 4), (1, 1, 3, 3), {"padding": "odd"}, "Invalid padding string: 'odd'"),
+    ],
+)
+def test_refusals(shape, weight, options, text):
+    with pytest.raises(RuntimeError, match=text):
+        torch.conv2d(torch.ones(shape), torch.ones(weight), **options)

@@ -1,0 +1,42 @@
+"""Code in the documentation runs."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+MODULES = (
+    "rushlight",
+    "rushlight.autograd.backward",
+    "rushlight.autograd.forward_ad",
+    "rushlight.autograd.grad_mode",
+    "rushlight.func.vmap",
+    "rushlight.nn.containers",
+    "rushlight.nn.layers",
+    "rushlight.nn.module",
+    "rushlight.optim.adam",
+    "rushlight.optim.sgd",
+    "rushlight.utils.checkpoint",
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_blocks_run(page):
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    scope: dict = {}
+    for block in blocks:
+        exec(compile(block, str(page), "exec"), scope)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstring_examples(name):
+    module = importlib.import_module(name)
+    failed, tried = doctest.testmod(module)
+    assert tried > 0
+    assert failed == 0

@@ -1,0 +1,39 @@
+"""make_tensor: ranges, layouts, refusals."""
+
+from __future__ import annotations
+
+import pytest
+
+import rushlight as torch
+from rushlight.testing import make_tensor
+
+ALL = (
+    torch.bool, torch.uint8, torch.int8, torch.int64, torch.float16, torch.bfloat16, torch.float32,
+    torch.float64, torch.complex64, torch.complex128,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_dtype_shape_and_layout(dtype):
+    made = make_tensor((2, 3), dtype=dtype, device="cpu")
+    assert made.dtype is dtype and tuple(made.shape) == (2, 3) and made.is_contiguous()
+    spread = make_tensor(2, 3, dtype=dtype, device="cpu", noncontiguous=True)
+    assert tuple(spread.shape) == (2, 3) and not spread.is_contiguous()
+
+
+def test_bounds():
+    made = make_tensor((200,), dtype=torch.int64, device="cpu", low=2, high=4)
+    assert set(made.tolist()) == {2, 3}
+    made = make_tensor((200,), dtype=torch.float32, device="cpu", low=0.5, high=0.75)
+    assert made.min().item() >= 0.5 and made.max().item() < 0.75
+    assert make_tensor((200,), dtype=torch.uint8, device="cpu").max().item() <= 9
+
+
+def test_exclude_zero_and_grad():
+    made = make_tensor((300,), dtype=torch.int8, device="cpu", low=0, high=2, exclude_zero=True)
+    assert set(made.tolist()) == {1}
+    assert make_tensor(3, dtype=torch.float64, device="cpu", requires_grad=True).is_leaf
+    with pytest.raises(ValueError, match="requires_grad"):
+        make_tensor(3, dtype=torch.int64, device="cpu", requires_grad=True)
+    with pytest.raises(ValueError, match="`low` must be less than `high`"):
+        make_tensor(3, dtype=torch.float32, device="cpu", low=2, high=1)
