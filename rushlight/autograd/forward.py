@@ -73,14 +73,14 @@ def same_layout(tangent: Any, tensor: Any) -> bool:
     if tangent.is_conj() != tensor.is_conj() or tangent.is_neg() != tensor.is_neg():
         return False
     if 0 in sizes:
-        return storage_length(tangent) == storage_length(tensor)
+        return bool(storage_length(tangent) == storage_length(tensor))
     for size, first, second in zip(sizes, strides_of(tangent), strides_of(tensor), strict=True):
         if size > 1 and first != second:
             return False
     if isinstance(tangent, BatchedTensor) or isinstance(tensor, BatchedTensor):
         # The storage holds all samples; where it begins and ends says nothing about one.
         return True
-    return (
+    return bool(
         tangent._offset == tensor._offset and storage_length(tangent) == storage_length(tensor)
     )
 
@@ -254,13 +254,14 @@ def note_saved(rule: Any, result: Any) -> None:
         if not isinstance(output, Tensor) or output._ag is None or output._ag.tangent is None:
             continue
         node = output._node
-        slots = None if node is None or output._view is not None else node.saved_slots
+        slots: Any = None if node is None or output._view is not None else node.saved_slots
         for index, _, suffix in rule.output_slots if isinstance(slots, list) else ():
             entries = slots[index] if isinstance(slots[index], tuple) else (slots[index],)
             for entry in entries if suffix == "" else ():
-                if type(entry) is SavedTensor and entry.tensor is not None:
-                    if entry.output_nr == output._output_nr:
-                        autograd_state(entry.tensor).tangent = output._ag.tangent
+                if type(entry) is not SavedTensor or entry.tensor is None:
+                    continue
+                if entry.output_nr == output._output_nr:
+                    autograd_state(entry.tensor).tangent = output._ag.tangent
 
 
 # -- rules -----------------------------------------------------------------------------------------
@@ -297,7 +298,8 @@ def derive(
     """A call's tangents, by whatever form its rule has."""
     outputs = (result,) if isinstance(result, Tensor) else tuple(result)
     is_real = not any(
-        isinstance(value, Tensor) and value._dtype.is_complex for value in (*values.values(), *outputs)
+        isinstance(value, Tensor) and value._dtype.is_complex
+        for value in (*values.values(), *outputs)
     )
     if jvp == "elementwise" and is_real and not rule.joint:
         return elementwise(op, rule, values, tangents, outputs)
@@ -407,14 +409,16 @@ def transposed(
     filled = [
         None
         if dummy is None
-        else (value if (value := next(found)) is not None else functions.zeros_like(output.detach()))
+        else (
+            value if (value := next(found)) is not None else functions.zeros_like(output.detach())
+        )
         for dummy, output in zip(dummies, outputs, strict=True)
     ]
     return filled[0] if single else filled
 
 
 def leaves(values: tuple[Any, ...]) -> list[Any]:
-    found = []
+    found: list[Any] = []
     for value in values:
         found += value if isinstance(value, (list, tuple)) else (value,)
     return found

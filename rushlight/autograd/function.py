@@ -341,7 +341,7 @@ class Function(metaclass=FunctionMeta):
             def direct() -> Any:
                 return run_function(cls, args, kwargs, split, state)
 
-            return level.apply_function(cls, args, direct, cls.vmap is not DEFAULT_VMAP)
+            return level.apply_function(cls, args, kwargs, direct, cls.vmap is not DEFAULT_VMAP)
         return run_function(cls, args, kwargs, split, state)
 
     _register_hook_dict = invalid_attribute("_register_hook_dict")

@@ -49,15 +49,15 @@ class Mode:
             import warnings
 
             warnings.warn(
-                f"Decorating classes is deprecated and will be disabled in future versions. You "
-                f"should only decorate functions or methods. To preserve the current behavior of "
-                f"class decoration, you can directly decorate the `__init__` method and nothing "
-                f"else.",
+                "Decorating classes is deprecated and will be disabled in future versions. You "
+                "should only decorate functions or methods. To preserve the current behavior of "
+                "class decoration, you can directly decorate the `__init__` method and nothing "
+                "else.",
                 FutureWarning,
                 stacklevel=2,
             )
-            init = function.__init__
-            function.__init__ = self(init)
+            decorated: Any = function
+            decorated.__init__ = self(decorated.__init__)
             return function
         if inspect.isgeneratorfunction(function):
             return around_generator(self.clone, function)
@@ -102,7 +102,7 @@ class NoParameterMode(Mode):
     """A mode that may also decorate without parentheses: `@no_grad`."""
 
     def __new__(cls, orig_func: Any = None) -> Any:
-        made = super().__new__(cls)
+        made: Any = super().__new__(cls)
         if orig_func is None:
             return made
         made.__init__()
@@ -179,7 +179,7 @@ class inference_mode(Mode):
     """Neither gradients nor version counting inside; results are inference tensors."""
 
     def __new__(cls, mode: Any = True) -> Any:
-        made = super().__new__(cls)
+        made: Any = super().__new__(cls)
         if isinstance(mode, bool):
             return made
         made.__init__()

@@ -26,12 +26,13 @@ from rushlight.autograd.engine import (
 )
 from rushlight.autograd.programs import Program, Recorder, write_program
 from rushlight.core.node import AccumulateGrad, OpNode, SavedTensor, autograd_state
-from rushlight.core.state import OVERRIDES, ThreadState
+from rushlight.core.state import OVERRIDES, PROCESS, ThreadState
 from rushlight.core.tensor import PLAIN, Tensor
 
 __all__ = ["run_plain"]
 
 getrefcount = sys.getrefcount
+ndarray = np.ndarray
 new = object.__new__
 # What getrefcount answers for a tensor that only one local variable holds.
 LONE = 2
@@ -75,50 +76,50 @@ def scan(root: Any, number: int) -> Scan | None:
     counts[root] = 0
     nodes.append(root)
     key: list[Any] = [number]
+    add = key.append
     reusable = True
-    position = 0
-    while position < len(nodes):
-        node = nodes[position]
-        position += 1
-        key.append(type(node))
+    for node in nodes:  # grows while it is walked
+        add(type(node))
         for following in node.next_nodes:
             if following is None:
-                key.append(None)
+                add(None)
                 continue
             place = places.get(following)
             if place is not None:
                 counts[following] += 1
-                key.append(place)
-                continue
-            if isinstance(following, OpNode):
+                add(place)
+            elif isinstance(following, OpNode):
                 if following.node_hooks is not None:
                     return None
                 places[following] = len(places)
                 counts[following] = 1
                 nodes.append(following)
-                key.append(True)
-                continue
-            if type(following) is AccumulateGrad:
-                if following.node_hooks is not None:
+                add(True)
+            else:
+                if type(following) is AccumulateGrad:
+                    if following.node_hooks is not None:
+                        return None
+                    following = following.variable
+                    place = places.get(following)
+                    if place is not None:
+                        counts[following] += 1
+                        add(place)
+                        continue
+                if type(following) is not Tensor and type(following) not in PLAIN:
                     return None
-                following = following.variable
-                if following in places:
-                    counts[following] += 1
-                    key.append(places[following])
-                    continue
-            if type(following) is not Tensor and type(following) not in PLAIN:
-                return None
-            state = following._ag
-            if following._ext is not None or (
-                state is not None and (state.hooks is not None or state.post_accumulate)
-            ):
-                return None
-            places[following] = len(places)
-            counts[following] = 1
-            leaves.append(following)
-            array = following._array
-            key += (False, array.shape, array.strides, following._dtype)
-        key.append(node.next_nrs)
+                state = following._ag
+                if following._ext is not None or (
+                    state is not None and (state.hooks is not None or state.post_accumulate)
+                ):
+                    return None
+                places[following] = len(places)
+                counts[following] = 1
+                leaves.append(following)
+                array = following._array
+                add(array.shape)
+                add(following._dtype)
+                add(True if following._contig else array.strides)
+        add(node.next_nrs)
         slots = node.saved_slots
         if slots is None:
             reusable = False
@@ -135,18 +136,21 @@ def scan(root: Any, number: int) -> Scan | None:
                 kind = type(entry)
             if kind is Tensor or kind in PLAIN:
                 counter = entry._counter
+                own = entry._ag
                 if (
                     entry._ext is not None
                     or (counter is not None and counter.value != version)
-                    or (entry._ag is not None and entry._ag.detached_at)
+                    or (own is not None and own.detached_at)
                 ):
                     reusable = False
                     continue
                 array = entry._array
                 saved.append(entry)
-                key += (array.shape, array.strides, entry._dtype)
+                add(array.shape)
+                add(entry._dtype)
+                add(True if entry._contig else array.strides)
             else:
-                key.append(entry)
+                add(entry)
     if reusable and len(nodes) <= LARGEST_PROGRAM:
         found.signature = tuple(key)
     return found
@@ -197,14 +201,17 @@ def run_program(
     if not keep_graph:
         for node in found.nodes:
             if node.frees_saved:
-                node.release()
-    for leaf, value, made in zip(found.leaves, answers, program.kinds):
+                node.saved_slots = None
+    position = 0
+    kinds = program.kinds
+    alone = PROCESS.threads == 1
+    for leaf in found.leaves:
+        value = answers[position]
+        made = kinds[position]
+        position += 1
         if value is None:
             continue
-        own = leaf._ag
-        if own is None:
-            own = autograd_state(leaf)
-        if type(value) is not np.ndarray:
+        if type(value) is not ndarray:
             value = np.asarray(value)
         result = new(Tensor)
         result._array = value
@@ -218,15 +225,16 @@ def run_program(
         result._view = None
         result._ag = None
         result._ext = None
-        if own.grad is None:
-            with LEAF_LOCKS[(id(leaf) >> 6) & 63]:
-                if own.grad is None:
-                    own.grad = result
-                    continue
+        own = leaf._ag
+        if own is None:
+            own = autograd_state(leaf)
+        if alone and own.grad is None:
+            own.grad = result
+            continue
         before = state.grad
         state.set_grad(False)
         try:
-            store(leaf, result, True)
+            store(leaf, result, False)
         finally:
             state.set_grad(before)
 

@@ -127,6 +127,10 @@ class Writer:
         self.lines.append(f"    {name} = {text}")
         self.give_name(result, name)
 
+    def number(self, value: Any, like: Any) -> Any:
+        """NumPy takes a 0-d array of the right dtype with less ado than a Python number."""
+        return np.array(value, like._dtype.np) if type(value) in (int, float) else value
+
     def constant(self, value: Any, argument: str) -> str:
         name = f"c{self.count}_{argument}"
         self.scope[name] = value
@@ -145,6 +149,8 @@ class Writer:
             raise Unwritable
         if op.kind.name == "POINTWISE":
             return self.elementwise(op, args, tensors, values)
+        if op.base_name in ("t", "transpose") and tensors[0].dim() == 2:
+            return f"{values[0]}.T"
         quick = op.options.get("quick")
         if quick is not None:
             self.scope.update(op.options.get("quick_scope", {}))
@@ -161,6 +167,12 @@ class Writer:
             numbers = all(isinstance(t, (Tensor, int, float)) for t in tensors)
             if not (numbers and first._dtype.scalar_fast and len(tensors) == 2):
                 raise Unwritable
+        values = [
+            self.constant(self.number(args[position], first), name)
+            if position in op.tensor_positions and not isinstance(args[position], Tensor)
+            else values[position]
+            for position, name in enumerate(op.argument_names)
+        ]
         count = len(tensors)
         rest = list(zip(op._schema.arguments[count:], args[count:], strict=True))
         ufunc = single_ufunc(op, count)

@@ -118,7 +118,7 @@ class BatchedTensor(Tensor):
     def _host_array(self) -> Any:
         raise RuntimeError(NO_MEMORY)
 
-    def __repr__(self, **options: Any) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         inner = "\n".join("    " + line for line in repr(self._value).splitlines())
         return f"BatchedTensor(lvl={self._level}, bdim={self._axis}, value=\n{inner}\n)"
 
@@ -191,8 +191,8 @@ class VmapLevel:
             return self.batch(op, args)
         if op.out_positions:
             raise NotImplementedError(
-                f"Trying to use forward AD with {op.base_name}_out that does not support it because "
-                "it is an out= function"
+                f"Trying to use forward AD with {op.base_name}_out that does not support it "
+                "because it is an out= function"
             )
         original = args
         if op.mutated_positions:
@@ -239,8 +239,8 @@ class VmapLevel:
     def refuse_write(self, op: OpOverload) -> None:
         raise RuntimeError(
             f"vmap: {op.name()}(self, *extra_args) is not possible because there exists a Tensor "
-            "`other` in extra_args that has more elements than `self`. This happened due to `other` "
-            "being vmapped over but `self` not being vmapped over at level "
+            "`other` in extra_args that has more elements than `self`. This happened due to "
+            "`other` being vmapped over but `self` not being vmapped over at level "
             f"{self.level}. Please try to use out-of-place operators instead of {op.name()}. If "
             "said operator is being called inside the PyTorch framework, please file a bug report "
             "instead."
@@ -248,12 +248,9 @@ class VmapLevel:
 
     def has_batched(self, args: tuple[Any, ...]) -> bool:
         for value in args:
-            if isinstance(value, BatchedTensor):
-                if value._level == self.level:
-                    return True
-            elif isinstance(value, (list, tuple)):
-                if any([is_batched(item, self.level) for item in value]):
-                    return True
+            items = value if isinstance(value, (list, tuple)) else (value,)
+            if any([is_batched(item, self.level) for item in items]):
+                return True
         return False
 
     # -- below ------------------------------------------------------------------------------------
@@ -399,9 +396,9 @@ class VmapLevel:
                 return self.below(op, args)
             if written:
                 raise RuntimeError(
-                    "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This "
-                    "will appear like same randomness. If this is necessary for your usage, please "
-                    "file an issue with functorch."
+                    "vmap: Cannot ask for different inplace randomness on an unbatched tensor. "
+                    "This will appear like same randomness. If this is necessary for your usage, "
+                    "please file an issue with functorch."
                 )
         if written and not is_batched(args[op.mutated_positions[0]], self.level):
             self.refuse_write(op)
@@ -409,7 +406,7 @@ class VmapLevel:
             return self.loop(op, args)
         # One sequence of random numbers, drawn anew for every sample.
         generators = [v for v in args if hasattr(v, "get_state") and not isinstance(v, Tensor)]
-        generator = generators[0] if generators else default_generator
+        generator: Any = generators[0] if generators else default_generator
         start = generator.get_state()
 
         def drawn(*sample: Any) -> Any:
@@ -422,16 +419,18 @@ class VmapLevel:
 
     # -- custom Functions -------------------------------------------------------------------------
 
-    def apply_function(self, cls: Any, args: tuple[Any, ...], direct: Any, has_rule: bool) -> Any:
+    def apply_function(
+        self, cls: Any, args: tuple[Any, ...], kwargs: Any, direct: Any, has_rule: bool
+    ) -> Any:
         """A custom Function inside vmap: by its `vmap` rule, or sample by sample. `direct` runs it
         on batched tensors as they are; `has_rule` tells whether the class brings a rule."""
         state = LOCAL.state
         tensors = [value for value in args if isinstance(value, Tensor)]
-        if state.duals is not None and state.duals.depth == len(state.transforms):
-            if any([tangent_of(value) is not None for value in tensors]):
-                return direct()
+        is_pushing = state.duals is not None and state.duals.depth == len(state.transforms)
+        if is_pushing and any([tangent_of(value) is not None for value in tensors]):
+            return direct()
         if not self.has_batched(args):
-            return self.run(cls.apply, *args)
+            return self.run(lambda: cls.apply(*args, **kwargs))
         if self.plain:
             if not (state.grad and any([value.requires_grad for value in tensors])):
                 return direct()
@@ -439,14 +438,14 @@ class VmapLevel:
             self.check_function(cls, has_rule)
             if has_rule:
                 return self.function_rule(cls, args)
-        return self.each(cls.apply, *args)
+        return self.each(lambda *sample: cls.apply(*sample, **kwargs), *args)
 
     def check_function(self, cls: Any, has_rule: bool) -> None:
         if cls.generate_vmap_rule and has_rule:
             raise RuntimeError(
-                f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and "
-                "an overridden vmap staticmethod. Please set generate_vmap_rule=False or delete the "
-                f"overridden vmap staticmethod to avoid ambiguity. {NO_FUNCTION}"
+                f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True "
+                "and an overridden vmap staticmethod. Please set generate_vmap_rule=False or "
+                f"delete the overridden vmap staticmethod to avoid ambiguity. {NO_FUNCTION}"
             )
         if not cls.generate_vmap_rule and not has_rule:
             raise RuntimeError(
@@ -481,9 +480,10 @@ class VmapLevel:
         placed = broadcast_to_and_flatten(out_dims, out_spec)
         if placed is None:
             raise RuntimeError(
-                f"The vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
-                f"out_dims={out_dims} to be compatible with the structure of `output`. out_dims has "
-                f"structure {tree_flatten(out_dims)[1]} but output has structure {out_spec}."
+                f"The vmap staticmethod returned an incompatible (output, out_dims) tuple. "
+                f"Expected out_dims={out_dims} to be compatible with the structure of `output`. "
+                f"out_dims has structure {tree_flatten(out_dims)[1]} but output has structure "
+                f"{out_spec}."
             )
         wrapped = [
             leaf

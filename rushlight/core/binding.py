@@ -8,6 +8,7 @@ value does not fit, so that the next overload can be tried.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -383,9 +384,12 @@ def bind_out(packet: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
     return variant, (*bound, *outs)
 
 
-def packet_out_overload(op: Any) -> Any:
-    """Set by the registry: the out= form of a functional overload."""
+def no_out_overload(op: Any) -> Any:
     return None
+
+
+# Set by the registry: the out= form of a functional overload.
+packet_out_overload: Callable[[Any], Any] = no_out_overload
 
 
 def rename_keywords(packet: Any, kwargs: dict[str, Any]) -> dict[str, Any] | None:
@@ -398,7 +402,7 @@ def rename_keywords(packet: Any, kwargs: dict[str, Any]) -> dict[str, Any] | Non
         if key in PYTHON_KEYWORDS and key in known:
             renamed[key + "_"] = value
             changed = True
-        elif key not in known and target in known:
+        elif target is not None and key not in known and target in known:
             renamed[target] = value
             changed = True
         else:

@@ -17,7 +17,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import history
 from rushlight.core.binding import default_value, parameter_name
 from rushlight.core.gradrule import compile_source
-from rushlight.core.node import needs_grad
+from rushlight.core.node import needs_grad, pack_result
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN, Tensor, wrap
 
@@ -88,8 +88,10 @@ QUICK = """
         try:
             r_ = {quick}
         except ValueError:
-            return slow({given})
+            r_ = None
         if type(r_) is not ndarray:
+            if r_ is None:
+                return slow({given})
             r_ = np.asarray(r_)
         if r_.flags.c_contiguous:
             t_ = new(Tensor)
@@ -123,7 +125,7 @@ ELEMENTWISE = """
     try:
         r_ = kernel(MATH, {arrays})
     except (ValueError, OverflowError):
-        return slow({given})
+        r_ = None
     if type(r_) is not ndarray or not r_.flags.c_contiguous or r_.dtype != {expected}.np:
         return slow({given})
     t_ = wrap(r_, {expected})
@@ -136,6 +138,8 @@ ELEMENTWISE = """
 
 SAVE = """
             save_outputs(node_, (t_,))"""
+SAVE_RESULT = """
+            node_.saved_slots[{slot}] = pack_result(t_)"""
 
 
 def is_int_list(kind: Any) -> bool:
@@ -207,6 +211,14 @@ def elementwise_source(op: Any, parts: dict[str, str]) -> str:
     promote = op.options.get("promote", "default")
     expected = EXPECTED.get(promote, "{0}._dtype").format(first)
     return ELEMENTWISE.format(uniform=" and ".join(tests), expected=expected, **parts)
+
+
+def save_source(rule: Any) -> str:
+    if rule is None or not rule.output_slots:
+        return ""
+    if [entry[1:] for entry in rule.output_slots] == [(0, "")]:
+        return SAVE_RESULT.format(slot=rule.output_slots[0][0])
+    return SAVE
 
 
 def node_source(rule: Any, indent: int, known: frozenset[str]) -> str:
@@ -285,7 +297,7 @@ def direct_source(op: Any, answer: str = "t_") -> str:
         "wants": wants,
         "arguments": ", ".join(names),
         "arrays": ", ".join(arrays),
-        "save": SAVE if rule is not None and rule.output_slots else "",
+        "save": save_source(rule),
     }
     if op.kind.name == "POINTWISE":
         return head + elementwise_source(op, without(parts, "node16") | {"given": given})
@@ -355,6 +367,7 @@ def direct_stub(
         "FROM_NUMPY": dtypes.FROM_NUMPY,
         "wrap": wrap,
         "needs_grad": needs_grad,
+        "pack_result": pack_result,
         "attach": history.attach,
         "record_": op,
         "body": op.body,

@@ -471,7 +471,7 @@ def call_subclass(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> 
     state.refresh()
     try:
         for kind in kinds:
-            result = kind.__torch_dispatch__(op, tuple(kinds), positional, keywords)  # type: ignore[attr-defined]
+            result = kind.__torch_dispatch__(op, tuple(kinds), positional, keywords)
             if result is not NotImplemented:
                 return result
     finally:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.core.hooks import HookDict, NodeHooks, RemovableHandle, add_hook
+from rushlight.core.storage import VersionCounter
 from rushlight.core.state import (
     LAYER_AUTOGRAD,
     LAYER_FUNCTION,
@@ -201,6 +202,8 @@ class AccumulateGrad(GraphNode):
 
 def output_meta(tensor: Any) -> tuple[Any, Any, Any]:
     """What the engine checks an incoming gradient against: (shape, dtype, ext)."""
+    if tensor._ext is None and tensor._array is not None:
+        return (tensor._array.shape, tensor._dtype, None)
     return (tuple(tensor.shape), tensor._dtype, tensor._ext)
 
 
@@ -470,6 +473,21 @@ def redirect_outputs(node: Any, tensor: Any) -> None:
     for entry in node.saved_slots:
         if type(entry) is SavedTensor and entry.output_nr >= 0 and entry.unpack_hook is None:
             entry.edge_node = weakref.ref(tensor._node)
+
+
+def pack_result(tensor: Any) -> SavedTensor:
+    """`pack_output` for the first result of a stub: fresh, plain, and nobody watching."""
+    counter = tensor._counter = VersionCounter()
+    alias = tensor._shadow()
+    saved: SavedTensor = SavedTensor.__new__(SavedTensor)
+    saved.tensor = alias
+    saved.version = counter.value
+    saved.output_nr = 0
+    saved.packed = None
+    saved.unpack_hook = None
+    saved.edge_node = None
+    saved.requires_grad = False
+    return saved
 
 
 def is_watched(tensor: Any) -> bool:

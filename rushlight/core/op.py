@@ -296,7 +296,8 @@ def backend(op: OpOverload) -> Callable[..., Any]:
 def make_binder(op: OpOverload) -> Callable[..., Any]:
     from rushlight.core.binding import compile_binder
 
-    return compile_binder(op)
+    binder: Callable[..., Any] = compile_binder(op)
+    return binder
 
 
 DERIVED: dict[str, Callable[[OpOverload], Any]] = {
@@ -352,7 +353,7 @@ class OpOverloadPacket:
     def __getattr__(self, attribute: str) -> OpOverload:
         if attribute.startswith("__"):
             raise AttributeError(attribute)
-        found = self.__dict__.get("table", {}).get(attribute)
+        found: OpOverload | None = self.__dict__.get("table", {}).get(attribute)
         if found is None:
             found = derive_overload(self, attribute)
         if found is None:
@@ -377,15 +378,20 @@ class OpOverloadPacket:
         return find_packet, (self.namespace, self.base_name)
 
 
-def derive_overload(packet: OpOverloadPacket, overload: str) -> OpOverload | None:
-    """Set by the registry: makes out= overloads on first use."""
+def no_overload(packet: OpOverloadPacket, overload: str) -> OpOverload | None:
     return None
 
 
-def find_packet(namespace: str, name: str) -> OpOverloadPacket:
+def no_packet(namespace: str, name: str) -> OpOverloadPacket:
     raise LookupError(f"no operator {namespace}::{name}")
+
+
+# Set by the registry: what makes out= overloads on first use, and what finds packets.
+derive_overload: Callable[[Any, str], OpOverload | None] = no_overload
+find_packet: Callable[[str, str], OpOverloadPacket] = no_packet
 
 
 def find_overload(namespace: str, name: str, overload: str) -> OpOverload:
     """The record behind a pickled overload."""
-    return getattr(find_packet(namespace, name), overload)
+    found: OpOverload = getattr(find_packet(namespace, name), overload)
+    return found

@@ -39,10 +39,12 @@ OVERRIDES = LAYER_FUNCTION | LAYER_FUNCTION_MODES
 class Process:
     """Process-wide counters read by the hot path."""
 
-    __slots__ = ("lock", "special", "warn_always")
+    __slots__ = ("lock", "special", "warn_always", "threads")
 
     def __init__(self) -> None:
         self.special = 0
+        # Threads that have ever had a state; never falls.
+        self.threads = 0
         # Whether warnings meant to appear once appear every time.
         self.warn_always = False
         self.lock = threading.Lock()
@@ -154,6 +156,8 @@ class Local(threading.local):
     """Holder of each thread's `ThreadState`."""
 
     def __init__(self) -> None:
+        with PROCESS.lock:
+            PROCESS.threads += 1
         self.state = ThreadState()
         self.guard = ExitGuard(self.state)
 

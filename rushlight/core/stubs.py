@@ -16,7 +16,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core.direct import direct_stub
 from rushlight.core.dispatch import packet_call
 from rushlight.core.gradrule import compile_source
-from rushlight.core.node import needs_grad, pack_output
+from rushlight.core.node import needs_grad, pack_result
 from rushlight.core.return_types import named_result
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.storage import VersionCounter
@@ -53,6 +53,8 @@ def stub({parameters}):
     try:
         r = {quick}
     except (ValueError, TypeError, IndexError):
+        r = None
+    if r is None:
         return slow({arguments})
     counter = self._counter
     if counter is None:
@@ -247,7 +249,7 @@ def common_scope() -> dict[str, Any]:
         "asarray": np.asarray,
         "ascontiguousarray": np.ascontiguousarray,
         "needs_grad": needs_grad,
-        "pack_output": pack_output,
+        "pack_result": pack_result,
         "VersionCounter": VersionCounter,
         "refuse": refuse,
         "bool_": dtypes.bool_,
@@ -314,7 +316,7 @@ def make_stub(packet: Any, name: str, method: bool, named: bool = True) -> Any:
     op = packet.candidates[0] if packet.candidates else None
     template = None
     plain = op is not None and not op.options.get("replaced")
-    if plain and op.kind.name == "POINTWISE" and op.functional is None:
+    if op is not None and plain and op.kind.name == "POINTWISE" and op.functional is None:
         template = pointwise_template(op)
     view = None
     if op is not None and (op.kind.name == "VIEW" or "quick_as" in op.options):
@@ -513,8 +515,10 @@ def stub(self=MISSING, other=MISSING, *{alpha}, out=None, **keywords):
     try:
         r = {compute}
     except (ValueError, OverflowError):
-        return slow(self, other, {alpha_value}, out, keywords)
+        r = None
     if type(r) is not ndarray:
+        if r is None:
+            return slow(self, other, {alpha_value}, out, keywords)
         r = asarray(r)
     if leader is not None:
         if r.shape != leader.shape:
@@ -551,8 +555,10 @@ def stub(self=MISSING, other=MISSING, *{alpha}, **keywords):
     target = self._array
     try:
 {scale}
-        ufunc(target, y, target)
+        r = ufunc(target, y, target)
     except (ValueError, TypeError, OverflowError):
+        r = None
+    if r is None:
         return slow(self, other, {alpha_value}, None, keywords)
     counter = self._counter
     if counter is None:
@@ -585,7 +591,7 @@ BINARY_RECORD = """
 SAVE = """
         save_outputs(node, (t,))"""
 SAVE_RESULT = """
-        node.saved_slots[{slot}] = pack_output(t, 0)"""
+        node.saved_slots[{slot}] = pack_result(t)"""
 
 
 def pointwise_template(op: Any) -> str | None:

@@ -166,7 +166,7 @@ class Tensor(metaclass=TensorType):
             # torch: results of a class that looks at calls below the API stay as it made them.
             from rushlight.core.dispatch import DISABLED
 
-            cls.__torch_function__ = DISABLED  # type: ignore[assignment]
+            cls.__torch_function__ = DISABLED  # type: ignore[method-assign]
 
     # -- geometry ---------------------------------------------------------------------------
 
@@ -583,7 +583,7 @@ class Tensor(metaclass=TensorType):
                 f"_make_subclass(): argument 'data' must be Tensor, not {type(data).__name__}"
             )
         result = data._alias(share_counter=False)
-        result.__class__ = cls  # type: ignore[assignment]
+        result.__class__ = cls
         if require_grad:
             set_requires_grad(result, True)
         return result
@@ -612,7 +612,7 @@ class Tensor(metaclass=TensorType):
         result = shell(tuple(size), strides, dtype or get_default_dtype(), place, storage_offset)
         assert result._ext is not None
         result._ext.layout = layout
-        result.__class__ = cls  # type: ignore[assignment]
+        result.__class__ = cls
         if requires_grad:
             result._requires_grad = True
         return result
@@ -671,7 +671,7 @@ class Tensor(metaclass=TensorType):
 
 
 KEEPS_BASE_TYPE: set[Any] = set()
-DEFAULT_OVERRIDE = Tensor.__torch_function__.__func__
+DEFAULT_OVERRIDE = vars(Tensor)["__torch_function__"].__func__
 new = Tensor.__new__ if False else object.__new__
 node.TENSOR_TYPES = (Tensor,)
 
@@ -701,7 +701,7 @@ class Parameter(Tensor, metaclass=ParameterType):
 
     __torch_function__ = None  # type: ignore[assignment]
 
-    def __repr__(self, **options: Any) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
         from rushlight.core.format import parameter_str
 
         return parameter_str(self)
@@ -806,7 +806,7 @@ def storage_of(tensor: Tensor) -> Storage:
             storage = storage_of(view.base)
         elif tensor._array is None:
             ext = tensor._ext
-            assert ext is not None and ext.sizes is not None
+            assert ext is not None and ext.sizes is not None and ext.strides is not None
             extent = geometry.storage_extent(ext.sizes, ext.strides, tensor._offset)
             storage = Storage(None, extent * tensor._dtype.itemsize, ext.device)
         else:

@@ -149,7 +149,7 @@ class Mapping:
     def run(
         self, flat: list[Any], spec: Any, dims: list[Any], size: int, kwargs: dict[str, Any]
     ) -> Any:
-        leaves, spec, places = self.run_flat(flat, spec, dims, size, kwargs)
+        leaves, spec, _ = self.run_flat(flat, spec, dims, size, kwargs)
         return tree_unflatten(leaves, spec)
 
     def run_flat(
@@ -210,9 +210,9 @@ class Mapping:
         for dim in tree_flatten(self.out_dims)[0]:
             if dim is not None and not isinstance(dim, int):
                 raise ValueError(
-                    f"vmap({name_of(self.func)}, ..., out_dims={self.out_dims}): `out_dims` must be "
-                    "an int, None or a python collection of ints representing where in the outputs "
-                    "the vmapped dimension should appear."
+                    f"vmap({name_of(self.func)}, ..., out_dims={self.out_dims}): `out_dims` must "
+                    "be an int, None or a python collection of ints representing where in the "
+                    "outputs the vmapped dimension should appear."
                 )
 
     def output_dims(self, result: Any, spec: Any) -> list[Any]:

@@ -72,7 +72,7 @@ def hardtanh(
 def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
     """`value` where the input is not above `threshold`."""
     if inplace:
-        return input.threshold_(threshold, value)
+        return functions.threshold_(input, threshold, value)
     return functions.threshold(input, threshold, value)
 
 

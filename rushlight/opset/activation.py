@@ -740,11 +740,14 @@ def halves(self: Any, dim: int) -> tuple[Any, Any]:
     return self.narrow(dim, 0, half), self.narrow(dim, half, half)
 
 
-def check_glu(sizes: tuple[Any, ...], kind: dtype, dim: int) -> int:
+def check_glu(sizes: tuple[Any, ...], kind: dtype, dim: int, backward: bool = False) -> int:
     if not sizes:
         raise RuntimeError("glu does not support 0-dimensional tensors")
     if not is_float(kind):
-        raise unsupported("glu_cpu", kind)
+        if backward and kind.category < FLOAT:
+            name = kind.scalar_type_name
+            raise RuntimeError(f"result type Float can't be cast to the desired output type {name}")
+        raise unsupported("glu_backward_cpu" if backward else "glu_cpu", kind)
     dim = geometry.wrap_dim(dim, len(sizes))
     if sizes[dim] % 2 != 0:
         raise RuntimeError(
@@ -816,13 +819,13 @@ glu_backward = op(
 
 @glu_backward.shape
 def _(grad_output: Any, self: Any, dim: int) -> Any:
-    check_glu(self.shape, self._dtype, dim)
+    check_glu(self.shape, self._dtype, dim, backward=True)
     return Spec(self.shape, self._dtype)
 
 
 @glu_backward.kernel
 def _(xp: Any, grad_output: Any, self: Any, dim: int) -> Any:
-    check_glu(self.shape, from_numpy(self.dtype), dim)
+    check_glu(self.shape, from_numpy(self.dtype), dim, backward=True)
     narrow = self.dtype.itemsize == 2
     x = self.astype(xp.float32) if narrow else self
     grad = grad_output.astype(xp.float32) if narrow else grad_output

@@ -41,6 +41,20 @@ def rule(names: str, writes: bool = False) -> Callable[[BatchRule], BatchRule]:
     return attach
 
 
+# Composites whose bodies look at values, and so cannot run on batches.
+READING = frozenset(
+    (
+        "_new_zeros_with_same_feature_meta",
+        "allclose",
+        "is_nonzero",
+        "item",
+        "linspace",
+        "logspace",
+        "one_hot",
+    )
+)
+
+
 def find_rule(op: OpOverload) -> BatchRule | None:
     if op in FOUND:
         return FOUND[op]
@@ -50,6 +64,9 @@ def find_rule(op: OpOverload) -> BatchRule | None:
         name = name.removesuffix("_copy")
     found = RULES.get(name) if op.namespace == "aten" else None
     if op.out_positions or (op.mutated_positions and found not in WRITING):
+        found = None
+    if source.body is not None and name not in READING:
+        # `max.other` is no reduction: a rule is meant for the primitive overloads of its name.
         found = None
     FOUND[op] = found
     return found
@@ -81,8 +98,8 @@ def finished(level: VmapLevel, op: OpOverload, result: Any) -> Any:
 
 
 @rule(
-    "alias detach lift_fresh _conj _neg_view view_as_real view_as_complex clone _to_copy zeros_like "
-    "ones_like full_like empty_like nan_to_num zero",
+    "alias detach lift_fresh _conj _neg_view view_as_real view_as_complex clone _to_copy "
+    "zeros_like ones_like full_like empty_like nan_to_num zero",
     writes=True,
 )
 def straight(level: VmapLevel, op: OpOverload, args: Args) -> Any:
@@ -365,8 +382,8 @@ def as_strided(level: VmapLevel, op: OpOverload, args: Args) -> Any:
             f"result = tensor.as_strided({list(size)}, {list(stride)}, {offset}) can access memory "
             f"outside of `tensor`. `result` can access some memory in range [{low}, {high}], but "
             f"`tensor` can only access some memory in range [{start}, {start + own}]. This is not "
-            "supported inside of vmap, please try to rewrite the `as_strided` call as a sequence of "
-            "PyTorch view operations"
+            "supported inside of vmap, please try to rewrite the `as_strided` call as a sequence "
+            "of PyTorch view operations"
         )
     step = value.stride(0)
     moved = (value, (level.size, *size), (step, *stride), offset)
@@ -376,7 +393,7 @@ def as_strided(level: VmapLevel, op: OpOverload, args: Args) -> Any:
 @rule("select_backward slice_backward diagonal_backward unfold_backward")
 def view_backward(level: VmapLevel, op: OpOverload, args: Args) -> Any:
     size = args[1]
-    changes = {"input_sizes": (level.size, *size)}
+    changes: dict[str, Any] = {"input_sizes": (level.size, *size)}
     for name in DIMS & set(op.argument_names):
         changes[name] = shifted(argument(op, args, name), max(len(size), 1))
     if not size:
@@ -645,13 +662,12 @@ def refusing(message: str) -> BatchRule:
 
 DYNAMIC = (
     "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap "
-    "over {name}. Please file an issue at https://github.com/pytorch/pytorch/issues if you need this "
-    "feature."
+    "over {name}. Please file an issue at https://github.com/pytorch/pytorch/issues if you need "
+    "this feature."
 )
-for dynamic in (
-    "nonzero _unique _unique2 unique_dim unique_consecutive unique_dim_consecutive bincount"
-).split():
-    RULES[dynamic] = refusing(DYNAMIC)
+rule("nonzero _unique _unique2 unique_dim unique_consecutive unique_dim_consecutive bincount")(
+    refusing(DYNAMIC)
+)
 RULES["item"] = RULES["_local_scalar_dense"] = refusing(NO_ITEM)
 RULES["is_nonzero"] = refusing(NO_CONTROL_FLOW)
 RULES["equal"] = refusing(

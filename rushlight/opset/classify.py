@@ -225,10 +225,11 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
     def _(xp: Any, self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
         rows = None if reduction == NONE else rows_of(self, target, weight, ignore_index)
         if rows is not None:
-            total = np.array(len(rows), self.dtype)
-            value = np.add.reduce(self[rows, target])
-            value = value / -total if reduction == MEAN else -value
-            return np.asarray(value), total
+            count = len(rows)
+            value = -np.add.reduce(self[rows, target])
+            if reduction == MEAN:
+                value = value / count
+            return np.asarray(value), np.array(count, self.dtype)
         check(self, target, weight)
         return nll_forward(self, target, weight, reduction, ignore_index)
 
@@ -359,6 +360,11 @@ def cross_entropy_loss(
     self: Any, target: Any, weight: Any, reduction: int, ignore_index: Any, label_smoothing: float
 ) -> Any:
     ndim = self.dim()
+    if ndim == 2 and label_smoothing == 0.0 and weight is None and target.dim() == 1:
+        # What the general way comes to for a batch of plain labels.
+        if self.shape[0] == target.shape[0]:
+            scores = aten._log_softmax(self, 1, False)
+            return aten.nll_loss_forward(scores, target, None, reduction, ignore_index)[0]
     axis = 0 if ndim == 1 else 1
     if ndim == target.dim() and self.shape == target.shape:
         if target._dtype.category != dtypes.FLOAT:

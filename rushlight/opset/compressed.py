@@ -22,6 +22,7 @@ from rushlight.opset.sparse import (
     OPTIONS,
     Compressed,
     as_tensor,
+    check_value_dtype,
     checked_device,
     coalesced,
     coo_sample,
@@ -400,7 +401,7 @@ def compressed_values_grad(grad: Any, result: Any) -> Any:
 def compressed_sample(make: Any) -> Any:
     ends = wrap(np.array([0, 1, 2]), dtypes.int64)
     plain = wrap(np.array([1, 0]), dtypes.int64)
-    yield sample(ends, plain, make(2), (2, 3), layout=devices.sparse_csr)
+    yield sample(ends, plain, make(2), (2, 3), dtype=make.dtype, layout=devices.sparse_csr)
 
 
 def required_layout(layout: Any) -> Any:
@@ -421,6 +422,7 @@ def assembled(
     layout: Any,
     *rest: Any,
 ) -> Any:
+    check_value_dtype(values, dtype)
     parts = Compressed(
         plain_alias(compressed_indices), plain_alias(plain_indices), plain_alias(values)
     )

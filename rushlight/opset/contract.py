@@ -90,9 +90,12 @@ def accumulate(product: Any, self: Any, beta: Any, alpha: Any, kind: Any) -> Any
             self = self * factor(beta, self)
         try:
             np.add(product, self, product)
+            fits = True
         except ValueError:
+            fits = False
+        if not fits:
             check_expands(self.shape, product.shape, kind)
-            raise
+            np.add(product, self, product)
     return product if product.dtype is kind else rounded(product, kind)
 
 
@@ -197,8 +200,7 @@ def _(xp: Any, self: Any, mat2: Any) -> Any:
         try:
             return self.dot(mat2)
         except ValueError:
-            check_mm(self, mat2)
-            raise
+            pass
     check_mm(self, mat2)
     refuse_dtype("addmm_impl_cpu_", self, mat2)
     return working(self).dot(working(mat2)).astype(kind)
@@ -276,6 +278,9 @@ def _(xp: Any, self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any:
         check_addmm(self, mat1, mat2)
         refuse_dtype("addmm_impl_cpu_", mat1, mat2)
         product = working(mat1).dot(working(mat2))
+        if kind == np.bool_ and product.size:
+            # torch: `self` is multiplied by beta, which is an integer.
+            raise RuntimeError("result type Long can't be cast to the desired output type Bool")
     return accumulate(product, self, beta, alpha, kind)
 
 

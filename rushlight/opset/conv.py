@@ -191,7 +191,7 @@ def check_options(stride: Any, padding: Any, dilation: Any, groups: int) -> None
         raise RuntimeError("non-positive groups is not supported")
 
 
-def check_dtypes(input: Any, weight: Any, bias: Any) -> None:
+def check_dtypes(input: Any, weight: Any, bias: Any, dilation: Any, transposed: bool) -> None:
     kind = kind_of(input)
     for name, other in (("weight", weight), ("bias", bias)):
         if other is not None and kind_of(other) is not kind:
@@ -199,8 +199,9 @@ def check_dtypes(input: Any, weight: Any, bias: Any) -> None:
                 f"Input type ({kind.scalar_type_name}) and {name} type "
                 f"({kind_of(other).scalar_type_name}) should be the same"
             )
-    if kind is dtypes.bool_:
-        raise NotImplementedError("\"slow_conv2d_cpu\" not implemented for 'Bool'")
+    small = kind.category < dtypes.FLOAT and kind is not dtypes.int64
+    if kind is dtypes.bool_ or (small and (transposed or any(d > 1 for d in dilation))):
+        raise NotImplementedError(f"\"slow_conv\" not implemented for '{kind.scalar_type_name}'")
 
 
 def check(
@@ -239,7 +240,7 @@ def check(
             f"Given {given} of size {filters}, expected bias to be 1-dimensional with {outputs} "
             f"elements, but got bias of size {geometry.show(bias.shape)} instead"
         )
-    check_dtypes(input, weight, bias)
+    check_dtypes(input, weight, bias, dilation, transposed)
     if transposed:
         for o, s, d in zip(output_padding, stride, dilation, strict=True):
             if o >= s and o >= d:
@@ -374,6 +375,9 @@ def _(
     count = weight.ndim - 2
     stride, padding = filled(stride, count, "stride"), filled(padding, count, "padding")
     dilation = filled(dilation, count, "dilation")
+    if input.dtype.kind in "iub":
+        name = kind_of(input).scalar_type_name
+        raise NotImplementedError(f"\"slow_conv_backward\" not implemented for '{name}'")
     grad, source, filters = wide(grad_output), wide(input), wide(weight)
     options = stride, padding, dilation, groups
     found: list[Any] = [None, None, None]
@@ -474,7 +478,7 @@ def same_padding(input: Any, weight: Any, stride: Any, dilation: Any) -> tuple[A
 
 def define(count: int) -> None:
     """conv{count}d, its overload with padding by name, and conv_transpose{count}d."""
-    ones, zeros = [1] * count, [0] * count
+    ones, zeros, twos = [1] * count, [0] * count, [2] * count
 
     def plain(
         input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any
@@ -522,7 +526,7 @@ def define(count: int) -> None:
     )(plain)
     first.samples = lambda make: [
         (make(*shape), make(*filters), make(2)),
-        (make(*shape[1:]), make(*filters), None, 2, 1),
+        (make(*shape[1:]), make(*filters), None, twos, ones),
     ]
     second = composite(
         f'conv{count}d.padding({head}, {step}, str padding="valid", {gap}, SymInt groups=1) '
@@ -531,8 +535,8 @@ def define(count: int) -> None:
         out=False,
     )(named)
     second.samples = lambda make: [
-        (make(*shape), make(*filters), make(2), 1, "same"),
-        (make(*shape), make(*filters), None, 1, "valid"),
+        (make(*shape), make(*filters), make(2), ones, "same"),
+        (make(*shape), make(*filters), None, ones, "valid"),
     ]
     overload = "" if count == 1 else ".input"
     third = composite(
@@ -543,7 +547,7 @@ def define(count: int) -> None:
     )(transposed)
     third.samples = lambda make: [
         (make(*shape), make(*filters), make(2)),
-        (make(*shape[1:]), make(*filters), None, 2, 1, 1),
+        (make(*shape[1:]), make(*filters), None, twos, ones, ones),
     ]
 
 
@@ -566,3 +570,11 @@ def by_backend(
     return aten.convolution(
         input, weight, bias, stride, padding, dilation, transposed, output_padding, groups
     )
+
+
+by_backend.samples = lambda make: [
+    (
+        make(1, 2, 4), make(2, 2, 2), make(2), [1], [0], [1], False, [0], 1, False, False, False,
+        False,
+    ),
+]  # fmt: skip

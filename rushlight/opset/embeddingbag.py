@@ -65,6 +65,11 @@ def check_bag(weight: Any, indices: Any, offsets: Any, mode: int, per_sample_wei
             )
 
 
+def leaves_owners_out(kind: Any, mode: int, padding_idx: int) -> bool:
+    """torch: where sums take the quick way, the bag of each index is left to the gradient."""
+    return mode == SUM and padding_idx < 0 and kind is not dtypes.float64
+
+
 def bag_count(offsets: Any, include_last_offset: bool) -> Any:
     return offsets.shape[0] - 1 if include_last_offset else offsets.shape[0]
 
@@ -93,10 +98,11 @@ def _(
     bags = bag_count(offsets, include_last_offset)
     width = weight.shape[1]
     kind = indices._dtype
-    most = (bags, width) if mode == MAX else (0,)
+    most = (bags, width) if mode == MAX else (bags,)
+    owners = (0,) if leaves_owners_out(weight._dtype, mode, padding_idx) else indices.shape
     return (
         Spec((bags, width), weight._dtype),
-        Spec(indices.shape, kind),
+        Spec(owners, kind),
         Spec((bags,), kind),
         Spec(most, kind),
     )
@@ -165,7 +171,7 @@ def _(
     sizes = xp.bincount(used, minlength=starts.size).astype(indices.dtype)
     wide = np.float32 if weight.dtype.itemsize == 2 else weight.dtype
     rows = weight[chosen].astype(wide)
-    most = xp.zeros((0,), indices.dtype)
+    most = sizes
     if per_sample_weights is not None:
         rows *= per_sample_weights[: owner.size][kept][:, None].astype(wide)
     if mode == MAX:
@@ -182,6 +188,12 @@ def _(
             result /= xp.maximum(sizes, 1)[:, None].astype(wide)
     padded = xp.zeros(indices.shape, indices.dtype)
     padded[: owner.size] = owner
+    if leaves_owners_out(dtypes.from_numpy(weight.dtype), mode, padding_idx):
+        padded = padded[:0]
+    if mode == SUM:
+        sizes = xp.zeros_like(sizes)
+    if mode != MAX:
+        most = sizes.copy()
     return result.astype(weight.dtype, copy=False), padded, sizes, most
 
 
@@ -240,7 +252,9 @@ def _(make: Any) -> Any:
         yield sample(*bag_arguments(make), mode=mode)
         yield sample(*bag_arguments(make), mode=mode, padding_idx=1)
     yield sample(*bag_arguments(make), per_sample_weights=make(5))
-    yield sample(*bag_arguments(make), include_last_offset=True)
+    weight, indices, offsets = bag_arguments(make)
+    values_of(offsets)[-1] = 5
+    yield sample(weight, indices, offsets, include_last_offset=True)
 
 
 @composite(
@@ -296,12 +310,12 @@ def backward_sample(make: Any, offsets: bool, most: bool, sparse: bool) -> Any:
     if not make.dtype.is_floating_point:
         return
     weight, indices, starts = bag_arguments(make)
-    _, owner, sizes, highest = aten._embedding_bag(weight, indices, starts)
+    _, owner, sizes, highest = aten._embedding_bag(weight, indices, starts, mode=MEAN)
     args = [make(3, 2), indices]
     args += [starts] if offsets else []
     args += [owner, sizes]
     args += [highest] if most else []
-    args += [5, False, 0]
+    args += [5, False, MEAN]
     args += [False] if sparse else []
     yield (*args, None)
 
@@ -330,6 +344,7 @@ def bag_backward(
     padding_idx: int = -1,
 ) -> Any:
     rest = (num_weights, scale_grad_by_freq, mode, per_sample_weights, padding_idx)
+    offset2bag = owners_of(indices, offsets, offset2bag, grad.shape[0])
     if sparse:
         return aten._embedding_bag_sparse_backward(
             grad, indices, offsets, offset2bag, bag_size, *rest
@@ -337,6 +352,17 @@ def bag_backward(
     return aten._embedding_bag_dense_backward(
         grad, indices, offset2bag, bag_size, maximum_indices, *rest
     )
+
+
+def owners_of(indices: Any, offsets: Any, offset2bag: Any, bags: Any) -> Any:
+    """The bag of each index, counted from the offsets where the forward op left it out."""
+    count = indices.shape[0]
+    if offset2bag.numel() or count == 0:
+        return offset2bag
+    marks = aten.zeros((count + 1,), dtype=indices._dtype)
+    marks = marks.index_add(0, offsets, aten.ones_like(offsets))
+    owners = (marks.cumsum(0) - 1).narrow(0, 0, count).clamp(max=bags - 1)
+    return owners.to(indices._dtype)
 
 
 def grad_of_rows(
@@ -427,7 +453,8 @@ def per_sample_backward(
 ) -> Any:
     if mode != SUM:
         raise RuntimeError("embedding_bag: per_sample_weights has a gradient for mode='sum' only")
-    products = grad.index_select(0, offset2bag) * weight.index_select(0, indices)
+    owners = owners_of(indices, offsets, offset2bag, grad.shape[0])
+    products = grad.index_select(0, owners) * weight.index_select(0, indices)
     result = products.sum(1)
     return result.masked_fill(indices == padding_idx, 0) if padding_idx >= 0 else result
 
@@ -435,5 +462,5 @@ def per_sample_backward(
 def per_sample_samples(make: Any) -> Any:
     if make.dtype.is_floating_point:
         weight, indices, starts = bag_arguments(make)
-        _, owner, _, _ = aten._embedding_bag(weight, indices, starts)
+        _, owner, _, _ = aten._embedding_bag(weight, indices, starts, mode=MEAN)
         yield make(3, 2), weight, indices, starts, owner, SUM

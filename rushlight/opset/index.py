@@ -152,11 +152,11 @@ def read_at(array: Any, expanded: Sequence[Any]) -> Any:
     except IndexError:
         shapes = [None if index is None else index.shape for index in expanded]
         sizes = indexed_sizes(array.shape, shapes)
-        if 0 in sizes:
-            # torch: positions are looked at only where something is read.
-            return np.empty(sizes, array.dtype)
-        refuse_out_of_range(array.shape, expanded)
-        raise
+    if 0 in sizes:
+        # torch: positions are looked at only where something is read.
+        return np.empty(sizes, array.dtype)
+    refuse_out_of_range(array.shape, expanded)
+    return array[tuple([slice(None) if index is None else index for index in expanded])]
 
 
 class Indexing(Kind):

@@ -502,9 +502,11 @@ class Pointwise(Kind):
             try:
                 value, result, contiguous = self.compute(op, args)
             except ValueError:
-                # Broadcasting errors are worded by the shape rule.
+                value = None
+            if value is None:
+                # Broadcasting errors are worded by the shape rule, not as a consequence of NumPy's.
                 self.geometry_of(op, args)
-                raise
+                value, result, contiguous = self.compute(op, args)
             if isinstance(value, tuple):
                 half = result if result in HALVES else None
                 kinds = [half if as_array(v).dtype.kind == "f" else None for v in value]
@@ -582,7 +584,7 @@ class View(Kind):
 def batched_view(op: Any, level: Any, args: tuple[Any, ...]) -> Any:
     """A view of every sample at once, so that writes to it reach the samples."""
     batch = args[0]
-    axis = getattr(batch, "_axis", None)
+    axis: Any = getattr(batch, "_axis", None)
     values = None if axis is None else batch._value
     if values is None or values._array is None or values._ext is not None or not level.size:
         return level.loop(op, args)

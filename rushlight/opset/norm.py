@@ -102,6 +102,9 @@ def backward_kernel(
     layout: Layout, grad: Any, input: Any, weight: Any, mean: Any, rstd: Any, stats: bool, mask: Any
 ) -> Any:
     """Gradients of input, weight and bias; `stats` tells whether mean and rstd depend on input."""
+    if input.dtype.kind in "iubc":
+        name = dtypes.from_numpy(input.dtype).scalar_type_name
+        raise NotImplementedError(f"\"norm_backward\" not implemented for '{name}'")
     g = working(grad).reshape(layout.shape)
     normal = (working(input).reshape(layout.shape) - mean) * rstd
     found: list[Any] = [None, None, None]
@@ -597,6 +600,9 @@ layer_norm.samples = lambda make: [(make(2, 3), (3,), make(3), make(3)), (make(2
 )
 def rms_norm(input: Any, normalized_shape: Any, weight: Any, eps: float | None) -> Any:
     check_normalized(input, normalized_shape, weight, None)
+    if input.dtype.category < dtypes.FLOAT:
+        name = input.dtype.scalar_type_name
+        raise NotImplementedError(f"\"rms_norm\" not implemented for '{name}'")
     if eps is None:
         eps = dtypes.finfo(input.dtype).eps
     wide = input.float() if input.dtype in FLOATS[:2] else input
@@ -614,7 +620,6 @@ native_group_norm = op(
     "int group, float eps) -> (Tensor, Tensor, Tensor)",
     method=False,
     differentiable=["input", "weight", "bias"],
-    non_differentiable=(1, 2),
     out=False,
 )
 
@@ -666,12 +671,27 @@ def _(
 
 @native_group_norm.vjp
 def _(
-    grad: Any, input: Any, weight: Any, N: Any, C: Any, HxW: Any, group: Any,
+    grads: Any, input: Any, weight: Any, N: Any, C: Any, HxW: Any, group: Any, eps: Any,
     result1: Any, result2: Any, needs: Any,
 ) -> Any:  # fmt: skip
-    return aten.native_group_norm_backward(
-        grad, input, result1, result2, weight, N, C, HxW, group, list(needs)
-    )
+    grad, over_mean, over_rstd = grads
+    found: tuple[Any, ...] = (None, None, None)
+    if grad is not None:
+        found = aten.native_group_norm_backward(
+            grad, input, result1, result2, weight, N, C, HxW, group, list(needs)
+        )
+    if needs[0] and (over_mean is not None or over_rstd is not None):
+        layout = group_layout(N, C, HxW, group)
+        mean, rstd = fresh_statistics(layout, input, eps)
+        count = layout.shape[2] * layout.shape[3]
+        extra: Any = None
+        if over_mean is not None:
+            extra = (layout.statistic(over_mean) / count).expand(layout.shape)
+        if over_rstd is not None:
+            slope = layout.statistic(over_rstd) * rstd.pow(3) / -count
+            extra = plus(extra, (input.reshape(layout.shape) - mean) * slope)
+        found = (plus(found[0], extra.reshape(input.shape)), *found[1:])
+    return found
 
 
 native_group_norm.samples = lambda make: [
@@ -723,6 +743,14 @@ def _(
     return double_backward(
         layout, grads, grad_out, input, weight, mean, (variance + eps).rsqrt(), True
     )
+
+
+native_group_norm_backward.samples = lambda make: [
+    (
+        make(2, 4, 2), make(2, 4, 2), make(2, 2, low=-1, high=1), make(2, 2, low=0.5, high=0.6),
+        make(4), 2, 4, 2, 2, [True, True, True],
+    ),
+]  # fmt: skip
 
 
 @composite(

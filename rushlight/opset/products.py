@@ -31,7 +31,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     ndim = input.dim()
     if bias is not None:
         if ndim == 2:
-            return bias.addmm(input, weight.t())
+            return aten.addmm(bias, input, aten.t(weight))
         if ndim and input.is_contiguous() and is_vector_like(bias):
             sizes = tuple(input.shape)
             flat = input.reshape((product_of(sizes[:-1]), sizes[-1]))

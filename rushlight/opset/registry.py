@@ -60,7 +60,8 @@ def loading_family() -> str:
     frame: Any = sys._getframe(2)
     while frame is not None and frame.f_code.co_name != "<module>":
         frame = frame.f_back
-    package, _, name = "" if frame is None else frame.f_globals["__name__"].rpartition(".")
+    module = "" if frame is None else str(frame.f_globals["__name__"])
+    package, _, name = module.rpartition(".")
     return name if package == "rushlight.opset" else ""
 
 
@@ -136,7 +137,8 @@ def packet(name: str, namespace: str = "aten") -> OpOverloadPacket:
 
 def find(name: str, overload: str = "default", namespace: str = "aten") -> OpOverload:
     """One overload by name."""
-    return getattr(packet(name, namespace), overload)
+    found: OpOverload = getattr(packet(name, namespace), overload)
+    return found
 
 
 def public(name: str) -> Any:

@@ -320,10 +320,18 @@ def samples_of(op: OpOverload, kind: dtype) -> list[Sample]:
 
 def errors_of(op: OpOverload, kind: dtype = dtypes.float32) -> list[tuple[type, Sample]]:
     """An op's bad calls with the class each must raise."""
-    rule = op.rules.get("errors")
-    if rule is None or isinstance(rule, Refused):
-        return []
-    return [(error, as_sample(item)) for error, item in rule(maker_of(op, kind))]
+    from rushlight.opset.wrongcalls import WRONG_CALLS
+
+    found: list[tuple[type, Sample]] = []
+    for rule in (op.rules.get("errors"), WRONG_CALLS.get(op.name().removeprefix("aten::"))):
+        if rule is not None and not isinstance(rule, Refused):
+            found += [(error, as_sample(item)) for error, item in rule(maker_of(op, kind))]
+    arity = pointwise_arity(op)
+    if arity is not None and arity[0] > 1:
+        make = maker_of(op, kind)
+        sizes: tuple[Any, ...] = (make(2, 3), *[make(4) for _ in range(arity[0] - 1)])
+        found.append((RuntimeError, Sample((*sizes, *(2, 3)[: arity[1]]), {})))
+    return found
 
 
 def pointwise_arity(op: OpOverload) -> tuple[int, int] | None:

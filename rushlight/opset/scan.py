@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.numpy_ import MATH
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
@@ -201,9 +202,11 @@ def _(xp: Any, self: Any, dim: int) -> Any:
         return self.copy()
     lanes, axis = one_axis(cast(self, WIDER.get(kind, kind)), dim)
     if kind.is_complex:
-        highest = xp.maximum.reduce(lanes.real, axis=axis, keepdims=True)
-        highest = xp.where(xp.isfinite(highest), highest, 0)
-        result = xp.log(xp.add.accumulate(xp.exp(lanes - highest), axis)) + highest
+        # torch: each step adds to the phase, which so may leave (-pi, pi].
+        result = lanes.copy()
+        steps = xp.moveaxis(result, axis, 0)
+        for at in range(1, len(steps)):
+            steps[at] = MATH.logaddexp(steps[at - 1], steps[at])
     else:
         result = xp.logaddexp.accumulate(lanes, axis)
     return result.astype(self.dtype).reshape(self.shape)

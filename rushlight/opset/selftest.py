@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.core.op import refuse
 from rushlight.opset.kinds import Spec
 from rushlight.opset.registry import composite, op, view
 from rushlight.opset.rules import aten, linear_in
@@ -32,6 +33,9 @@ full.samples = lambda make: [(make(2, 3),)]
 @composite("_test_autograd_multiple_dispatch.ntonly(Tensor self, bool b) -> Tensor", method=False)
 def nested_only(self: Any, b: bool) -> Any:
     return self.clone()
+
+
+nested_only.samples = lambda make: [(make(2, 3), True)]
 
 
 def flat_view(self: Any) -> Any:
@@ -78,6 +82,7 @@ warning = op(
     kernel=lambda xp, self: self.copy(),
     shape=lambda self: Spec(self.shape, self._dtype),
     vjp=warn,
+    samples=refuse("its backward warns on purpose"),
 )
 
 

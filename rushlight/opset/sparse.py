@@ -256,7 +256,7 @@ def segment_sum(values: Any, starts: Any) -> Any:
     if values.dtype.itemsize == 2 and values.dtype.kind not in "iu":
         wide = np.add.reduceat(values.astype(np.float32), starts, axis=0)
         return wide.astype(values.dtype)
-    return np.add.reduceat(values, starts, axis=0)
+    return np.add.reduceat(values, starts, axis=0, dtype=values.dtype)
 
 
 def run_starts(ordered: Any) -> Any:
@@ -430,12 +430,30 @@ def _(
     pin_memory: Any,
     is_coalesced: Any,
 ) -> Any:
+    check_value_dtype(values, dtype)
     return make_coo(plain_alias(indices), plain_alias(values), size, bool(is_coalesced))
+
+
+def check_value_dtype(values: Any, dtype: Any) -> None:
+    kind = dtype or dtypes.get_default_dtype()
+    if values._dtype is not kind:
+        raise RuntimeError(
+            f"dtype of values ({values._dtype.scalar_type_name}) must match dtype of sparse tensor "
+            f"({kind.scalar_type_name})"
+        )
 
 
 @with_dims_and_tensors.samples
 def _(make: Any) -> Any:
-    yield sample(1, 0, (4,), make.index(1, 3, below=4), make(3), layout=devices.sparse_coo)
+    yield sample(
+        1,
+        0,
+        (4,),
+        make.index(1, 3, below=4),
+        make(3),
+        dtype=make.dtype,
+        layout=devices.sparse_coo,
+    )
 
 
 @sparse_composite(
@@ -615,6 +633,11 @@ def coo_sample(make: Any, *shape: int, sparse_dim: int | None = None) -> Any:
     return make_coo(unravelled(keys, shape[:count]), values, shape, True)
 
 
+def doubled(make: Any) -> Any:
+    """A COO tensor in which one element is given twice."""
+    return make_coo(np.array([[2, 0, 2]]), make(3), (4,))
+
+
 def any_samples(make: Any) -> Any:
     yield from coo_samples(make)
     yield (make(2, 3),)
@@ -632,14 +655,22 @@ def dims(tensor: Any) -> tuple[int, int]:
     return 2, dense_dims(tensor)
 
 
-for name, position in (("sparse_dim", 0), ("dense_dim", 1), ("_dimI", 0), ("_dimV", 1)):
-
-    def dims_kernel(self: Any, position: int = position) -> int:
+def dims_op(name: str, position: int, samples: Any) -> None:
+    def kernel(self: Any) -> int:
+        if name.startswith("_") and not is_coo(self):
+            raise NotImplementedError(
+                f"Could not run 'aten::{name}' with arguments of layout {self.layout}: only sparse "
+                "COO tensors have it."
+            )
         return dims(self)[position]
 
-    native(f"{name}(Tensor self) -> int", function=False, samples=any_samples).rules["kernel"] = (
-        dims_kernel
-    )
+    native(f"{name}(Tensor self) -> int", function=False, kernel=kernel, samples=samples)
+
+
+dims_op("sparse_dim", 0, any_samples)
+dims_op("dense_dim", 1, any_samples)
+dims_op("_dimI", 0, coo_samples)
+dims_op("_dimV", 1, coo_samples)
 
 nnz = native("_nnz(Tensor self) -> int", function=False, samples=coo_samples)
 
@@ -709,7 +740,12 @@ def rebuilt_from_values(grad: Any, self: Any) -> Any:
         )
     parts = parts_of(self)
     return aten._sparse_compressed_tensor_unsafe(
-        parts.compressed, parts.plain, grad, tuple(self.shape), layout=self.layout
+        parts.compressed,
+        parts.plain,
+        grad,
+        tuple(self.shape),
+        dtype=grad._dtype,
+        layout=self.layout,
     )
 
 
@@ -753,7 +789,7 @@ coalesce_op = native(
     method=False,
     vjp=lambda grad: grad,
     jvp=linear_in("self"),
-    samples=coo_samples,
+    samples=lambda make: [(doubled(make),)],
 )
 
 

@@ -331,6 +331,10 @@ def sparse_times_dense(self: Any, dense: Any) -> Any:
 
 def sparse_times_sparse(self: Any, other: Any) -> Any:
     """Both sparse: every specified element meets the row of `other` that its column names."""
+    if self._dtype.category < dtypes.FLOAT or self._dtype.itemsize == 2:
+        raise NotImplementedError(
+            f"\"sparse_matmul\" not implemented for '{self._dtype.scalar_type_name}'"
+        )
     first, second = coalesced(coo_of(self)), coalesced(coo_of(other))
     rows, inner = index_array(first)
     their_rows, their_columns = index_array(second)
@@ -354,6 +358,8 @@ def check_factors(self: Any, other: Any) -> None:
         raise RuntimeError(
             f"addmm: Argument #3 (dense): Expected dim 0 size {self.shape[1]}, got {other.shape[0]}"
         )
+    if self._dtype is dtypes.bool_:
+        raise NotImplementedError("\"addmm_sparse_dense\" not implemented for 'Bool'")
     if self._dtype is not other._dtype:
         raise RuntimeError(
             f"addmm: expected both matrices of one dtype, got {self._dtype} and {other._dtype}"
@@ -475,8 +481,6 @@ def summed(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     given = coo_of(self)
     count = sparse_dims(given)
     kind = dtype
-    if kind is None and self._dtype.category < dtypes.FLOAT:
-        kind = dtypes.int64
     values = parts_of(given).values
     inner = [d - count + 1 for d in wanted if d >= count]
     if inner:
@@ -499,6 +503,8 @@ def summed(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 @on_sparse("sum.dim_IntList")
 def sum_dims(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    if dtype is None and self._dtype.category < dtypes.FLOAT:
+        dtype = dtypes.int64
     result = summed(self, dim, keepdim, dtype)
     return result if is_coo(self) or not is_sparse(result) else dense_of(scattered(result))
 
@@ -611,6 +617,11 @@ def spread(totals: Any, starts: Any, count: int) -> Any:
 def softmax_kernel(log: bool) -> Rule:
     def kernel(self: Any, dim: int, half_to_float: bool) -> Any:
         expect_layout(self, "softmax")
+        if self._dtype not in (dtypes.float32, dtypes.float64):
+            raise NotImplementedError(
+                f'"{"log_softmax" if log else "softmax"}" not implemented for '
+                f"'{self._dtype.scalar_type_name}'"
+            )
         given = coalesced(self)
         dim = geometry.wrap_dim(dim, self.dim())
         dense = find("_log_softmax" if log else "_softmax")
@@ -659,7 +670,7 @@ def softmax_op(log: bool) -> None:
     floating = refuse("the second derivative of a softmax over specified elements is not written")
 
     def samples(make: Any) -> Any:
-        if make.dtype.is_floating_point:
+        if make.dtype in (dtypes.float32, dtypes.float64):
             yield coo_sample(make, 3, 4), 1, False
 
     def backward_samples(make: Any) -> Any:

@@ -234,9 +234,11 @@ def put_at(xp: Any, self: Any, indices: Any, values: Any, accumulate_: bool) -> 
     place = tuple([slice(None) if index is None else index for index in expanded])
     try:
         self[place] = values
+        return
     except IndexError:
-        refuse_out_of_range(self.shape, expanded)
-        raise
+        pass
+    refuse_out_of_range(self.shape, expanded)
+    self[place] = values
 
 
 def add_at(array: Any, expanded: list[Any], values: Any) -> None:

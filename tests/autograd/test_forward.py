@@ -62,7 +62,7 @@ def test_a_level_belongs_to_its_thread() -> None:
             found.append(fwAD.unpack_dual(x * x).tangent.item())
             barrier.wait()
 
-    barrier = threading.Barrier(2)
+    barrier = threading.Barrier(2, timeout=20)
     threads = [threading.Thread(target=work) for _ in range(2)]
     for thread in threads:
         thread.start()
@@ -133,7 +133,10 @@ def test_modes() -> None:
             assert fwAD.unpack_dual(x * x).tangent is None
         assert fwAD.unpack_dual(x.detach()).tangent is None
         assert fwAD.unpack_dual(x > 1).tangent is None
-        for out in (lambda: torch.add(x, 1, out=torch.ones(1)), lambda: torch.neg(x.detach(), out=x)):
+        for out in (
+            lambda: torch.add(x, 1, out=torch.ones(1)),
+            lambda: torch.neg(x.detach(), out=x),
+        ):
             with pytest.raises(NotImplementedError, match="because it is an out= function"):
                 out()
         with pytest.raises(NotImplementedError, match="Trying to use forward AD with igamma"):
@@ -243,4 +246,6 @@ def test_vmap_inside_a_level() -> None:
     with fwAD.dual_level():
         d = fwAD.make_dual(torch.arange(6.0).reshape(2, 3), torch.ones(2, 3))
         mapped = vmap(lambda a: (a * a).sum())(d)
-        assert torch.equal(fwAD.unpack_dual(mapped).tangent, 2 * torch.arange(6.0).reshape(2, 3).sum(1))
+        assert torch.equal(
+            fwAD.unpack_dual(mapped).tangent, 2 * torch.arange(6.0).reshape(2, 3).sum(1)
+        )

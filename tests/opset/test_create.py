@@ -32,7 +32,7 @@ def test_refusals() -> None:
     with pytest.raises(AssertionError, match="CUDA"):
         rl.zeros(2, device="cuda")
     with pytest.raises(NotImplementedError, match="sparse"):
-        rl.sparse_coo_tensor(rl.zeros(1, 0), rl.zeros(0), (2,))
+        rl.ones(2, layout=rl.sparse_coo)
 
 
 def test_out_decides_the_dtype() -> None:

@@ -91,7 +91,7 @@ def recorded(op: Any, kind: Any, case: Sample) -> dict[str, Any]:
 def has_reference(op: Any, kind: Any, case: Sample, second: bool) -> bool:
     """Whether the recorded results have derivatives for a sample; True when it is not recorded."""
     record = recorded(op, kind, case)
-    if "grad_error" in record or not record.get("needs", True):
+    if "error" in record or "grad_error" in record or not record.get("needs", True):
         return False
     return not (second and isinstance(record.get("second"), str))
 

@@ -360,7 +360,7 @@ def test_recorded(op: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "op", [op for op in OPS if op.rules.get("errors") is not None], ids=lambda op: op.name()[6:]
+    "op", [op for op in OPS if errors_of(op)], ids=lambda op: op.name()[6:]
 )
 def test_errors(op: Any) -> None:
     reader = store.family(op.family)
