@@ -54,7 +54,9 @@ def report(
         ratio = best["rushlight"] / best[baseline] if baseline in best else None
         table[name] = {"seconds": best, "ratio": ratio}
         bar = bars.get(name)
-        mark = "" if bar is None or ratio is None else f"{bar:5.2f} {'ok' if ratio <= bar else 'over'}"
+        mark = (
+            "" if bar is None or ratio is None else f"{bar:5.2f} {'ok' if ratio <= bar else 'over'}"
+        )
         shown = "" if ratio is None else f"{ratio:7.2f}"
         other = f"{best[baseline] * 1e6:9.2f}us" if baseline in best else " " * 11
         print(f"{name:28s} {best['rushlight'] * 1e6:9.2f}us {other} {shown}   {mark}", flush=True)

@@ -1,6 +1,6 @@
 """Eager overhead on tiny tensors: rushlight against torch on one thread, interleaved.
 
-    python benchmarks/overhead.py --json overhead.json
+python benchmarks/overhead.py --json overhead.json
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
-import numpy as np
-from harness import Case, arguments, finish, import_torch, report
+import numpy as np  # noqa: E402
+from harness import Case, arguments, finish, import_torch, report  # noqa: E402
 
-import rushlight
+import rushlight  # noqa: E402
 
 BARS = {
     "add": 0.8,
@@ -94,9 +94,7 @@ def main() -> None:
     torch = import_torch()
     ours, theirs = cases(rushlight), cases(torch)
     table: dict[str, Case] = {
-        name: {"rushlight": ours[name], "torch": theirs[name]}
-        for name in ours
-        if options.k in name
+        name: {"rushlight": ours[name], "torch": theirs[name]} for name in ours if options.k in name
     }
     finish(options, report(table, options.seconds, BARS))
 

@@ -46,7 +46,16 @@ e = 2.718281828459045
 newaxis = None
 
 # Public functions that are not operators: name -> module that defines it.
-_FUNCTIONS: dict[str, str] = {"return_types": "rushlight.core", "norm": "rushlight.opset.norms", "cdist": "rushlight.opset.products", "chain_matmul": "rushlight.opset.products", "tensordot": "rushlight.opset.products", "einsum": "rushlight.opset.einsum", "Tag": "rushlight.core.op"}
+_FUNCTIONS: dict[str, str] = {
+    "return_types": "rushlight.core",
+    "norm": "rushlight.opset.norms",
+    "cdist": "rushlight.opset.products",
+    "chain_matmul": "rushlight.opset.products",
+    "tensordot": "rushlight.opset.products",
+    "einsum": "rushlight.opset.einsum",
+    "Tag": "rushlight.core.op",
+    "vmap": "rushlight.func.vmap",
+}
 for _module, _names in (
     (
         "rushlight.core.construct",
@@ -73,9 +82,9 @@ for _module, _names in (
     (
         "rushlight.amp",
         "autocast autocast_increment_nesting autocast_decrement_nesting clear_autocast_cache "
-        "get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled "
-        "is_autocast_cpu_enabled is_autocast_enabled set_autocast_cache_enabled "
-        "set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled "
+        "get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype "
+        "is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled "
+        "set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled "
         "set_autocast_gpu_dtype",
     ),
     ("rushlight.autograd.anomaly", "is_anomaly_enabled is_anomaly_check_nan_enabled"),
@@ -107,9 +116,9 @@ for _module, _names in (
     _FUNCTIONS.update(dict.fromkeys(_names.split(), _module))
 _SUBMODULES = frozenset(
     (
-        "amp", "autograd", "backends", "compat", "compiler", "cuda", "fft", "func", "futures", "jit", "library",
-        "linalg", "nested", "nn", "ops", "optim", "overrides", "profiler", "random", "sparse", "special",
-        "testing", "utils", "version", "viz",
+        "amp", "autograd", "backends", "compat", "compiler", "cuda", "fft", "func", "futures",
+        "jit", "library", "linalg", "nested", "nn", "ops", "optim", "overrides", "profiler",
+        "random", "sparse", "special", "testing", "utils", "version", "viz",
     )
 )  # fmt: skip
 
@@ -119,6 +128,7 @@ def __getattr__(name: str) -> Any:
     if name in _FUNCTIONS:
         from importlib import import_module
 
+        _families.ensure(_FUNCTIONS[name])
         found = getattr(import_module(_FUNCTIONS[name]), name)
     elif name in _SUBMODULES:
         from importlib import import_module
@@ -137,6 +147,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
+    _families.load_all()
     return sorted({*globals(), *_registry.PACKETS["aten"], *_FUNCTIONS, *_SUBMODULES})
 
 

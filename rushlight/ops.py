@@ -8,7 +8,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from rushlight.opset import registry
+from rushlight.opset import families, registry
 
 __all__ = ["import_module", "load_library"]
 
@@ -38,9 +38,11 @@ class OpNamespace(ModuleType):
         raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{op_name}'")
 
     def __iter__(self) -> Any:
+        families.load_all()
         return iter(list(registry.PACKETS.get(self.name, ())))
 
     def __dir__(self) -> list[str]:
+        families.load_all()
         return sorted(registry.PACKETS.get(self.name, ()))
 
     def __repr__(self) -> str:

@@ -149,8 +149,9 @@ def resolve_name(f: Any) -> str | None:
 def get_testing_overrides() -> dict[Any, Any]:
     """A function of the same name for every overridable function; each answers -1."""
     import rushlight
-    from rushlight.opset import registry
+    from rushlight.opset import families, registry
 
+    families.load_all()
     found: dict[Any, Any] = {}
     for name in list(registry.PACKETS["aten"]):
         if name.startswith("_"):

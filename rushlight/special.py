@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.opset import registry
+from rushlight.opset import families, registry
 
 
 def __getattr__(name: str) -> Any:
@@ -16,6 +16,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
+    families.load_all()
     known = {*registry.PACKETS["aten"], *registry.ALIASES}
     names = [name.removeprefix("special_") for name in known if name.startswith("special_")]
     return sorted({*globals(), *names})

@@ -63,7 +63,7 @@ def test_call(call, kind, fragment):
     assert fragment.lower() in str(caught.value).lower()
 
 
-# -- sequences --------------------------------------------------------------------------------------
+# -- sequences -------------------------------------------------------------------------------------
 
 FUNCTION = """
 class G(torch.autograd.Function):
@@ -151,7 +151,7 @@ def test_anomaly_mode_names_both_lines():
     assert "product = w * saved" in text and "saved.mul_(2)" in text
 
 
-# -- sweeps -----------------------------------------------------------------------------------------
+# -- sweeps ----------------------------------------------------------------------------------------
 
 ANSWERS = (TypeError, RuntimeError, ValueError, IndexError, NotImplementedError)
 # Wordings of NumPy or of Python where a check of ours is missing.
@@ -194,9 +194,9 @@ def test_no_operator_fails_from_inside():
         for position, args in enumerate(bad_arguments()):
             if callable(function) and (problem := complaint(function, args, {})):
                 found.append((f"torch.{name}", position, problem))
-            if callable(method) and args and isinstance(args[0], torch.Tensor):
-                if problem := complaint(method, args, {}):
-                    found.append((f"Tensor.{name}", position, problem))
+            bound = callable(method) and args and isinstance(args[0], torch.Tensor)
+            if bound and (problem := complaint(method, args, {})):
+                found.append((f"Tensor.{name}", position, problem))
         if callable(method) and (problem := complaint(method, (torch.ones(2),), {"foo": 1})):
             found.append((f"Tensor.{name}", "foo=1", problem))
     assert found == []

@@ -7,7 +7,18 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-OPTIONAL = ("cupy", "llvmlite", "mkl", "mpi4py", "networkx", "onnx", "scipy", "sympy", "torch", "triton")
+OPTIONAL = (
+    "cupy",
+    "llvmlite",
+    "mkl",
+    "mpi4py",
+    "networkx",
+    "onnx",
+    "scipy",
+    "sympy",
+    "torch",
+    "triton",
+)
 # Standard modules that cost milliseconds and that nothing at import needs.
 HEAVY = ("asyncio", "http", "multiprocessing.pool", "unittest", "urllib.request", "xml")
 

@@ -167,7 +167,10 @@ def logaddexp(x: Any, y: Any) -> Any:
         return np.logaddexp(x, y)
     first = np.where(np.real(x) >= np.real(y), x, y)
     second = np.where(np.real(x) >= np.real(y), y, x)
-    return first + np.log1p(np.exp(second - first))
+    # Two zeros' logarithms have no difference.
+    nothing = np.isneginf(np.real(first))
+    gap = np.where(nothing, 0, second - first)
+    return np.where(nothing, first, first + np.log1p(np.exp(gap)))
 
 
 def angle(x: Any) -> Any:
@@ -328,7 +331,6 @@ class Math:
     scaled_modified_bessel_k0 = special("scaled_modified_bessel_k0", "bessel")
     scaled_modified_bessel_k1 = special("scaled_modified_bessel_k1", "bessel")
     spherical_bessel_j0 = special("spherical_bessel_j0", "bessel")
-
 
     @staticmethod
     def zero_where(mask: Any, x: Any) -> Any:

@@ -216,8 +216,7 @@ def input_edge(value: Any, position: int) -> tuple[Any, int]:
         return value.node, value.output_nr
     if not isinstance(value, Tensor):
         raise RuntimeError(
-            "all inputs have to be Tensors or GradientEdges, but got "
-            f"{type(value).__name__}"
+            f"all inputs have to be Tensors or GradientEdges, but got {type(value).__name__}"
         )
     if not value.requires_grad:
         raise RuntimeError(
@@ -262,7 +261,7 @@ def grad(
     outputs = as_tuple(outputs)
     inputs = as_tuple(inputs)
     if not inputs:
-        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+        raise ValueError("grad requires non-empty inputs.")
     given = (None,) * len(outputs) if grad_outputs is None else grad_tuple(grad_outputs)
     grads = make_grads(outputs, given, is_grads_batched)
     if retain_graph is None:
@@ -318,9 +317,7 @@ def tensor_backward(
         and self._ext is None
         and self._array.size == 1
         and self._dtype.is_floating_point
-        and run_plain(
-            self._node, self._output_nr, ones_for(self), bool(retain_graph), LOCAL.state
-        )
+        and run_plain(self._node, self._output_nr, ones_for(self), bool(retain_graph), LOCAL.state)
     ):
         return
     if type(self) is not Tensor:

@@ -257,9 +257,8 @@ def run_ready(task: GraphTask, state: ThreadState) -> None:
         if grads is None:
             grads = [None] * (len(node.output_metas) or 1)
         task.current = node
-        if node.node_hooks is not None or task.needed is not None or state.anomaly:
-            results = evaluate(task, node, grads, state)
-        elif state.profiler is not None:
+        watched = state.anomaly or state.profiler is not None
+        if watched or node.node_hooks is not None or task.needed is not None:
             results = evaluate(task, node, grads, state)
         elif type(node) is not AccumulateGrad:
             results = node.apply(grads, None)

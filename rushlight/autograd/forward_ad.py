@@ -1,11 +1,11 @@
 """Forward-mode automatic differentiation: torch's public names.
 
-    >>> import rushlight as torch
-    >>> import rushlight.autograd.forward_ad as fwAD
-    >>> with fwAD.dual_level():
-    ...     x = fwAD.make_dual(torch.tensor([2.0]), torch.tensor([1.0]))
-    ...     fwAD.unpack_dual(x * x).tangent
-    tensor([4.])
+>>> import rushlight as torch
+>>> import rushlight.autograd.forward_ad as fwAD
+>>> with fwAD.dual_level():
+...     x = fwAD.make_dual(torch.tensor([2.0]), torch.tensor([1.0]))
+...     fwAD.unpack_dual(x * x).tangent
+tensor([4.])
 """
 
 from __future__ import annotations

@@ -268,6 +268,7 @@ class Check:
     def batched_forward(self) -> None:
         from rushlight.autograd import forward_ad
         from rushlight.autograd.batched import batched_call
+
         for position in self.positions:
 
             def jvp(tangent: Any, position: int = position) -> tuple[Any, ...]:

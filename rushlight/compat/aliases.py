@@ -107,9 +107,7 @@ ALIASES: dict[str, Entry] = {
         "_calculate_shape": ".autograd.backward:calculate_shape",
         "_profiler_enabled": ".autograd.profiler:profiler_enabled",
         "_force_original_view_tracking": ".autograd.graph:force_original_view_tracking",
-        "_unsafe_preserve_version_counter": (
-            ".autograd.graph:unsafe_preserve_version_counter"
-        ),
+        "_unsafe_preserve_version_counter": (".autograd.graph:unsafe_preserve_version_counter"),
         "SavedTensor": ".core.node:SavedTensor",
         "anomaly_mode": ".autograd.anomaly",
     },

@@ -304,8 +304,10 @@ def compile_binder(op: Any) -> Any:
                 call = f"as_{position}({spelled}, {kind.size})"
         else:
             converter = CONVERTERS.get(kind.kind, as_any)
-            if kind.kind == "Tensor" and accepts_numbers and (
-                position > 0 or accepts_numbers == "any"
+            if (
+                kind.kind == "Tensor"
+                and accepts_numbers
+                and (position > 0 or accepts_numbers == "any")
             ):
                 converter = as_tensor_or_number
             scope[f"as_{position}"] = converter
@@ -320,7 +322,11 @@ def compile_binder(op: Any) -> Any:
         body.append(f"    if {' and '.join(tests)}: {line}" if tests else f"    {line}")
     names = ", ".join(parameter_name(a.name) for a in op._schema.arguments)
     source = "\n".join(
-        [f"def bind({', '.join(parameters)}):", *body, f"    return ({names}{',' if names else ''})"]
+        [
+            f"def bind({', '.join(parameters)}):",
+            *body,
+            f"    return ({names}{',' if names else ''})",
+        ]
     )
     compile_source(source + "\n", f"binder of {op.name()}", scope)
     return scope["bind"]
@@ -440,8 +446,7 @@ def mismatch_error(
         if op in likely and not any(key not in op.argument_names for key in kwargs):
             marked = ", ".join(marked_types(op, args, kwargs, method))
             lines.append(
-                "      didn't match because some of the arguments have invalid types: "
-                f"({marked})"
+                f"      didn't match because some of the arguments have invalid types: ({marked})"
             )
     return TypeError("\n".join(lines))
 
@@ -451,7 +456,8 @@ def distinct(records: Any) -> list[Any]:
     kept: list[Any] = []
     for op in records:
         names = op.argument_names
-        if not any(other.options.get("numbers") and other.argument_names == names for other in kept):
+        wide = [other for other in kept if other.options.get("numbers")]
+        if not any(other.argument_names == names for other in wide):
             kept.append(op)
     return kept
 
@@ -509,7 +515,9 @@ def overload_error(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ru
             )
     unknown = next((key for key in kwargs if key not in op.argument_names), None)
     if unknown is not None:
-        return RuntimeError(f"Unknown keyword argument '{unknown}' for operator '{schema.name}'. {declared}")
+        return RuntimeError(
+            f"Unknown keyword argument '{unknown}' for operator '{schema.name}'. {declared}"
+        )
     return RuntimeError(f"{head}: the arguments do not fit the schema. {declared}")
 
 

@@ -382,7 +382,9 @@ def direct_stub(
             scope[f"default_{position}"] = default_value(argument)
     compile_source(source, f"stub of {name}", scope)
     stub = scope["stub"]
-    positional = [default_value(a) if a.has_default else missing for a in arguments if not a.kwarg_only]
+    positional = [
+        default_value(a) if a.has_default else missing for a in arguments if not a.kwarg_only
+    ]
     keyword_only = [
         (a.name, default_value(a) if a.has_default else missing) for a in arguments if a.kwarg_only
     ]

@@ -35,12 +35,19 @@ from rushlight.core.state import (
 )
 from rushlight.core.tensor import PLAIN, Tensor
 
-__all__ = ["call", "overload_call", "overridable", "packet_call", "redispatch", "try_function_override"]
+__all__ = [
+    "call",
+    "overload_call",
+    "overridable",
+    "packet_call",
+    "redispatch",
+    "try_function_override",
+]
 
 INSIDE = LAYER_FUNCTION | LAYER_FUNCTION_MODES
 
 
-# -- API level --------------------------------------------------------------------------------------
+# -- API level -------------------------------------------------------------------------------------
 
 
 def packet_call(
@@ -202,9 +209,7 @@ def disabled_torch_dispatch(func: Any, types: Any, args: Any = (), kwargs: Any =
 DISABLED = disabled_torch_function
 
 
-def try_function_override(
-    api: Any, args: Any, kwargs: Any, mode: Any = None
-) -> tuple[bool, Any]:
+def try_function_override(api: Any, args: Any, kwargs: Any, mode: Any = None) -> tuple[bool, Any]:
     """Let the `__torch_function__` of an argument handle the call. `mode` has declined it."""
     if PROCESS.special and LOCAL.state.excluded & LAYER_FUNCTION:
         return False, None
@@ -245,7 +250,7 @@ def overridable(function: Any) -> Any:
     return outer
 
 
-# -- below the API -------------------------------------------------------------------------------------
+# -- below the API ---------------------------------------------------------------------------------
 
 
 def call(op: OpOverload, args: tuple[Any, ...]) -> Any:

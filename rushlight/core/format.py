@@ -297,6 +297,18 @@ def _is_parameter(tensor: Any) -> bool:
     return any(cls.__name__ == "Parameter" for cls in type(tensor).__mro__)
 
 
+def _parts_text(tensor: Any, layout: str, values_of: ValuesOf, indent: int) -> str:
+    """The indices and values of a sparse tensor."""
+    if layout == "sparse_coo":
+        parts = [("indices", tensor._indices()), ("values", tensor._values())]
+    else:
+        names = (*_COMPRESSED_PARTS[layout], "values")
+        parts = [(name, getattr(tensor, name)()) for name in names]
+    return (",\n" + " " * indent).join(
+        _part_text(name, part, values_of, indent) for name, part in parts
+    )
+
+
 def tensor_str(
     tensor: Any,
     *,
@@ -307,8 +319,8 @@ def tensor_str(
 ) -> str:
     """What `repr(tensor)` shows.
 
-    `default_dtype` (the one in force when None) is the one floating type left unsaid; `tangent` is the
-    tensor's forward-mode tangent, if it has one; `tensor_contents` replaces the numbers.
+    `default_dtype` (when None, the one in force) is the one floating type left unsaid; `tangent`
+    is the tensor's forward-mode tangent, if it has one; `tensor_contents` replaces the numbers.
     """
     if values_of is None:
         values_of = _host_array
@@ -335,14 +347,7 @@ def tensor_str(
             suffixes.append(f"nnz={tensor._nnz()}")
         dtype_said = not inferable_dtype
         if tensor_contents is None:
-            if layout == "sparse_coo":
-                parts = [("indices", tensor._indices()), ("values", tensor._values())]
-            else:
-                names = (*_COMPRESSED_PARTS[layout], "values")
-                parts = [(name, getattr(tensor, name)()) for name in names]
-            content = (",\n" + " " * indent).join(
-                _part_text(name, part, values_of, indent) for name, part in parts
-            )
+            content = _parts_text(tensor, layout, values_of, indent)
     else:
         array = _values(tensor, values_of)
         if array is None:

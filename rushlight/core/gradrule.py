@@ -180,9 +180,7 @@ class GradRule:
         order = list(slots)
         index = {slot: position for position, slot in enumerate(order)}
         outputs = [slot for slot in order if base_name(slot, return_names) is not None]
-        self.output_slots = [
-            (index[slot], *output_source(slot, return_names)) for slot in outputs
-        ]
+        self.output_slots = [(index[slot], *output_source(slot, return_names)) for slot in outputs]
         # The inputs whose formulas use `self`; "" for a joint formula.
         self.saves_self = tuple(slots.get("self", ()))
         frees = any(slot in tensor_names or slot in outputs for slot in order)
@@ -324,7 +322,9 @@ class GradRule:
             lines.append(f"    node.next_nrs = ({', '.join(numbers)},)")
         else:
             for position, owner in enumerate(self.inputs):
-                lines += plain_edge(position, owner) if owner in plain else edge_lines(position, owner)
+                lines += (
+                    plain_edge(position, owner) if owner in plain else edge_lines(position, owner)
+                )
             every = ", ".join(f"e{position}" for position in range(len(self.inputs)))
             lines.append(f"    node.next_nodes = ({every},)")
             every = ", ".join(f"n{position}" for position in range(len(self.inputs)))
@@ -471,7 +471,9 @@ def save_expression(
     slot: str, argument_names: list[str], tensor_names: frozenset[str], plain: frozenset[str]
 ) -> str:
     if slot in plain:
-        return f"({slot} if {slot}._counter is None and not PROCESS.special else pack({slot}, node))"
+        return (
+            f"({slot} if {slot}._counter is None and not PROCESS.special else pack({slot}, node))"
+        )
     if slot in tensor_names:
         # `pack` written out for the common case: nothing was ever written to the tensor.
         return (

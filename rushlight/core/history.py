@@ -85,7 +85,7 @@ def only_inference(op: Any, args: tuple[Any, ...]) -> bool:
     )
 
 
-# -- views ------------------------------------------------------------------------------------------
+# -- views -----------------------------------------------------------------------------------------
 
 
 def record_view(
@@ -273,7 +273,7 @@ def regenerate(tensor: Any) -> Any:
 nodes.stale_view_node = regenerate
 
 
-# -- in-place ------------------------------------------------------------------------------------------
+# -- in-place --------------------------------------------------------------------------------------
 
 
 def check_inplace(tensor: Any, grad: bool, operand_needs_grad: bool) -> None:
@@ -315,9 +315,7 @@ def bump_version(tensor: Any, state: ThreadState | None = None) -> None:
         counter.written_at = creation_trace()
 
 
-def mutating_call(
-    op: Any, args: tuple[Any, ...], grad: bool, state: ThreadState | None
-) -> Any:
+def mutating_call(op: Any, args: tuple[Any, ...], grad: bool, state: ThreadState | None) -> Any:
     """The autograd layer of in-place and out= overloads."""
     from rushlight.core import dispatch
 
@@ -328,16 +326,7 @@ def mutating_call(
         return op.backend(*args) if state is None else dispatch.run_below(op, args, state)
     target = args[op.mutated_positions[0]]
     rule = op.grad_rule
-    operand_needs = False
-    if grad and rule is not None:
-        for position in op.differentiable_positions:
-            value = args[position]
-            if isinstance(value, Tensor):
-                operand_needs = operand_needs or needs_grad(value)
-            elif isinstance(value, (list, tuple)):
-                operand_needs = operand_needs or any(
-                    isinstance(t, Tensor) and needs_grad(t) for t in value
-                )
+    operand_needs = grad and rule is not None and any_operand_needs(op, args)
     for position in op.mutated_positions:
         if isinstance(args[position], Tensor):
             check_inplace(args[position], grad, operand_needs)
@@ -353,10 +342,7 @@ def mutating_call(
         node = rule.make_node(*saved_args)
     elif tangents:
         original = saved_copy(target)
-    if state is None:
-        result = op.backend(*args)
-    else:
-        result = dispatch.run_below(op, args, state)
+    result = op.backend(*args) if state is None else dispatch.run_below(op, args, state)
     for position in op.mutated_positions:
         if isinstance(args[position], Tensor):
             bump_version(args[position], state)
@@ -365,17 +351,32 @@ def mutating_call(
     elif node is not None:
         rebase_history(target, node)
     if node is not None:
-        if rule.output_slots:
-            rule.save_outputs(node, (target,))
-            if target._view is not None:
-                nodes.redirect_outputs(node, target)
-        if state is not None and state.anomaly:
-            note_creation(node, state)
+        finish_write(rule, node, target, state)
     if tangents and state is not None:
         push_tangents(op, (original, *args[1:]), target, state)
     if not op._schema.returns:
         return None
     return target if result is None or isinstance(result, Tensor) else result
+
+
+def any_operand_needs(op: Any, args: tuple[Any, ...]) -> bool:
+    """Whether a differentiable operand of a write needs a gradient."""
+    for position in op.differentiable_positions:
+        value = args[position]
+        for tensor in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(tensor, Tensor) and needs_grad(tensor):
+                return True
+    return False
+
+
+def finish_write(rule: Any, node: Any, target: Any, state: ThreadState | None) -> None:
+    """What the node of an in-place op learns from the result."""
+    if rule.output_slots:
+        rule.save_outputs(node, (target,))
+        if target._view is not None:
+            nodes.redirect_outputs(node, target)
+    if state is not None and state.anomaly:
+        note_creation(node, state)
 
 
 def needs_original(op: Any, rule: Any, args: tuple[Any, ...]) -> bool:
@@ -467,9 +468,7 @@ def take_view_history(tensor: Any, node: Any, view_op: Any, rest: tuple[Any, ...
     if view is not None:
         # torch: replay across dtypes forgets the change of geometry.
         if view.base._dtype is tensor._dtype:
-            tensor._view = view = ViewInfo(
-                view.base, view_op, rest, view, view.kind, view.version
-            )
+            tensor._view = view = ViewInfo(view.base, view_op, rest, view, view.kind, view.version)
         if node is not None:
             view.version = tensor._counter.value
     if node is not None:
@@ -496,9 +495,7 @@ class CopySlices(GraphNode):
 
     def __init__(self, base: Any, tensor: Any, view: ViewInfo, inner: Any) -> None:
         base_edge = edge(base)
-        super().__init__(
-            (base_edge, *inner.next_nodes[1:]), (base._output_nr, *inner.next_nrs[1:])
-        )
+        super().__init__((base_edge, *inner.next_nodes[1:]), (base._output_nr, *inner.next_nrs[1:]))
         self.output_metas = (output_meta(base),)
         self.inner = inner
         self.view = ViewLink(view)
@@ -577,7 +574,7 @@ class ViewLink:
         return base
 
 
-# -- anomaly mode, forward mode ------------------------------------------------------------------------
+# -- anomaly mode, forward mode --------------------------------------------------------------------
 
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep

@@ -10,6 +10,7 @@ from typing import Any
 
 __all__ = ["NodeHooks", "RemovableHandle"]
 
+
 class HookDict(OrderedDict[int, Callable[..., Any]]):
     """An ordered table of hooks by handle id."""
 

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.core.hooks import HookDict, NodeHooks, RemovableHandle, add_hook
-from rushlight.core.storage import VersionCounter
 from rushlight.core.state import (
     LAYER_AUTOGRAD,
     LAYER_FUNCTION,
@@ -22,6 +21,7 @@ from rushlight.core.state import (
     PROCESS,
     as_python,
 )
+from rushlight.core.storage import VersionCounter
 
 __all__ = ["AccumulateGrad", "GraphNode", "OpNode", "SavedTensor", "accumulator", "edge", "pack"]
 
@@ -287,10 +287,7 @@ def resolve_edges(node: Any) -> tuple[Any, ...]:
     for entry in following:
         if entry is not None and not isinstance(entry, GraphNode):
             following = node.next_nodes = tuple(
-                [
-                    n if n is None or isinstance(n, GraphNode) else accumulator(n)
-                    for n in following
-                ]
+                [n if n is None or isinstance(n, GraphNode) else accumulator(n) for n in following]
             )
             break
     return following

@@ -157,7 +157,8 @@ class OpOverload:
         return self.rule("kernel") is not None
 
     def __repr__(self) -> str:
-        return f"<OpOverload(op='{self._schema.name.replace('::', '.')}', overload='{self._overloadname}')>"
+        name = self._schema.name.replace("::", ".")
+        return f"<OpOverload(op='{name}', overload='{self._overloadname}')>"
 
     def __str__(self) -> str:
         return f"{self._schema.name.replace('::', '.')}.{self._overloadname}"

@@ -39,7 +39,7 @@ OVERRIDES = LAYER_FUNCTION | LAYER_FUNCTION_MODES
 class Process:
     """Process-wide counters read by the hot path."""
 
-    __slots__ = ("lock", "special", "warn_always", "threads")
+    __slots__ = ("lock", "special", "threads", "warn_always")
 
     def __init__(self) -> None:
         self.special = 0

@@ -634,7 +634,7 @@ def pointwise_template(op: Any) -> str | None:
             record = BINARY_RECORD.format(
                 dtype=dtype,
                 save=save.replace("save_outputs", "kept"),
-                alpha_argument=", 1" if alpha else ""
+                alpha_argument=", 1" if alpha else "",
             )
         return BINARY.format(
             alpha=", alpha=1" if alpha else "",
@@ -716,7 +716,8 @@ def compile_stub(packet: Any, op: Any, name: str, template: str) -> Any:
 
         def slow(self: Any, out: Any, keywords: Any) -> Any:
             args = () if self is MISSING else (self,)
-            return packet_call(packet, stub, args, keywords if out is None else {**keywords, "out": out})
+            given = keywords if out is None else {**keywords, "out": out}
+            return packet_call(packet, stub, args, given)
 
     else:
 

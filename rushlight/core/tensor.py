@@ -15,8 +15,16 @@ from typing import Any
 import numpy as np
 
 from rushlight.core import geometry, node
-from rushlight.core.device import cpu, device, layout, memory_format, strided
-from rushlight.core.device import channels_last, channels_last_3d, contiguous_format
+from rushlight.core.device import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    cpu,
+    device,
+    layout,
+    memory_format,
+    strided,
+)
 from rushlight.core.dtype import dtype
 from rushlight.core.hooks import HookDict, NodeHooks, RemovableHandle, add_hook
 from rushlight.core.node import (
@@ -27,6 +35,7 @@ from rushlight.core.node import (
     next_sequence,
     view_node,
 )
+from rushlight.core.refusals import check_grad_assignment, dim_type_error
 from rushlight.core.size import Size
 from rushlight.core.size import unchecked as as_size
 from rushlight.core.state import (
@@ -112,8 +121,18 @@ def slot(name: str) -> Any:
     return property(attrgetter(name))
 
 
+def late_method(name: str) -> bool:
+    """Set by the registry: loads the op family that defines a method."""
+    return False
+
+
 class TensorType(type):
-    """Counts as the type of every tensor, also for `isinstance(t, Variable)`."""
+    """The class of Tensor: methods of op families not loaded yet appear when asked for."""
+
+    def __getattr__(cls, name: str) -> Any:
+        if not name.startswith("__") and late_method(name):
+            return getattr(cls, name)
+        raise AttributeError(f"type object '{cls.__name__}' has no attribute '{name}'")
 
 
 class Tensor(metaclass=TensorType):
@@ -167,6 +186,12 @@ class Tensor(metaclass=TensorType):
             from rushlight.core.dispatch import DISABLED
 
             cls.__torch_function__ = DISABLED  # type: ignore[method-assign]
+
+    def __getattr__(self, name: str) -> Any:
+        # Reached only for a name that no loaded family defines.
+        if not name.startswith("__") and late_method(name):
+            return getattr(self, name)
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     # -- geometry ---------------------------------------------------------------------------
 
@@ -287,9 +312,7 @@ class Tensor(metaclass=TensorType):
     def data_ptr(self) -> int:
         if self._array is None:
             if self._ext is not None and self._ext.parts is not None:
-                raise RuntimeError(
-                    "Cannot access data pointer of Tensor that doesn't have storage"
-                )
+                raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
             return 0
         if self._array.size == 0:
             return 0
@@ -393,17 +416,17 @@ class Tensor(metaclass=TensorType):
         state = self._ag
         if self._node is None and self._view is None:
             return None if state is None else state.grad
-        if not self.is_leaf and (state is None or not state.retains_grad):
-            if self._requires_grad and (state is None or state.grad is None):
-                warnings.warn(
-                    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. "
-                    "Its .grad attribute won't be populated during autograd.backward(). If you "
-                    "indeed want the .grad field to be populated for a non-leaf Tensor, use "
-                    ".retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by "
-                    "mistake, make sure you access the leaf Tensor instead.",
-                    UserWarning,
-                    stacklevel=2,
-                )
+        kept = state is not None and (state.retains_grad or state.grad is not None)
+        if not kept and not self.is_leaf and self._requires_grad:
+            warnings.warn(
+                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. "
+                "Its .grad attribute won't be populated during autograd.backward(). If you "
+                "indeed want the .grad field to be populated for a non-leaf Tensor, use "
+                ".retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by "
+                "mistake, make sure you access the leaf Tensor instead.",
+                UserWarning,
+                stacklevel=2,
+            )
         return None if state is None else state.grad
 
     @grad.setter
@@ -412,7 +435,7 @@ class Tensor(metaclass=TensorType):
             if self._ag is not None:
                 self._ag.grad = None
             return
-        check_grad_assignment(self, value)
+        check_grad_assignment(self, value, isinstance(value, Tensor))
         autograd_state(self).grad = value
 
     @grad.deleter
@@ -438,14 +461,16 @@ class Tensor(metaclass=TensorType):
     @property
     def data(self) -> Any:
         result = self._alias(share_counter=False)
-        return result if type(self) is Tensor or type(self) in PLAIN else result.as_subclass(type(self))
+        return (
+            result
+            if type(self) is Tensor or type(self) in PLAIN
+            else result.as_subclass(type(self))
+        )
 
     @data.setter
     def data(self, value: Any) -> None:
         if not isinstance(value, Tensor):
-            raise TypeError(
-                f"Variable data has to be a tensor, but got {type(value).__name__}"
-            )
+            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
         if self.layout is not value.layout:
             raise RuntimeError(
                 "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
@@ -554,9 +579,7 @@ class Tensor(metaclass=TensorType):
     # -- subclasses ---------------------------------------------------------------------------
 
     @classmethod
-    def __torch_function__(
-        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run `func` with overrides of subclasses off, and return results as `cls`."""
         for kind in types:
             if not issubclass(cls, kind):
@@ -701,7 +724,7 @@ class Parameter(Tensor, metaclass=ParameterType):
 
     __torch_function__ = None  # type: ignore[assignment]
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         from rushlight.core.format import parameter_str
 
         return parameter_str(self)
@@ -855,11 +878,6 @@ def values_of(tensor: Tensor) -> Any:
     return array
 
 
-def dim_type_error(name: str, dim: Any) -> TypeError:
-    kind = type(dim).__name__
-    return TypeError(f"{name}(): argument 'dim' (position 1) must be int, not {kind}")
-
-
 def set_requires_grad(tensor: Tensor, value: bool) -> None:
     if tensor.grad_fn is not None:
         if not value:
@@ -880,34 +898,6 @@ def set_requires_grad(tensor: Tensor, value: bool) -> None:
             "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
         )
     tensor._requires_grad = value
-
-
-def check_grad_assignment(tensor: Tensor, value: Any) -> None:
-    if not isinstance(value, Tensor):
-        raise TypeError(
-            f"assigned grad expected to be a Tensor or None but got grad of type "
-            f"{type(value).__name__}"
-        )
-    if value is tensor:
-        raise RuntimeError("can't assign Variable as its own grad")
-    if value.dtype is not tensor.dtype:
-        raise RuntimeError(
-            f"attempting to assign a gradient with dtype '{value.dtype}' to a tensor with dtype "
-            f"'{tensor.dtype}'. The gradient must match the tensor's dtype (tensor.to(dtype) "
-            "casts it)."
-        )
-    if value.device != tensor.device:
-        raise RuntimeError(
-            f"attempting to assign a gradient with device type '{value.device.type}' to a tensor "
-            f"with device type '{tensor.device.type}'. Please ensure that the gradient and the "
-            "tensor are on the same device"
-        )
-    if value.shape != tensor.shape:
-        raise RuntimeError(
-            f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size "
-            f"'{list(tensor.shape)}'. Please ensure that the gradient and the tensor are the same "
-            "size"
-        )
 
 
 def tensor_hooks(tensor: Tensor) -> NodeHooks:

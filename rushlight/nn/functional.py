@@ -10,7 +10,6 @@ __all__ = [
     "cross_entropy",
     "dropout",
     "l1_loss",
-    "linear",
     "log_softmax",
     "mse_loss",
     "nll_loss",
@@ -58,9 +57,7 @@ def relu(input: Any, inplace: bool = False) -> Any:
     return input.relu_() if inplace else functions.relu(input)
 
 
-def hardtanh(
-    input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
-) -> Any:
+def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
     """The input clamped between `min_val` and `max_val`."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
@@ -139,9 +136,7 @@ def nll_loss(
         raise ValueError(
             f"For 1D input, 1D target must have size 1, but got target size: {target.shape[0]}"
         )
-    return functions.nll_loss_nd(
-        input, target, weight, reduction_number(reduction), ignore_index
-    )
+    return functions.nll_loss_nd(input, target, weight, reduction_number(reduction), ignore_index)
 
 
 def mse_loss(
@@ -260,7 +255,8 @@ def batch_norm(
             count = count * size
         if count == 1:
             raise ValueError(
-                f"Expected more than 1 value per channel when training, got input size {input.shape}"
+                "Expected more than 1 value per channel when training, got input size "
+                f"{input.shape}"
             )
     return functions.batch_norm(
         input, weight, bias, running_mean, running_var, training, momentum, eps, False
@@ -284,8 +280,7 @@ def instance_norm(
             count = count * size
         if count == 1:
             raise ValueError(
-                "Expected more than 1 spatial element when training, got input size "
-                f"{input.shape}"
+                f"Expected more than 1 spatial element when training, got input size {input.shape}"
             )
     return functions.instance_norm(
         input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False
@@ -389,7 +384,9 @@ def embedding_bag(
             f"it must have the same shape as the input ({input.shape})"
         )
     if weight.dim() != 2:
-        raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}")
+        raise ValueError(
+            f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}"
+        )
     if input.dim() == 2:
         if offsets is not None:
             raise ValueError(

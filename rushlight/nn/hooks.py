@@ -132,8 +132,8 @@ class BackwardHook:
         return found
 
 
-def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`module(*args, **kwargs)` with every hook in its place."""
+def run_pre_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The arguments as the hooks before `forward` leave them."""
     for hook in list(GLOBAL_FORWARD_PRE_HOOKS.values()):
         replaced = hook(module, args)
         if replaced is not None:
@@ -152,6 +152,12 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
             replaced = hook(module, args)
             if replaced is not None:
                 args = replaced if isinstance(replaced, tuple) else (replaced,)
+    return args, kwargs
+
+
+def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`module(*args, **kwargs)` with every hook in its place."""
+    args, kwargs = run_pre_hooks(module, args, kwargs)
     backward = None
     if module._backward_hooks or module._backward_pre_hooks:
         backward = BackwardHook(module)
@@ -172,18 +178,24 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
             if replaced is not None:
                 result = replaced
     except BaseException:
-        for number, hook in list(module._forward_hooks.items()):
-            if number in module._forward_hooks_always_called and number not in called:
-                try:
-                    if number in module._forward_hooks_with_kwargs:
-                        hook(module, args, kwargs, None)
-                    else:
-                        hook(module, args, None)
-                except Exception as error:
-                    warnings.warn(
-                        "module forward hook with ``always_call=True`` raised an exception that "
-                        f"was silenced as another error was raised in forward: {error}",
-                        stacklevel=2,
-                    )
+        run_skipped_hooks(module, args, kwargs, called)
         raise
     return result if backward is None else backward.around_outputs(result)
+
+
+def run_skipped_hooks(module: Any, args: Any, kwargs: Any, called: set[int]) -> None:
+    """After a failed forward: the hooks that are always called and were not yet."""
+    for number, hook in list(module._forward_hooks.items()):
+        if number not in module._forward_hooks_always_called or number in called:
+            continue
+        try:
+            if number in module._forward_hooks_with_kwargs:
+                hook(module, args, kwargs, None)
+            else:
+                hook(module, args, None)
+        except Exception as error:
+            warnings.warn(
+                "module forward hook with ``always_call=True`` raised an exception that "
+                f"was silenced as another error was raised in forward: {error}",
+                stacklevel=3,
+            )

@@ -12,11 +12,36 @@ from rushlight.nn.module import Module
 from rushlight.opset import functions
 
 __all__ = [
-    "BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "Dropout", "ELU", "Embedding", "EmbeddingBag",
+    "ELU",
+    "GELU",
+    "SELU",
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "CrossEntropyLoss",
+    "Dropout",
+    "Embedding",
+    "EmbeddingBag",
     "Flatten",
-    "GELU", "Hardtanh", "HuberLoss", "Identity", "KLDivLoss", "L1Loss", "LeakyReLU",
-    "Linear", "LogSoftmax", "MSELoss", "NLLLoss", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid",
-    "SmoothL1Loss", "Softmax", "Softplus", "Tanh", "Threshold", "Unflatten",
+    "Hardtanh",
+    "HuberLoss",
+    "Identity",
+    "KLDivLoss",
+    "L1Loss",
+    "LeakyReLU",
+    "Linear",
+    "LogSoftmax",
+    "MSELoss",
+    "NLLLoss",
+    "ReLU",
+    "ReLU6",
+    "SiLU",
+    "Sigmoid",
+    "SmoothL1Loss",
+    "Softmax",
+    "Softplus",
+    "Tanh",
+    "Threshold",
+    "Unflatten",
 ]  # fmt: skip
 
 
@@ -453,12 +478,12 @@ def loss(name: str, function: Any, doc: str, tensors: Any = (), **options: Any) 
 
 MSELoss = loss("MSELoss", F.mse_loss, "Mean squared difference.")
 L1Loss = loss("L1Loss", F.l1_loss, "Mean absolute difference.")
-SmoothL1Loss = loss("SmoothL1Loss", F.smooth_l1_loss, "Quadratic near zero, linear beyond.", beta=1.0)
+SmoothL1Loss = loss(
+    "SmoothL1Loss", F.smooth_l1_loss, "Quadratic near zero, linear beyond.", beta=1.0
+)
 HuberLoss = loss("HuberLoss", F.huber_loss, "Quadratic near zero, linear beyond.", delta=1.0)
 KLDivLoss = loss("KLDivLoss", F.kl_div, "Kullback-Leibler divergence.", log_target=False)
-BCELoss = loss(
-    "BCELoss", F.binary_cross_entropy, "Binary cross entropy.", ("weight",), weight=None
-)
+BCELoss = loss("BCELoss", F.binary_cross_entropy, "Binary cross entropy.", ("weight",), weight=None)
 BCEWithLogitsLoss = loss(
     "BCEWithLogitsLoss", F.binary_cross_entropy_with_logits, "Binary cross entropy of logits.",
     ("weight", "pos_weight"), weight=None, pos_weight=None,

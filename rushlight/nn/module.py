@@ -12,11 +12,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
 from rushlight.core.hooks import HookDict, RemovableHandle
 from rushlight.core.tensor import Parameter, Tensor
-from rushlight.autograd.grad_mode import no_grad
 
 __all__ = ["Buffer", "Module"]
 
@@ -81,9 +81,7 @@ class Module:
             name = f"{type(self).__name__}.__init__()"
             if kwargs:
                 raise TypeError(f"{name} got an unexpected keyword argument '{next(iter(kwargs))}'")
-            raise TypeError(
-                f"{name} takes 1 positional argument but {len(args) + 1} were given"
-            )
+            raise TypeError(f"{name} takes 1 positional argument but {len(args) + 1} were given")
         put = object.__setattr__
         put(self, "training", True)
         put(self, "_parameters", {})
@@ -392,7 +390,7 @@ class Module:
         fn(self)
         return self
 
-    # -- changing -----------------------------------------------------------------------------------
+    # -- changing ----------------------------------------------------------------------------------
 
     def train(self, mode: bool = True) -> Module:
         if not isinstance(mode, bool):
@@ -486,7 +484,7 @@ class Module:
     def share_memory(self) -> Module:
         return self._apply(lambda value: value.share_memory_())
 
-    # -- state --------------------------------------------------------------------------------------
+    # -- state -------------------------------------------------------------------------------------
 
     def get_extra_state(self) -> Any:
         raise RuntimeError(
@@ -553,7 +551,13 @@ class Module:
     ) -> None:
         for hook in self._load_state_dict_pre_hooks.values():
             hook(
-                state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+                state_dict,
+                prefix,
+                local_metadata,
+                strict,
+                missing_keys,
+                unexpected_keys,
+                error_msgs,
             )
         assign = bool(local_metadata.get("assign_to_params_buffers", False))
         persistent = {
@@ -631,7 +635,7 @@ class Module:
             self.__dict__.setdefault(name, HookDict())
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
 
-    # -- printing -------------------------------------------------------------------------------------
+    # -- printing ----------------------------------------------------------------------------------
 
     def extra_repr(self) -> str:
         return ""
@@ -712,7 +716,8 @@ def load_value(
         return
     if own.is_meta and not value.is_meta and not assign:
         warnings.warn(
-            f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in "
+            f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter "
+            "in "
             "the current model, which is a no-op. (Did you mean to pass `assign=True` to assign "
             "items in the state dictionary to their corresponding key in the module instead of "
             "copying them in place?)",

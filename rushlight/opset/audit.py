@@ -14,7 +14,7 @@ from rushlight.base import pytree
 from rushlight.core.dtype import FLOAT, dtype, float32
 from rushlight.core.op import OpOverload, Refused
 from rushlight.core.tensor import Tensor
-from rushlight.opset import registry
+from rushlight.opset import families, registry
 from rushlight.opset.kinds import CREATION, RANDOM, Kind
 from rushlight.opset.samples import DTYPES, Sample, has_samples, samples_of
 
@@ -27,6 +27,7 @@ UNSUPPORTED = Exception
 
 def records(namespace: str = "aten") -> list[OpOverload]:
     """Every op that is written down, in order of registration; derived forms are left out."""
+    families.load_all()
     return [
         record
         for packet in list(registry.PACKETS.get(namespace, {}).values())

@@ -268,7 +268,9 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
         rows = None if reduction == NONE else rows_of(self, target, weight, ignore_index)
         if rows is not None:
             result = np.zeros(self.shape, self.dtype)
-            result[rows, target] = -grad_output / total_weight if reduction == MEAN else -grad_output
+            result[rows, target] = (
+                -grad_output / total_weight if reduction == MEAN else -grad_output
+            )
             return result
         return nll_backward(
             grad_output, self, target, weight, reduction, ignore_index, total_weight
@@ -360,11 +362,11 @@ def cross_entropy_loss(
     self: Any, target: Any, weight: Any, reduction: int, ignore_index: Any, label_smoothing: float
 ) -> Any:
     ndim = self.dim()
-    if ndim == 2 and label_smoothing == 0.0 and weight is None and target.dim() == 1:
+    plain = ndim == 2 and label_smoothing == 0.0 and weight is None and target.dim() == 1
+    if plain and self.shape[0] == target.shape[0]:
         # What the general way comes to for a batch of plain labels.
-        if self.shape[0] == target.shape[0]:
-            scores = aten._log_softmax(self, 1, False)
-            return aten.nll_loss_forward(scores, target, None, reduction, ignore_index)[0]
+        scores = aten._log_softmax(self, 1, False)
+        return aten.nll_loss_forward(scores, target, None, reduction, ignore_index)[0]
     axis = 0 if ndim == 1 else 1
     if ndim == target.dim() and self.shape == target.shape:
         if target._dtype.category != dtypes.FLOAT:

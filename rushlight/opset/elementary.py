@@ -367,6 +367,15 @@ pointwise(
     vjp=copysign_gradient,
     samples=lambda make: ((make(3, 4), -1), (make(), 2.0)),
 )
+
+
+def no_derivative(name: str) -> Any:
+    def refuse_gradient(grad: Any) -> Any:
+        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+
+    return refuse_gradient
+
+
 nextafter = pointwise(
     "nextafter(Tensor self, Tensor other) -> Tensor",
     scalar=lambda m, x, y: m.nextafter(x, y),
@@ -374,10 +383,8 @@ nextafter = pointwise(
     dtypes=is_float,
     native_halves=True,
     kernel_name="nextafter_cpu",
-    vjp={
-        "self": lambda grad, self, other: functions.where(self != other, grad, 0),
-        "other": lambda other: functions.zeros_like(other),
-    },
+    # torch: has had a derivative since 2.6 only.
+    vjp={name: no_derivative("nextafter") for name in ("self", "other")},
 )
 hypot = pointwise(
     "hypot(Tensor self, Tensor other) -> Tensor",

@@ -1,4 +1,7 @@
-"""The op families, in the order in which they load."""
+"""The op families: those loaded with the package, and those loaded when a name is asked for.
+
+`COLD` groups load whole, in this order, until the name that was missing has turned up.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ FAMILIES = (
     "choice",
     "comparison",
     "elementary",
-    "special",
     "activation",
     "complex",
     "reduce",
@@ -22,9 +24,7 @@ FAMILIES = (
     "split",
     "restride",
     "shape",
-    "viewcopy",
     "diagonal",
-    "pad",
     "copy",
     "create",
     "series",
@@ -38,25 +38,54 @@ FAMILIES = (
     "sort",
     "contract",
     "products",
-    "einsum",
     "softmax",
     "loss",
     "classify",
-    "margin",
-    "sparse",
-    "sparseconvert",
-    "compressed",
-    "sparsemath",
-    "sparseshape",
-    "embeddingbag",
-    "norm",
-    "conv",
-    "selftest",
-    "profiling",
 )
+COLD: tuple[tuple[str, ...], ...] = (
+    ("pad", "norm"),
+    ("conv",),
+    ("einsum",),
+    ("special",),
+    ("margin",),
+    ("viewcopy",),
+    ("sparse", "sparseconvert", "compressed", "sparsemath", "sparseshape", "embeddingbag"),
+    ("selftest",),
+    ("profiling",),
+)
+waiting = list(COLD)
 
 
 def load() -> None:
-    """Register every family."""
+    """Register the families that every program may use."""
     for name in FAMILIES:
         import_module(f"rushlight.opset.{name}")
+
+
+def load_group(group: tuple[str, ...]) -> None:
+    if group in waiting:
+        waiting.remove(group)
+        for name in group:
+            import_module(f"rushlight.opset.{name}")
+
+
+def load_next() -> bool:
+    """Register one more cold group; False when all are there."""
+    if not waiting:
+        return False
+    load_group(waiting[0])
+    return True
+
+
+def load_all() -> None:
+    """Register every family."""
+    while load_next():
+        pass
+
+
+def ensure(module: str) -> None:
+    """Register the group that a module of the opset belongs to."""
+    name = module.rpartition(".")[2]
+    for group in COLD:
+        if name in group:
+            load_group(group)

@@ -92,9 +92,7 @@ def laid_out(array: Any, strides: tuple[int, ...], kind: dtype) -> Tensor:
     wanted = tuple([step * width for step in strides])
     if array.flags.c_contiguous and strides == geometry.contiguous_strides(array.shape):
         return wrap(array.reshape(-1).reshape(array.shape) if 1 in array.shape else array, kind)
-    storage = Storage(
-        np.empty(geometry.storage_extent(array.shape, strides, 0) * width, np.uint8)
-    )
+    storage = Storage(np.empty(geometry.storage_extent(array.shape, strides, 0) * width, np.uint8))
     target = alias_array(storage, kind, array.shape, strides, 0)
     if target.strides != wanted and array.size:
         raise AssertionError((target.strides, wanted))
@@ -291,7 +289,7 @@ def with_specs(value: Any, specs: Any) -> Any:
     return laid_out(array, strides_for(specs), dtypes.from_numpy(array.dtype))
 
 
-# -- creation --------------------------------------------------------------------------------------------
+# -- creation --------------------------------------------------------------------------------------
 
 
 class Creation(Kind):
@@ -350,7 +348,7 @@ def refuse_layout(op: Any, given: Any) -> None:
         )
 
 
-# -- pointwise -------------------------------------------------------------------------------------------
+# -- pointwise -------------------------------------------------------------------------------------
 
 # How operand dtypes decide the result's.
 DEFAULT = "default"  # torch's type promotion
@@ -379,8 +377,8 @@ class Pointwise(Kind):
             return "elementwise"
         return None
 
-    def dtypes_of(self, op: Any, args: tuple[Any, ...]) -> tuple[dtype, dtype]:
-        """(dtype to compute in, dtype of the result)."""
+    def common_dtype(self, op: Any, args: tuple[Any, ...]) -> dtype:
+        """What the operands promote to."""
         operands = []
         first: dtype | None = None
         uniform = True
@@ -402,18 +400,20 @@ class Pointwise(Kind):
             if value is not None:
                 operands.append((scalar_dtype(value), WRAPPED))
                 uniform = False
-        if first is not None and uniform:
-            common = first
-        else:
-            common = result_type(operands)
+        return first if first is not None and uniform else result_type(operands)
+
+    def dtypes_of(self, op: Any, args: tuple[Any, ...]) -> tuple[dtype, dtype]:
+        """(dtype to compute in, dtype of the result)."""
+        common = self.common_dtype(op, args)
         promote = op.options.get("promote", DEFAULT)
         check = op.options.get("check")
         if check is not None:
             check(common, args)
         allowed = op.options.get("dtypes")
         if allowed is not None and not allowed(common):
-            name = op.options.get("kernel_name", f"{op.base_name}_cpu")
-            raise NotImplementedError(f'"{name}" not implemented for \'{common.scalar_type_name}\'')
+            # torch: sizes are looked at first.
+            geometry.broadcast_shapes(*[tuple(t.shape) for t in tensors_in(args)])
+            raise dtypes.unsupported(op.options.get("kernel_name", f"{op.base_name}_cpu"), common)
         if promote == DEFAULT:
             return common, common
         if promote == INT_TO_FLOAT:
@@ -461,7 +461,7 @@ class Pointwise(Kind):
         working = dtypes.float32 if widened else compute
         if compute in dtypes.FLOAT8 or compute is dtypes.complex32:
             raise NotImplementedError(
-                f'"{op.base_name}_cpu" not implemented for \'{compute.scalar_type_name}\''
+                f"\"{op.base_name}_cpu\" not implemented for '{compute.scalar_type_name}'"
             )
         arrays = list(args)
         contiguous = True
@@ -550,7 +550,7 @@ def derived_elementwise_jvp(op: Any) -> Any:
     return "elementwise" if op.rules.get("vjp") is not None else None
 
 
-# -- views ----------------------------------------------------------------------------------------------------
+# -- views -----------------------------------------------------------------------------------------
 
 
 class View(Kind):

@@ -389,9 +389,7 @@ def power_samples(make: Any) -> Any:
     yield make.strided(3, 2, 2, low=-1, high=1), 5
 
 
-@composite(
-    "linalg_matrix_power(Tensor self, int n) -> Tensor", method=False, samples=power_samples
-)
+@composite("linalg_matrix_power(Tensor self, int n) -> Tensor", method=False, samples=power_samples)
 def linalg_matrix_power(self: Any, n: int) -> Any:
     if self.dim() < 2:
         raise RuntimeError(
@@ -571,8 +569,7 @@ def check_points(x1: Any, x2: Any) -> None:
         kind = kind_of(value)
         if not kind.is_floating_point:
             raise RuntimeError(
-                f"cdist only supports floating-point dtypes, X{number} got: "
-                f"{kind.scalar_type_name}"
+                f"cdist only supports floating-point dtypes, X{number} got: {kind.scalar_type_name}"
             )
 
 

@@ -13,14 +13,17 @@ from typing import Any
 
 from rushlight.core import binding
 from rushlight.core import op as records
+from rushlight.core import tensor as tensors
 from rushlight.core.op import OpOverload, OpOverloadPacket
 from rushlight.core.stubs import make_stub
 from rushlight.core.tensor import Tensor
+from rushlight.opset import families
 from rushlight.opset.derived import INPLACE, MUTATION, OUT, resize_out
 from rushlight.opset.kinds import OPAQUE, POINTWISE, VIEW, Kind
 
 __all__ = [
-    "PACKETS", "alias", "composite", "find", "mutation", "op", "packet", "pointwise", "public", "view",
+    "PACKETS", "alias", "composite", "find", "mutation", "op", "packet", "pointwise", "public",
+    "view",
 ]  # fmt: skip
 
 # namespace -> name -> packet
@@ -81,11 +84,11 @@ def register(record: OpOverload) -> None:
 
 def expose(name: str, record: OpOverload) -> None:
     """Put Tensor methods in place; each becomes a stub on first access."""
-    if record.options.get("method", True) and not hasattr(Tensor, name):
+    if record.options.get("method", True) and name not in Tensor.__dict__:
         setattr(Tensor, name, LazyMethod(name))
     if record.options.get("inplace") and record.options.get("method", True):
         inplace = name + "_"
-        if not hasattr(Tensor, inplace):
+        if inplace not in Tensor.__dict__:
             setattr(Tensor, inplace, LazyMethod(inplace))
 
 
@@ -112,16 +115,26 @@ def method_alias(name: str, target: str) -> None:
 def alias(name: str, target: str, *, method: bool = True) -> None:
     """A second public name for an op: `torch.concat` for `cat`."""
     ALIASES[name] = target
-    if method and not hasattr(Tensor, name):
+    if method and name not in Tensor.__dict__:
         method_alias(name, target)
 
 
 def packet(name: str, namespace: str = "aten") -> OpOverloadPacket:
     """The packet of a name; derives in-place packets. KeyError when there is none."""
-    table = PACKETS[namespace]
+    while True:
+        found = known_packet(name, namespace)
+        if found is not None:
+            return found
+        if namespace != "aten" or not families.load_next():
+            raise KeyError(f"{namespace}::{name}")
+
+
+def known_packet(name: str, namespace: str) -> OpOverloadPacket | None:
+    """The packet of a name among the families loaded so far."""
+    table = PACKETS.get(namespace, {})
     found = table.get(name)
-    if found is None and name in ALIASES and namespace == "aten":
-        return packet(ALIASES[name], namespace)
+    if found is None and namespace == "aten":
+        found = table.get(ALIASES.get(name, ""))
     if found is None and name.endswith("_") and not name.endswith("__"):
         source = table.get(name[:-1])
         if source is None and name[:-1] in ALIASES:
@@ -130,8 +143,6 @@ def packet(name: str, namespace: str = "aten") -> OpOverloadPacket:
             found = derive_inplace(source)
             if found is not None:
                 table[name] = found
-    if found is None:
-        raise KeyError(f"{namespace}::{name}")
     return found
 
 
@@ -153,7 +164,7 @@ def public(name: str) -> Any:
     return make_stub(found, name, method=False)
 
 
-# -- derived overloads -------------------------------------------------------------------------------------
+# -- derived overloads -----------------------------------------------------------------------------
 
 
 def derive_inplace(source: OpOverloadPacket) -> OpOverloadPacket | None:
@@ -275,7 +286,7 @@ records.find_packet = find_packet
 binding.packet_out_overload = out_record
 
 
-# -- makers -----------------------------------------------------------------------------------------------------
+# -- makers ----------------------------------------------------------------------------------------
 
 
 def pointwise(schema: str, *, scalar: Callable[..., Any], **options: Any) -> OpOverload:
@@ -299,3 +310,14 @@ def composite(schema: str, **options: Any) -> Callable[[Callable[..., Any]], OpO
         return record
 
     return attach
+
+
+def late_method(name: str) -> bool:
+    """Load cold families until one defines the Tensor method; False when none does."""
+    while name not in Tensor.__dict__:
+        if not families.load_next():
+            return False
+    return True
+
+
+tensors.late_method = late_method

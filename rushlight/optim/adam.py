@@ -105,5 +105,7 @@ class AdamW(Adam):
 
     decoupled = True
 
-    def __init__(self, params: Any, lr: float = 1e-3, weight_decay: float = 1e-2, **rest: Any) -> None:
+    def __init__(
+        self, params: Any, lr: float = 1e-3, weight_decay: float = 1e-2, **rest: Any
+    ) -> None:
         super().__init__(params, lr, weight_decay=weight_decay, **rest)

@@ -40,7 +40,8 @@ class Optimizer:
         for value in group["params"]:
             if not isinstance(value, Tensor):
                 raise TypeError(
-                    f"optimizer can only optimize Tensors, but one of the params is {type(value).__name__}"
+                    "optimizer can only optimize Tensors, but one of the params is "
+                    f"{type(value).__name__}"
                 )
             if not value.is_leaf:
                 raise ValueError("can't optimize a non-leaf Tensor")

@@ -53,7 +53,7 @@ def noop_context_fn() -> tuple[Any, Any]:
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
-# -- state that a recomputation restores ----------------------------------------------------------------
+# -- state that a recomputation restores -----------------------------------------------------------
 
 
 class Surroundings:
@@ -97,7 +97,7 @@ def load_rng_state(state: bytes) -> None:
     default_generator.load_state_bytes(state)
 
 
-# -- reentrant --------------------------------------------------------------------------------------------
+# -- reentrant -------------------------------------------------------------------------------------
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -136,8 +136,9 @@ class CheckpointFunction(Function):
         if task is not None and task.needed is not None:
             raise RuntimeError(
                 "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or "
-                "passing an `inputs` parameter to .backward(). To resolve this error, you can either "
-                "set use_reentrant=False, or call .backward() without passing the `inputs` argument."
+                "passing an `inputs` parameter to .backward(). To resolve this error, you can "
+                "either set use_reentrant=False, or call .backward() without passing the `inputs` "
+                "argument."
             )
         inputs = list(ctx.inputs)
         for place, value in zip(ctx.places, ctx.saved_tensors, strict=True):
@@ -164,7 +165,7 @@ class CheckpointFunction(Function):
         )
 
 
-# -- non-reentrant ------------------------------------------------------------------------------------------
+# -- non-reentrant ---------------------------------------------------------------------------------
 
 
 class Slot:
@@ -250,9 +251,9 @@ class Region:
 
     def recompute(self, task: int) -> None:
         args = restore_inputs(self.inputs)
-        with contextlib.suppress(StopRecomputation), RecomputeHooks(weakref.ref(self), task):
-            with enable_grad():
-                self.rerun(*args)
+        stopped = contextlib.suppress(StopRecomputation)
+        with stopped, RecomputeHooks(weakref.ref(self), task), enable_grad():
+            self.rerun(*args)
         self.recomputed.add(task)
         self.verify(task)
 
@@ -288,7 +289,8 @@ class Region:
             )
         found = self.found.pop(task, [])
         differing = [
-            f"tensor at position {position}:\nsaved metadata: {before}\nrecomputed metadata: {after}"
+            f"tensor at position {position}:\nsaved metadata: {before}\n"
+            f"recomputed metadata: {after}"
             for position, (before, after) in enumerate(zip(self.descriptions, found, strict=False))
             if before != after
         ]
@@ -447,7 +449,7 @@ def checkpoint_sequential(
     return part(end + 1, len(chain) - 1)(input)
 
 
-# -- selective ------------------------------------------------------------------------------------------------
+# -- selective -------------------------------------------------------------------------------------
 
 
 class CheckpointPolicy(Enum):
@@ -484,7 +486,9 @@ class VersionedValue:
 
     def take(self, allow_mutation: bool) -> Any:
         if self.version is not None and self.val._version != self.version and not allow_mutation:
-            raise RuntimeError("Tensor cached during selective activation checkpoint has been mutated")
+            raise RuntimeError(
+                "Tensor cached during selective activation checkpoint has been mutated"
+            )
         return self.val
 
 
@@ -538,9 +542,7 @@ class _CachedTorchDispatchMode(TorchDispatchMode):
                 "Trying to backward an extra time. You are only allowed to backward once on any "
                 "region computed under selective activation checkpoint."
             )
-        return map_values(
-            lambda entry: entry.take(self.allow_cache_entry_mutation), kept.pop(0)
-        )
+        return map_values(lambda entry: entry.take(self.allow_cache_entry_mutation), kept.pop(0))
 
 
 class IgnoredOps:

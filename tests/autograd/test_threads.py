@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import sys
 import threading
@@ -112,7 +113,7 @@ def test_grad_mode_is_each_threads_own():
     assert seen == {number: number % 2 == 0 for number in range(THREADS)}
 
 
-# -- interruption -----------------------------------------------------------------------------------
+# -- interruption ----------------------------------------------------------------------------------
 
 
 def interrupt(*_):
@@ -218,7 +219,7 @@ def test_interrupted_graph_can_be_used_again_when_retained():
     assert w.grad.tolist() == [2.0, 2.0]
 
 
-# -- leaks ------------------------------------------------------------------------------------------
+# -- leaks -----------------------------------------------------------------------------------------
 
 
 def live_tensors():
@@ -265,7 +266,11 @@ def test_graphs_are_freed_by_reference_counts():
         for _ in range(20):
             loss = step()
             node = loss.grad_fn
-            watched += [weakref.ref(loss), weakref.ref(node), weakref.ref(node.next_functions[0][0])]
+            watched += [
+                weakref.ref(loss),
+                weakref.ref(node),
+                weakref.ref(node.next_functions[0][0]),
+            ]
         del loss, node
         assert [ref() for ref in watched] == [None] * len(watched)
     finally:
@@ -281,10 +286,8 @@ def test_failed_backward_frees_its_graph():
         h.register_hook(interrupt)
         y = h.sum()
         watched = [weakref.ref(h), weakref.ref(y.grad_fn), weakref.ref(h.grad_fn)]
-        try:
+        with contextlib.suppress(KeyboardInterrupt):
             y.backward()
-        except KeyboardInterrupt:
-            pass
         del h, y
         assert [ref() for ref in watched] == [None] * 3
     finally:

@@ -359,9 +359,7 @@ def test_recorded(op: Any) -> None:
     found.check()
 
 
-@pytest.mark.parametrize(
-    "op", [op for op in OPS if errors_of(op)], ids=lambda op: op.name()[6:]
-)
+@pytest.mark.parametrize("op", [op for op in OPS if errors_of(op)], ids=lambda op: op.name()[6:])
 def test_errors(op: Any) -> None:
     reader = store.family(op.family)
     entry = None if reader is None else reader.op(op.name())

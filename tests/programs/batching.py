@@ -47,7 +47,10 @@ for value in features:
     delta = value - mean
     mean = mean + delta / count
     variance = variance + delta * (value - mean)
-print(f"{mean:.4f} {variance / (count - 1):.4f}", torch.allclose(features.var(), variance / (count - 1)))
+print(
+    f"{mean:.4f} {variance / (count - 1):.4f}",
+    torch.allclose(features.var(), variance / (count - 1)),
+)
 sorted_values, positions = features.sort(descending=True, stable=True)
 print(sorted_values[:6].tolist(), positions[:6].tolist())
 print(torch.bucketize(features[:8], torch.tensor([2.0, 5.0, 20.0])), features.quantile(0.5))

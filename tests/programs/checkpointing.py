@@ -22,7 +22,11 @@ def run(depth, wrap):
     ]
     h = x
     for weight in weights:
-        h = checkpoint(block, h, weight, use_reentrant=wrap) if wrap is not None else block(h, weight)
+        h = (
+            checkpoint(block, h, weight, use_reentrant=wrap)
+            if wrap is not None
+            else block(h, weight)
+        )
     forward = calls
     h.square().sum().backward()
     return forward, calls, x.grad, [w.grad for w in weights]

@@ -20,7 +20,11 @@ for step in range(10):
         break
 order = centres[:, 0].argsort()
 print(centres[order])
-print("radius", torch.zeros(3, dtype=torch.float64).scatter_reduce(
-    0, nearest, distance.gather(1, nearest[:, None]).squeeze(1).sqrt(), "amax"))
+print(
+    "radius",
+    torch.zeros(3, dtype=torch.float64).scatter_reduce(
+        0, nearest, distance.gather(1, nearest[:, None]).squeeze(1).sqrt(), "amax"
+    ),
+)
 print(torch.stack([nearest, group]).unique(dim=1, return_counts=True))
 print(torch.cdist(centres, centres).round(decimals=3))

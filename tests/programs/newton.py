@@ -48,7 +48,10 @@ v = torch.tensor([1.0, 0.0, -1.0])
 (hv,) = torch.autograd.grad(g @ v, x)
 print("Hessian-vector product", hv)
 third = torch.autograd.grad(
-    torch.autograd.grad(torch.autograd.grad((x**4).sum(), x, create_graph=True)[0].sum(), x,
-                        create_graph=True)[0].sum(), x)[0]
+    torch.autograd.grad(
+        torch.autograd.grad((x**4).sum(), x, create_graph=True)[0].sum(), x, create_graph=True
+    )[0].sum(),
+    x,
+)[0]
 print(third)
 torch.set_default_dtype(torch.float32)

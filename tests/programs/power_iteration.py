@@ -11,7 +11,7 @@ rest = matrix.clone()
 vectors = []
 for number in range(3):
     v = torch.ones(n) + 0.1 * i
-    for step in range(500):
+    for _ in range(500):
         w = rest @ v
         w = w / w.norm()
         if torch.dist(v, w) < 1e-13:
