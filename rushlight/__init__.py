@@ -28,6 +28,7 @@ __version__ = "0.1.0"
 for _entry in (*_devices.LAYOUTS, *_devices.MEMORY_FORMATS):
     globals()[str(_entry).rsplit(".", 1)[-1]] = _entry
 _families.load()
+_registry.promise_attributes()
 
 from rushlight import autograd as autograd  # noqa: E402
 from rushlight.autograd.grad_mode import (  # noqa: E402
@@ -84,7 +85,8 @@ for _module, _names in (
         "autocast autocast_increment_nesting autocast_decrement_nesting clear_autocast_cache "
         "get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype "
         "is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled "
-        "set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled "
+        "set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled "
+        "set_autocast_dtype set_autocast_enabled "
         "set_autocast_gpu_dtype",
     ),
     ("rushlight.autograd.anomaly", "is_anomaly_enabled is_anomaly_check_nan_enabled"),

@@ -71,7 +71,7 @@ def tensor_of(array: Any, kind: dtype, like: Any = None) -> Any:
     if like is None:
         return made
     made = wrap(values_of(made).reshape(tuple(like.shape)), kind)
-    return made if like.device.type == "cpu" else made.to(like.device)  # type: ignore[attr-defined]
+    return made if like.device.type == "cpu" else made.to(like.device)
 
 
 def random_array(seed: int, count: int, low: float = 0.0, high: float = 1.0) -> Any:

@@ -384,7 +384,7 @@ BATCHED_FORWARD = (
 
 
 def detached(value: Any) -> Any:
-    return value.detach() if isinstance(value, Tensor) else value  # type: ignore[attr-defined]
+    return value.detach() if isinstance(value, Tensor) else value
 
 
 def batched_failure(error: BaseException) -> str:

@@ -371,7 +371,7 @@ def fitted(value: Any, leaf: Any, node: Any, position: int) -> Any:
         wanted, shape = leaf._array.shape, value._array.shape
         extra = len(shape) - len(wanted)
         if extra > 0 and shape[extra:] == wanted:
-            return value.sum(tuple(range(extra)))  # type: ignore[attr-defined]
+            return value.sum(tuple(range(extra)))
     return validate(value, LeafMeta(leaf), 0, node, position)
 
 

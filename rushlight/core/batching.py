@@ -294,7 +294,7 @@ class VmapLevel:
         if is_batched(value, self.level) or not isinstance(value, Tensor):
             return self.front(value, rank)
         sizes = (self.size,) + (1,) * (rank - value.dim()) + tuple(value.shape)
-        return self.run(lambda: value.expand(sizes))  # type: ignore[attr-defined]
+        return self.run(lambda: value.expand(sizes))
 
     def wrap(self, value: Any, axis: int = 0) -> Any:
         if isinstance(value, Tensor):
@@ -341,7 +341,7 @@ class VmapLevel:
             if position in fixed or (position == 0 and op.mutated_positions):
                 continue
             if isinstance(value, Tensor) and value._dtype is not compute:
-                found[position] = value.to(compute)  # type: ignore[attr-defined]
+                found[position] = value.to(compute)
         return tuple(found)
 
     def view_in_place(self, op: OpOverload, args: tuple[Any, ...]) -> Any:

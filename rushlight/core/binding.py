@@ -126,7 +126,7 @@ def as_float(value: Any) -> Any:
     if kind is int or isinstance(value, (np.integer, np.floating, int, float)):
         return float(value)
     if isinstance(value, Tensor) and value.dim() == 0 and value._dtype.category < 3:
-        return value.item()  # type: ignore[attr-defined]
+        return value.item()
     if hasattr(value, "node") and not isinstance(value, Tensor):
         return value
     raise Mismatch
@@ -147,7 +147,7 @@ def as_scalar(value: Any) -> Any:
         return value.item()
     if isinstance(value, Tensor):
         if value.dim() == 0 and not value._requires_grad and value._array is not None:
-            return value.item()  # type: ignore[attr-defined]
+            return value.item()
         raise Mismatch
     if hasattr(value, "node"):
         return value

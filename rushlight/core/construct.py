@@ -118,7 +118,7 @@ def plain_number(value: Any) -> Any:
         size = value.numel() if isinstance(value, Tensor) else value.size
         if size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
-        found = value.item()  # type: ignore[union-attr]
+        found = value.item()
         return found if type(found) in PLAIN_NUMBERS else float(found)
     if isinstance(value, str):
         raise TypeError("new(): invalid data type 'str'")
@@ -272,7 +272,7 @@ def from_data(
             stacklevel=4,
         )
         place = data.device if place is None else place
-        result = data.detach().to(dtype=kind or data._dtype, device=place, copy=True)  # type: ignore[attr-defined]
+        result = data.detach().to(dtype=kind or data._dtype, device=place, copy=True)
         if requires_grad:
             set_requires_grad(result, True)
         return result
@@ -405,7 +405,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     """`data` as a tensor, sharing memory and history where no conversion is needed."""
     kind, place = wanted("as_tensor", dtype, device)
     if isinstance(data, Tensor):
-        return data.to(dtype=kind, device=None if device is None else place)  # type: ignore[attr-defined]
+        return data.to(dtype=kind, device=None if device is None else place)
     if isinstance(data, np.ndarray):
         return from_numpy(data).to(dtype=kind, device=place)
     return from_data(data, kind, place, False, "as_tensor")
@@ -448,7 +448,7 @@ def asarray(
         raise ValueError(f"can't alias tensor with {what} '{given[0]}' into {what} '{given[1]}'.")
     result = found.to(dtype=kind, device=place, copy=bool(copy))
     if result is found and isinstance(obj, Tensor) and requires_grad != obj.requires_grad:
-        result = obj.detach()  # type: ignore[attr-defined]
+        result = obj.detach()
     elif not requires_grad and result.requires_grad and result is not obj:
         result = result.detach()
     if requires_grad:
@@ -554,7 +554,7 @@ def legacy_single(first: Any, kind: dtype | None, found: dtype) -> Any:
     if isinstance(first, Tensor):
         if kind is not None and first._dtype is not kind:
             raise TypeError(f"expected a tensor of {kind} (got {first._dtype})")
-        return first.detach() if first.requires_grad else first._alias()  # type: ignore[attr-defined]
+        return first.detach() if first.requires_grad else first._alias()
     if isinstance(first, Storage):
         count = first.nbytes_ // found.itemsize
         array = first.buffer[: count * found.itemsize].view(found.np)

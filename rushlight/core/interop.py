@@ -15,11 +15,11 @@ from rushlight.core import dtype as dtypes
 from rushlight.core.construct import adopt, finish
 from rushlight.core.dispatch import overridable
 from rushlight.core.node import autograd_state
+from rushlight.core.parameter import Parameter
 from rushlight.core.state import LOCAL
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import (
     PLAIN,
-    Parameter,
     Tensor,
     alias_array,
     set_requires_grad,
@@ -185,7 +185,7 @@ class Capsule:
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Any:
     """A tensor over the memory of any object with `__dlpack__`, or of a capsule."""
     if isinstance(ext_tensor, Tensor):
-        result = ext_tensor.detach()  # type: ignore[attr-defined]
+        result = ext_tensor.detach()
         return result.clone() if copy else result
     source = ext_tensor if hasattr(ext_tensor, "__dlpack__") else Capsule(ext_tensor)
     try:
@@ -317,7 +317,7 @@ def reduce_tensor(self: Any, protocol: Any) -> Any:
 
 def rebuild_sparse(layout: Any, sizes: Any, kept: Any, requires_grad: bool) -> Any:
     """A sparse tensor over its parts."""
-    from rushlight.opset.sparse import sparse_tensor
+    from rushlight.core.parts import sparse_tensor
 
     kind, fields = kept
     result = sparse_tensor(layout, sizes, kind(**fields))
@@ -382,7 +382,7 @@ def deepcopied(self: Any, memo: dict[int, Any]) -> Any:
                 f"(got {type(result).__name__} for {type(self).__name__})"
             )
     elif self._ext is not None and self._ext.parts is not None:
-        from rushlight.opset.sparse import copied_parts
+        from rushlight.core.parts import copied_parts
 
         result = copied_parts(self)
         if type(self) is not Tensor:

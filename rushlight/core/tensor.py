@@ -26,6 +26,7 @@ from rushlight.core.device import (
     strided,
 )
 from rushlight.core.dtype import dtype
+from rushlight.core.extras import Ext, ViewInfo
 from rushlight.core.hooks import HookDict, NodeHooks, RemovableHandle, add_hook
 from rushlight.core.node import (
     AutogradState,
@@ -47,92 +48,17 @@ from rushlight.core.state import (
 )
 from rushlight.core.storage import Storage, VersionCounter
 
-__all__ = ["Ext", "Parameter", "Tensor", "ViewInfo", "alias_array", "storage_of", "wrap"]
+__all__ = ["Ext", "Tensor", "ViewInfo", "alias_array", "storage_of", "wrap"]
 
 ndarray = np.ndarray
-
-
-class Ext:
-    """What sets an unusual tensor apart: device, symbolic or array-less geometry, lazy bits,
-    layout, inference mode, and the parts of a sparse tensor."""
-
-    __slots__ = (
-        "conj",
-        "device",
-        "inference",
-        "layout",
-        "neg",
-        "parts",
-        "sizes",
-        "strides",
-        "zero",
-    )
-
-    def __init__(self, place: device = cpu) -> None:
-        self.device = place
-        self.sizes: tuple[Any, ...] | None = None
-        self.strides: tuple[Any, ...] | None = None
-        self.conj = False
-        self.neg = False
-        self.inference = False
-        self.zero = False
-        self.layout: layout = strided
-        self.parts: Any = None
-
-    def copy(self) -> Ext:
-        new = Ext(self.device)
-        for name in Ext.__slots__:
-            setattr(new, name, getattr(self, name))
-        return new
-
-
-class ViewInfo:
-    """How a view came to be: its root base, the op that made it, and when its node was valid."""
-
-    __slots__ = ("args", "base", "kind", "number", "op", "parent", "version")
-
-    # Kinds of creation: what may be done in place to the view, and what error says so.
-    NORMAL = 0
-    CUSTOM_FUNCTION = 1
-    MULTI_OUTPUT = 2
-    NO_GRAD = 3
-    INFERENCE = 4
-
-    def __init__(
-        self,
-        base: Any,
-        op: Any,
-        args: Any,
-        parent: Any,
-        kind: int,
-        version: int,
-        number: int = 0,
-    ) -> None:
-        self.base = base
-        self.op = op
-        self.args = args
-        self.parent = parent
-        self.kind = kind
-        self.version = version
-        self.number = number
 
 
 def slot(name: str) -> Any:
     return property(attrgetter(name))
 
 
-def late_method(name: str) -> bool:
-    """Set by the registry: loads the op family that defines a method."""
-    return False
-
-
 class TensorType(type):
-    """The class of Tensor: methods of op families not loaded yet appear when asked for."""
-
-    def __getattr__(cls, name: str) -> Any:
-        if not name.startswith("__") and late_method(name):
-            return getattr(cls, name)
-        raise AttributeError(f"type object '{cls.__name__}' has no attribute '{name}'")
+    """The class of Tensor and of its subclasses."""
 
 
 class Tensor(metaclass=TensorType):
@@ -186,12 +112,6 @@ class Tensor(metaclass=TensorType):
             from rushlight.core.dispatch import DISABLED
 
             cls.__torch_function__ = DISABLED  # type: ignore[method-assign]
-
-    def __getattr__(self, name: str) -> Any:
-        # Reached only for a name that no loaded family defines.
-        if not name.startswith("__") and late_method(name):
-            return getattr(self, name)
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     # -- geometry ---------------------------------------------------------------------------
 
@@ -699,41 +619,8 @@ new = Tensor.__new__ if False else object.__new__
 node.TENSOR_TYPES = (Tensor,)
 
 
-class ParameterType(TensorType):
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return super().__instancecheck__(instance) or (
-            isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
-        )
-
-
-class Parameter(Tensor, metaclass=ParameterType):
-    """A tensor that a Module counts among its parameters."""
-
-    __slots__ = ()
-
-    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
-        if data is None:
-            data = wrap(np.empty((0,), np.float32), DEFAULT_PARAMETER_DTYPE)
-        if type(data) is Tensor or type(data) is Parameter:
-            return Tensor._make_subclass(cls, data, requires_grad)
-        if not isinstance(data, Tensor):
-            raise TypeError(f"Parameter expects a Tensor, got {type(data).__name__}")
-        result = data.detach().requires_grad_(requires_grad)  # type: ignore[attr-defined]
-        result._is_param = True
-        return result
-
-    __torch_function__ = None  # type: ignore[assignment]
-
-    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
-        from rushlight.core.format import parameter_str
-
-        return parameter_str(self)
-
-
-from rushlight.core.dtype import float32 as DEFAULT_PARAMETER_DTYPE  # noqa: E402
-
 # Types whose instances need no override handling on the hot path.
-PLAIN: set[type] = {Tensor, Parameter}
+PLAIN: set[type] = {Tensor}
 
 
 def legacy_new(cls: type, args: Any, kwargs: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.core.tensor import Parameter
+from rushlight.core.parameter import Parameter
 from rushlight.nn import functional, init
 from rushlight.nn.containers import *
 from rushlight.nn.conv import *

@@ -6,7 +6,8 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from rushlight.core.tensor import Parameter, Tensor
+from rushlight.core.parameter import Parameter
+from rushlight.core.tensor import Tensor
 from rushlight.nn.module import Module
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rushlight.core.tensor import Parameter
+from rushlight.core.parameter import Parameter
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.module import Module

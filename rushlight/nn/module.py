@@ -16,7 +16,8 @@ from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
 from rushlight.core.hooks import HookDict, RemovableHandle
-from rushlight.core.tensor import Parameter, Tensor
+from rushlight.core.parameter import Parameter
+from rushlight.core.tensor import Tensor
 
 __all__ = ["Buffer", "Module"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.core import dtype as dtypes
-from rushlight.core.tensor import Parameter
+from rushlight.core.parameter import Parameter
 from rushlight.nn import functional as F
 from rushlight.nn.module import Module
 from rushlight.opset import functions

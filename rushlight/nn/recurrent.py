@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from rushlight.base.errors import MissingFeature
-from rushlight.core.tensor import Parameter
+from rushlight.core.parameter import Parameter
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.module import Module

@@ -14,13 +14,13 @@ import numpy as np
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
 from rushlight.core.dispatch import call, overridable
+from rushlight.core.parts import Compressed, parts_of, sparse_tensor
 from rushlight.core.tensor import Tensor, values_of, wrap
 from rushlight.opset.rules import linear_in, sample
 from rushlight.opset.sparse import (
     FALSE_PIN,
     LAYOUT_NAMES,
     OPTIONS,
-    Compressed,
     as_tensor,
     check_value_dtype,
     checked_device,
@@ -36,12 +36,10 @@ from rushlight.opset.sparse import (
     marked,
     native,
     part_op,
-    parts_of,
     plain_alias,
     run_starts,
     scattered,
     sparse_composite,
-    sparse_tensor,
     value_array,
     with_values,
 )

@@ -54,6 +54,17 @@ COLD: tuple[tuple[str, ...], ...] = (
     ("profiling",),
 )
 waiting = list(COLD)
+# What the cold families add to Tensor.
+COLD_ATTRIBUTES = (
+    "_coalesced_", "_dimI", "_dimV", "_indices", "_nnz", "_sparse_mask_projection", "_to_dense",
+    "_to_sparse", "_to_sparse_bsc", "_to_sparse_bsr", "_to_sparse_csc", "_to_sparse_csr",
+    "_values", "ccol_indices", "coalesce", "col_indices", "crow_indices", "dense_dim", "digamma",
+    "digamma_", "erf", "erf_", "erfc", "erfc_", "erfinv", "erfinv_", "i0", "i0_", "igamma",
+    "igamma_", "igammac", "igammac_", "indices", "is_coalesced", "lgamma", "lgamma_", "mvlgamma",
+    "mvlgamma_", "narrow_copy", "polygamma", "polygamma_", "row_indices", "sparse_dim",
+    "sparse_mask", "sparse_resize_", "sparse_resize_and_clear_", "to_dense", "to_sparse",
+    "to_sparse_bsc", "to_sparse_bsr", "to_sparse_csc", "to_sparse_csr", "values",
+)  # fmt: skip
 
 
 def load() -> None:

@@ -214,7 +214,7 @@ def parse_dims(a: Any, b: Any, dims: Any) -> tuple[Any, Any]:
     if isinstance(dims, (tuple, list)):
         first, second = dims
         listed: list[Any] = [first, second]
-        listed = [side.tolist() if isinstance(side, Tensor) else side for side in listed]  # type: ignore[attr-defined]
+        listed = [side.tolist() if isinstance(side, Tensor) else side for side in listed]
         sides = [[side] if isinstance(side, int) else list(side) for side in listed]
         return sides[0], sides[1]
     if isinstance(dims, Tensor):
@@ -222,9 +222,9 @@ def parse_dims(a: Any, b: Any, dims: Any) -> tuple[Any, Any]:
         if count > 1:
             if dims.shape[0] != 2:
                 raise AssertionError(f"Expected dims.size(0) == 2, got {dims.shape[0]}")
-            pair = dims.tolist()  # type: ignore[attr-defined]
+            pair = dims.tolist()
             return pair[0], pair[1]
-        dims = dims.item()  # type: ignore[attr-defined]
+        dims = dims.item()
     if dims < 0:
         raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
     if dims > min(a.dim(), b.dim()):

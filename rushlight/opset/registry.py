@@ -13,7 +13,6 @@ from typing import Any
 
 from rushlight.core import binding
 from rushlight.core import op as records
-from rushlight.core import tensor as tensors
 from rushlight.core.op import OpOverload, OpOverloadPacket
 from rushlight.core.stubs import make_stub
 from rushlight.core.tensor import Tensor
@@ -84,12 +83,46 @@ def register(record: OpOverload) -> None:
 
 def expose(name: str, record: OpOverload) -> None:
     """Put Tensor methods in place; each becomes a stub on first access."""
-    if record.options.get("method", True) and name not in Tensor.__dict__:
+    if record.options.get("method", True) and is_free(name):
         setattr(Tensor, name, LazyMethod(name))
     if record.options.get("inplace") and record.options.get("method", True):
         inplace = name + "_"
-        if inplace not in Tensor.__dict__:
+        if is_free(inplace):
             setattr(Tensor, inplace, LazyMethod(inplace))
+
+
+def is_free(name: str) -> bool:
+    """Whether Tensor has no such attribute yet, or only the promise of one."""
+    return isinstance(Tensor.__dict__.get(name, PROMISED), LateAttribute)
+
+
+class LateAttribute:
+    """A Tensor attribute that a cold family defines: loads families until it is there.
+
+    A descriptor rather than `Tensor.__getattr__`, which would slow down every attribute access.
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        while Tensor.__dict__[self.name] is self:
+            if not families.load_next():
+                delattr(Tensor, self.name)
+                raise AttributeError(f"'Tensor' object has no attribute '{self.name}'")
+        return getattr(owner if instance is None else instance, self.name)
+
+
+PROMISED = LateAttribute("")
+
+
+def promise_attributes() -> None:
+    """Put a LateAttribute in the place of everything that cold families add to Tensor."""
+    for name in families.COLD_ATTRIBUTES:
+        if name not in Tensor.__dict__:
+            setattr(Tensor, name, LateAttribute(name))
 
 
 class LazyMethod:
@@ -115,7 +148,7 @@ def method_alias(name: str, target: str) -> None:
 def alias(name: str, target: str, *, method: bool = True) -> None:
     """A second public name for an op: `torch.concat` for `cat`."""
     ALIASES[name] = target
-    if method and name not in Tensor.__dict__:
+    if method and is_free(name):
         method_alias(name, target)
 
 
@@ -259,7 +292,7 @@ def fill(outs: tuple[Tensor, ...], result: Any) -> Any:
     for target, value in zip(outs, results, strict=True):
         if target.shape != value.shape:
             resize_out(target, value.shape)
-        target.copy_(value)  # type: ignore[attr-defined]
+        target.copy_(value)
     return outs[0] if len(outs) == 1 else outs
 
 
@@ -310,14 +343,3 @@ def composite(schema: str, **options: Any) -> Callable[[Callable[..., Any]], OpO
         return record
 
     return attach
-
-
-def late_method(name: str) -> bool:
-    """Load cold families until one defines the Tensor method; False when none does."""
-    while name not in Tensor.__dict__:
-        if not families.load_next():
-            return False
-    return True
-
-
-tensors.late_method = late_method

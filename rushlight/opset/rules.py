@@ -13,7 +13,7 @@ __all__ = ["aten", "conj", "linear_in", "not_differentiable", "sample"]
 def conj(value: Any) -> Any:
     """The conjugate where it differs from the value itself."""
     if isinstance(value, Tensor):
-        return value.conj() if value._dtype.is_complex else value  # type: ignore[attr-defined]
+        return value.conj() if value._dtype.is_complex else value
     return value.conjugate() if isinstance(value, complex) else value
 
 

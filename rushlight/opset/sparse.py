@@ -18,8 +18,9 @@ from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
 from rushlight.core.dispatch import call, overridable
 from rushlight.core.op import OpOverload, Tag, refuse
+from rushlight.core.parts import Compressed, Coo, owned, parts_of, sparse_tensor
 from rushlight.core.state import LOCAL
-from rushlight.core.tensor import PLAIN, Ext, Tensor, set_requires_grad, values_of, wrap
+from rushlight.core.tensor import PLAIN, Tensor, set_requires_grad, values_of, wrap
 from rushlight.opset.kinds import Kind
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in, sample
@@ -38,41 +39,7 @@ LAYOUT_NAMES = {
 }
 
 
-class Coo:
-    """Parts of a COO tensor: indices (sparse dims × nnz), values (nnz × dense sizes)."""
-
-    __slots__ = ("coalesced", "indices", "values")
-
-    def __init__(self, indices: Tensor, values: Tensor, coalesced: bool) -> None:
-        self.indices = indices
-        self.values = values
-        self.coalesced = coalesced
-
-
-class Compressed:
-    """Parts of a compressed tensor: pointers into the plain indices, those indices, values."""
-
-    __slots__ = ("compressed", "plain", "values")
-
-    def __init__(self, compressed: Tensor, plain: Tensor, values: Tensor) -> None:
-        self.compressed = compressed
-        self.plain = plain
-        self.values = values
-
-
 # -- making and reading ----------------------------------------------------------------------------
-
-
-def sparse_tensor(layout: Any, sizes: Any, parts: Any) -> Tensor:
-    """A tensor of the given layout over its parts."""
-    result = wrap(None, parts.values._dtype)
-    result._contig = False
-    ext = result._ext = Ext(parts.values.device)
-    ext.sizes = tuple(sizes)
-    ext.strides = (0,) * len(ext.sizes)
-    ext.layout = layout
-    ext.parts = parts
-    return result
 
 
 def make_coo(indices: Any, values: Any, sizes: Any, coalesced: bool = False) -> Tensor:
@@ -95,10 +62,6 @@ def is_sparse(value: Any) -> bool:
 
 def is_coo(value: Any) -> bool:
     return is_sparse(value) and value._ext.layout is devices.sparse_coo
-
-
-def parts_of(tensor: Any) -> Any:
-    return tensor._ext.parts
 
 
 def index_array(tensor: Any) -> Any:
@@ -149,20 +112,6 @@ def plain_alias(tensor: Any) -> Tensor:
         return dense_of(values_of(tensor))
     found: Tensor = tensor._alias(share_counter=False)
     return found
-
-
-def copied_parts(source: Any) -> Any:
-    """A sparse tensor with memory of its own."""
-    parts = parts_of(source)
-    if isinstance(parts, Coo):
-        made: Any = Coo(owned(parts.indices), owned(parts.values), parts.coalesced)
-    else:
-        made = Compressed(owned(parts.compressed), owned(parts.plain), owned(parts.values))
-    return sparse_tensor(source.layout, source.shape, made)
-
-
-def owned(part: Tensor) -> Tensor:
-    return wrap(np.array(values_of(part), order="C"), part._dtype)
 
 
 def taken_over(grad: Any) -> Any:
@@ -551,7 +500,7 @@ def sparse_coo_indices_size(indices: Any, values: Any, size: Any, *options: Any)
 
 def as_tensor(value: Any, dtype: Any = None) -> Any:
     if isinstance(value, Tensor):
-        return value if dtype is None or value._dtype is dtype else value.to(dtype)  # type: ignore[attr-defined]
+        return value if dtype is None or value._dtype is dtype else value.to(dtype)
     from rushlight.core.construct import tensor
 
     return tensor(value) if dtype is None else tensor(value, dtype=dtype)

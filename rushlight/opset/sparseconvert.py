@@ -15,6 +15,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dispatch import call
 from rushlight.core.op import refuse
+from rushlight.core.parts import copied_parts, parts_of
 from rushlight.core.tensor import values_of, wrap
 from rushlight.opset.rules import aten, linear_in, sample
 from rushlight.opset.sparse import (
@@ -24,7 +25,6 @@ from rushlight.opset.sparse import (
     converted,
     coo_sample,
     coo_samples,
-    copied_parts,
     dense_of,
     dims,
     empty_coo,
@@ -37,7 +37,6 @@ from rushlight.opset.sparse import (
     linear_keys,
     make_coo,
     native,
-    parts_of,
     replace_parts,
     scattered,
     sparse_composite,

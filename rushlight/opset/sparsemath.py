@@ -15,6 +15,7 @@ from rushlight.arrays.casting import cast
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.op import refuse
+from rushlight.core.parts import parts_of
 from rushlight.core.promotion import DIM, WRAPPED, ZERO_DIM, result_type, scalar_dtype
 from rushlight.core.tensor import Tensor, values_of, wrap
 from rushlight.opset.compressed import (
@@ -42,7 +43,6 @@ from rushlight.opset.sparse import (
     linear_keys,
     make_coo,
     native,
-    parts_of,
     run_starts,
     scattered,
     segment_sum,

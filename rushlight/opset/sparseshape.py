@@ -9,6 +9,7 @@ import numpy as np
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
+from rushlight.core.parts import copied_parts, parts_of
 from rushlight.core.tensor import values_of, wrap
 from rushlight.opset.compressed import (
     batch_dims,
@@ -21,7 +22,6 @@ from rushlight.opset.registry import find
 from rushlight.opset.sparse import (
     coalesced,
     converted,
-    copied_parts,
     dense_of,
     dims,
     empty_coo,
@@ -30,7 +30,6 @@ from rushlight.opset.sparse import (
     is_coo,
     is_sparse,
     make_coo,
-    parts_of,
     replace_parts,
     sparse_dims,
     value_array,

@@ -335,7 +335,7 @@ def plain_numbers(entry: Any) -> Any:
     if isinstance(entry, Tensor):
         if entry.dim() and entry.numel() != 1:
             raise TypeError("only integer tensors of a single element can be converted to an index")
-        return entry.item()  # type: ignore[attr-defined]
+        return entry.item()
     if not is_sequence(entry) or isinstance(entry, (str, ndarray)):
         return entry
     items = [plain_numbers(item) for item in entry]

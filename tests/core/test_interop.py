@@ -61,7 +61,7 @@ def test_deepcopy() -> None:
 
 
 def test_deepcopy_keeps_the_class() -> None:
-    parameter = rl.core.tensor.Parameter(rl.ones(2))
+    parameter = rl.nn.Parameter(rl.ones(2))
     assert type(copy.deepcopy(parameter)) is type(parameter)
 
     class Mine(rl.Tensor):

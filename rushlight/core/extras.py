@@ -1,0 +1,74 @@
+"""What a tensor carries only when it is out of the ordinary: `Ext`, and `ViewInfo` for a view."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.core.device import cpu, device, layout, strided
+
+__all__ = ["Ext", "ViewInfo"]
+
+
+class Ext:
+    """What sets an unusual tensor apart: device, symbolic or array-less geometry, lazy bits,
+    layout, inference mode, and the parts of a sparse tensor."""
+
+    __slots__ = (
+        "conj",
+        "device",
+        "inference",
+        "layout",
+        "neg",
+        "parts",
+        "sizes",
+        "strides",
+        "zero",
+    )
+
+    def __init__(self, place: device = cpu) -> None:
+        self.device = place
+        self.sizes: tuple[Any, ...] | None = None
+        self.strides: tuple[Any, ...] | None = None
+        self.conj = False
+        self.neg = False
+        self.inference = False
+        self.zero = False
+        self.layout: layout = strided
+        self.parts: Any = None
+
+    def copy(self) -> Ext:
+        new = Ext(self.device)
+        for name in Ext.__slots__:
+            setattr(new, name, getattr(self, name))
+        return new
+
+
+class ViewInfo:
+    """How a view came to be: its root base, the op that made it, and when its node was valid."""
+
+    __slots__ = ("args", "base", "kind", "number", "op", "parent", "version")
+
+    # Kinds of creation: what may be done in place to the view, and what error says so.
+    NORMAL = 0
+    CUSTOM_FUNCTION = 1
+    MULTI_OUTPUT = 2
+    NO_GRAD = 3
+    INFERENCE = 4
+
+    def __init__(
+        self,
+        base: Any,
+        op: Any,
+        args: Any,
+        parent: Any,
+        kind: int,
+        version: int,
+        number: int = 0,
+    ) -> None:
+        self.base = base
+        self.op = op
+        self.args = args
+        self.parent = parent
+        self.kind = kind
+        self.version = version
+        self.number = number

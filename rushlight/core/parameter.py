@@ -1,0 +1,46 @@
+"""`Parameter`: the tensors that modules train."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.core.dtype import float32
+from rushlight.core.tensor import PLAIN, Tensor, TensorType, wrap
+
+__all__ = ["Parameter"]
+
+
+class ParameterType(TensorType):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return super().__instancecheck__(instance) or (
+            isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
+        )
+
+
+class Parameter(Tensor, metaclass=ParameterType):
+    """A tensor that a Module counts among its parameters."""
+
+    __slots__ = ()
+
+    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
+        if data is None:
+            data = wrap(np.empty((0,), np.float32), float32)
+        if type(data) is Tensor or type(data) is Parameter:
+            return Tensor._make_subclass(cls, data, requires_grad)
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Parameter expects a Tensor, got {type(data).__name__}")
+        result = data.detach().requires_grad_(requires_grad)
+        result._is_param = True
+        return result
+
+    __torch_function__ = None  # type: ignore[assignment]
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+        from rushlight.core.format import parameter_str
+
+        return parameter_str(self)
+
+
+PLAIN.add(Parameter)
