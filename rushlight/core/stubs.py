@@ -56,6 +56,7 @@ def stub({parameters}):
         r = None
     if r is None:
         return slow({arguments})
+    sizes = r.shape{check}
     counter = self._counter
     if counter is None:
         counter = self._counter = VersionCounter()
@@ -83,7 +84,7 @@ def stub({parameters}):
     t._ext = None
     if grad and (self._requires_grad or (parent is not None and needs_grad(self))):
 {node}
-        node.output_metas = ((r.shape, self._dtype, None),)
+        node.output_metas = ((sizes, self._dtype, None),)
         t._node = node
         t._output_nr = 0
         t._requires_grad = True
@@ -103,12 +104,18 @@ SIZE_LIST = """
 """
 
 
+CHECK = """
+    if {refused}:
+        return slow({arguments})"""
+
+
 def view_template(op: Any) -> str | None:
     """Source of the stub of a view op that says how to do it quickly (`quick=`)."""
     quick = op.options.get("quick")
     if quick is None:
         return None
     rule = op.options.get("quick_as", op).grad_rule
+    refused = op.options.get("quick_refused")
     names = [argument.name for argument in op._schema.arguments[1:] if not argument.kwarg_only]
     defaults = [a.default for a in op._schema.arguments[1:] if a.kwarg_only]
     spread = op.options.get("varargs") is not None
@@ -135,6 +142,7 @@ def view_template(op: Any) -> str | None:
         unused=unused,
         prepare=SIZE_LIST.replace("size", names[0]) if spread else "",
         quick=quick,
+        check=CHECK.format(refused=refused, arguments=arguments) if refused else "",
         bound=bound + "," if bound else "",
         contiguous="r.flags.c_contiguous and 1 not in r.shape"
         if op.options.get("quick_any")
@@ -166,7 +174,7 @@ def inplace_template(op: Any) -> str | None:
         alpha=", alpha=1" if alpha else "",
         alpha_value="alpha" if alpha else "1",
         scale=SCALE if alpha else "",
-    ).replace("*, **keywords", "**keywords")
+    )
 
 
 def quick_template(op: Any) -> str | None:
@@ -435,17 +443,17 @@ RESULT = """
 """
 
 UNARY = """
-def stub(self=MISSING, *, out=None, **keywords):
+def stub(self=MISSING, *, out=None, input=MISSING):
     grad = True
     if PROCESS.special:
         state = LOCAL.state
         if state.layers:
-            return slow(self, out, keywords)
+            return slow(self, out, input)
         grad = state.grad
     if ((type(self) is not Tensor and type(self) not in PLAIN) or self._ext is not None
-            or not self._contig or out is not None or not self._dtype.scalar_fast or keywords
+            or not self._contig or out is not None or not self._dtype.scalar_fast
             {real_only}):
-        return slow(self, out, keywords)
+        return slow(self, out, input)
     r = {compute}
     if type(r) is not ndarray:
         r = asarray(r)
@@ -482,22 +490,22 @@ def stub(self=MISSING, *rest, **keywords):
 """
 
 BINARY = """
-def stub(self=MISSING, other=MISSING, *{alpha}, out=None, **keywords):
+def stub(self=MISSING, other=MISSING, *{alpha}, out=None, input=MISSING):
     grad = True
     if PROCESS.special:
         state = LOCAL.state
         if state.layers:
-            return slow(self, other, {alpha_value}, out, keywords)
+            return slow(self, other, {alpha_value}, out, input)
         grad = state.grad
     if ((type(self) is not Tensor and type(self) not in PLAIN) or self._ext is not None
-            or out is not None or not self._dtype.scalar_fast or keywords
+            or out is not None or not self._dtype.scalar_fast
             {real_only}{alpha_test}):
-        return slow(self, other, {alpha_value}, out, keywords)
+        return slow(self, other, {alpha_value}, out, input)
     kind = type(other)
     leader = None
     if kind is Tensor or kind in PLAIN:
         if other._dtype is not self._dtype or other._ext is not None:
-            return slow(self, other, {alpha_value}, out, keywords)
+            return slow(self, other, {alpha_value}, out, input)
         y = other._array
         if not (self._contig and other._contig):
             # The result is laid out like a contiguous first operand of its shape, or like the
@@ -505,24 +513,24 @@ def stub(self=MISSING, other=MISSING, *{alpha}, out=None, **keywords):
             leader = self._array
             if not self._contig:
                 if not other._contig or any(leader.strides):
-                    return slow(self, other, {alpha_value}, out, keywords)
+                    return slow(self, other, {alpha_value}, out, input)
                 leader = y
         wants = grad and (self._requires_grad or other._requires_grad or (
             (self._view is not None or other._view is not None)
             and (needs_grad(self) or needs_grad(other))))
 {number}    else:
-        return slow(self, other, {alpha_value}, out, keywords)
+        return slow(self, other, {alpha_value}, out, input)
     try:
         r = {compute}
     except (ValueError, OverflowError):
         r = None
     if type(r) is not ndarray:
         if r is None:
-            return slow(self, other, {alpha_value}, out, keywords)
+            return slow(self, other, {alpha_value}, out, input)
         r = asarray(r)
     if leader is not None:
         if r.shape != leader.shape:
-            return slow(self, other, {alpha_value}, out, keywords)
+            return slow(self, other, {alpha_value}, out, input)
         if not r.flags.c_contiguous:
             r = ascontiguousarray(r)
 {result}
@@ -531,27 +539,27 @@ def stub(self=MISSING, other=MISSING, *{alpha}, out=None, **keywords):
 """
 
 INPLACE = """
-def stub(self=MISSING, other=MISSING, *{alpha}, **keywords):
+def stub(self=MISSING, other=MISSING, *{alpha}, input=MISSING):
     grad = True
     if PROCESS.special:
         state = LOCAL.state
         if state.layers:
-            return slow(self, other, {alpha_value}, None, keywords)
+            return slow(self, other, {alpha_value}, None, input)
         grad = state.grad
-    if (keywords or (type(self) is not Tensor and type(self) not in PLAIN)
+    if ((type(self) is not Tensor and type(self) not in PLAIN)
             or self._ext is not None or not self._contig or not self._dtype.scalar_fast
             or (grad and (self._requires_grad or self._view is not None))):
-        return slow(self, other, {alpha_value}, None, keywords)
+        return slow(self, other, {alpha_value}, None, input)
     kind = type(other)
     if kind is Tensor or kind in PLAIN:
         if (other._dtype is not self._dtype or other._ext is not None
                 or (grad and (other._requires_grad or other._view is not None))):
-            return slow(self, other, {alpha_value}, None, keywords)
+            return slow(self, other, {alpha_value}, None, input)
         y = other._array
     elif kind is float or kind is int:
         y = other
     else:
-        return slow(self, other, {alpha_value}, None, keywords)
+        return slow(self, other, {alpha_value}, None, input)
     target = self._array
     try:
 {scale}
@@ -559,7 +567,7 @@ def stub(self=MISSING, other=MISSING, *{alpha}, **keywords):
     except (ValueError, TypeError, OverflowError):
         r = None
     if r is None:
-        return slow(self, other, {alpha_value}, None, keywords)
+        return slow(self, other, {alpha_value}, None, input)
     counter = self._counter
     if counter is None:
         counter = self._counter = VersionCounter()
@@ -570,7 +578,7 @@ def stub(self=MISSING, other=MISSING, *{alpha}, **keywords):
 SCALE = """
         if alpha != 1:
             if type(alpha) is not float and type(alpha) is not int:
-                return slow(self, other, alpha, None, keywords)
+                return slow(self, other, alpha, None, input)
             y = y * alpha
 """
 
@@ -714,21 +722,25 @@ def compile_stub(packet: Any, op: Any, name: str, template: str) -> Any:
 
     if count == 1:
 
-        def slow(self: Any, out: Any, keywords: Any) -> Any:
+        def slow(self: Any, out: Any, input: Any) -> Any:
             args = () if self is MISSING else (self,)
-            given = keywords if out is None else {**keywords, "out": out}
-            return packet_call(packet, stub, args, given)
+            keywords = {} if input is MISSING else {"input": input}
+            if out is not None:
+                keywords["out"] = out
+            return packet_call(packet, stub, args, keywords)
 
     else:
 
-        def slow(self: Any, other: Any, alpha: Any, out: Any, keywords: Any) -> Any:  # type: ignore[misc]
+        def slow(self: Any, other: Any, alpha: Any, out: Any, input: Any) -> Any:  # type: ignore[misc]
             args = tuple([value for value in (self, other) if value is not MISSING])
+            keywords = {} if input is MISSING else {"input": input}
             if self is MISSING and other is not MISSING:
-                args, keywords = (), {**keywords, "other": other}
+                args = ()
+                keywords["other"] = other
             if type(alpha) is not int or alpha != 1:
-                keywords = {**keywords, "alpha": alpha}
+                keywords["alpha"] = alpha
             if out is not None:
-                keywords = {**keywords, "out": out}
+                keywords["out"] = out
             if not is_operator:
                 return packet_call(packet, stub, args, keywords)
             try:

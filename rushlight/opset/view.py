@@ -38,7 +38,8 @@ view_ = view(
     "view(Tensor(a) self, SymInt[] size) -> Tensor(a)",
     varargs=1,
     function=False,
-    quick="r if (r := self._array.reshape(size)).shape == size or -1 in size else refuse()",
+    quick="self._array.reshape(size)",
+    quick_refused="sizes != size and -1 not in size",
     quick_contiguous=True,
     vjp=lambda grad, self_shape: grad.reshape(self_shape),
 )
