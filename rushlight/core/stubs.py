@@ -173,7 +173,8 @@ def inplace_template(op: Any) -> str | None:
     return INPLACE.format(
         alpha=", alpha=1" if alpha else "",
         alpha_value="alpha" if alpha else "1",
-        scale=SCALE if alpha else "",
+        scale=SCALE.format(**extra_parts(op)) if alpha else "",
+        **extra_parts(op),
     )
 
 
@@ -443,17 +444,17 @@ RESULT = """
 """
 
 UNARY = """
-def stub(self=MISSING, *, out=None, input=MISSING):
+def stub(self=MISSING, *, out=None{extra}):
     grad = True
     if PROCESS.special:
         state = LOCAL.state
         if state.layers:
-            return slow(self, out, input)
+            return slow(self, out, {extra_values})
         grad = state.grad
     if ((type(self) is not Tensor and type(self) not in PLAIN) or self._ext is not None
             or not self._contig or out is not None or not self._dtype.scalar_fast
-            {real_only}):
-        return slow(self, out, input)
+            {real_only}{unused}):
+        return slow(self, out, {extra_values})
     r = {compute}
     if type(r) is not ndarray:
         r = asarray(r)
@@ -490,22 +491,22 @@ def stub(self=MISSING, *rest, **keywords):
 """
 
 BINARY = """
-def stub(self=MISSING, other=MISSING, *{alpha}, out=None, input=MISSING):
+def stub(self=MISSING, other=MISSING, *{alpha}, out=None{extra}):
     grad = True
     if PROCESS.special:
         state = LOCAL.state
         if state.layers:
-            return slow(self, other, {alpha_value}, out, input)
+            return slow(self, other, {alpha_value}, out, {extra_values})
         grad = state.grad
     if ((type(self) is not Tensor and type(self) not in PLAIN) or self._ext is not None
             or out is not None or not self._dtype.scalar_fast
-            {real_only}{alpha_test}):
-        return slow(self, other, {alpha_value}, out, input)
+            {real_only}{alpha_test}{unused}):
+        return slow(self, other, {alpha_value}, out, {extra_values})
     kind = type(other)
     leader = None
     if kind is Tensor or kind in PLAIN:
         if other._dtype is not self._dtype or other._ext is not None:
-            return slow(self, other, {alpha_value}, out, input)
+            return slow(self, other, {alpha_value}, out, {extra_values})
         y = other._array
         if not (self._contig and other._contig):
             # The result is laid out like a contiguous first operand of its shape, or like the
@@ -513,24 +514,24 @@ def stub(self=MISSING, other=MISSING, *{alpha}, out=None, input=MISSING):
             leader = self._array
             if not self._contig:
                 if not other._contig or any(leader.strides):
-                    return slow(self, other, {alpha_value}, out, input)
+                    return slow(self, other, {alpha_value}, out, {extra_values})
                 leader = y
         wants = grad and (self._requires_grad or other._requires_grad or (
             (self._view is not None or other._view is not None)
             and (needs_grad(self) or needs_grad(other))))
 {number}    else:
-        return slow(self, other, {alpha_value}, out, input)
+        return slow(self, other, {alpha_value}, out, {extra_values})
     try:
         r = {compute}
     except (ValueError, OverflowError):
         r = None
     if type(r) is not ndarray:
         if r is None:
-            return slow(self, other, {alpha_value}, out, input)
+            return slow(self, other, {alpha_value}, out, {extra_values})
         r = asarray(r)
     if leader is not None:
         if r.shape != leader.shape:
-            return slow(self, other, {alpha_value}, out, input)
+            return slow(self, other, {alpha_value}, out, {extra_values})
         if not r.flags.c_contiguous:
             r = ascontiguousarray(r)
 {result}
@@ -539,27 +540,27 @@ def stub(self=MISSING, other=MISSING, *{alpha}, out=None, input=MISSING):
 """
 
 INPLACE = """
-def stub(self=MISSING, other=MISSING, *{alpha}, input=MISSING):
+def stub(self=MISSING, other=MISSING, *{alpha}{extra}):
     grad = True
     if PROCESS.special:
         state = LOCAL.state
         if state.layers:
-            return slow(self, other, {alpha_value}, None, input)
+            return slow(self, other, {alpha_value}, None, {extra_values})
         grad = state.grad
     if ((type(self) is not Tensor and type(self) not in PLAIN)
             or self._ext is not None or not self._contig or not self._dtype.scalar_fast
-            or (grad and (self._requires_grad or self._view is not None))):
-        return slow(self, other, {alpha_value}, None, input)
+            or (grad and (self._requires_grad or self._view is not None)){unused}):
+        return slow(self, other, {alpha_value}, None, {extra_values})
     kind = type(other)
     if kind is Tensor or kind in PLAIN:
         if (other._dtype is not self._dtype or other._ext is not None
                 or (grad and (other._requires_grad or other._view is not None))):
-            return slow(self, other, {alpha_value}, None, input)
+            return slow(self, other, {alpha_value}, None, {extra_values})
         y = other._array
     elif kind is float or kind is int:
         y = other
     else:
-        return slow(self, other, {alpha_value}, None, input)
+        return slow(self, other, {alpha_value}, None, {extra_values})
     target = self._array
     try:
 {scale}
@@ -567,7 +568,7 @@ def stub(self=MISSING, other=MISSING, *{alpha}, input=MISSING):
     except (ValueError, TypeError, OverflowError):
         r = None
     if r is None:
-        return slow(self, other, {alpha_value}, None, input)
+        return slow(self, other, {alpha_value}, None, {extra_values})
     counter = self._counter
     if counter is None:
         counter = self._counter = VersionCounter()
@@ -578,7 +579,7 @@ def stub(self=MISSING, other=MISSING, *{alpha}, input=MISSING):
 SCALE = """
         if alpha != 1:
             if type(alpha) is not float and type(alpha) is not int:
-                return slow(self, other, alpha, None, input)
+                return slow(self, other, alpha, None, {extra_values})
             y = y * alpha
 """
 
@@ -600,6 +601,29 @@ SAVE = """
         save_outputs(node, (t,))"""
 SAVE_RESULT = """
         node.saved_slots[{slot}] = pack_result(t)"""
+
+
+def extra_names(op: Any) -> list[str]:
+    """Keywords that a call may use besides those of the quick case, of any overload."""
+    quick = {"self", "other", "alpha", "out", "input"}
+    arguments = [a for record in op.packet.candidates for a in record._schema.arguments]
+    return ["input", *dict.fromkeys(a.name for a in arguments if a.name not in quick)]
+
+
+def extra_parts(op: Any) -> dict[str, str]:
+    """How a template spells those keywords. `input` goes with a missing `self`, which is seen."""
+    names = extra_names(op)
+    return {
+        "extra": "".join(f", {name}=MISSING" for name in names),
+        "extra_values": f"({', '.join(names)},)",
+        "unused": "".join(f" or {name} is not MISSING" for name in names[1:]),
+    }
+
+
+def given_keywords(names: list[str], values: tuple[Any, ...]) -> dict[str, Any]:
+    return {
+        name: value for name, value in zip(names, values, strict=True) if value is not MISSING
+    }
 
 
 def pointwise_template(op: Any) -> str | None:
@@ -629,7 +653,9 @@ def pointwise_template(op: Any) -> str | None:
         compute = "ufunc(self._array)"
         if ufunc_with_number(op) is not None:
             compute = "ufunc(self._array, number[self._dtype])"
-        return UNARY.format(compute=compute, result=result, record=record, real_only=real_only)
+        return UNARY.format(
+            compute=compute, result=result, record=record, real_only=real_only, **extra_parts(op)
+        )
     if singles == 2 and arguments[1].type.kind == "Tensor" and len(arguments) in (2, 3):
         alpha = len(arguments) == 3
         if alpha and arguments[2].name != "alpha":
@@ -653,6 +679,7 @@ def pointwise_template(op: Any) -> str | None:
             result=result,
             record=record,
             real_only=real_only,
+            **extra_parts(op),
         )
     return None
 
@@ -719,21 +746,24 @@ def compile_stub(packet: Any, op: Any, name: str, template: str) -> Any:
     compile_source(template, f"stub of {name}", scope)
     stub = scope["stub"]
     is_operator = name.startswith("__")
+    names = extra_names(op)
 
     if count == 1:
 
-        def slow(self: Any, out: Any, input: Any) -> Any:
+        def slow(self: Any, out: Any, extra: tuple[Any, ...]) -> Any:
             args = () if self is MISSING else (self,)
-            keywords = {} if input is MISSING else {"input": input}
+            keywords = given_keywords(names, extra)
             if out is not None:
                 keywords["out"] = out
             return packet_call(packet, stub, args, keywords)
 
     else:
 
-        def slow(self: Any, other: Any, alpha: Any, out: Any, input: Any) -> Any:  # type: ignore[misc]
+        def slow(  # type: ignore[misc]
+            self: Any, other: Any, alpha: Any, out: Any, extra: tuple[Any, ...]
+        ) -> Any:
             args = tuple([value for value in (self, other) if value is not MISSING])
-            keywords = {} if input is MISSING else {"input": input}
+            keywords = given_keywords(names, extra)
             if self is MISSING and other is not MISSING:
                 args = ()
                 keywords["other"] = other
