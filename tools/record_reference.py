@@ -241,7 +241,7 @@ class Recorder:
             return
         try:
             result = call(*prepared.args, **prepared.kwargs)
-            outs = [t for t in flat(result) if isinstance(t, torch.Tensor)]
+            outs = [t for t in store.flat(result) if isinstance(t, torch.Tensor)]
             if any(t.layout is not torch.strided for t in outs):
                 return
             used = [i for i, t in enumerate(outs) if t.requires_grad]
@@ -304,14 +304,8 @@ def second_order(first: Any, leaves: Any) -> Any:
     ]
 
 
-def flat(value: Any) -> list[Any]:
-    if isinstance(value, (list, tuple)):
-        return [leaf for item in value for leaf in flat(item)]
-    return [value]
-
-
 def same(left: Any, right: Any) -> bool:
-    for a, b in zip(flat(left), flat(right)):
+    for a, b in zip(store.flat(left), store.flat(right)):
         if isinstance(a, torch.Tensor) and a.layout is torch.strided:
             x, y = numpy_values(a), numpy_values(b)
             if x.tobytes() != y.tobytes():

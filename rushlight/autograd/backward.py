@@ -326,7 +326,7 @@ def tensor_backward(
         arguments = dict(
             gradient=gradient, retain_graph=retain_graph, create_graph=create_graph, inputs=inputs
         )
-        handled, value = try_function_override(Tensor.backward, (self,), arguments)
+        handled, value = try_function_override(Tensor.backward, (self,), arguments)  # type: ignore[attr-defined]
         if handled:
             return value  # type: ignore[no-any-return]
     backward(self, gradient, retain_graph, create_graph, inputs=inputs)

@@ -27,13 +27,12 @@ from rushlight.autograd.engine import (
 from rushlight.autograd.programs import Program, Recorder, write_program
 from rushlight.core.node import AccumulateGrad, OpNode, SavedTensor, autograd_state
 from rushlight.core.state import OVERRIDES, PROCESS, ThreadState
-from rushlight.core.tensor import PLAIN, Tensor
+from rushlight.core.tensor import PLAIN, Tensor, new_tensor
 
 __all__ = ["run_plain"]
 
 getrefcount = sys.getrefcount
 ndarray = np.ndarray
-new = object.__new__
 # What getrefcount answers for a tensor that only one local variable holds.
 LONE = 2
 # How often a graph must come up before its program is written; how large it may be; how many
@@ -213,7 +212,7 @@ def run_program(
             continue
         if type(value) is not ndarray:
             value = np.asarray(value)
-        result = new(Tensor)
+        result = new_tensor()
         result._array = value
         result._dtype, result._contig = made
         result._requires_grad = False

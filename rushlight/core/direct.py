@@ -19,7 +19,7 @@ from rushlight.core.binding import default_value, parameter_name
 from rushlight.core.gradrule import compile_source
 from rushlight.core.node import needs_grad, pack_result
 from rushlight.core.state import LOCAL, PROCESS
-from rushlight.core.tensor import PLAIN, Tensor, wrap
+from rushlight.core.tensor import PLAIN, Tensor, new_tensor, wrap
 
 __all__ = ["direct_source", "direct_stub"]
 
@@ -94,7 +94,7 @@ QUICK = """
                 return slow({given})
             r_ = np.asarray(r_)
         if r_.flags.c_contiguous:
-            t_ = new(Tensor)
+            t_ = new_tensor()
             t_._array = r_
             t_._dtype = {first}._dtype
             t_._contig = True
@@ -358,7 +358,7 @@ def direct_stub(
         "Tensor": Tensor,
         "ndarray": np.ndarray,
         "np": np,
-        "new": object.__new__,
+        "new_tensor": new_tensor,
         "MATH": MATH,
         "bool_": dtypes.bool_,
         "dtype_class": dtypes.dtype,

@@ -11,9 +11,10 @@ import weakref
 from typing import Any
 
 from rushlight.core import history
+from rushlight.core.extras import PartInfo, ViewInfo
 from rushlight.core.node import autograd_state
 from rushlight.core.state import LOCAL
-from rushlight.core.tensor import Tensor, ViewInfo
+from rushlight.core.tensor import Tensor
 
 __all__ = ["DualLevel", "DualView", "base_of", "keep_tangent", "tangent_of"]
 
@@ -44,16 +45,15 @@ class DualLevel:
         self.slots.clear()
 
 
-class DualView(ViewInfo):
+class DualView(PartInfo):
     """The view record of an alias whose tangent is its own, not its base's."""
 
     __slots__ = ("owner",)
 
     def __init__(self, tensor: Any) -> None:
         view = tensor._view
-        super().__init__(
-            view.base, view.op, view.args, view.parent, view.kind, view.version, view.number
-        )
+        super().__init__(view.base, view.op, view.args, view.parent, view.kind, view.version)
+        self.number = view.number
         self.owner = weakref.ref(tensor)
 
 

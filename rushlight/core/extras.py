@@ -6,7 +6,7 @@ from typing import Any
 
 from rushlight.core.device import cpu, device, layout, strided
 
-__all__ = ["Ext", "ViewInfo"]
+__all__ = ["Ext", "ViewInfo", "view_info"]
 
 
 class Ext:
@@ -46,8 +46,10 @@ class Ext:
 class ViewInfo:
     """How a view came to be: its root base, the op that made it, and when its node was valid."""
 
-    __slots__ = ("args", "base", "kind", "number", "op", "parent", "version")
+    __slots__ = ("args", "base", "kind", "op", "parent", "version")
 
+    # Which of an op's results this is; a slot of `PartInfo` where it is not the first.
+    number = 0
     # Kinds of creation: what may be done in place to the view, and what error says so.
     NORMAL = 0
     CUSTOM_FUNCTION = 1
@@ -63,7 +65,6 @@ class ViewInfo:
         parent: Any,
         kind: int,
         version: int,
-        number: int = 0,
     ) -> None:
         self.base = base
         self.op = op
@@ -71,4 +72,24 @@ class ViewInfo:
         self.parent = parent
         self.kind = kind
         self.version = version
-        self.number = number
+
+
+class PartInfo(ViewInfo):
+    """The record of a view that is one of several."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, base: Any, op: Any, args: Any, parent: Any, kind: int, version: int) -> None:
+        super().__init__(base, op, args, parent, kind, version)
+        self.number = 0
+
+
+def view_info(
+    base: Any, op: Any, args: Any, parent: Any, kind: int, version: int, number: int
+) -> ViewInfo:
+    """The record of result `number` of a view op."""
+    if number == 0:
+        return ViewInfo(base, op, args, parent, kind, version)
+    part = PartInfo(base, op, args, parent, kind, version)
+    part.number = number
+    return part

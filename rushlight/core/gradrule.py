@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable
+from functools import partial
 from keyword import iskeyword
 from typing import Any
 
@@ -224,8 +225,8 @@ class GradRule:
                 "__module__": "rushlight.autograd.graph",
             },
         )
-        scope["NodeClass"] = node_class
-        scope["new_node"] = node_class.__new__
+        # A partial is called with less ado than `object.__new__` with an argument.
+        scope["new_node"] = partial(object.__new__, node_class)
         self.node_class = node_class
         self.make_node = scope["make_node"]
         self.scope = scope
@@ -302,7 +303,7 @@ class GradRule:
     def make_lines(self, plain: frozenset[str]) -> list[str]:
         """Lines that make and fill a node; `plain` names arguments known to be plain tensors."""
         lines = [
-            "    node = new_node(NodeClass)",
+            "    node = new_node()",
             "    node.sequence_nr = next_sequence()",
             "    node.node_hooks = None",
             "    node.node_extra = None",
@@ -322,9 +323,10 @@ class GradRule:
             lines.append(f"    node.next_nrs = ({', '.join(numbers)},)")
         else:
             for position, owner in enumerate(self.inputs):
-                lines += (
-                    plain_edge(position, owner) if owner in plain else edge_lines(position, owner)
-                )
+                if owner in plain:
+                    lines += plain_edge(position, owner, certain=len(self.inputs) == 1)
+                else:
+                    lines += edge_lines(position, owner)
             every = ", ".join(f"e{position}" for position in range(len(self.inputs)))
             lines.append(f"    node.next_nodes = ({every},)")
             every = ", ".join(f"n{position}" for position in range(len(self.inputs)))
@@ -410,13 +412,14 @@ UNPACK = (
 FIRST = (0,)
 
 
-def plain_edge(position: int, owner: str) -> list[str]:
-    """`edge(owner)` for a plain tensor."""
+def plain_edge(position: int, owner: str, certain: bool) -> list[str]:
+    """`edge(owner)` for a plain tensor; `certain` where it is known to require grad."""
+    wanted = "" if certain else f" and {owner}._requires_grad"
     return [
         f"    n{position} = {owner}._output_nr",
         f"    e{position} = {owner}._node",
         f"    if {owner}._view is not None: e{position} = edge({owner})",
-        f"    elif e{position} is None and {owner}._requires_grad:",
+        f"    elif e{position} is None{wanted}:",
         f"        e{position} = {owner} if {owner}._ag is None else edge({owner})",
     ]
 

@@ -16,6 +16,7 @@ import threading
 from typing import Any
 
 from rushlight.core import node as nodes
+from rushlight.core.extras import view_info
 from rushlight.core.node import GraphNode, edge, needs_grad, output_meta
 from rushlight.core.state import LOCAL, ThreadState
 from rushlight.core.storage import VersionCounter
@@ -143,7 +144,7 @@ def view_of(
         base = parent.base
         if parent.kind != ViewInfo.NORMAL and kind == ViewInfo.NORMAL:
             kind = parent.kind
-    result._view = ViewInfo(base, op, args[1:], parent, kind, counter.value, number)
+    result._view = view_info(base, op, args[1:], parent, kind, counter.value, number)
     if result._ext is not None and result._ext.inference:
         result._ext = result._ext.copy()
         result._ext.inference = False

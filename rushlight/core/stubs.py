@@ -8,6 +8,7 @@ apart.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,16 @@ from rushlight.core.node import needs_grad, pack_result
 from rushlight.core.return_types import named_result
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.storage import VersionCounter
-from rushlight.core.tensor import PLAIN, Tensor, ViewInfo
+from rushlight.core.tensor import PLAIN, Tensor, ViewInfo, new_tensor
 
 __all__ = ["make_stub", "stub_source"]
 
 # Names that `__r*__` operators share with a function of swapped arguments.
 REFLECTED = frozenset(("__rsub__", "__rtruediv__", "__rpow__", "__rfloordiv__", "__rmod__"))
+
+
+# A partial is called with less ado than `object.__new__` with an argument.
+NEW_INFO = partial(object.__new__, ViewInfo)
 
 
 class Missing:
@@ -60,11 +65,10 @@ def stub({parameters}):
     counter = self._counter
     if counter is None:
         counter = self._counter = VersionCounter()
-    info = new(ViewInfo)
+    info = new_info()
     parent = info.parent = self._view
     info.op = op
     info.args = ({bound})
-    info.number = 0
     info.version = counter.value
     if parent is None:
         info.base = self
@@ -72,7 +76,7 @@ def stub({parameters}):
     else:
         info.base = parent.base
         info.kind = parent.kind if grad else 3
-    t = new(Tensor)
+    t = new_tensor()
     t._array = r
     t._dtype = self._dtype
     t._contig = {contiguous}
@@ -221,7 +225,7 @@ def compile_view_stub(packet: Any, op: Any, name: str, template: str) -> Any:
     scope = {
         **({} if recorded.grad_rule is None else recorded.grad_rule.scope),
         **common_scope(),
-        "ViewInfo": ViewInfo,
+        "new_info": NEW_INFO,
         "op": recorded,
         **op.options.get("quick_scope", {}),
     }
@@ -253,7 +257,7 @@ def common_scope() -> dict[str, Any]:
         "LOCAL": LOCAL,
         "PLAIN": PLAIN,
         "Tensor": Tensor,
-        "new": object.__new__,
+        "new_tensor": new_tensor,
         "ndarray": np.ndarray,
         "asarray": np.asarray,
         "ascontiguousarray": np.ascontiguousarray,
@@ -406,7 +410,8 @@ FAST_DTYPES = tuple(kind for kind in dtypes.ALL if kind.scalar_fast)
 
 
 def ufunc_with_number(op: Any) -> Any:
-    """(ufunc, {dtype: number as an array}) for a unary text such as `m.maximum(x, 0)`, or None."""
+    """For a unary text such as `m.maximum(0, x)`: (ufunc, {dtype: number as an array}, whether
+    the operand comes first); None for any other."""
     from rushlight.arrays.numpy_ import MATH
 
     recorder = Recorder()
@@ -419,16 +424,18 @@ def ufunc_with_number(op: Any) -> Any:
         return None
     name, args = recorder.calls[0]
     found = getattr(MATH, name, None)
-    if not isinstance(found, np.ufunc) or len(args) != 2 or args[0] is not operand:
+    if not isinstance(found, np.ufunc) or len(args) != 2 or operand not in args:
         return None
-    if type(args[1]) not in (int, float):
+    leads = args[0] is operand
+    number = args[1] if leads else args[0]
+    if type(number) not in (int, float):
         return None
     # NumPy takes a 0-d array of the right dtype with less ado than a Python number.
-    return found, {kind: np.array(args[1], kind.np) for kind in FAST_DTYPES}
+    return found, {kind: np.array(number, kind.np) for kind in FAST_DTYPES}, leads
 
 
 RESULT = """
-    t = new(Tensor)
+    t = new_tensor()
     t._array = r
     t._dtype = {dtype}
     t._contig = True
@@ -621,9 +628,7 @@ def extra_parts(op: Any) -> dict[str, str]:
 
 
 def given_keywords(names: list[str], values: tuple[Any, ...]) -> dict[str, Any]:
-    return {
-        name: value for name, value in zip(names, values, strict=True) if value is not MISSING
-    }
+    return {name: value for name, value in zip(names, values, strict=True) if value is not MISSING}
 
 
 def pointwise_template(op: Any) -> str | None:
@@ -651,8 +656,10 @@ def pointwise_template(op: Any) -> str | None:
             node = rule.inline_source(" " * 8)
             record = UNARY_RECORD.format(dtype=dtype, save=save, node=node)
         compute = "ufunc(self._array)"
-        if ufunc_with_number(op) is not None:
-            compute = "ufunc(self._array, number[self._dtype])"
+        constant = ufunc_with_number(op)
+        if constant is not None:
+            operands = "number[self._dtype], self._array", "self._array, number[self._dtype]"
+            compute = f"ufunc({operands[constant[2]]})"
         return UNARY.format(
             compute=compute, result=result, record=record, real_only=real_only, **extra_parts(op)
         )
@@ -706,27 +713,31 @@ def number_overload(op: Any) -> Any:
     return None
 
 
-def compile_stub(packet: Any, op: Any, name: str, template: str) -> Any:
+def text_function(source: Any, count: int) -> Any:
+    """An elementwise op's text as a function of its first `count` operands."""
     from rushlight.arrays.numpy_ import MATH
 
+    scalar = source.options["scalar"]
+    rest = tuple(a.default for a in source._schema.arguments[count:])
+
+    def with_arrays(first: Any, *others: Any) -> Any:
+        # A number takes the array's dtype: what NumPy makes of a bare one would be wider.
+        kind = first.dtype
+        arrays = [y if type(y) is np.ndarray else np.asarray(y, kind) for y in others]
+        return scalar(MATH, first, *arrays, *rest)
+
+    def with_numbers(first: Any, *others: Any) -> Any:
+        return scalar(MATH, first, *others, *rest)
+
+    return with_numbers if source.options.get("weak_numbers") else with_arrays
+
+
+def compile_stub(packet: Any, op: Any, name: str, template: str) -> Any:
     source = op if op.functional is None else op.functional
     count = len(source.tensor_positions)
     ufunc = single_ufunc(source, count)
     if ufunc is None:
-        scalar = source.options["scalar"]
-        rest = tuple(a.default for a in source._schema.arguments[count:])
-
-        def ufunc(first: Any, *others: Any) -> Any:
-            # A number takes the array's dtype: what NumPy makes of a bare one would be wider.
-            kind = first.dtype
-            arrays = [y if type(y) is np.ndarray else np.asarray(y, kind) for y in others]
-            return scalar(MATH, first, *arrays, *rest)
-
-        if source.options.get("weak_numbers"):
-
-            def ufunc(first: Any, *others: Any) -> Any:
-                return scalar(MATH, first, *others, *rest)
-
+        ufunc = text_function(source, count)
     constant = ufunc_with_number(source) if count == 1 and op.functional is None else None
     if constant is not None:
         ufunc = constant[0]

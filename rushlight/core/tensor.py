@@ -9,8 +9,10 @@ one `is None` test admits a tensor to the hot path.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from functools import partial
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -80,6 +82,10 @@ class Tensor(metaclass=TensorType):
         "_storage",
         "_view",
     )
+
+    if TYPE_CHECKING:
+        # Most methods are put in place by the op families.
+        def __getattr__(self, name: str) -> Any: ...
 
     _array: Any
     _dtype: dtype
@@ -251,7 +257,7 @@ class Tensor(metaclass=TensorType):
 
     def _alias(self, share_counter: bool = True) -> Tensor:
         """The same memory as a new plain tensor without history."""
-        result: Tensor = new(Tensor)
+        result = new_tensor()
         result._array = self._array
         result._dtype = self._dtype
         result._contig = self._contig
@@ -614,8 +620,9 @@ class Tensor(metaclass=TensorType):
 
 
 KEEPS_BASE_TYPE: set[Any] = set()
+# A partial is called with less ado than `object.__new__` with an argument.
+new_tensor: Callable[[], Tensor] = partial(object.__new__, Tensor)
 DEFAULT_OVERRIDE = vars(Tensor)["__torch_function__"].__func__
-new = Tensor.__new__ if False else object.__new__
 node.TENSOR_TYPES = (Tensor,)
 
 
@@ -643,7 +650,7 @@ def as_class(value: Any, cls: type) -> Any:
 
 def wrap(array: Any, kind: dtype) -> Tensor:
     """A fresh contiguous ndarray as a tensor."""
-    result: Tensor = new(Tensor)
+    result = new_tensor()
     result._array = array
     result._dtype = kind
     result._contig = True

@@ -25,6 +25,7 @@ from rushlight.core.tensor import PLAIN, Ext, Tensor, alias_array, storage_of, w
 from rushlight.opset.copy import layouts, preserved
 from rushlight.opset.kinds import CREATION, Kind, Spec, refuse_device, refuse_layout, shell_of
 from rushlight.opset.registry import composite, find, op, packet
+from rushlight.opset.rules import sample
 
 OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 LIKE = f"{OPTIONS}, MemoryFormat? memory_format=None"
@@ -485,12 +486,33 @@ def new_zeros_like_tangent(self: Any, other: Any, self_num_batch_dims: int = 0) 
     )
 
 
-UNWRITTEN = refuse("its values are whatever the memory held")
+def unwritten_sizes(make: Any) -> Any:
+    for size in ((), (3,), (2, 0, 3)):
+        yield sample(size, dtype=make.dtype)
+
+
+def unwritten_strides(make: Any) -> Any:
+    yield sample((2, 3), (1, 2), dtype=make.dtype)
+    yield sample((), (), dtype=make.dtype)
+
+
+def unwritten_orders(make: Any) -> Any:
+    yield sample((2, 3, 4), (2, 0, 1), dtype=make.dtype)
+    yield sample((), (), dtype=make.dtype)
+
+
 for record in (empty_op, empty_strided_op, new_empty_strided_op, empty_permuted_op, empty_like_op):
-    record.samples = UNWRITTEN
     record.vjp = refuse("its values depend on no input")
     record.jvp = refuse("its values depend on no input")
-find("new_empty").samples = UNWRITTEN
+empty_op.samples = unwritten_sizes
+empty_strided_op.samples = unwritten_strides
+empty_permuted_op.samples = unwritten_orders
+new_empty_strided_op.samples = lambda make: (
+    (make(2), (2, 3), (1, 2)),
+    (make.strided(2, 3), (), ()),
+)
+empty_like_op.samples = lambda make: ((make(2, 3),), (make.strided(2, 3),), (make.expanded(2, 3),))
+find("new_empty").samples = lambda make: ((make(2), (2, 3)), (make.strided(2, 3), ()))
 new_zeros_like_tangent.samples = lambda make: ((make(2), make(3)), (make.strided(2, 3), make()))
 
 empty = factory("empty", from_sizes(np.empty))

@@ -765,7 +765,7 @@ def nonzero_of(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
 
 nonzero = overridable(nonzero_of)
 Tensor.nonzero = overridable(nonzero_of)  # type: ignore[attr-defined]
-for function in (nonzero, Tensor.nonzero):
+for function in (nonzero, Tensor.nonzero):  # type: ignore[attr-defined]
     function.__name__ = function.__qualname__ = "nonzero"
 
 nonzero_static = op(

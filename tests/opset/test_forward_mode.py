@@ -12,27 +12,19 @@ import pytest
 
 import rushlight as torch
 from rushlight.autograd import forward_ad as fwAD
-from rushlight.autograd.gradcheck import gradcheck, gradgradcheck
+from rushlight.autograd.gradcheck import gradgradcheck
 from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import Tensor, values_of
 from rushlight.opset import registry
 from rushlight.opset.samples import samples_of
-from tests.opset.test_gradients import OPS, each_op, examine, is_finite
+from tests.opset.test_gradients import OPS, check_forward, each_op, examine, is_finite
 from tests.reference import store
 
 
 @each_op
 def test_batched_tangents(op: Any) -> None:
     def check(function: Any, leaves: Any, first: bool) -> None:
-        gradcheck(
-            function,
-            leaves,
-            fast_mode=True,
-            check_forward_ad=True,
-            check_backward_ad=False,
-            check_batched_forward_grad=True,
-            check_undefined_grad=False,
-        )
+        check_forward(function, leaves, undefined=False, batched=True)
 
     examine(op, "forward", 2, check)
 

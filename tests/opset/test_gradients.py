@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import rushlight
 from rushlight.autograd.gradcheck import gradcheck, gradgradcheck
 from rushlight.core import dtype as dtypes
 from rushlight.core.op import Refused
@@ -138,17 +137,11 @@ def prepared(op: Any, kind: Any, case: Sample) -> tuple[Any, list[Tensor]]:
         result = op(*filled.args, **filled.kwargs)
         return tuple(
             out
-            for out in flat(result)
+            for out in store.flat(result)
             if isinstance(out, Tensor) and out.dtype.category >= dtypes.FLOAT
         )
 
     return function, slots
-
-
-def flat(value: Any) -> list[Any]:
-    if isinstance(value, (list, tuple)) and not isinstance(value, rushlight.Size):
-        return [leaf for item in value for leaf in flat(item)]
-    return [value]
 
 
 def one_by_one(check: Any, function: Any, leaves: Any, first: bool) -> None:
@@ -214,19 +207,21 @@ def test_second_order(op: Any) -> None:
     examine(op, "gradgradcheck", SECOND, check)
 
 
+def check_forward(function: Any, leaves: Any, undefined: bool, batched: bool = False) -> None:
+    gradcheck(
+        function,
+        leaves,
+        fast_mode=True,
+        check_forward_ad=True,
+        check_backward_ad=False,
+        check_batched_forward_grad=batched,
+        check_undefined_grad=undefined,
+    )
+
+
 @each_op
 def test_forward_mode(op: Any) -> None:
-    def check(function: Any, leaves: Any, first: bool) -> None:
-        gradcheck(
-            function,
-            leaves,
-            fast_mode=True,
-            check_forward_ad=True,
-            check_backward_ad=False,
-            check_undefined_grad=first,
-        )
-
-    examine(op, "forward", SECOND, check)
+    examine(op, "forward", SECOND, check_forward)
 
 
 @each_op

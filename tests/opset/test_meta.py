@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-import rushlight
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import Tensor, shell, strides_of
@@ -32,12 +31,6 @@ def without_values(value: Any) -> Any:
     return value
 
 
-def leaves(value: Any) -> list[Any]:
-    if isinstance(value, (list, tuple)) and not isinstance(value, rushlight.Size):
-        return [leaf for item in value for leaf in leaves(item)]
-    return [value]
-
-
 def difference(op: Any, case: Sample) -> str | None:
     """How the two runs differ; None when they do not, or when the real one raises."""
     if op.base_name in ("index", "_unsafe_index") and any(
@@ -56,7 +49,7 @@ def difference(op: Any, case: Sample) -> str | None:
         meta = op(*bare.args, **bare.kwargs)
     except Exception as error:
         return f"{type(error).__name__}: {str(error)[:200]}"
-    mine, theirs = leaves(meta), leaves(real)
+    mine, theirs = store.flat(meta), store.flat(real)
     if len(mine) != len(theirs):
         return f"{len(mine)} results, expected {len(theirs)}"
     for got, wanted in zip(mine, theirs, strict=True):

@@ -18,6 +18,7 @@ import numpy as np
 
 from rushlight.core import dtype as dtypes
 from rushlight.core.op import Tag
+from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor, storage_of, strides_of, values_of
 from rushlight.opset.samples import Sample, uniform
 
@@ -98,6 +99,13 @@ def mapped(case: Sample, change: Any) -> Sample:
 
     args = tuple([walk(value) for value in case.args])
     return Sample(args, {name: walk(value) for name, value in case.kwargs.items()})
+
+
+def flat(value: Any) -> list[Any]:
+    """The leaves of nested lists and tuples; a `Size` is one."""
+    if isinstance(value, (list, tuple)) and not isinstance(value, Size):
+        return [leaf for item in value for leaf in flat(item)]
+    return [value]
 
 
 def cotangent(position: int, shape: tuple[int, ...], kind: Any) -> Any:
