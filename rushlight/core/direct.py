@@ -15,7 +15,7 @@ import numpy as np
 
 from rushlight.core import dtype as dtypes
 from rushlight.core import history
-from rushlight.core.binding import default_value, parameter_name
+from rushlight.core.binding import KEYWORD_ALIASES, default_value, parameter_name
 from rushlight.core.gradrule import compile_source
 from rushlight.core.node import needs_grad, pack_result
 from rushlight.core.state import LOCAL, PROCESS
@@ -58,6 +58,13 @@ INT_LIST = """
 
 BODY = """
     return body({arguments})
+"""
+
+# A composite whose common case is quicker in one piece than op by op (same graph, same bits).
+FUSED = """
+    answer_ = fused({arguments}, recording)
+    if answer_ is not None:
+        return answer_
 """
 
 KERNEL = """
@@ -221,6 +228,12 @@ def save_source(rule: Any) -> str:
     return SAVE
 
 
+def alias_names(op: Any) -> list[str]:
+    """Other spellings of the op's arguments that calls may use as keywords."""
+    names = set(op.argument_names)
+    return [a for a, target in KEYWORD_ALIASES.items() if target in names and a not in names]
+
+
 def node_source(rule: Any, indent: int, known: frozenset[str]) -> str:
     """Lines that make the node, under a name that no argument has."""
     if rule is None:
@@ -246,13 +259,21 @@ def direct_source(op: Any, answer: str = "t_") -> str:
         for i, a in enumerate(arguments)
         if a.kwarg_only
     ]
-    signature = ", ".join([*parameters, "*", *keyword_only, "out=None", "**keywords"])
+    aliases = alias_names(op)
+    spelled = [f"{alias}=MISSING" for alias in aliases]
+    signature = ", ".join([*parameters, "*", *keyword_only, "out=None", *spelled])
     given = (
         f"({', '.join(parameter_name(a.name) for a in positional)},), "
         f"({', '.join(parameter_name(a.name) for a in arguments if a.kwarg_only)}"
-        f"{',' if keyword_only else ''}), out, keywords"
+        f"{',' if keyword_only else ''}), out, ({', '.join(aliases)}{',' if aliases else ''})"
     )
-    unfit = ["out is not None", "keywords", *[str(fits_exactly(a)) for a in arguments]]
+    # The alias of an argument without a default goes with that argument missing, which is seen.
+    optional = {a.name for a in arguments if a.has_default}
+    unfit = [
+        "out is not None",
+        *[f"{alias} is not MISSING" for alias in aliases if KEYWORD_ALIASES[alias] in optional],
+        *[str(fits_exactly(a)) for a in arguments],
+    ]
     prepare = [
         INT_LIST.format(
             parameter_name(a.name), allowed="" if a.type.size is not None else " and False"
@@ -267,7 +288,8 @@ def direct_source(op: Any, answer: str = "t_") -> str:
         unfit=" or ".join(unfit),
     )
     if op.body is not None:
-        return head + BODY.format(arguments=", ".join(names))
+        fused = FUSED if op.options.get("fused") is not None else ""
+        return head + (fused + BODY).format(arguments=", ".join(names))
     rule = op.grad_rule
     wants = "False"
     if rule is not None:
@@ -371,6 +393,7 @@ def direct_stub(
         "attach": history.attach,
         "record_": op,
         "body": op.body,
+        "fused": op.options.get("fused"),
         "kernel": None if op.body is not None else op.rule("kernel"),
         "finish": op.kind.finish,
         "save_outputs": None if rule is None else rule.save_outputs,
@@ -389,12 +412,26 @@ def direct_stub(
         (a.name, default_value(a) if a.has_default else missing) for a in arguments if a.kwarg_only
     ]
 
-    def slow(values: Any, rest: Any, out: Any, keywords: dict[str, Any]) -> Any:
+    aliases = alias_names(op)
+    position_names = [a.name for a in arguments if not a.kwarg_only]
+
+    def slow(values: Any, rest: Any, out: Any, others: tuple[Any, ...]) -> Any:
         """The call as it was made: what equals a default at the end was not given."""
+        keywords = {
+            alias: value
+            for alias, value in zip(aliases, others, strict=True)
+            if value is not missing
+        }
         count = len(values)
         while count and values[count - 1] is positional[count - 1]:
             count -= 1
-        args = tuple([value for value in values[:count] if value is not missing])
+        given = next((i for i in range(count) if values[i] is missing), count)
+        # What follows a missing argument was given by keyword.
+        for position in range(given, count):
+            value = values[position]
+            if value is not missing and value is not positional[position]:
+                keywords[position_names[position]] = value
+        args = values[:given]
         for (key, default), value in zip(keyword_only, rest, strict=True):
             if value is not default:
                 keywords = {**keywords, key: value}

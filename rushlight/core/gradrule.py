@@ -236,6 +236,14 @@ class GradRule:
         lines = self.make_lines(plain)
         return "\n".join(indent + line[4:] for line in lines)
 
+    def plain_maker(self) -> Callable[..., Any]:
+        """`make_node` for a caller that knows all tensors to be plain."""
+        head = f"def make_plain({', '.join(self.argument_names)}):\n"
+        body = self.inline_source("    ", self.tensor_names) + "\n    return node\n"
+        compile_source(head + body, f"plain node of {self.node_class.__name__}", self.scope)
+        made: Callable[..., Any] = self.scope["make_plain"]
+        return made
+
     def apply_source(
         self, index: dict[str, int], order: list[str], kept: frozenset[str], filled: frozenset[str]
     ) -> str:

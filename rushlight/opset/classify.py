@@ -102,6 +102,7 @@ def labelled(self: Any, target: Any, weight: Any, ignore_index: int, kind: DType
 
 
 ROWS = np.arange(1024)
+LABEL = np.dtype("int64").char
 
 
 def rows_of(self: Any, target: Any, weight: Any, ignore_index: int) -> Any:
@@ -113,7 +114,7 @@ def rows_of(self: Any, target: Any, weight: Any, ignore_index: int) -> Any:
         and target.ndim == 1
         and target.shape[0] == count <= 1024
         and self.dtype.char in "fd"
-        and target.dtype == np.int64
+        and target.dtype.char == LABEL
         and not 0 <= ignore_index < self.shape[1]
         # Negative labels are large as unsigned numbers; a byte of a bool array is 0 or 1.
         and b"\0" not in (target.view(np.uint64) < self.shape[1]).tobytes()

@@ -20,7 +20,7 @@ from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN, Tensor, strides_of
 from rushlight.opset.kinds import CONTRACTION, Spec, operand_rank, scalar_array
 from rushlight.opset.registry import composite, method_alias, op
-from rushlight.opset.rules import aten, conj
+from rushlight.opset.rules import aten, conj, sample
 
 __all__ = ["product_of", "refuse_dtype", "rounded", "working"]
 
@@ -167,8 +167,6 @@ def mm_samples(make: Any) -> Any:
 
 
 def mm_errors(make: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     yield RuntimeError, sample(make(2, 3), make(2, 3))
     yield RuntimeError, sample(make(3), make(3, 2))
 
@@ -220,8 +218,6 @@ def check_addmm(self: Any, mat1: Any, mat2: Any) -> None:
 
 
 def addmm_samples(make: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     yield make(4), make(2, 3), make(3, 4)
     yield make(2, 1), make(2, 3), make.strided(3, 4)
     yield make(), make(2, 0), make(0, 3)
@@ -352,8 +348,6 @@ BATCH_FORMULAS = {
 
 
 def addition_samples(make: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     yield make(2, 2), make(2, 2, 3), make(2, 3, 2)
     yield make(2), make(2, 1, 3), make.strided(2, 3, 2)
     yield sample(make(2, 2), make(2, 2, 3), make(2, 3, 2), beta=2, alpha=3)
@@ -510,8 +504,6 @@ def _(xp: Any, self: Any, vec: Any) -> Any:
 
 
 def addmv_samples(make: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     yield make(2), make(2, 3), make(3)
     yield make(1), make.strided(2, 3), make(3)
     yield sample(make(2), make(2, 3), make(3), beta=2, alpha=3)
@@ -611,8 +603,6 @@ def _(xp: Any, self: Any, other: Any) -> Any:
 
 
 def addr_samples(make: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     yield make(2, 3), make(2), make(3)
     yield make.strided(2, 3), make(2), make(3)
     yield make(3), make(2), make(3)

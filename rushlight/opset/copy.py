@@ -25,6 +25,7 @@ from rushlight.core.tensor import PLAIN, Tensor, shell, strides_of, values_of, w
 from rushlight.opset.derived import check_writable, find_dense, holds_sparse, sparse_in_place
 from rushlight.opset.kinds import CREATION, Kind, Spec, laid_out, refuse_device
 from rushlight.opset.registry import composite, mutation, op, packet
+from rushlight.opset.rules import sample
 
 # -- clone and conversion --------------------------------------------------------------------------
 
@@ -125,8 +126,6 @@ clone = op(
 
 @clone.samples
 def _(make: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     yield from layouts(make)
     yield sample(make.strided(2, 3), memory_format=contiguous_format)
     yield sample(make(2, 3, 2, 2), memory_format=devices.channels_last)
@@ -170,8 +169,6 @@ def _(xp: Any, self: Any, dtype: Any, *rest: Any) -> Any:
 
 @_to_copy.samples
 def _(make: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     for kind in (dtypes.float64, dtypes.int64, dtypes.bool_, dtypes.complex64, dtypes.bfloat16):
         if make.dtype.is_complex and not kind.is_complex:
             continue

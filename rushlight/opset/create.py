@@ -259,8 +259,6 @@ def _(xp: Any, size: Any, fill_value: Any, dtype: Any, *rest: Any) -> Any:
 
 
 def sample_sizes(make: Any, *rest: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     for size in ((), (3,), (2, 0), (2, 3, 4)):
         yield sample(size, *rest, dtype=make.dtype)
         yield sample(size, *rest)

@@ -26,6 +26,7 @@ from rushlight.opset.reduce import (
     working,
 )
 from rushlight.opset.registry import composite, op
+from rushlight.opset.rules import sample
 
 
 def comparable(kernel: str, array: Any, strict: bool = False) -> Any:
@@ -83,8 +84,6 @@ def selected_tangent(tangent: Any, dim: int, indices: Any, keepdim: bool) -> Any
 
 
 def dim_samples(make: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     yield sample(make.distinct(3, 4), 0)
     yield sample(make.distinct(3, 4), -1, True)
     yield sample(make.distinct(2, 3, 2), 1)
@@ -95,8 +94,6 @@ def dim_samples(make: Any) -> Any:
 
 
 def amax_samples(make: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     yield sample(make.distinct(3, 4))
     for dim in (0, -1, (0, 2), (), (-1, 0)):
         yield sample(make.distinct(2, 3, 2), dim)
@@ -265,8 +262,6 @@ aminmax = op(
 
 @aminmax.samples
 def _(make: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     yield sample(make.distinct(3, 4))
     yield sample(make.distinct(3, 4), keepdim=True)
     yield sample(make.distinct(3, 4), dim=0)

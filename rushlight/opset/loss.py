@@ -20,6 +20,7 @@ from rushlight.core.tensor import Tensor, strides_of
 from rushlight.opset.kinds import OPAQUE, Kind, Spec, laid_out, result_tensor
 from rushlight.opset.reduce import cast, check_computable, working
 from rushlight.opset.registry import composite, op, packet
+from rushlight.opset.rules import sample
 
 NONE, MEAN, SUM = 0, 1, 2
 
@@ -554,8 +555,6 @@ def kl_div(self: Any, target: Any, reduction: int, log_target: bool) -> Any:
 
 @kl_div.samples
 def _(make: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     for reduction in (NONE, MEAN, SUM):
         yield sample(make(3, 4), make.positive(3, 4), reduction)
         yield sample(make(3, 4), make(3, 4), reduction, log_target=True)

@@ -521,6 +521,14 @@ native_layer_norm.errors = lambda make: [
     (RuntimeError, (make(2, 3), (), None, None, 1e-5)),
 ]
 
+
+def gradient_specs(input: Any, weight: Any, sizes: Any, output_mask: Any) -> Any:
+    """Results of a backward op: gradients of the input, weight and bias that are wanted."""
+    parameter = Spec(sizes, input._dtype if weight is None else weight._dtype)
+    specs = (Spec(input.shape, input._dtype), parameter, parameter)
+    return tuple([s if wanted else None for s, wanted in zip(specs, output_mask, strict=True)])
+
+
 native_layer_norm_backward = op(
     "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, "
     "Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> "
@@ -536,10 +544,7 @@ def _(
     grad_out: Any, input: Any, normalized_shape: Any, mean: Any, rstd: Any, weight: Any, bias: Any,
     output_mask: Any,
 ) -> Any:  # fmt: skip
-    kind = input._dtype if weight is None else weight._dtype
-    parameter = Spec(normalized_shape, kind)
-    specs = (Spec(input.shape, input._dtype), parameter, parameter)
-    return tuple([s if wanted else None for s, wanted in zip(specs, output_mask, strict=True)])
+    return gradient_specs(input, weight, normalized_shape, output_mask)
 
 
 @native_layer_norm_backward.kernel
@@ -714,9 +719,7 @@ def _(
     grad_out: Any, input: Any, mean: Any, rstd: Any, weight: Any, N: Any, C: Any, HxW: Any,
     group: int, output_mask: Any,
 ) -> Any:  # fmt: skip
-    parameter = Spec((C,), input._dtype if weight is None else weight._dtype)
-    specs = (Spec(input.shape, input._dtype), parameter, parameter)
-    return tuple([s if wanted else None for s, wanted in zip(specs, output_mask, strict=True)])
+    return gradient_specs(input, weight, (C,), output_mask)
 
 
 @native_group_norm_backward.kernel

@@ -28,7 +28,7 @@ from rushlight.opset.reduce import (
     working,
 )
 from rushlight.opset.registry import composite, op, packet
-from rushlight.opset.rules import conj
+from rushlight.opset.rules import conj, sample
 
 INFINITY = float("inf")
 
@@ -125,8 +125,6 @@ def norm_gradient(grad: Any, self: Any, ord: Any, result: Any, dim: Any, keepdim
 
 
 def norm_samples(make: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     for ord in (2, 1, 0, 3, 0.5, 1.5, 2.5, INFINITY, -INFINITY, -1):
         yield sample(make(3, 4), ord)
         yield sample(make(2, 3), ord, 0)
@@ -223,8 +221,6 @@ def order_samples(*after: Any, widened: bool = False) -> Any:
     """Samples of a norm: its order and whatever follows."""
 
     def samples(make: Any) -> Any:
-        from rushlight.opset.samples import sample
-
         kind = {"dtype": wider(make.dtype)} if widened else {}
         for p in (2, 1, 3.5, INFINITY):
             yield sample(make(2, 3), p, *after, **kind)

@@ -19,7 +19,7 @@ from rushlight.core.tensor import PLAIN, Tensor
 from rushlight.opset import functions
 from rushlight.opset.kinds import INT_TO_FLOAT
 from rushlight.opset.registry import alias, composite, method_alias, pointwise
-from rushlight.opset.rules import conj
+from rushlight.opset.rules import conj, sample
 
 LN2 = math.log(2.0)
 
@@ -289,8 +289,6 @@ def underivable(name: str) -> Callable[[Any], Any]:
 
 
 def sample_of(*args: Any, **kwargs: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     return sample(*args, **kwargs)
 
 

@@ -15,18 +15,115 @@ from rushlight.core import geometry
 from rushlight.core.device import contiguous_format
 from rushlight.core.dispatch import overridable
 from rushlight.core.dtype import unsupported
-from rushlight.core.tensor import Tensor
+from rushlight.core.node import needs_grad
+from rushlight.core.storage import VersionCounter
+from rushlight.core.tensor import Tensor, new_tensor, wrap
 from rushlight.opset.contract import kind_of, product_of, refuse_dtype, rounded, working
 from rushlight.opset.kinds import CONTRACTION, Spec
-from rushlight.opset.registry import composite, op
-from rushlight.opset.rules import aten, conj, not_differentiable
+from rushlight.opset.registry import composite, op, packet
+from rushlight.opset.rules import aten, conj, not_differentiable, sample
 
 __all__ = ["bilinear", "cdist", "chain_matmul", "linear", "tensordot"]
 
 # -- linear ---------------------------------------------------------------------------------------
 
 
-@composite("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", method=False)
+def fused_linear(input: Any, weight: Any, bias: Any, recording: bool) -> Any:
+    """`addmm(bias, input, weight.t())` of plain tensors without the transposed tensor in between:
+    the graph gets the same two nodes. None for anything but the common case."""
+    rows, matrix, kind = input._array, weight._array, input._dtype
+    if (
+        bias is None
+        or rows.ndim != 2
+        or matrix.ndim != 2
+        or not kind.scalar_fast
+        or weight._dtype is not kind
+        or bias._dtype is not kind
+        or weight._view is not None
+        or rows.shape[1] != matrix.shape[1]
+        or bias._array.shape != (matrix.shape[0],)
+        or not rows.size
+    ):
+        return None
+    turned = matrix.T
+    product = rows.dot(turned)
+    np.add(product, bias._array, product)
+    result = new_tensor()
+    result._array = product
+    result._dtype = kind
+    result._contig = True
+    result._requires_grad = False
+    result._node = None
+    result._output_nr = 0
+    result._counter = None
+    result._storage = None
+    result._offset = 0
+    result._view = None
+    result._ag = None
+    result._ext = None
+    if not recording:
+        return result
+    wants = input._requires_grad or (input._view is not None and needs_grad(input))
+    if not (
+        wants
+        or weight._requires_grad
+        or bias._requires_grad
+        or (bias._view is not None and needs_grad(bias))
+    ):
+        return result
+    turning = None
+    if weight._requires_grad:
+        turning = node_maker("t")(weight)
+        turning.output_metas = ((turned.shape, kind, None),)
+    # The node keeps the transposed weight for the input's gradient only; it is seen by nobody
+    # else, so this alias needs no record of its base.
+    transposed: Any
+    if wants:
+        counter = weight._counter
+        if counter is None:
+            counter = weight._counter = VersionCounter()
+        transposed = wrap(turned, kind)
+        transposed._contig = False
+        transposed._counter = counter
+        transposed._node = turning
+        transposed._requires_grad = turning is not None
+    else:
+        transposed = Passing()
+        transposed._array = turned
+        transposed._node = turning
+    node = node_maker("addmm")(bias, input, transposed, 1, 1)
+    node.output_metas = ((product.shape, kind, None),)
+    result._node = node
+    result._requires_grad = True
+    return result
+
+
+class Passing:
+    """As much of a tensor as a node maker looks at when it will not keep it."""
+
+    __slots__ = ("_array", "_node")
+
+    _ag = None
+    _output_nr = 0
+    _requires_grad = False
+    _view = None
+
+
+MAKERS: dict[str, Any] = {}
+
+
+def node_maker(name: str) -> Any:
+    found = MAKERS.get(name)
+    if found is None:
+        found = MAKERS[name] = packet(name).candidates[0].grad_rule.plain_maker()
+    return found
+
+
+@composite(
+    "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+    method=False,
+    fused=fused_linear,
+)
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     ndim = input.dim()
     if bias is not None:
@@ -52,8 +149,6 @@ def is_vector_like(bias: Any) -> bool:
 
 
 def linear_samples(make: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     yield make(2, 3), make(4, 3), make(4)
     yield make(2, 3), make(4, 3)
     yield make(3), make(4, 3), make(4)
@@ -449,8 +544,6 @@ def check_cross(self: Any, other: Any, dim: int) -> None:
 
 
 def cross_samples(make: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     yield make(2, 3), make(2, 3)
     yield make(3), make(3)
     yield sample(make.strided(3, 2), make(3, 1), dim=0)

@@ -32,7 +32,7 @@ from rushlight.opset.create import (
 )
 from rushlight.opset.kinds import HALVES, RANDOM, Spec
 from rushlight.opset.registry import find, mutation, op
-from rushlight.opset.rules import not_differentiable
+from rushlight.opset.rules import not_differentiable, sample
 
 SEEDED = (Tag.nondeterministic_seeded,)
 SEEDED_FUNCTION: dict[str, Any] = {"kind": RANDOM, "method": False, "tags": SEEDED}
@@ -671,8 +671,6 @@ def fork_rng(
 
 def sizes_with(*before: Any, generator: bool = False) -> Any:
     def samples(make: Any) -> Any:
-        from rushlight.opset.samples import sample
-
         options = {"generator": None} if generator else {}
         for size in ((), (3,), (2, 0, 3)):
             yield sample(*before, size, **options)
@@ -682,8 +680,6 @@ def sizes_with(*before: Any, generator: bool = False) -> Any:
 
 def tensors_with(*after: Any, generator: bool = False, **domain: Any) -> Any:
     def samples(make: Any) -> Any:
-        from rushlight.opset.samples import sample
-
         options = {"generator": None} if generator else {}
         for source in (make(2, 3, **domain), make.strided(2, 3, **domain), make(**domain)):
             yield sample(source, *after, **options)
@@ -709,8 +705,6 @@ find("randperm", "generator").samples = lambda make: samples_of_permutation(make
 
 
 def samples_of_permutation(make: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     yield sample(5, generator=None)
 
 

@@ -19,7 +19,7 @@ from rushlight.core.dtype import unsupported
 from rushlight.core.tensor import Tensor
 from rushlight.opset.kinds import HALVES, REDUCTION, Spec
 from rushlight.opset.registry import composite, op, packet
-from rushlight.opset.rules import conj, linear_in
+from rushlight.opset.rules import conj, linear_in, sample
 
 # -- words shared by the reducing families --------------------------------------------------------
 
@@ -102,8 +102,6 @@ def reduction_samples(**fixed: Any) -> Any:
     """Samples of a reduction over `dim` lists."""
 
     def samples(make: Any) -> Any:
-        from rushlight.opset.samples import sample
-
         for dim in (0, -1, (0, 2), (), (-1, 0)):
             yield sample(make(2, 3, 2), dim, **fixed)
         yield sample(make(2, 3), 1, True, **fixed)

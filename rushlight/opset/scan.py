@@ -21,7 +21,7 @@ from rushlight.opset.extrema import comparable
 from rushlight.opset.kinds import OPAQUE, Spec
 from rushlight.opset.reduce import cast, check_computable, has_values, integral_to_long, one_axis
 from rushlight.opset.registry import alias, composite, op, packet
-from rushlight.opset.rules import aten, conj, linear_in
+from rushlight.opset.rules import aten, conj, linear_in, sample
 
 WIDER = {
     dtypes.float16: dtypes.float32,
@@ -250,8 +250,6 @@ def _logcumsumexp(self: Any, dim: int) -> Any:
 
 
 def diff_samples(make: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     yield sample(make(5))
     yield sample(make(3, 4), 2)
     yield sample(make(3, 4), 1, 0)
@@ -315,16 +313,12 @@ def spacing(name: str, y: Any, x: Any, dim: int) -> Any:
 
 
 def trapezoid_samples(make: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     yield sample(make(3, 4), make(4))
     yield sample(make(3, 4), make(3, 4), dim=0)
     yield sample(make(2, 3, 2), make(3, 2), dim=1)
 
 
 def constant_samples(make: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     yield sample(make(3, 4))
     yield sample(make(3, 4), dx=2.5, dim=0)
     yield sample(make(5), dx=2)

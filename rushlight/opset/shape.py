@@ -18,7 +18,7 @@ from rushlight.core.promotion import DIM, ZERO_DIM, result_type
 from rushlight.core.tensor import sizes_of, strides_of
 from rushlight.opset.kinds import GATHER, Kind, Spec, is_unusual, with_specs
 from rushlight.opset.registry import alias, composite, op, packet
-from rushlight.opset.rules import aten, linear_in
+from rushlight.opset.rules import aten, linear_in, sample
 from rushlight.opset.view import unsafe_view
 
 
@@ -758,8 +758,6 @@ def meshgrid_indexing(tensors: Any, indexing: str) -> Any:
 
 @meshgrid_indexing.samples
 def _(make: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     return [
         sample([make(2), make(3), make(2)], indexing="ij"),
         sample([make(2), make.strided(3), make(2)], indexing="xy"),

@@ -17,7 +17,7 @@ from rushlight.core.dtype import unsupported
 from rushlight.opset.kinds import OPAQUE, Spec
 from rushlight.opset.reduce import cast, check_computable, one_axis, working
 from rushlight.opset.registry import composite, op
-from rushlight.opset.rules import aten
+from rushlight.opset.rules import aten, sample
 
 
 def softmax_samples(make: Any) -> Any:
@@ -38,8 +38,6 @@ def backward_samples(make: Any) -> Any:
 
 
 def public_samples(make: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     yield sample(make(3, 4), 1)
     yield sample(make(3, 4), 0, dtypes.float64)
     yield sample(make(), -1)

@@ -38,7 +38,7 @@ from rushlight.opset.reduce import (
     restored,
 )
 from rushlight.opset.registry import composite, op, packet
-from rushlight.opset.rules import conj
+from rushlight.opset.rules import conj, sample
 
 # -- variance -------------------------------------------------------------------------------------
 
@@ -127,8 +127,6 @@ def mean_gradient(grad: Any, self: Any, dim: Any, keepdim: bool) -> Any:
 
 
 def variance_samples(make: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     yield sample(make(3, 4))
     for dim in (0, -1, (0, 2)):
         yield sample(make(2, 3, 2), dim)
@@ -308,8 +306,6 @@ def is_nan(array: Any) -> Any:
 
 
 def order_samples(make: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     yield sample(make.distinct(3, 4), 0)
     yield sample(make.distinct(3, 4), -1, True)
     yield sample(make.distinct(2, 3, 2), 1)
@@ -406,8 +402,6 @@ mode = selecting_op(
 
 @mode.samples
 def _(make: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     yield sample(make.ints(3, 5, low=0, high=2, dtype=make.dtype))
     yield sample(make.ints(6, 2, low=0, high=2, dtype=make.dtype), 0, True)
     yield sample(make.distinct(3, 4), 1)
@@ -448,8 +442,6 @@ kthvalue = selecting_op(
 
 @kthvalue.samples
 def _(make: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     yield sample(make.distinct(3, 4), 2)
     yield sample(make.distinct(3, 4), 3, 0)
     yield sample(make.distinct(3, 4), 1, -1, True)
@@ -550,8 +542,6 @@ def quantile_of(
 
 
 def quantile_samples(make: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     for way in INTERPOLATIONS:
         yield sample(make.distinct(3, 4), 0.4, interpolation=way)
         yield sample(make.distinct(3, 4), 0.7, 0, True, interpolation=way)
@@ -562,8 +552,6 @@ def quantile_samples(make: Any) -> Any:
 
 
 def quantiles_samples(make: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     q = make(3, low=0, high=1)
     yield sample(make.distinct(3, 4), q)
     yield sample(make.distinct(3, 4), q, 0)
@@ -613,8 +601,6 @@ def check_weights(name: str, weights: Any, integral: bool, count: Any) -> None:
 
 
 def cov_samples(make: Any) -> Any:
-    from rushlight.opset.samples import sample
-
     yield sample(make(3, 4))
     yield sample(make(5))
     yield sample(make(3, 4), correction=0)
