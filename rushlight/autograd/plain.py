@@ -25,7 +25,10 @@ from rushlight.autograd.engine import (
     validate,
 )
 from rushlight.autograd.programs import Program, Recorder, write_program
+from rushlight.core.device import memory_format
+from rushlight.core.dtype import dtype
 from rushlight.core.node import AccumulateGrad, OpNode, SavedTensor, autograd_state
+from rushlight.core.size import Size
 from rushlight.core.state import OVERRIDES, PROCESS, ThreadState
 from rushlight.core.tensor import PLAIN, Tensor, new_tensor
 
@@ -41,6 +44,8 @@ PATIENCE = 4
 LARGEST_PROGRAM = 400
 MOST_GRAPHS = 512
 
+# Types of saved values that are part of the signature as they are.
+SIMPLE = frozenset((int, float, complex, bool, str, type(None), dtype, memory_format))
 # signature -> Program, False (cannot be written), or the number of visits so far
 GRAPHS: dict[Any, Any] = {}
 
@@ -48,12 +53,10 @@ GRAPHS: dict[Any, Any] = {}
 class Scan:
     """What one walk over a graph finds out."""
 
-    __slots__ = ("arrays", "counts", "leaves", "nodes", "saved", "signature")
+    __slots__ = ("leaves", "nodes", "saved", "signature")
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
-        # Edges that lead to each node and leaf.
-        self.counts: dict[Any, int] = {}
         # Leaves in the order met, and the saved tensors that a program takes.
         self.leaves: list[Any] = []
         self.saved: list[Any] = []
@@ -69,10 +72,8 @@ def scan(root: Any, number: int) -> Scan | None:  # noqa: C901 - a call per node
     if not isinstance(root, OpNode) or root.node_hooks is not None:
         return None
     found = Scan()
-    counts = found.counts
     nodes, leaves, saved = found.nodes, found.leaves, found.saved
     places: dict[Any, int] = {root: 0}
-    counts[root] = 0
     nodes.append(root)
     key: list[Any] = [number]
     add = key.append
@@ -85,13 +86,11 @@ def scan(root: Any, number: int) -> Scan | None:  # noqa: C901 - a call per node
                 continue
             place = places.get(following)
             if place is not None:
-                counts[following] += 1
                 add(place)
             elif isinstance(following, OpNode):
                 if following.node_hooks is not None:
                     return None
                 places[following] = len(places)
-                counts[following] = 1
                 nodes.append(following)
                 add(True)
             else:
@@ -101,7 +100,6 @@ def scan(root: Any, number: int) -> Scan | None:  # noqa: C901 - a call per node
                     following = following.variable
                     place = places.get(following)
                     if place is not None:
-                        counts[following] += 1
                         add(place)
                         continue
                 if type(following) is not Tensor and type(following) not in PLAIN:
@@ -112,12 +110,11 @@ def scan(root: Any, number: int) -> Scan | None:  # noqa: C901 - a call per node
                 ):
                     return None
                 places[following] = len(places)
-                counts[following] = 1
                 leaves.append(following)
                 array = following._array
                 add(array.shape)
                 add(following._dtype)
-                add(True if following._contig else array.strides)
+                add(following._contig or array.strides)
         add(node.next_nrs)
         slots = node.saved_slots
         if slots is None:
@@ -125,12 +122,20 @@ def scan(root: Any, number: int) -> Scan | None:  # noqa: C901 - a call per node
             continue
         for entry in slots:
             kind = type(entry)
+            if kind in SIMPLE:
+                add(entry)
+                continue
+            if kind is tuple or kind is Size:
+                if any([type(item) not in SIMPLE for item in entry]):
+                    reusable = False
+                add(entry)
+                continue
             version = 0
             if kind is SavedTensor:
-                version = entry.version
                 if entry.unpack_hook is not None:
                     reusable = False
                     continue
+                version = entry.version
                 entry = entry.tensor
                 kind = type(entry)
             if kind is Tensor or kind in PLAIN:
@@ -143,16 +148,29 @@ def scan(root: Any, number: int) -> Scan | None:  # noqa: C901 - a call per node
                 ):
                     reusable = False
                     continue
-                array = entry._array
                 saved.append(entry)
+                array = entry._array
                 add(array.shape)
                 add(entry._dtype)
-                add(True if entry._contig else array.strides)
+                add(entry._contig or array.strides)
             else:
-                add(entry)
+                # A value that cannot be told apart by what it says, such as a list of tensors.
+                reusable = False
     if reusable and len(nodes) <= LARGEST_PROGRAM:
         found.signature = tuple(key)
     return found
+
+
+def count_edges(nodes: list[Any]) -> dict[Any, int]:
+    """How many gradients each node and leaf will get."""
+    counts: dict[Any, int] = {nodes[0]: 0}
+    for node in nodes:
+        for following in node.next_nodes:
+            if following is not None:
+                if type(following) is AccumulateGrad:
+                    following = following.variable
+                counts[following] = counts.get(following, 0) + 1
+    return counts
 
 
 def run_plain(root: Any, number: int, grad: Any, keep_graph: bool, state: ThreadState) -> bool:
@@ -167,8 +185,11 @@ def run_plain(root: Any, number: int, grad: Any, keep_graph: bool, state: Thread
         except TypeError:  # an unhashable plain value
             found.signature = None
     if type(program) is Program:
-        run_program(program, found, grad, keep_graph, state)
-        return True
+        if not program.same or program.fits(found.saved):
+            run_program(program, found, grad, keep_graph, state)
+            return True
+        # Written anew from this graph, it will serve both.
+        program = PATIENCE
     before, excluded = state.grad, state.excluded
     task = GraphTask(keep_graph, False)
     state.tasks = (*state.tasks, task)
@@ -185,7 +206,7 @@ def run_plain(root: Any, number: int, grad: Any, keep_graph: bool, state: Thread
                 GRAPHS.clear()
             GRAPHS[found.signature] = 1 if program is None else program + 1
         del grad
-        run_nodes(root, start, found.counts, keep_graph, task, None)
+        run_nodes(root, start, count_edges(found.nodes), keep_graph, task, None)
     finally:
         state.tasks = state.tasks[:-1]
         state.excluded = excluded
@@ -245,7 +266,7 @@ def run_recorded(
     recorder = Recorder()
     arrived: dict[Any, Any] = {}
     with recorder:
-        run_nodes(root, start, found.counts, True, task, arrived)
+        run_nodes(root, start, count_edges(found.nodes), True, task, arrived)
     results = [arrived.get(leaf) for leaf in found.leaves]
     program = write_program(recorder.calls, [grad, *found.saved], results)
     GRAPHS[found.signature] = False if program is None else program

@@ -28,13 +28,22 @@ __all__ = ["Program", "Recorder", "write_program"]
 class Program:
     """`run(grad, *saved)` answers one array per leaf (None where no gradient arrives)."""
 
-    __slots__ = ("kinds", "run", "source")
+    __slots__ = ("kinds", "run", "same", "source")
 
-    def __init__(self, run: Any, kinds: tuple[Any, ...], source: str) -> None:
+    def __init__(
+        self, run: Any, kinds: tuple[Any, ...], same: tuple[tuple[int, int], ...], source: str
+    ) -> None:
         self.run = run
+        # Pairs of saved tensors that shared their array when the program was written: it may
+        # have taken one for the other.
+        self.same = same
         # (dtype, contiguous) of each answer
         self.kinds = kinds
         self.source = source
+
+    def fits(self, saved: list[Any]) -> bool:
+        """Whether what was one array when the program was written is one array again."""
+        return all([saved[a]._array is saved[b]._array for a, b in self.same])
 
 
 class Recorder(TorchDispatchMode):
@@ -88,7 +97,17 @@ def compile_program(calls: Any, inputs: list[Any], results: list[Any]) -> Progra
     lines.append(f"    return ({', '.join(answers)},)")
     source = "\n".join(lines) + "\n"
     compile_source(source, "backward program", writer.scope)
-    return Program(writer.scope["program"], tuple(kinds), source)
+    return Program(writer.scope["program"], tuple(kinds), shared_pairs(inputs[1:]), source)
+
+
+def shared_pairs(tensors: list[Any]) -> tuple[tuple[int, int], ...]:
+    first: dict[int, int] = {}
+    pairs = []
+    for position, tensor in enumerate(tensors):
+        earlier = first.setdefault(id(tensor._array), position)
+        if earlier != position:
+            pairs.append((earlier, position))
+    return tuple(pairs)
 
 
 class Writer:
@@ -167,9 +186,10 @@ class Writer:
             numbers = all(isinstance(t, (Tensor, int, float)) for t in tensors)
             if not (numbers and first._dtype.scalar_fast and len(tensors) == 2):
                 raise Unwritable
+        cast = {*op.tensor_positions, *op.options.get("cast_scalars", ())}
         values = [
             self.constant(self.number(args[position], first), name)
-            if position in op.tensor_positions and not isinstance(args[position], Tensor)
+            if position in cast and not isinstance(args[position], Tensor)
             else values[position]
             for position, name in enumerate(op.argument_names)
         ]

@@ -236,10 +236,10 @@ class GradRule:
         lines = self.make_lines(plain)
         return "\n".join(indent + line[4:] for line in lines)
 
-    def plain_maker(self) -> Callable[..., Any]:
-        """`make_node` for a caller that knows all tensors to be plain."""
+    def plain_maker(self, plain: frozenset[str]) -> Callable[..., Any]:
+        """`make_node` for a caller that knows the named arguments to be plain tensors."""
         head = f"def make_plain({', '.join(self.argument_names)}):\n"
-        body = self.inline_source("    ", self.tensor_names) + "\n    return node\n"
+        body = self.inline_source("    ", plain) + "\n    return node\n"
         compile_source(head + body, f"plain node of {self.node_class.__name__}", self.scope)
         made: Callable[..., Any] = self.scope["make_plain"]
         return made
@@ -428,7 +428,8 @@ def plain_edge(position: int, owner: str, certain: bool) -> list[str]:
         f"    e{position} = {owner}._node",
         f"    if {owner}._view is not None: e{position} = edge({owner})",
         f"    elif e{position} is None{wanted}:",
-        f"        e{position} = {owner} if {owner}._ag is None else edge({owner})",
+        f"        e{position} = {owner} if {owner}._ag is None or {owner}._ag.accumulator is None "
+        f"else edge({owner})",
     ]
 
 

@@ -156,6 +156,17 @@ def view_template(op: Any) -> str | None:
     )
 
 
+# Factors as 0-d arrays, which NumPy takes with less ado than Python numbers.
+SCALES: dict[tuple[Any, Any], Any] = {}
+
+
+def as_scale(number: Any, kind: Any) -> Any:
+    if len(SCALES) > 256:
+        SCALES.clear()
+    scale = SCALES[number, kind] = np.array(number, kind.np)
+    return scale
+
+
 def inplace_template(op: Any) -> str | None:
     """Source of the stub of `add_` and its like: a binary op that is one ufunc."""
     base = op.functional
@@ -264,6 +275,8 @@ def common_scope() -> dict[str, Any]:
         "needs_grad": needs_grad,
         "pack_result": pack_result,
         "VersionCounter": VersionCounter,
+        "SCALES": SCALES,
+        "as_scale": as_scale,
         "refuse": refuse,
         "bool_": dtypes.bool_,
     }
@@ -587,7 +600,7 @@ SCALE = """
         if alpha != 1:
             if type(alpha) is not float and type(alpha) is not int:
                 return slow(self, other, alpha, None, {extra_values})
-            y = y * alpha
+            y = y * (SCALES.get((alpha, self._dtype)) or as_scale(alpha, self._dtype))
 """
 
 NUMBER = """    elif (kind is float or kind is int) and self._contig:

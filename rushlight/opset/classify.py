@@ -15,12 +15,15 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
 from rushlight.core.dtype import unsupported
+from rushlight.core.node import needs_grad, pack_result
 from rushlight.core.state import LOCAL
+from rushlight.core.tensor import wrap
 from rushlight.opset.kinds import OPAQUE, Spec
 from rushlight.opset.loss import MEAN, NONE, SUM, apply_reduction
 from rushlight.opset.reduce import cast, check_computable, working
 from rushlight.opset.registry import composite, op
-from rushlight.opset.rules import aten
+from rushlight.opset.rules import aten, node_maker
+from rushlight.opset.softmax import is_small_matrix, small_log_softmax
 
 
 def show(shape: Any) -> str:
@@ -121,6 +124,15 @@ def rows_of(self: Any, target: Any, weight: Any, ignore_index: int) -> Any:
     ):
         return ROWS[:count]
     return None
+
+
+def small_nll(self: Any, target: Any, rows: Any, reduction: int) -> tuple[Any, Any]:
+    """(loss, total weight) of a batch whose every label counts one."""
+    count = len(rows)
+    value = -np.add.reduce(self[rows, target])
+    if reduction == MEAN:
+        value = value / count
+    return np.asarray(value), np.array(count, self.dtype)
 
 
 def nll_forward(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
@@ -226,11 +238,7 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
     def _(xp: Any, self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
         rows = None if reduction == NONE else rows_of(self, target, weight, ignore_index)
         if rows is not None:
-            count = len(rows)
-            value = -np.add.reduce(self[rows, target])
-            if reduction == MEAN:
-                value = value / count
-            return np.asarray(value), np.array(count, self.dtype)
+            return small_nll(self, target, rows, reduction)
         check(self, target, weight)
         return nll_forward(self, target, weight, reduction, ignore_index)
 
@@ -352,12 +360,54 @@ def cross_entropy_samples(make: Any) -> Any:
     yield make(2, 3, 2), make.index(2, 2, below=3), None, NONE
 
 
+def fused_cross_entropy(
+    self: Any,
+    target: Any,
+    weight: Any,
+    reduction: int,
+    ignore_index: Any,
+    label_smoothing: float,
+    recording: bool,
+) -> Any:
+    """`nll_loss(log_softmax(self, 1), target)` of a small batch of plain labels in one piece: the
+    graph gets the same two nodes. None for anything but the common case."""
+    logits, labels = self._array, target._array
+    if weight is not None or label_smoothing != 0.0 or reduction == NONE:
+        return None
+    if not is_small_matrix(logits, 1):
+        return None
+    rows = rows_of(logits, labels, None, ignore_index)
+    if rows is None:
+        return None
+    kind = self._dtype
+    scores = small_log_softmax(logits)
+    value, total = small_nll(scores, labels, rows, reduction)
+    result = wrap(value, kind)
+    if not recording or not (self._requires_grad or (self._view is not None and needs_grad(self))):
+        return result
+    softmax_rule, make_softmax = node_maker("_log_softmax", "self")
+    nll_rule, make_nll = node_maker("nll_loss_forward", "self", "target")
+    between = wrap(scores, kind)
+    node = make_softmax(self, 1, False)
+    node.output_metas = ((scores.shape, kind, None),)
+    node.saved_slots[softmax_rule.output_slots[0][0]] = pack_result(between)
+    between._node = node
+    between._requires_grad = True
+    node = make_nll(between, target, None, reduction, ignore_index)
+    node.output_metas = (((), kind, None), ((), kind, None))
+    node.saved_slots[nll_rule.output_slots[0][0]] = wrap(total, kind)
+    result._node = node
+    result._requires_grad = True
+    return result
+
+
 @composite(
     "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
     "SymInt ignore_index=-100, float label_smoothing=0.) -> Tensor",
     method=False,
     function=False,
     samples=cross_entropy_samples,
+    fused=fused_cross_entropy,
 )
 def cross_entropy_loss(
     self: Any, target: Any, weight: Any, reduction: int, ignore_index: Any, label_smoothing: float

@@ -20,8 +20,8 @@ from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import Tensor, new_tensor, wrap
 from rushlight.opset.contract import kind_of, product_of, refuse_dtype, rounded, working
 from rushlight.opset.kinds import CONTRACTION, Spec
-from rushlight.opset.registry import composite, op, packet
-from rushlight.opset.rules import aten, conj, not_differentiable, sample
+from rushlight.opset.registry import composite, op
+from rushlight.opset.rules import aten, conj, node_maker, not_differentiable, sample
 
 __all__ = ["bilinear", "cdist", "chain_matmul", "linear", "tensordot"]
 
@@ -73,7 +73,7 @@ def fused_linear(input: Any, weight: Any, bias: Any, recording: bool) -> Any:
         return result
     turning = None
     if weight._requires_grad:
-        turning = node_maker("t")(weight)
+        turning = node_maker("t", "self")[1](weight)
         turning.output_metas = ((turned.shape, kind, None),)
     # The node keeps the transposed weight for the input's gradient only; it is seen by nobody
     # else, so this alias needs no record of its base.
@@ -91,7 +91,7 @@ def fused_linear(input: Any, weight: Any, bias: Any, recording: bool) -> Any:
         transposed = Passing()
         transposed._array = turned
         transposed._node = turning
-    node = node_maker("addmm")(bias, input, transposed, 1, 1)
+    node = node_maker("addmm", "self", "mat1", "mat2")[1](bias, input, transposed, 1, 1)
     node.output_metas = ((product.shape, kind, None),)
     result._node = node
     result._requires_grad = True
@@ -107,16 +107,6 @@ class Passing:
     _output_nr = 0
     _requires_grad = False
     _view = None
-
-
-MAKERS: dict[str, Any] = {}
-
-
-def node_maker(name: str) -> Any:
-    found = MAKERS.get(name)
-    if found is None:
-        found = MAKERS[name] = packet(name).candidates[0].grad_rule.plain_maker()
-    return found
 
 
 @composite(

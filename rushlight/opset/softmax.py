@@ -57,6 +57,7 @@ def check_floating(name: str, kind: DType, ndim: int, position: int) -> None:
     check_computable(f"{name}_kernel_impl", kind)
 
 
+max_reduce: Any = np.maximum.reduce
 ONES = {np.dtype(name): np.ones(128, name) for name in ("float32", "float64")}
 
 
@@ -74,6 +75,22 @@ def is_small_matrix(array: Any, dim: int) -> bool:
         and 0 < array.shape[1] <= 128
         and array.shape[0] > 0
     )
+
+
+def small_log_softmax(matrix: Any) -> Any:
+    values = matrix - max_reduce(matrix, 1, None, None, True)
+    return values - np.log(row_sums(np.exp(values)))
+
+
+def small_softmax(matrix: Any) -> Any:
+    powers = np.exp(matrix - max_reduce(matrix, 1, None, None, True))
+    return powers / row_sums(powers)
+
+
+def small_backward(grad: Any, output: Any, logarithmic: bool) -> Any:
+    if logarithmic:
+        return grad - np.exp(output) * row_sums(grad)
+    return (grad - row_sums(grad * output)) * output
 
 
 def softmax_pair(name: str) -> None:
@@ -97,10 +114,7 @@ def softmax_pair(name: str) -> None:
     @record.kernel
     def _(xp: Any, self: Any, dim: int, half_to_float: bool) -> Any:
         if is_small_matrix(self, dim) and not half_to_float:
-            values = self - xp.maximum.reduce(self, 1, None, None, True)
-            powers = xp.exp(values)
-            total = row_sums(powers)
-            return values - xp.log(total) if logarithmic else powers / total
+            return small_log_softmax(self) if logarithmic else small_softmax(self)
         kind = dtypes.from_numpy(self.dtype)
         position = check_dim(half_to_float, self.ndim, dim)
         if not self.size:
@@ -136,10 +150,7 @@ def softmax_pair(name: str) -> None:
             and grad_output.shape == output.shape
             and input_dtype.np == output.dtype == grad_output.dtype
         ):
-            if logarithmic:
-                return grad_output - xp.exp(output) * row_sums(grad_output)
-            total = row_sums(grad_output * output)
-            return (grad_output - total) * output
+            return small_backward(grad_output, output, logarithmic)
         kind = dtypes.from_numpy(output.dtype)
         if kind.category != dtypes.FLOAT:
             last = dim in (-1, output.ndim - 1) or not output.ndim

@@ -170,3 +170,38 @@ def test_custom_functions_and_views_are_left_to_the_engine():
         (Double.apply(base)).sum().backward()
         assert a.grad.tolist() == [6.0, 6.0, 2.0, 2.0]
     assert not programs()
+
+
+def test_signatures_keep_no_tensor_alive():
+    import gc
+    import weakref
+
+    def run():
+        a = values(4).requires_grad_()
+        index = torch.tensor([0, 2])
+        base = a * 1.0
+        out = base.index_put((index,), values(2), accumulate=True)
+        out.sum().backward()
+        return weakref.ref(index), weakref.ref(a)
+
+    refs = [ref for _ in range(6) for ref in run()]
+    gc.collect()
+    assert all(ref() is None for ref in refs)
+
+
+def test_operands_that_happened_to_be_one_are_not_taken_for_one():
+    x = values(4).requires_grad_()
+    other = values(4, start=5.0)
+    for _ in range(10):
+        x.grad = None
+        torch.atan2(x, x.detach()).sum().backward()
+    assert programs()
+    x.grad = None
+    out = torch.atan2(x, other).sum()
+    (expected,) = torch.autograd.grad(out, x, retain_graph=True)
+    out.backward()
+    assert torch.equal(x.grad, expected)
+    for _ in range(10):
+        x.grad = None
+        torch.atan2(x, other).sum().backward()
+        assert torch.equal(x.grad, expected)
