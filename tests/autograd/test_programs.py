@@ -194,14 +194,14 @@ def test_operands_that_happened_to_be_one_are_not_taken_for_one():
     other = values(4, start=5.0)
     for _ in range(10):
         x.grad = None
-        torch.atan2(x, x.detach()).sum().backward()
+        (x.detach() / x).sum().backward()
     assert programs()
     x.grad = None
-    out = torch.atan2(x, other).sum()
+    out = (other / x).sum()
     (expected,) = torch.autograd.grad(out, x, retain_graph=True)
     out.backward()
     assert torch.equal(x.grad, expected)
     for _ in range(10):
         x.grad = None
-        torch.atan2(x, other).sum().backward()
+        (other / x).sum().backward()
         assert torch.equal(x.grad, expected)
