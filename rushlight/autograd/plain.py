@@ -248,7 +248,7 @@ def run_program(
         own = leaf._ag
         if own is None:
             own = autograd_state(leaf)
-        if alone and own.grad is None:
+        if alone and own.grad is None and made[1] and leaf._contig:
             own.grad = result
             continue
         before = state.grad

@@ -205,3 +205,59 @@ def test_operands_that_happened_to_be_one_are_not_taken_for_one():
         expected = first + x.detach().cos() * second
         assert torch.allclose(gradient(first, second), expected)
         assert torch.allclose(gradient(first, first), first + x.detach().cos() * first)
+
+
+UNARY = ("sin", "cos", "exp", "tanh", "sigmoid", "relu", "neg", "square", "abs", "t", "contiguous")
+BINARY = ("add", "sub", "mul", "maximum", "mm", "div")
+
+
+def random_program(rng: np.random.Generator, leaves: list[torch.Tensor]) -> list[tuple]:
+    """A list of steps: (op, operand numbers); operands are leaves, constants and earlier results."""
+    steps = []
+    count = len(leaves) + 2
+    for _ in range(int(rng.integers(3, 12))):
+        if rng.random() < 0.5:
+            steps.append((str(rng.choice(UNARY)), (int(rng.integers(count)),)))
+        else:
+            pair = (int(rng.integers(count)), int(rng.integers(count)))
+            steps.append((str(rng.choice(BINARY)), pair))
+        count += 1
+    return steps
+
+
+def run_steps(steps: list[tuple], operands: list[torch.Tensor]) -> torch.Tensor:
+    values_ = list(operands)
+    for name, numbers in steps:
+        args = [values_[number] for number in numbers]
+        if name == "div":
+            result = args[0] / (args[1].square() + 1.0)
+        else:
+            result = getattr(args[0], name)(*args[1:])
+        values_.append(result * 0.5)
+    return sum(value.mean() for value in values_[len(operands) :])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_graphs_agree_with_the_engine(seed):
+    rng = np.random.default_rng(seed)
+    leaves = [torch.tensor(rng.standard_normal((3, 3))).requires_grad_() for _ in range(3)]
+    steps = random_program(rng, leaves)
+    for _ in range(plain.PATIENCE + 4):
+        with torch.no_grad():
+            for leaf in leaves:
+                leaf.copy_(torch.tensor(rng.standard_normal((3, 3))))
+        shared = torch.tensor(rng.standard_normal((3, 3)))
+        constants = [shared, shared if rng.random() < 0.5 else shared * 2]
+        out = run_steps(steps, [*leaves, *constants])
+        if not out.requires_grad:
+            return
+        expected = torch.autograd.grad(out, leaves, retain_graph=True, allow_unused=True)
+        for leaf in leaves:
+            leaf.grad = None
+        out.backward()
+        for leaf, grad in zip(leaves, expected, strict=True):
+            if grad is None:
+                assert leaf.grad is None
+            else:
+                assert torch.equal(leaf.grad, grad)
+                assert leaf.grad.stride() == leaf.stride()
