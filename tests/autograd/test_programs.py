@@ -212,7 +212,7 @@ BINARY = ("add", "sub", "mul", "maximum", "mm", "div")
 
 
 def random_program(rng: np.random.Generator, leaves: list[torch.Tensor]) -> list[tuple]:
-    """A list of steps: (op, operand numbers); operands are leaves, constants and earlier results."""
+    """Steps (op, operand numbers) over leaves, constants and earlier results."""
     steps = []
     count = len(leaves) + 2
     for _ in range(int(rng.integers(3, 12))):
