@@ -306,23 +306,29 @@ class Unflatten(Module):
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
 
-class Elementwise(Module):
-    """An activation: a function with options that print in order of their definition."""
+class FunctionModule(Module):
+    """A module that is a function and the defaults of its options."""
 
     function: Any
     options: tuple[tuple[str, Any], ...] = ()
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__()
+    def chosen(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The options with what the constructor was given."""
         names = [name for name, _ in self.options]
-        unknown = set(kwargs) - set(names)
-        if unknown or len(args) > len(names):
+        if set(kwargs) - set(names) or len(args) > len(names):
             raise TypeError(
                 f"{type(self).__name__}.__init__() takes the arguments {names}, got "
                 f"{len(args)} positional and {sorted(kwargs)}"
             )
-        chosen = dict(self.options) | dict(zip(names, args, strict=False)) | kwargs
-        for name, value in chosen.items():
+        return dict(self.options) | dict(zip(names, args, strict=False)) | kwargs
+
+
+class Elementwise(FunctionModule):
+    """An activation; its options print in order of their definition."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+        for name, value in self.chosen(args, kwargs).items():
             setattr(self, name, value)
 
     def forward(self, input: Any) -> Any:
@@ -430,27 +436,21 @@ class LogSoftmax(Softmax):
         return F.log_softmax(input, self.dim)
 
 
-class Loss(Module):
-    """A loss: a function of (input, target), options, and a reduction."""
+class Loss(FunctionModule):
+    """A loss of (input, target) with a reduction; the options in `tensors` are buffers."""
 
-    function: Any
-    options: tuple[tuple[str, Any], ...] = ()
     tensors: tuple[str, ...] = ()
 
     def __init__(
-        self, *args: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+        self,
+        *args: Any,
+        size_average: Any = None,
+        reduce: Any = None,
+        reduction: str = "mean",
         **kwargs: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
-        names = [name for name, _ in self.options]
-        unknown = set(kwargs) - set(names)
-        if unknown or len(args) > len(names):
-            raise TypeError(
-                f"{type(self).__name__}.__init__() got unexpected arguments: "
-                f"{sorted(unknown) or args[len(names) :]}"
-            )
-        chosen = dict(self.options) | dict(zip(names, args, strict=False)) | kwargs
-        for name, value in chosen.items():
+        for name, value in self.chosen(args, kwargs).items():
             if name in self.tensors:
                 self.register_buffer(name, value)
             else:

@@ -48,6 +48,7 @@ def fused_linear(input: Any, weight: Any, bias: Any, recording: bool) -> Any:
     turned = matrix.T
     product = rows.dot(turned)
     np.add(product, bias._array, product)
+    # `wrap`, written out: this is measured.
     result = new_tensor()
     result._array = product
     result._dtype = kind
