@@ -31,23 +31,26 @@ __all__ = ["bilinear", "cdist", "chain_matmul", "linear", "tensordot"]
 def fused_linear(input: Any, weight: Any, bias: Any, recording: bool) -> Any:
     """`addmm(bias, input, weight.t())` of plain tensors without the transposed tensor in between:
     the graph gets the same two nodes. None for anything but the common case."""
-    rows, matrix, kind = input._array, weight._array, input._dtype
+    if bias is None:
+        return None
+    rows, matrix, shift, kind = input._array, weight._array, bias._array, input._dtype
     if (
-        bias is None
-        or rows.ndim != 2
+        rows.ndim != 2
         or matrix.ndim != 2
+        or shift.ndim != 1
+        or shift.size != len(matrix)
         or not kind.scalar_fast
         or weight._dtype is not kind
         or bias._dtype is not kind
         or weight._view is not None
-        or rows.shape[1] != matrix.shape[1]
-        or bias._array.shape != (matrix.shape[0],)
-        or not rows.size
     ):
         return None
     turned = matrix.T
-    product = rows.dot(turned)
-    np.add(product, bias._array, product)
+    try:
+        product = rows.dot(turned)
+    except ValueError:
+        return None  # sizes that do not fit, for the general way to word
+    np.add(product, shift, product)
     # `wrap`, written out: this is measured.
     result = new_tensor()
     result._array = product
@@ -72,9 +75,13 @@ def fused_linear(input: Any, weight: Any, bias: Any, recording: bool) -> Any:
         or (bias._view is not None and needs_grad(bias))
     ):
         return result
+    if not LINEAR_NODES:
+        LINEAR_NODES.append(node_maker("t", "self")[1])
+        LINEAR_NODES.append(node_maker("addmm", "self", "mat1", "mat2")[1])
+    make_turned, make_product = LINEAR_NODES
     turning = None
     if weight._requires_grad:
-        turning = node_maker("t", "self")[1](weight)
+        turning = make_turned(weight)
         turning.output_metas = ((turned.shape, kind, None),)
     # The node keeps the transposed weight for the input's gradient only; it is seen by nobody
     # else, so this alias needs no record of its base.
@@ -92,11 +99,15 @@ def fused_linear(input: Any, weight: Any, bias: Any, recording: bool) -> Any:
         transposed = Passing()
         transposed._array = turned
         transposed._node = turning
-    node = node_maker("addmm", "self", "mat1", "mat2")[1](bias, input, transposed, 1, 1)
+    node = make_product(bias, input, transposed, 1, 1)
     node.output_metas = ((product.shape, kind, None),)
     result._node = node
     result._requires_grad = True
     return result
+
+
+# The makers of the two nodes of a linear layer, found on first use.
+LINEAR_NODES: list[Any] = []
 
 
 class Passing:
