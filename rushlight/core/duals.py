@@ -12,7 +12,7 @@ from typing import Any
 
 from rushlight.core import history
 from rushlight.core.extras import PartInfo, ViewInfo
-from rushlight.core.node import autograd_state
+from rushlight.core.node import autograd_state, recorded_node
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
 
@@ -51,6 +51,7 @@ class DualView(PartInfo):
     __slots__ = ("owner",)
 
     def __init__(self, tensor: Any) -> None:
+        recorded_node(tensor)
         view = tensor._view
         super().__init__(view.base, view.op, view.args, view.parent, view.kind, view.version)
         self.number = view.number

@@ -46,7 +46,7 @@ class Ext:
 class ViewInfo:
     """How a view came to be: its root base, the op that made it, and when its node was valid."""
 
-    __slots__ = ("args", "base", "kind", "op", "parent", "version")
+    __slots__ = ("args", "base", "kind", "op", "parent", "pending", "version")
 
     # Which of an op's results this is; a slot of `PartInfo` where it is not the first.
     number = 0
@@ -72,6 +72,8 @@ class ViewInfo:
         self.parent = parent
         self.kind = kind
         self.version = version
+        # What the view's node will be made of when it is first asked for; None when it is there.
+        self.pending: Any = None
 
 
 class PartInfo(ViewInfo):

@@ -236,6 +236,21 @@ class GradRule:
         lines = self.make_lines(plain)
         return "\n".join(indent + line[4:] for line in lines)
 
+    def pending_source(self, indent: str) -> str | None:
+        """Lines that note, in a view's record `info`, what its node will be made of. None for a
+        rule that keeps tensors, which must be saved at once."""
+        if self.filled or self.tensor_names & set(self.order) or self.inputs != ["self"]:
+            return None
+        plain = frozenset(("self",))
+        values = [
+            save_expression(slot, self.argument_names, self.tensor_names, plain)
+            for slot in self.order
+        ]
+        saved = f"({', '.join(values)}{',' if values else ''})"
+        lines = plain_edge(0, "self", certain=True)
+        lines.append(f"    info.pending = (new_node, next_sequence(), e0, n0, {saved})")
+        return "\n".join(indent + line[4:] for line in lines)
+
     def plain_maker(self, plain: frozenset[str]) -> Callable[..., Any]:
         """`make_node` for a caller that knows the named arguments to be plain tensors."""
         head = f"def make_plain({', '.join(self.argument_names)}):\n"

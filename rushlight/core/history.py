@@ -17,7 +17,7 @@ from typing import Any
 
 from rushlight.core import node as nodes
 from rushlight.core.extras import view_info
-from rushlight.core.node import GraphNode, edge, needs_grad, output_meta
+from rushlight.core.node import GraphNode, edge, needs_grad, output_meta, recorded_node
 from rushlight.core.state import LOCAL, ThreadState
 from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import Ext, Tensor, ViewInfo, strides_of
@@ -196,7 +196,7 @@ def replay_with(tensor: Any, base: Any, integers: Any = None, tensors: Any = Non
 
 def creation_error(tensor: Any, kind: int, is_write: bool) -> str:
     """Why a view of this kind may not take part in an in-place change."""
-    node = tensor._node
+    node = recorded_node(tensor)
     event = (
         "is being modified inplace"
         if is_write
@@ -242,10 +242,11 @@ def regenerate(tensor: Any) -> Any:
         view = tensor._view
         version = tensor._counter.value
         if view.version == version:
-            return tensor._node
+            return recorded_node(tensor)
         base = view.base
         if not needs_grad(base):
             view.version = version
+            view.pending = None
             tensor._node = None
             return None
         if view.kind != ViewInfo.NORMAL:
@@ -268,6 +269,7 @@ def regenerate(tensor: Any) -> Any:
         tensor._output_nr = fresh._output_nr
         tensor._requires_grad = True
         view.version = version
+        view.pending = None
         return tensor._node
 
 

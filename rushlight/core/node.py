@@ -303,6 +303,29 @@ def view_node(tensor: Any) -> Any:
     counter = tensor._counter
     if counter is not None and view.version != counter.value:
         return stale_view_node(tensor)
+    return tensor._node if view.pending is None else recorded_node(tensor)
+
+
+PENDING_LOCK = threading.Lock()
+
+
+def recorded_node(tensor: Any) -> Any:
+    """The node that was recorded for a tensor, made now if it is a view whose node is pending."""
+    view = tensor._view
+    if view is not None and view.pending is not None:
+        with PENDING_LOCK:
+            if view.pending is not None:
+                make, sequence_nr, following, number, saved = view.pending
+                node = make()
+                node.sequence_nr = sequence_nr
+                node.node_hooks = None
+                node.node_extra = None
+                node.next_nodes = (following,)
+                node.next_nrs = (number,)
+                node.saved_slots = saved
+                node.output_metas = (output_meta(tensor),)
+                tensor._node = node
+                view.pending = None
     return tensor._node
 
 
@@ -604,8 +627,9 @@ def raise_modified(
 ) -> None:
     shape = ", ".join(str(size) for size in tensor.shape)
     producer = ""
-    if tensor._node is not None:
-        producer = f", which is output {tensor._output_nr} of {tensor._node.name()},"
+    maker = recorded_node(tensor)
+    if maker is not None:
+        producer = f", which is output {tensor._output_nr} of {maker.name()},"
     elif output_nr >= 0 and node is not None:
         producer = f", which is output {output_nr} of {node.name()},"
     lines = ""

@@ -86,15 +86,13 @@ def stub({parameters}):
     t._view = info
     t._ag = None
     t._ext = None
+    t._output_nr = 0
+    t._node = None
     if grad and (self._requires_grad or (parent is not None and needs_grad(self))):
 {node}
-        node.output_metas = ((sizes, self._dtype, None),)
-        t._node = node
-        t._output_nr = 0
         t._requires_grad = True
     else:
-        t._node = None
-        t._output_nr = 0
+        info.pending = None
         t._requires_grad = False
     return t
 """
@@ -106,6 +104,20 @@ SIZE_LIST = """
             return slow((self, *given))
         size = tuple(given[0])
 """
+
+
+AT_ONCE = """
+        info.pending = None
+        node.output_metas = ((sizes, self._dtype, None),)
+        t._node = node"""
+
+
+def view_record(rule: Any) -> str:
+    """Lines of a view stub that record its gradient: as pending where the rule allows it."""
+    if rule is None:
+        return " " * 8 + "info.pending = None"
+    pending: str | None = rule.pending_source(" " * 8)
+    return pending or rule.inline_source(" " * 8) + AT_ONCE
 
 
 CHECK = """
@@ -152,7 +164,7 @@ def view_template(op: Any) -> str | None:
         if op.options.get("quick_any")
         else op.options.get("quick_contiguous", False),
         shape_test="" if op.options.get("quick_any") else "or not self._contig",
-        node=" " * 8 + "node = None" if rule is None else rule.inline_source(" " * 8),
+        node=view_record(rule),
     )
 
 

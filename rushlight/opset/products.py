@@ -75,10 +75,13 @@ def fused_linear(input: Any, weight: Any, bias: Any, recording: bool) -> Any:
         or (bias._view is not None and needs_grad(bias))
     ):
         return result
-    if not LINEAR_NODES:
-        LINEAR_NODES.append(node_maker("t", "self")[1])
-        LINEAR_NODES.append(node_maker("addmm", "self", "mat1", "mat2")[1])
-    make_turned, make_product = LINEAR_NODES
+    makers = LINEAR_NODES[0]
+    if makers is None:
+        makers = LINEAR_NODES[0] = (
+            node_maker("t", "self")[1],
+            node_maker("addmm", "self", "mat1", "mat2")[1],
+        )
+    make_turned, make_product = makers
     turning = None
     if weight._requires_grad:
         turning = make_turned(weight)
@@ -107,7 +110,7 @@ def fused_linear(input: Any, weight: Any, bias: Any, recording: bool) -> Any:
 
 
 # The makers of the two nodes of a linear layer, found on first use.
-LINEAR_NODES: list[Any] = []
+LINEAR_NODES: list[Any] = [None]
 
 
 class Passing:
