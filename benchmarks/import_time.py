@@ -30,7 +30,7 @@ def cpu_seconds(module: str) -> float:
 def main() -> None:
     options = arguments(__doc__ or "")
     modules = ["sys", "numpy", "rushlight"]
-    if importlib.util.find_spec("torch") is not None:
+    if importlib.util.find_spec("torch") is not None and "torch".startswith(options.k):
         modules.append("torch")
     best = dict.fromkeys(modules, float("inf"))
     rounds = max(5, int(10 * options.seconds))

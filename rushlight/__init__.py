@@ -107,8 +107,9 @@ for _module, _names in (
     (
         "rushlight.opset.series",
         "arange range linspace logspace eye scalar_tensor hann_window hamming_window "
-        "blackman_window bartlett_window kaiser_window tril_indices triu_indices",
+        "blackman_window bartlett_window kaiser_window",
     ),
+    ("rushlight.opset.diagonal", "tril_indices triu_indices"),
     (
         "rushlight.opset.random",
         "rand randn randint randperm rand_like randn_like randint_like normal Generator "

@@ -6,11 +6,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from rushlight.autograd import function, graph
-from rushlight.autograd.anomaly import detect_anomaly, set_detect_anomaly
 from rushlight.autograd.backward import backward, grad
 from rushlight.autograd.engine import Engine
-from rushlight.autograd.function import Function
 from rushlight.autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -18,7 +15,6 @@ from rushlight.autograd.grad_mode import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
-from rushlight.autograd.graph import is_view_replay_enabled
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
 
@@ -41,8 +37,14 @@ __all__ = [
 ]
 
 # Modules imported when named, and functions with the module that defines them.
-LAZY_MODULES = frozenset(("anomaly", "forward_ad", "functional", "profiler", "profiler_util"))
+LAZY_MODULES = frozenset(
+    ("anomaly", "forward_ad", "function", "functional", "graph", "profiler", "profiler_util")
+)
 LAZY_NAMES = {
+    "Function": "function",
+    "detect_anomaly": "anomaly",
+    "is_view_replay_enabled": "graph",
+    "set_detect_anomaly": "anomaly",
     "GradcheckError": "gradcheck",
     "gradgradcheck": "gradcheck",
     "kineto_available": "profiler",

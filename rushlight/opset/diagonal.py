@@ -10,6 +10,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
 from rushlight.core.tensor import sizes_of
+from rushlight.opset.create import factory
 from rushlight.opset.kinds import CREATION, Spec
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in
@@ -103,9 +104,9 @@ def triangle_indices(name: str) -> Any:
     return record
 
 
-tril_indices = triangle_indices("tril")
-triu_indices = triangle_indices("triu")
-for record in (tril_indices, triu_indices):
+tril_indices_op = triangle_indices("tril")
+triu_indices_op = triangle_indices("triu")
+for record in (tril_indices_op, triu_indices_op):
     record.samples = lambda make: [(3, 3), (2, 4, 1), (3, 2, -1), (0, 2)]
     record.errors = lambda make: [(RuntimeError, (-1, 2))]
 
@@ -211,3 +212,7 @@ def _(xp: Any, self: Any) -> Any:
 
 trace.samples = lambda make: [(make(3, 3),), (make.strided(2, 4),), (make(0, 3),)]
 trace.errors = lambda make: [(RuntimeError, (make(3),))]
+
+# The public forms.
+tril_indices = factory("tril_indices")
+triu_indices = factory("triu_indices")

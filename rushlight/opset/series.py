@@ -441,8 +441,6 @@ linspace = factory("linspace")
 logspace = factory("logspace")
 eye = factory("eye")
 scalar_tensor = factory("scalar_tensor")
-tril_indices = factory("tril_indices")
-triu_indices = factory("triu_indices")
 
 
 def range(*args: Any, **kwargs: Any) -> Any:
