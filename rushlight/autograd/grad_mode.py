@@ -120,12 +120,12 @@ class no_grad(NoParameterMode):
     False
     """
 
-    def __init__(self) -> None:
-        self.previous = False
+    previous = False
 
     def __enter__(self) -> None:
-        self.previous = LOCAL.state.grad
-        write_grad(False)
+        state = LOCAL.state
+        self.previous = state.grad
+        state.set_grad(False)
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         write_grad(self.previous)

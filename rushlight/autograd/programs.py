@@ -118,6 +118,8 @@ class Writer:
         self.alive: list[Any] = list(inputs)
         self.scope: dict[str, Any] = {"np": np, "MATH": MATH, "refuse": refuse}
         self.lines: list[str] = []
+        # Names of transposed arrays and what they were transposed from.
+        self.turned: dict[str, str] = {}
         self.count = 0
         for position, tensor in enumerate(inputs):
             self.give_name(tensor, f"a{position}")
@@ -141,6 +143,12 @@ class Writer:
             self.give_name(result, self.name_of(args[0]))
             return
         text = self.text(op, args)
+        if text.endswith(".T"):
+            source = self.turned.get(text[:-2])
+            if source is not None:  # turned twice
+                self.give_name(result, source)
+                return
+            self.turned[f"v{self.count}"] = text[:-2]
         name = f"v{self.count}"
         self.count += 1
         self.lines.append(f"    {name} = {text}")

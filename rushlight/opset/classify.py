@@ -110,20 +110,32 @@ LABEL = np.dtype("int64").char
 
 def rows_of(self: Any, target: Any, weight: Any, ignore_index: int) -> Any:
     """Row numbers of a batch whose every label is counted with weight one; None for any other."""
-    count = len(self)
+    shape = self.shape
     if (
-        weight is None
-        and self.ndim == 2
-        and target.ndim == 1
-        and target.shape[0] == count <= 1024
-        and self.dtype.char in "fd"
-        and target.dtype.char == LABEL
-        and not 0 <= ignore_index < self.shape[1]
-        # Negative labels are large as unsigned numbers; a byte of a bool array is 0 or 1.
-        and b"\0" not in (target.view(np.uint64) < self.shape[1]).tobytes()
+        weight is not None
+        or len(shape) != 2
+        or target.shape != shape[:1]
+        or not 0 < shape[0] <= 1024
+        or self.dtype.char not in "fd"
+        or target.dtype.char != LABEL
+        or 0 <= ignore_index < shape[1]
     ):
-        return ROWS[:count]
-    return None
+        return None
+    # Negative labels are large as unsigned numbers; a byte of a bool array is 0 or 1.
+    if b"\0" in np.less(target.view(np.uint64), class_count(shape[1])).tobytes():
+        return None
+    return ROWS[: shape[0]]
+
+
+COUNTS: dict[int, Any] = {}
+
+
+def class_count(classes: int) -> Any:
+    """A number of classes as NumPy compares it soonest."""
+    found = COUNTS.get(classes)
+    if found is None:
+        found = COUNTS[classes] = np.array(classes, np.uint64)
+    return found
 
 
 def small_nll(self: Any, target: Any, rows: Any, reduction: int) -> tuple[Any, Any]:
@@ -276,10 +288,12 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
     ) -> Any:
         rows = None if reduction == NONE else rows_of(self, target, weight, ignore_index)
         if rows is not None:
+            # A quotient of two numbers of the dtype, rounded from double, is rounded once.
+            share = -float(grad_output)
+            if reduction == MEAN:
+                share /= float(total_weight)
             result = np.zeros(self.shape, self.dtype)
-            result[rows, target] = (
-                -grad_output / total_weight if reduction == MEAN else -grad_output
-            )
+            result[rows, target] = share
             return result
         return nll_backward(
             grad_output, self, target, weight, reduction, ignore_index, total_weight

@@ -148,7 +148,7 @@ def softmax_pair(name: str) -> None:
         if (
             is_small_matrix(output, dim)
             and grad_output.shape == output.shape
-            and input_dtype.np == output.dtype == grad_output.dtype
+            and input_dtype.np is output.dtype is grad_output.dtype
         ):
             return small_backward(grad_output, output, logarithmic)
         kind = dtypes.from_numpy(output.dtype)
