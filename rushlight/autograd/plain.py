@@ -24,6 +24,7 @@ from rushlight.autograd.engine import (
     is_own_view,
     validate,
 )
+from rushlight.autograd.matching import write_matcher
 from rushlight.autograd.programs import Program, Recorder, write_program
 from rushlight.core.device import memory_format
 from rushlight.core.dtype import dtype
@@ -46,6 +47,10 @@ MOST_GRAPHS = 512
 
 # Types of saved values that are part of the signature as they are.
 SIMPLE = frozenset((int, float, complex, bool, str, type(None), dtype, memory_format))
+# Matchers tried before a scan, for each class of root: a few graphs take turns in most programs.
+MATCHERS: dict[type, tuple[tuple[Any, Program], ...]] = {}
+MOST_MATCHERS = 3
+LARGEST_MATCHER = 120
 # signature -> Program, False (cannot be written), or the number of visits so far
 GRAPHS: dict[Any, Any] = {}
 
@@ -175,6 +180,13 @@ def count_edges(nodes: list[Any]) -> dict[Any, int]:
 
 def run_plain(root: Any, number: int, grad: Any, keep_graph: bool, state: ThreadState) -> bool:
     """Run the graph below `root`; False, untouched, when it is not a plain one."""
+    for match, known in MATCHERS.get(type(root), ()):
+        matched = match(root, number)
+        if matched is not None:
+            arrays, leaves, nodes = matched
+            if not known.same or known.fits(arrays):
+                run_program(known, arrays, leaves, nodes, grad, keep_graph, state)
+                return True
     found = scan(root, number)
     if found is None:
         return False
@@ -185,8 +197,10 @@ def run_plain(root: Any, number: int, grad: Any, keep_graph: bool, state: Thread
         except TypeError:  # an unhashable plain value
             found.signature = None
     if type(program) is Program:
-        if not program.same or program.fits(found.saved):
-            run_program(program, found, grad, keep_graph, state)
+        arrays = tuple([entry._array for entry in found.saved])
+        if not program.same or program.fits(arrays):
+            remember(root, number, found, program)
+            run_program(program, arrays, found.leaves, found.nodes, grad, keep_graph, state)
             return True
         # Written anew from this graph, it will serve both.
         program = PATIENCE
@@ -214,18 +228,34 @@ def run_plain(root: Any, number: int, grad: Any, keep_graph: bool, state: Thread
     return True
 
 
+def remember(root: Any, number: int, found: Scan, program: Program) -> None:
+    """Put the graph first among those tried for a root of this class."""
+    if program.matcher is None:
+        if len(found.nodes) > LARGEST_MATCHER:
+            return
+        program.matcher = write_matcher(found.nodes, number)
+    others = [entry for entry in MATCHERS.get(type(root), ()) if entry[1] is not program]
+    MATCHERS[type(root)] = ((program.matcher, program), *others[: MOST_MATCHERS - 1])
+
+
 def run_program(
-    program: Program, found: Scan, grad: Any, keep_graph: bool, state: ThreadState
+    program: Program,
+    arrays: tuple[Any, ...],
+    leaves: Any,
+    nodes: Any,
+    grad: Any,
+    keep_graph: bool,
+    state: ThreadState,
 ) -> None:
-    answers = program.run(grad._array, *[entry._array for entry in found.saved])
+    answers = program.run(grad._array, *arrays)
     if not keep_graph:
-        for node in found.nodes:
+        for node in nodes:
             if node.frees_saved:
                 node.saved_slots = None
     position = 0
     kinds = program.kinds
     alone = PROCESS.threads == 1
-    for leaf in found.leaves:
+    for leaf in leaves:
         value = answers[position]
         made = kinds[position]
         position += 1

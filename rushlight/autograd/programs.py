@@ -28,7 +28,7 @@ __all__ = ["Program", "Recorder", "write_program"]
 class Program:
     """`run(grad, *saved)` answers one array per leaf (None where no gradient arrives)."""
 
-    __slots__ = ("kinds", "run", "same", "source")
+    __slots__ = ("kinds", "matcher", "run", "same", "source")
 
     def __init__(
         self, run: Any, kinds: tuple[Any, ...], same: tuple[tuple[int, int], ...], source: str
@@ -40,10 +40,12 @@ class Program:
         # (dtype, contiguous) of each answer
         self.kinds = kinds
         self.source = source
+        # Recognises the program's graph; written when it is first met again.
+        self.matcher: Any = None
 
-    def fits(self, saved: list[Any]) -> bool:
+    def fits(self, arrays: tuple[Any, ...]) -> bool:
         """Whether what was one array when the program was written is one array again."""
-        return all([saved[a]._array is saved[b]._array for a, b in self.same])
+        return all([arrays[a] is arrays[b] for a, b in self.same])
 
 
 class Recorder(TorchDispatchMode):

@@ -14,8 +14,10 @@ from rushlight.autograd.programs import Program
 @pytest.fixture(autouse=True)
 def forget_graphs():
     plain.GRAPHS.clear()
+    plain.MATCHERS.clear()
     yield
     plain.GRAPHS.clear()
+    plain.MATCHERS.clear()
 
 
 def values(*shape: int, start: float = 0.1) -> torch.Tensor:
@@ -261,3 +263,37 @@ def test_random_graphs_agree_with_the_engine(seed):
             else:
                 assert torch.equal(leaf.grad, grad)
                 assert leaf.grad.stride() == leaf.stride()
+
+
+def test_graphs_that_take_turns_are_told_apart():
+    a = values(3).requires_grad_()
+    b = values(3, start=4.0).requires_grad_()
+    graphs = [
+        (lambda: (a * b).sum(), lambda: b.detach()),
+        (lambda: (a * 2).sum(), lambda: torch.full((3,), 2.0)),
+        (lambda: (a * 3).sum(), lambda: torch.full((3,), 3.0)),
+        (lambda: a.sin().sum(), lambda: a.detach().cos()),
+        (lambda: (a * a).sum(), lambda: 2 * a.detach()),
+        (lambda: (a + b).sum(), lambda: torch.ones(3)),
+    ]
+    for round_ in range(12):
+        for graph, gradient in graphs[round_ % 2 :] + graphs[: round_ % 2]:
+            a.grad = None
+            graph().backward()
+            assert torch.allclose(a.grad, gradient())
+    assert len(programs()) >= len(graphs) - 1
+
+
+def test_an_accumulator_that_someone_holds_is_no_hindrance():
+    a = values(3).requires_grad_()
+    for _ in range(8):
+        a.grad = None
+        (a * 2).sum().backward()
+    held = (a * 2).sum().grad_fn.next_functions[0][0].next_functions[0][0]
+    a.grad = None
+    (a * 2).sum().backward()
+    assert a.grad.tolist() == [2.0] * 3
+    seen = []
+    held.register_prehook(lambda grads: seen.append(grads))
+    (a * 2).sum().backward()
+    assert len(seen) == 1
