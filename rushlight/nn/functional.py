@@ -225,15 +225,16 @@ def kl_div(
 
 
 def same_size(input: Any, target: Any) -> tuple[Any, Any]:
-    if input.shape != target.shape:
-        import warnings
+    if input.shape == target.shape:
+        return input, target
+    import warnings
 
-        warnings.warn(
-            f"Using a target size ({target.shape}) that is different to the input size "
-            f"({input.shape}). This will likely lead to incorrect results due to broadcasting. "
-            "Please ensure they have the same size.",
-            stacklevel=3,
-        )
+    warnings.warn(
+        f"Using a target size ({target.shape}) that is different to the input size "
+        f"({input.shape}). This will likely lead to incorrect results due to broadcasting. "
+        "Please ensure they have the same size.",
+        stacklevel=3,
+    )
     pair = functions.broadcast_tensors([input, target])
     return pair[0], pair[1]
 

@@ -719,8 +719,8 @@ rot90.errors = lambda make: [
 
 @composite("broadcast_tensors(Tensor[] tensors) -> Tensor[]", method=False, function=False)
 def broadcast_all(tensors: Any) -> Any:
-    sizes = geometry.broadcast_shapes(*[tuple(t.shape) for t in tensors])
-    return [tensor.expand(sizes) for tensor in tensors]
+    sizes = tuple(geometry.broadcast_shapes(*[tuple(t.shape) for t in tensors]))
+    return [t if tuple(t.shape) == sizes else t.expand(sizes) for t in tensors]
 
 
 def grid(tensors: Any, indexing: str) -> Any:

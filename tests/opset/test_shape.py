@@ -69,3 +69,11 @@ def test_padding_by_mode() -> None:
         pad(x, (4, 0), "reflect")
     with pytest.raises(NotImplementedError, match="Only 2D, 3D, 4D, 5D padding"):
         pad(rl.ones(2), (1, 1), "reflect")
+
+
+def test_broadcast_tensors_returns_what_needs_no_change():
+    x = torch.ones(2, 3, requires_grad=True) * 1
+    same, wide = torch.broadcast_tensors(x, torch.ones(3))
+    assert same is x
+    assert wide.shape == (2, 3)
+    assert wide.stride() == (0, 1)
