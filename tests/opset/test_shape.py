@@ -72,8 +72,8 @@ def test_padding_by_mode() -> None:
 
 
 def test_broadcast_tensors_returns_what_needs_no_change():
-    x = torch.ones(2, 3, requires_grad=True) * 1
-    same, wide = torch.broadcast_tensors(x, torch.ones(3))
+    x = rl.ones(2, 3, requires_grad=True) * 1
+    same, wide = rl.broadcast_tensors(x, rl.ones(3))
     assert same is x
     assert wide.shape == (2, 3)
     assert wide.stride() == (0, 1)
