@@ -1,0 +1,84 @@
+"""`ShapeProp`: runs a graph and notes what kind of tensor each node gave."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from rushlight.fx.interpreter import Interpreter
+from rushlight.fx.node import Node, map_aggregate
+
+__all__ = ["ShapeProp", "TensorMetadata"]
+
+
+class TensorMetadata(NamedTuple):
+    """What is known of a tensor without its values."""
+
+    shape: Any
+    dtype: Any
+    requires_grad: bool
+    stride: tuple[int, ...]
+    memory_format: Any
+    is_quantized: bool
+    qparams: dict[str, Any]
+
+
+def _extract_tensor_metadata(result: Any, include_contiguity: bool = True) -> TensorMetadata:
+    memory_format = None
+    if include_contiguity and str(result.layout) == "torch.strided":
+        torch = import_module("rushlight")
+        formats = [torch.contiguous_format]
+        if result.dim() == 4:
+            formats.append(torch.channels_last)
+        elif result.dim() == 5:
+            formats.append(torch.channels_last_3d)
+        memory_format = next(
+            (kind for kind in formats if result.is_contiguous(memory_format=kind)), None
+        )
+    stride = result.stride() if str(result.layout) == "torch.strided" else ()
+    return TensorMetadata(
+        result.shape, result.dtype, result.requires_grad, stride, memory_format, False, {}
+    )
+
+
+class ShapeProp(Interpreter):
+    """Running it fills `node.meta["tensor_meta"]` and `node.meta["type"]`.
+
+    With `fake_mode`, the graph is run within that mode instead of on real values.
+    """
+
+    def __init__(self, gm: Any, fake_mode: Any = None) -> None:
+        super().__init__(gm)
+        self.fake_mode = fake_mode
+
+    def run_node(self, n: Node) -> Any:
+        if self.fake_mode is None:
+            result = super().run_node(n)
+        else:
+            with self.fake_mode:
+                result = super().run_node(n)
+        tensor_class = import_module("rushlight").Tensor
+        found = False
+
+        def describe(value: Any) -> Any:
+            nonlocal found
+            if not isinstance(value, tensor_class):
+                return value
+            found = True
+            return _extract_tensor_metadata(value)
+
+        meta = map_aggregate(result, describe)
+        if found:
+            n.meta["tensor_meta"] = meta
+        n.meta["type"] = type(result)
+        return result
+
+    def propagate(self, *args: Any) -> Any:
+        """Run on these inputs."""
+        if self.fake_mode is not None:
+            tensor_class = import_module("rushlight").Tensor
+            args = tuple(
+                self.fake_mode.from_tensor(arg) if isinstance(arg, tensor_class) else arg
+                for arg in args
+            )
+        return super().run(*args)

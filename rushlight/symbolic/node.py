@@ -1,0 +1,350 @@
+"""SymNode: an expression, the environment it lives in, and the value it has in the example.
+
+Operations are computed once per environment and operands, then looked up. A result that is a
+constant, or that the known ranges decide, is a plain number.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.symbolic import expressions as ex
+from rushlight.symbolic.numbers import SymBool, SymFloat, SymInt, SymNumber
+
+WRAPPERS: dict[type, Any] = {int: SymInt, float: SymFloat, bool: SymBool}
+
+
+def power(base: Any, exponent: Any) -> Any:
+    if exponent.is_Integer:
+        return base**exponent
+    return ex.PowByNatural(base, exponent)
+
+
+def float_floor_divide(base: Any, divisor: Any) -> Any:
+    return ex.ToFloat(ex.FloorToInt(ex.FloatTrueDiv(base, divisor)))
+
+
+def float_remainder(base: Any, divisor: Any) -> Any:
+    return base - divisor * float_floor_divide(base, divisor)
+
+
+def relation(kind: Any) -> Callable[[Any, Any], Any]:
+    def apply(left: Any, right: Any) -> Any:
+        return ex.relation(kind, left, right)
+
+    return apply
+
+
+# name: (function of Python numbers, of integer expressions, of float expressions)
+BINARY: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]] = {
+    "add": (operator.add, operator.add, operator.add),
+    "sub": (operator.sub, operator.sub, operator.sub),
+    "mul": (operator.mul, operator.mul, operator.mul),
+    "floordiv": (operator.floordiv, ex.FloorDiv, float_floor_divide),
+    "mod": (operator.mod, ex.Mod, float_remainder),
+    "truediv": (operator.truediv, ex.IntTrueDiv, ex.FloatTrueDiv),
+    "pow": (operator.pow, power, ex.FloatPow),
+    "max": (max, ex.Max, ex.Max),
+    "min": (min, ex.Min, ex.Min),
+    "eq": (operator.eq, relation(ex.Eq), relation(ex.Eq)),
+    "ne": (operator.ne, relation(ex.Ne), relation(ex.Ne)),
+    "lt": (operator.lt, relation(ex.Lt), relation(ex.Lt)),
+    "le": (operator.le, relation(ex.Le), relation(ex.Le)),
+    "gt": (operator.gt, relation(ex.Gt), relation(ex.Gt)),
+    "ge": (operator.ge, relation(ex.Ge), relation(ex.Ge)),
+}
+RELATIONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
+
+# name: (function of an expression, type of the result or None for the operand's)
+UNARY: dict[str, tuple[Callable[..., Any], type | None]] = {
+    "neg": (operator.neg, None),
+    "abs": (ex.sympy.Abs, None),
+    "floor": (ex.FloorToInt, int),
+    "ceil": (ex.CeilToInt, int),
+    "trunc": (ex.TruncToInt, int),
+    "round": (ex.RoundToInt, int),
+    "float": (ex.ToFloat, float),
+    "sqrt": (ex.OpaqueUnaryFn_sqrt, float),
+    "not": (ex.negate, bool),
+}
+
+
+class SymNode:
+    """The expression behind a SymInt, SymFloat or SymBool."""
+
+    __slots__ = ("_expr", "_hint", "_version", "constant", "fx_node", "pytype", "shape_env")
+
+    def __init__(
+        self,
+        expr: Any,
+        shape_env: Any,
+        pytype: type,
+        hint: Any = None,
+        constant: Any = None,
+        fx_node: Any = None,
+    ) -> None:
+        self._expr = expr
+        self._version = shape_env.facts.version
+        self.shape_env = shape_env
+        self.pytype = pytype
+        self._hint = hint
+        self.constant = constant
+        self.fx_node = fx_node
+
+    # ------------------------------------------------------------ reading
+
+    @property
+    def expr(self) -> Any:
+        """The expression, in terms of what is known by now."""
+        facts = self.shape_env.facts
+        if self._version != facts.version:
+            self._expr = facts.replace(self._expr)
+            self._version = facts.version
+        return self._expr
+
+    @property
+    def hint(self) -> Any:
+        """The value in the example, or None where it depends on data."""
+        if self._hint is None:
+            self._hint = self.shape_env.size_hint(self.expr, allow_none=True)
+        return self._hint
+
+    def has_hint(self) -> bool:
+        return self.hint is not None
+
+    def require_hint(self, fallback: Any = None) -> Any:
+        hint = self.hint
+        if hint is None:
+            if fallback is not None:
+                return fallback
+            return self.shape_env.size_hint(self.expr)
+        return hint
+
+    def maybe_as_int(self) -> int | None:
+        expr = self.expr
+        return expr.p if expr.is_Integer else None
+
+    def maybe_as_float(self) -> float | None:
+        return float(self.expr) if self.pytype is float and self.expr.is_number else None
+
+    def maybe_as_bool(self) -> bool | None:
+        return ex.plain(self.expr) if self.pytype is bool else None
+
+    def is_int(self) -> bool:
+        return self.pytype is int
+
+    def is_float(self) -> bool:
+        return self.pytype is float
+
+    def is_bool(self) -> bool:
+        return self.pytype is bool
+
+    def is_symbolic(self) -> bool:
+        return True
+
+    def is_constant(self) -> bool:
+        return ex.plain(self.expr) is not None
+
+    def is_nested_int(self) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        return str(self.expr)
+
+    def __repr__(self) -> str:
+        return f"SymNode({self.expr}, {self.pytype.__name__}, hint={self.hint})"
+
+    def __deepcopy__(self, memo: Any) -> SymNode:
+        return self
+
+    # ------------------------------------------------------------ deciding
+
+    def guard_number(self) -> Any:
+        """The value, which becomes a guard: the expression is that value from now on."""
+        return self.shape_env.evaluate_expr(self.expr, self._hint)
+
+    def guard_int(self, file: str = "", line: int = 0) -> int:
+        return int(self.guard_number())
+
+    def guard_float(self, file: str = "", line: int = 0) -> float:
+        return float(self.guard_number())
+
+    def guard_bool(self, file: str = "", line: int = 0) -> bool:
+        return bool(self.shape_env.evaluate_expr(self.expr, self._hint))
+
+    def guard_size_oblivious(self, file: str = "", line: int = 0) -> bool:
+        return bool(self.shape_env.evaluate_expr(self.expr, self._hint, size_oblivious=True))
+
+    def expect_true(self, file: str = "", line: int = 0) -> bool:
+        """Takes a boolean to be true: a guard where there is an example, else checked at run time.
+
+        False where it is known to be false.
+        """
+        return bool(self.shape_env.guard_or_defer_runtime_assert(self.expr, f"{file}:{line}"))
+
+    def expect_size(self, file: str = "", line: int = 0) -> bool:
+        condition = self.compute("ge", 0)
+        return condition if isinstance(condition, bool) else condition.node.expect_true(file, line)
+
+    # ------------------------------------------------------------ computing
+
+    def operand(self, other: Any) -> tuple[Any, Any, type] | None:
+        """(expression, example value, type) of the other operand; None if it is no number."""
+        if isinstance(other, SymNumber):
+            node = other.node
+            return node.expr, node.hint, node.pytype
+        kind = type(other)
+        if kind is int or kind is float:
+            return ex.constant(other), other, kind
+        if kind is bool:
+            if self.pytype is bool:
+                return ex.constant(other), other, bool
+            return ex.Integer(int(other)), int(other), int
+        if isinstance(other, (int, float)):
+            plain = int(other) if isinstance(other, int) else float(other)
+            return ex.constant(plain), plain, type(plain)
+        if kind.__module__ == "numpy" and hasattr(other, "item") and other.ndim == 0:
+            return self.operand(other.item())
+        return None
+
+    def compute(self, name: str, other: Any) -> Any:
+        found = self.operand(other)
+        if found is None:
+            return NotImplemented
+        return self.apply(name, (self.expr, self.hint, self.pytype), found)
+
+    def compute_reflected(self, name: str, other: Any) -> Any:
+        found = self.operand(other)
+        if found is None:
+            return NotImplemented
+        return self.apply(name, found, (self.expr, self.hint, self.pytype))
+
+    def apply(self, name: str, a: tuple[Any, Any, type], b: tuple[Any, Any, type]) -> Any:
+        left, left_hint, left_type = a
+        right, right_hint, right_type = b
+        if left_type is bool or right_type is bool:
+            return self.apply_boolean(name, a, b)
+        env = self.shape_env
+        key = (name, left, right)
+        found = env.operations.get(key)
+        if found is None:
+            found = env.operations[key] = operate(env, name, left, left_type, right, right_type)
+        plain, expr, pytype = found
+        if expr is None:
+            return plain
+        hint: Any = None
+        if left_hint is not None and right_hint is not None:
+            hint = BINARY[name][0](left_hint, right_hint)
+        return WRAPPERS[pytype](SymNode(expr, env, pytype, hint))
+
+    def apply_boolean(self, name: str, a: tuple[Any, Any, type], b: tuple[Any, Any, type]) -> Any:
+        if not (a[2] is bool and b[2] is bool):
+            if name in ("and", "or"):
+                return NotImplemented
+            # torch: a boolean among numbers counts as 0 or 1.
+            return self.apply(name, as_integer(a), as_integer(b))
+        left, right = a[0], b[0]
+        if name == "and":
+            expr = ex.conjunction(left, right)
+        elif name == "or":
+            expr = ex.disjunction(left, right)
+        elif name in ("eq", "ne"):
+            expr = ex.disjunction(
+                ex.conjunction(left, right), ex.conjunction(ex.negate(left), ex.negate(right))
+            )
+            if name == "ne":
+                expr = ex.negate(expr)
+        else:
+            return self.apply(name, as_integer(a), as_integer(b))
+        return self.wrap(expr, bool)
+
+    def wrap(self, expr: Any, pytype: type) -> Any:
+        """A value for `expr`: a plain number if it is one."""
+        plain = ex.plain(expr)
+        if plain is None and pytype is bool:
+            plain = self.shape_env.facts.decide(expr)
+        if plain is not None:
+            return pytype(plain)
+        return WRAPPERS[pytype](SymNode(expr, self.shape_env, pytype))
+
+    def transform(self, name: str) -> Any:
+        """A function of one operand."""
+        symbolic, pytype = UNARY[name]
+        expr = self.expr
+        if name in ("floor", "ceil", "trunc", "round") and self.pytype is int:
+            return WRAPPERS[int](self)
+        if name == "sqrt" and self.pytype is int:
+            expr = ex.ToFloat(expr)
+        if name == "abs":
+            range_ = self.shape_env.facts.bound(expr)
+            if range_.lower >= 0:
+                return self.wrap(expr, self.pytype)
+            if range_.upper <= 0:
+                return self.wrap(-expr, self.pytype)
+        return self.wrap(symbolic(expr), pytype or self.pytype)
+
+    def round(self, ndigits: Any = None) -> Any:
+        if ndigits is None:
+            return self.transform("round")
+        return self.wrap(ex.RoundDecimal(self.expr, ex.constant(ndigits)), float)
+
+    def choose(self, positive: Any, negative: Any) -> Any:
+        """`positive` where this boolean holds, else `negative`."""
+        known = self.shape_env.facts.decide(self.expr)
+        if known is not None:
+            return positive if known else negative
+        left, right = self.operand(positive), self.operand(negative)
+        if left is None or right is None:
+            raise TypeError("sym_ite takes two numbers or two booleans to choose from")
+        if left[2] is not right[2]:
+            raise TypeError(
+                f"sym_ite chooses between values of one type, "
+                f"not {left[2].__name__} and {right[2].__name__}"
+            )
+        return self.wrap(ex.where(self.expr, left[0], right[0]), left[2])
+
+
+def as_integer(operand: tuple[Any, Any, type]) -> tuple[Any, Any, type]:
+    expr, hint, pytype = operand
+    if pytype is not bool:
+        return operand
+    number = ex.where(expr, ex.sympy.S.One, ex.sympy.S.Zero)
+    return number, (None if hint is None else int(hint)), int
+
+
+def operate(
+    env: Any, name: str, left: Any, left_type: type, right: Any, right_type: type
+) -> tuple[Any, Any, Any]:
+    """(plain result, None, None) or (None, expression, type)."""
+    _, of_integers, of_floats = BINARY[name]
+    if left_type is int and right_type is int:
+        pytype: type = int
+        function = of_integers
+        if name == "truediv":
+            pytype = float
+        elif name == "pow" and env.facts.bound(right).lower < 0:
+            if not right.is_number:
+                raise TypeError(f"the exponent {right} of an integer power may be negative")
+            left, right, pytype, function = ex.ToFloat(left), ex.ToFloat(right), float, of_floats
+    else:
+        left = ex.ToFloat(left) if left_type is int else left
+        right = ex.ToFloat(right) if right_type is int else right
+        pytype, function = float, of_floats
+    expr = function(left, right)
+    if name in RELATIONS:
+        decided = env.facts.decide(expr)
+        return (None, expr, bool) if decided is None else (decided, None, None)
+    if name in ("max", "min") and expr.func in (ex.Max, ex.Min):
+        expr = decide_extremum(env, name, left, right, expr)
+    plain = ex.plain(expr)
+    return (None, expr, pytype) if plain is None else (pytype(plain), None, None)
+
+
+def decide_extremum(env: Any, name: str, left: Any, right: Any, expr: Any) -> Any:
+    """One of the operands where it is known which one it is."""
+    known = env.facts.decide(ex.relation(ex.Ge, left, right))
+    if known is None:
+        return expr
+    return left if known == (name == "max") else right
