@@ -73,6 +73,11 @@ for _module, _names in (
     ("rushlight.core.interop", "from_dlpack to_dlpack"),
     ("rushlight.core.state", "set_warn_always is_warn_always_enabled"),
     (
+        "rushlight.symbolic.numbers",
+        "SymInt SymFloat SymBool sym_int sym_float sym_max sym_min sym_not sym_ite sym_sqrt "
+        "sym_sum",
+    ),
+    (
         "rushlight.settings",
         "__config__ are_deterministic_algorithms_enabled get_deterministic_debug_mode "
         "get_float32_matmul_precision get_num_interop_threads get_num_threads "
@@ -120,6 +125,7 @@ for _module, _names in (
 _SUBMODULES = frozenset(
     (
         "amp", "autograd", "backends", "compat", "compiler", "cuda", "fft", "func", "futures",
+        "fx",
         "jit", "library", "linalg", "nested", "nn", "ops", "optim", "overrides", "profiler",
         "random", "sparse", "special", "testing", "utils", "version", "viz",
     )

@@ -28,7 +28,7 @@ EXTRAS: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
     "mpi": (("mpi4py", ("mpi4py",)),),
 }
 
-COUNTS = ("entries", "names", "pairs", "samples", "blanks", "refused")
+COUNTS = ("entries", "names", "pairs", "samples", "errors", "blanks", "refused")
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _IMPORT_RUNS = 3
 _MARKS = {"given": "G", "derived": "d", "refused": "r", "": "?"}

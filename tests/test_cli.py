@@ -248,7 +248,15 @@ def test_import_cost_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "rushlight" in cost
 
 
-COUNTS = {"entries": 3, "names": 2, "pairs": 6, "samples": 9, "blanks": 1, "refused": 2}
+COUNTS = {
+    "entries": 3,
+    "names": 2,
+    "pairs": 6,
+    "samples": 9,
+    "errors": 4,
+    "blanks": 1,
+    "refused": 2,
+}
 ROWS = [
     ("add.Tensor", {"shape": "derived", "vjp": "given"}),
     ("sort", {"shape": "given", "vjp": "refused: not differentiable"}),
@@ -294,7 +302,7 @@ def test_ops_as_table(audit: None, capsys: pytest.CaptureFixture[str]) -> None:
     ]
     assert "     2  not differentiable: sort.vjp, nonzero.vjp" in lines
     assert lines[lines.index("Blank") + 1] == "  nonzero.shape"
-    assert lines[-1] == "entries 3  names 2  pairs 6  samples 9  blanks 1  refused 2"
+    assert lines[-1] == "entries 3  names 2  pairs 6  samples 9  errors 4  blanks 1  refused 2"
 
 
 def test_one_op(audit: None, capsys: pytest.CaptureFixture[str]) -> None:

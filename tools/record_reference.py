@@ -1,8 +1,8 @@
 """Record what PyTorch answers to every op's samples, for tests/opset/test_reference.py.
 
 Run with a Python that has PyTorch: `python tools/record_reference.py [FAMILY ...]`. For each op,
-dtype and sample it keeps the results (values, sizes, strides), gradients of first order in
-float32, float64 and complex128 and of second order in float64, or the class of the exception.
+dtype and sample it keeps the inputs, the results (values, sizes, strides), gradients of first order
+in float32, float64 and complex128 and of second order in float64, or the class of the exception.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ import torch  # noqa: E402
 
 import rushlight  # noqa: E402
 from rushlight.core import dtype as dtypes  # noqa: E402
-from rushlight.core.tensor import Tensor, strides_of, values_of  # noqa: E402
+from rushlight.core.tensor import Tensor, storage_of, strides_of  # noqa: E402
 from rushlight.opset import audit  # noqa: E402
 from rushlight.opset.samples import DTYPES, Sample, errors_of, samples_of  # noqa: E402
-from tests.reference import store  # noqa: E402
+from tests.reference import forms, store  # noqa: E402
 
 GRADIENT_DTYPES = ("float32", "float64", "complex128")
 # Ops whose results hold whatever the memory held.
@@ -46,34 +46,24 @@ def torch_dtype(kind: Any) -> Any:
 
 
 def torch_tensor(tensor: Tensor) -> Any:
-    """The same values with the same strides and offset; a sparse tensor with the same parts."""
-    if tensor.layout.name != "strided":
-        parts = [torch_tensor(part) for part in store.sparse_parts(tensor)]
-        sizes = tuple(tensor.shape)
-        if tensor.layout.name == "sparse_coo":
-            return torch.sparse_coo_tensor(*parts, sizes, is_coalesced=tensor.is_coalesced())
+    """The same memory, sizes, strides and offset; a sparse tensor with the same parts."""
+    sizes, kind = tuple(tensor.shape), torch_dtype(tensor.dtype)
+    if tensor.layout.name == "sparse_coo":
+        parts = [torch_tensor(part.detach()) for part in forms.sparse_parts(tensor)]
+        made = torch.sparse_coo_tensor(*parts, sizes, is_coalesced=tensor.is_coalesced())
+    elif tensor.layout.name != "strided":
+        parts = [torch_tensor(part.detach()) for part in forms.sparse_parts(tensor)]
         layout = getattr(torch, tensor.layout.name)
-        return torch.sparse_compressed_tensor(*parts, sizes, layout=layout)
-    values = np.ascontiguousarray(values_of(tensor))
-    kind = torch_dtype(tensor.dtype)
-    if tensor.dtype is dtypes.bfloat16:
-        flat = torch.from_numpy(values.view(np.int16).reshape(-1).copy()).view(kind)
+        made = torch.sparse_compressed_tensor(*parts, sizes, layout=layout)
+    elif tensor.device.type == "meta":
+        made = torch.empty_strided(sizes, strides_of(tensor), dtype=kind, device="meta")
     else:
-        flat = torch.from_numpy(values.reshape(-1).copy())
-    sizes, strides = tuple(tensor.shape), tuple(strides_of(tensor))
-    made = flat.reshape(sizes)
-    if made.stride() == strides and tensor.storage_offset() == 0:
-        return made
-    extent = tensor.storage_offset() + 1
-    extent += sum((size - 1) * step for size, step in zip(sizes, strides)) if values.size else 0
-    memory = torch.zeros(extent, dtype=kind)
-    view = memory.as_strided(sizes, strides, tensor.storage_offset())
-    if 0 in strides:
-        plain = tuple(slice(0, 1) if step == 0 else slice(None) for step in strides)
-        view[plain].copy_(made[plain])
-    else:
-        view.copy_(made)
-    return view
+        memory = torch.from_numpy(storage_of(tensor).buffer.copy()).untyped_storage()
+        made = torch.empty(0, dtype=kind)
+        made.set_(memory, tensor.storage_offset(), sizes, strides_of(tensor))
+        made = made.conj() if tensor.is_conj() else made
+        made = torch._neg_view(made) if tensor.is_neg() else made
+    return made.requires_grad_() if tensor.requires_grad else made
 
 
 def torch_value(value: Any) -> Any:
@@ -132,6 +122,7 @@ class Recorder:
         self.writer = store.Writer(torch.__version__.split("+")[0])
         self.missing: list[str] = []
         self.broken: list[str] = []
+        self.texts: list[str] = []
         self.count = 0
 
     def leaf(self, value: Any, with_values: bool, with_offset: bool) -> Any:
@@ -158,7 +149,7 @@ class Recorder:
     def sparse_leaf(self, value: Any, name: str) -> Any:
         layout = str(value.layout).removeprefix("torch.")
         coalesced = value.is_coalesced() if layout == "sparse_coo" else None
-        parts = [self.leaf(part.detach(), True, False) for part in store.sparse_parts(value)]
+        parts = [self.leaf(part.detach(), True, False) for part in forms.sparse_parts(value)]
         return ["sparse", layout, name, list(value.shape), coalesced, parts]
 
     def op(self, op: Any) -> None:
@@ -174,14 +165,15 @@ class Recorder:
             except Exception as error:
                 self.broken.append(f"{name} {kind.name}: {type(error).__name__}: {error}")
                 continue
-            table = {}
+            records, seen = [], set()
             for case in cases:
-                key = store.digest(case)
-                if key not in table:
-                    table[key] = self.sample(op, call, case, kind)
+                record, key = self.call(op, case)
+                if key not in seen:
+                    seen.add(key)
+                    records.append(record | self.sample(op, call, case, kind))
                     self.count += 1
-            if table:
-                entry[kind.name] = table
+            if records:
+                entry[kind.name] = records
         self.errors(op, call, entry)
 
     def errors(self, op: Any, call: Any, entry: dict[str, Any]) -> None:
@@ -191,18 +183,32 @@ class Recorder:
         except Exception as error:
             self.broken.append(f"{op.name()} errors: {type(error).__name__}: {error}")
             return
-        table = {}
+        records, seen = [], set()
         for _, case in cases:
+            record, key = self.call(op, case)
+            if key in seen:
+                continue
+            seen.add(key)
             made = store.mapped(case, torch_value)
             try:
                 public(*made.args, **made.kwargs)
             except Exception as error:
                 lines = str(error).splitlines() or [""]
-                table[store.digest(case)] = [type(error).__name__, lines[0][:300]]
+                records.append(record | {"error": type(error).__name__, "says": lines[0][:300]})
             else:
                 self.broken.append(f"{op.name()} errors: PyTorch accepts {case!r}")
-        if table:
-            entry["errors"] = table
+        if records:
+            entry["errors"] = records
+
+    def call(self, op: Any, case: Sample) -> tuple[dict[str, Any], str]:
+        """The record of a call without its answer, and the sample's digest."""
+        form, chunks = forms.form_of(case)
+        key = forms.digest_of(form, chunks)
+        if not forms.is_kept(form):
+            self.texts.append(f"{op.name()} {case!r}")
+        elif forms.digest(forms.rebuilt(form, chunks)) != key:
+            self.broken.append(f"{op.name()} {case!r}: does not come back from its form")
+        return self.writer.call(form, chunks), key
 
     def sample(self, op: Any, call: Any, case: Sample, kind: Any) -> dict[str, Any]:
         made = store.mapped(case, torch_value)
@@ -324,7 +330,7 @@ def progress(text: str) -> None:
 def record_family(name: str, ops: list[Any], tell: Any) -> None:
     begin = time.monotonic()
     recorder = Recorder()
-    for i, op in enumerate(ops):
+    for i, op in enumerate(sorted(ops, key=lambda op: op.name())):
         progress(f"{name}: {i + 1}/{len(ops)} {op.name()}")
         tell(op.name())
         recorder.op(op)
@@ -338,6 +344,8 @@ def record_family(name: str, ops: list[Any], tell: Any) -> None:
     )
     for text in recorder.missing:
         print(f"  not in PyTorch: {text}")
+    for text in recorder.texts:
+        print(f"  recorded without its inputs: {text}")
     for text in recorder.broken:
         print(f"  {text}")
     sys.stdout.flush()

@@ -45,7 +45,9 @@ class GradScaler:
             raise AssertionError("The growth factor must be > 1.0.")
         if backoff_factor >= 1.0:
             raise AssertionError("The backoff factor must be < 1.0.")
-        self._scale = float(init_scale)
+        self._init_scale = float(init_scale)
+        # None until the first loss is scaled.
+        self._scale: float | None = None
         self._growth_factor = growth_factor
         self._backoff_factor = backoff_factor
         self._growth_interval = growth_interval
@@ -57,6 +59,8 @@ class GradScaler:
         """The losses times the current factor."""
         if not self._enabled:
             return outputs
+        if self._scale is None:
+            self._scale = self._init_scale
         if isinstance(outputs, Tensor):
             return outputs * self._scale  # type: ignore[operator]
         if isinstance(outputs, (list, tuple)):
@@ -64,6 +68,14 @@ class GradScaler:
         if hasattr(outputs, "__iter__"):
             return map(self.scale, outputs)
         raise ValueError("outputs must be a Tensor or an iterable of Tensors")
+
+    def known_scale(self, what: str) -> float:
+        if self._scale is None:
+            raise AssertionError(
+                f"Attempted {what} but _scale is None.  This may indicate your script did not use "
+                "scaler.scale(loss or outputs) earlier in the iteration."
+            )
+        return self._scale
 
     def stage(self, optimizer: Any) -> tuple[str, bool]:
         return self.stages.get(id(optimizer), (READY, False))
@@ -79,6 +91,7 @@ class GradScaler:
             )
         if stage == STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
+        factor = 1.0 / self.known_scale("unscale_")
         infinite = False
         with no_grad():
             for group in optimizer.param_groups:
@@ -89,7 +102,7 @@ class GradScaler:
                     if grad.dtype is dtypes.float16:
                         raise ValueError("Attempting to unscale FP16 gradients.")
                     infinite = infinite or not bool(grad.isfinite().all().item())
-                    grad.mul_(1.0 / self._scale)
+                    grad.mul_(factor)
         self.stages[id(optimizer)] = (UNSCALED, infinite)
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -98,6 +111,7 @@ class GradScaler:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
+        self.known_scale("step")
         stage, _ = self.stage(optimizer)
         if stage == STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
@@ -111,23 +125,26 @@ class GradScaler:
         """Adapt the factor to what the steps since the last update found."""
         if not self._enabled:
             return
+        scale = self.known_scale("update")
         if new_scale is not None:
             self._scale = float(new_scale)
         else:
             if not self.stages:
                 raise AssertionError("No inf checks were recorded prior to update.")
             if any(infinite for _, infinite in self.stages.values()):
-                self._scale *= self._backoff_factor
+                self._scale = scale * self._backoff_factor
                 self._growth_tracker = 0
             else:
                 self._growth_tracker += 1
                 if self._growth_tracker == self._growth_interval:
-                    self._scale *= self._growth_factor
+                    self._scale = scale * self._growth_factor
                     self._growth_tracker = 0
         self.stages.clear()
 
     def get_scale(self) -> float:
-        return self._scale if self._enabled else 1.0
+        if not self._enabled:
+            return 1.0
+        return self._init_scale if self._scale is None else self._scale
 
     def get_growth_factor(self) -> float:
         return self._growth_factor
@@ -154,7 +171,7 @@ class GradScaler:
         if not self._enabled:
             return {}
         return {
-            "scale": self._scale,
+            "scale": self.get_scale(),
             "growth_factor": self._growth_factor,
             "backoff_factor": self._backoff_factor,
             "growth_interval": self._growth_interval,
@@ -169,5 +186,10 @@ class GradScaler:
                 "The source state dict is empty, possibly because it was saved from a disabled "
                 "instance of GradScaler."
             )
-        for name, value in state_dict.items():
-            setattr(self, "_scale" if name == "scale" else f"_{name.lstrip('_')}", value)
+        self._init_scale = float(state_dict["scale"])
+        if self._scale is not None:
+            self._scale = self._init_scale
+        self._growth_factor = state_dict["growth_factor"]
+        self._backoff_factor = state_dict["backoff_factor"]
+        self._growth_interval = state_dict["growth_interval"]
+        self._growth_tracker = state_dict["_growth_tracker"]

@@ -657,7 +657,7 @@ def first_gradient(variable: Any, grad: Any, sole: bool) -> Any:
         if grad._view is not None:
             grad = cut_loose(grad)
         # Modes get to see that the leaf takes the gradient over.
-        return grad.detach() if LOCAL.state.dispatch_modes else grad
+        return grad.detach() if LOCAL.state.below else grad
     if sole and grad.layout.name == "sparse_coo" and not grad._requires_grad:
         from rushlight.opset.sparse import taken_over
 

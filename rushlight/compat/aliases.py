@@ -30,8 +30,13 @@ ROOTS = {"torch": "rushlight", "functorch": "rushlight.functorch"}
 _AOT = "aot_function aot_module aot_module_simplified compiled_function compiled_module"
 _PARTITION = "default_partition min_cut_rematerialization_partition"
 _SYMBOLS = (
-    "SymInt SymFloat SymBool ShapeEnv DimDynamic StatelessSymbolicContext "
-    "ConstraintViolationError GuardOnDataDependentSymNode guard_int is_concrete_int"
+    "ShapeEnv DimDynamic SymbolicContext StatelessSymbolicContext StatefulSymbolicContext SymNode "
+    "ShapeGuard RuntimeAssert ConstraintViolationError GuardOnDataDependentSymNode "
+    "PendingUnbackedSymbolNotFound SymInt SymFloat SymBool guard_int guard_float guard_bool "
+    "guard_scalar guard_size_oblivious guard_or_false guard_or_true statically_known_true "
+    "statically_known_false definitely_true definitely_false expect_true hint_int has_hint "
+    "is_symbolic is_concrete_int is_concrete_float is_concrete_bool free_symbols has_free_symbols "
+    "free_unbacked_symbols has_free_unbacked_symbols"
 )
 
 ALIASES: dict[str, Entry] = {
@@ -40,7 +45,8 @@ ALIASES: dict[str, Entry] = {
         **bare(".opset.selftest", "_test_autograd_multiple_dispatch"),
         **bare(".opset.selftest", "_test_autograd_multiple_dispatch_view"),
         **bare(".opset.selftest", "_test_autograd_multiple_dispatch_view_copy"),
-        **bare(".symbolic.checks", "_check _check_is_size"),
+        **bare(".symbolic.checks", "_check _check_index _check_is_size _check_not_implemented"),
+        **bare(".symbolic.checks", "_check_type _check_value"),
     },
     "torch._utils": {"is_compiling": ".compiler:is_compiling"},
     "torch._vmap_internals": {"_vmap": ".func.vmap:plain_vmap", "vmap": ".func.vmap:vmap"},
@@ -139,10 +145,23 @@ ALIASES: dict[str, Entry] = {
     "torch._subclasses.functional_tensor": same(
         ".core.functional", "FunctionalTensor FunctionalTensorMode"
     ),
+    "torch.fx._pytree": ".fx.specs",
+    "torch.fx._symbolic_trace": ".nn.tracing",
+    "torch.fx.graph_module": ".nn.graphmodule",
+    "torch.fx.interpreter": {"Transformer": ".nn.tracing:Transformer"},
     "torch.fx.experimental.proxy_tensor": same(
-        ".aot.proxy", "make_fx is_sym_node get_proxy_mode ProxyTorchDispatchMode"
+        ".aot.tracing", "make_fx is_sym_node get_proxy_mode ProxyTorchDispatchMode"
     ),
-    "torch.fx.experimental.symbolic_shapes": same(".symbolic.shapes", _SYMBOLS),
+    "torch.fx.experimental.symbolic_shapes": {
+        **same(".symbolic", _SYMBOLS),
+        "_constrain_range_for_size": ".symbolic:constrain_range_for_size",
+        "constrain_range": ".symbolic:constrain_range",
+    },
+    "torch.fx.experimental.sym_node": same(".symbolic", "SymNode"),
+    "torch.utils._sympy.functions": same(
+        ".symbolic", "FloorDiv CleanDiv Mod Max Min IntTrueDiv FloatTrueDiv ToFloat"
+    ),
+    "torch.utils._sympy.value_ranges": same(".symbolic", "ValueRanges ValueRangeError"),
     "torch._higher_order_ops.out_dtype": {"out_dtype": ".opset.higher_order:out_dtype"},
     "torch._higher_order_ops.cond": {"cond": ".opset.higher_order:cond"},
     "torch._higher_order_ops.map": {"map": ".opset.higher_order:map"},
@@ -163,9 +182,7 @@ ALIASES: dict[str, Entry] = {
     "torch._inductor.codecache": {"compiled_fx_graph_hash": ".codegen.cache:graph_hash"},
     # ------------------------------------------------------------ ahead-of-time autograd, functorch
     "torch._functorch.config": ".aot.config",
-    "torch._functorch.aot_autograd": same(
-        ".aot.api", f"{_AOT} aot_export_joint_simple aot_export_module"
-    ),
+    "torch._functorch.aot_autograd": ".aot.api",
     "torch._functorch._aot_autograd.autograd_cache": same(".aot.cache", "AOTAutogradCache"),
     "torch._functorch.partitioners": same(".aot.partition", _PARTITION),
     "torch._functorch.vmap": {"vmap": ".func:vmap"},
@@ -173,7 +190,7 @@ ALIASES: dict[str, Entry] = {
     "functorch": {
         **same(".func", "functional_call grad grad_and_value hessian jacfwd jacrev jvp linearize"),
         **same(".func", "functionalize stack_module_state vjp vmap"),
-        "make_fx": ".aot.proxy:make_fx",
+        "make_fx": ".aot.tracing:make_fx",
     },
     "functorch.compile": {
         **same(".aot.api", f"{_AOT} get_aot_compilation_context"),
@@ -204,7 +221,7 @@ ALIASES: dict[str, Entry] = {
     },
     # ------------------------------------------------------------ old paths of public modules
     "torch.nn.modules": {"*": ".nn"},
-    "torch.nn.modules.module": {"*": ".nn"},
+    "torch.nn.modules.module": {"*": ".nn.module"},
     "torch.nn.parameter": {"*": ".nn"},
     "torch.optim.optimizer": {"*": ".optim"},
     "torch.optim.lr_scheduler": {"*": ".optim"},

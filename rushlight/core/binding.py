@@ -47,12 +47,17 @@ def as_tensor(value: Any) -> Any:
     raise Mismatch
 
 
+def is_symbolic(value: Any) -> bool:
+    """Whether a value is a symbolic number: it carries a `node`, as graph proxies do too."""
+    return hasattr(value, "node") and not hasattr(type(value), "__torch_function__")
+
+
 def as_tensor_or_number(value: Any) -> Any:
     if type(value) in NUMBERS or isinstance(value, Tensor):
         return value
     if isinstance(value, np.generic) and value.dtype.kind in "biufc":
         return value.item()
-    if hasattr(value, "node"):
+    if is_symbolic(value):
         return value
     raise Mismatch
 
@@ -80,7 +85,7 @@ def as_int(value: Any) -> Any:
         return value
     if type(value) is bool or isinstance(value, (float, complex, str)):
         raise Mismatch
-    if hasattr(value, "node") and not isinstance(value, Tensor):
+    if is_symbolic(value):
         return value
     if isinstance(value, Tensor) and (value.dim() != 0 or value._dtype.category > 1):
         raise Mismatch
@@ -88,6 +93,20 @@ def as_int(value: Any) -> Any:
         return operator.index(value)
     except TypeError:
         raise Mismatch from None
+
+
+def as_plain_int(value: Any) -> Any:
+    """An int where no symbol will do: a symbolic one is pinned to its value."""
+    found = as_int(value)
+    return found if type(found) is int else int(found)
+
+
+def as_plain_int_list(value: Any, size: int | None = None) -> Any:
+    found = as_int_list(value, size)
+    for item in found:
+        if type(item) is not int:
+            return tuple([int(entry) for entry in found])
+    return found
 
 
 def as_int_list(value: Any, size: int | None = None) -> Any:
@@ -106,7 +125,7 @@ def as_int_list(value: Any, size: int | None = None) -> Any:
 def as_bool(value: Any) -> Any:
     if type(value) is bool:
         return value
-    if isinstance(value, np.bool_):
+    if isinstance(value, np.bool_) or type(value).__name__ == "SymBool":
         return bool(value)
     raise Mismatch
 
@@ -127,7 +146,7 @@ def as_float(value: Any) -> Any:
         return float(value)
     if isinstance(value, Tensor) and value.dim() == 0 and value._dtype.category < 3:
         return value.item()
-    if hasattr(value, "node") and not isinstance(value, Tensor):
+    if is_symbolic(value):
         return value
     raise Mismatch
 
@@ -149,7 +168,7 @@ def as_scalar(value: Any) -> Any:
         if value.dim() == 0 and not value._requires_grad and value._array is not None:
             return value.item()
         raise Mismatch
-    if hasattr(value, "node"):
+    if is_symbolic(value):
         return value
     if isinstance(value, (int, float, complex)):
         return value
@@ -224,7 +243,7 @@ def as_any(value: Any) -> Any:
 
 CONVERTERS: dict[str, Any] = {
     "Tensor": as_tensor,
-    "int": as_int,
+    "int": as_plain_int,
     "SymInt": as_int,
     "bool": as_bool,
     "SymBool": as_bool,
@@ -240,7 +259,7 @@ CONVERTERS: dict[str, Any] = {
     "Storage": as_storage,
 }
 LIST_CONVERTERS: dict[str, Any] = {
-    "int": as_int_list,
+    "int": as_plain_int_list,
     "SymInt": as_int_list,
     "bool": as_bool_list,
     "float": as_float_list,
@@ -383,11 +402,24 @@ def bind_out(packet: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
     op, bound = bind_packet(packet, args, rest)
     variant = packet_out_overload(op)
     if variant is None:
-        raise Mismatch
+        # The first overload that fits has no such form: a later one may.
+        variant, bound = later_out(packet, op, args, rest)
     outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
     if len(outs) != len(variant.out_positions) or not all(isinstance(o, Tensor) for o in outs):
         raise Mismatch
     return variant, (*bound, *outs)
+
+
+def later_out(packet: Any, op: Any, args: tuple[Any, ...], rest: Any) -> tuple[Any, Any]:
+    """The out= form of the next overload that takes the arguments and has one."""
+    for other in packet.candidates[packet.candidates.index(op) + 1 :]:
+        variant = packet_out_overload(other)
+        if variant is not None:
+            try:
+                return variant, other.bind(*args, **rest)
+            except TypeError:
+                continue
+    raise Mismatch
 
 
 def no_out_overload(op: Any) -> Any:

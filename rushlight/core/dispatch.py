@@ -1,9 +1,10 @@
 """One door: every operator call goes through here, layer by layer.
 
-Order: __torch_function__ → transforms → autocast → autograd → dispatch modes → subclasses →
-shape-only execution → kernel. A layer handles the call and re-enters below itself; the
-layers to pass by are the bits of `ThreadState.excluded`. When no thread is in a special
-state and all operands are plain tensors, `call` goes straight to `autograd_call`.
+Order: __torch_function__ → transforms → pre-dispatch modes → autocast → autograd →
+functionalization → dispatch modes → subclasses → proxy recording → fake (shape rules) → kernel.
+A layer handles the call and re-enters below itself; the layers to pass by are the bits of
+`ThreadState.excluded`. When no thread is in a special state and all operands are plain tensors,
+`call` goes straight to `autograd_call`.
 """
 
 from __future__ import annotations
@@ -23,9 +24,13 @@ from rushlight.core.op import OpOverload, OpOverloadPacket
 from rushlight.core.state import (
     LAYER_AUTOCAST,
     LAYER_AUTOGRAD,
+    LAYER_FAKE,
     LAYER_FUNCTION,
     LAYER_FUNCTION_MODES,
+    LAYER_FUNCTIONAL,
     LAYER_MODES,
+    LAYER_PRE,
+    LAYER_PROXY,
     LAYER_SUBCLASS,
     LAYER_TRANSFORMS,
     LOCAL,
@@ -275,10 +280,12 @@ def call(op: OpOverload, args: tuple[Any, ...]) -> Any:
 
 
 def call_layers(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> Any:
-    """The general path: transforms, autocast, autograd, then `below_autograd`."""
+    """The general path: transforms, pre-dispatch, autocast, autograd, then `below_autograd`."""
     excluded = state.excluded
     if state.transforms and not excluded & LAYER_TRANSFORMS:
         return state.transforms[-1].process(op, args)
+    if state.pre_modes and not excluded & LAYER_PRE:
+        return call_mode(op, args, state, "pre_modes")
     if state.autocast is not None and not excluded & LAYER_AUTOCAST:
         cast = state.autocast.cast(op, args)
         if cast is not None:
@@ -361,9 +368,8 @@ def autograd_call(
                 break
     result = op.backend(*args) if state is None else run_below(op, args, state)
     if op.is_view_op:
-        if state is not None and state.dispatch_modes and op.options.get("seen_twice"):
-            # torch: modes see `detach` twice, the second time on the first result.
-            result = run_below(op, (result,), state)
+        if state is not None and state.below and op.options.get("seen_twice"):
+            result = seen_again(op, result, state)
         history.record_view(op, args, result, grad, state)
     if node is not None:
         history.attach(op, node, result)
@@ -374,9 +380,17 @@ def autograd_call(
     return result
 
 
+def seen_again(op: OpOverload, result: Any, state: ThreadState) -> Any:
+    """torch: modes see `detach` twice, the second time on the first result; below functionalization
+    there is one more."""
+    for _ in range(1 if state.functional is None else 2):
+        result = run_below(op, (result,), state)
+    return result
+
+
 def run_below(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> Any:
     """Continue below autograd, which stays off for every call made from there."""
-    if not (state.dispatch_modes or has_dispatching(op, args)):
+    if not (state.below or layers_of(op, args)):
         return backend_call(op, args, state)
     before = state.excluded
     state.excluded = before | LAYER_AUTOGRAD
@@ -388,21 +402,33 @@ def run_below(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> Any:
         state.refresh()
 
 
-def has_dispatching(op: OpOverload, args: tuple[Any, ...]) -> bool:
-    """Whether an operand's class defines `__torch_dispatch__`."""
+def layers_of(op: OpOverload, args: tuple[Any, ...]) -> int:
+    """The layers that operands ask for by their class, as bits of `ThreadState.excluded`."""
+    found = 0
     for position in op.tensor_positions:
         kind = type(args[position])
-        if kind is not Tensor and kind not in PLAIN and dispatches(kind):
-            return True
+        if kind is not Tensor and kind not in PLAIN:
+            found |= layer_of(kind)
     for position in op.list_positions:
         for value in args[position] or ():
             kind = type(value)
-            if kind is not Tensor and kind not in PLAIN and dispatches(kind):
-                return True
-    return False
+            if kind is not Tensor and kind not in PLAIN:
+                found |= layer_of(kind)
+    return found
+
+
+def layer_of(kind: type) -> int:
+    """The layer that handles calls on tensors of this class; 0 for anything else."""
+    if not issubclass(kind, Tensor):
+        return 0
+    own: int = kind.handling_layer
+    if own:
+        return own
+    return LAYER_SUBCLASS if dispatches(kind) else 0
 
 
 def dispatches(kind: type) -> bool:
+    """Whether a class defines `__torch_dispatch__`."""
     rule = getattr(kind, "__torch_dispatch__", None)
     if rule is None or rule is disabled_torch_dispatch or rule is DISABLED:
         return False
@@ -410,15 +436,37 @@ def dispatches(kind: type) -> bool:
 
 
 def below_autograd(op: OpOverload, args: tuple[Any, ...]) -> Any:
-    """Dispatch modes, then subclasses, then the backend."""
+    """Functionalization, dispatch modes, subclasses, proxy recording, fake, then the backend."""
     state = LOCAL.state
     if op.body is not None and not op.autograd_only:
         return run_body(op, args)
-    if state.dispatch_modes and not state.excluded & LAYER_MODES:
-        return call_dispatch_mode(op, args, state)
-    if not state.excluded & LAYER_SUBCLASS and has_dispatching(op, args):
+    asked = layers_of(op, args)
+    open_to = ~state.excluded
+    if open_to & LAYER_FUNCTIONAL and (state.functional is not None or asked & LAYER_FUNCTIONAL):
+        return occupant(state.functional, LAYER_FUNCTIONAL, op, args).process(op, args)
+    if state.dispatch_modes and open_to & LAYER_MODES:
+        return call_mode(op, args, state, "dispatch_modes")
+    if asked & LAYER_SUBCLASS and open_to & LAYER_SUBCLASS:
         return call_subclass(op, args, state)
+    if state.proxy is not None and open_to & LAYER_PROXY:
+        return state.proxy.process(op, args)
+    if open_to & LAYER_FAKE and (state.fake is not None or asked & LAYER_FAKE):
+        return occupant(state.fake, LAYER_FAKE, op, args).process(op, args)
     return backend_call(op, args, state)
+
+
+def occupant(active: Any, layer: int, op: OpOverload, args: tuple[Any, ...]) -> Any:
+    """What handles a layer: the active mode, or the one that an operand belongs to."""
+    if active is not None:
+        return active
+    candidates = [args[position] for position in op.tensor_positions]
+    for position in op.list_positions:
+        candidates += args[position] or ()
+    return next(
+        tensor.handling_mode
+        for tensor in candidates
+        if isinstance(tensor, Tensor) and tensor.handling_layer == layer
+    )
 
 
 def backend_call(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> Any:
@@ -429,11 +477,11 @@ def backend_call(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> A
     return result
 
 
-def call_dispatch_mode(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> Any:
-    """Give the call to the innermost TorchDispatchMode, which is off while it runs."""
-    modes = state.dispatch_modes
+def call_mode(op: OpOverload, args: tuple[Any, ...], state: ThreadState, stack: str) -> Any:
+    """Give the call to the innermost mode of a stack, which is off while it runs."""
+    modes = getattr(state, stack)
     excluded = state.excluded
-    state.dispatch_modes = modes[:-1]
+    setattr(state, stack, modes[:-1])
     state.excluded = as_python(excluded)
     state.refresh()
     try:
@@ -441,7 +489,7 @@ def call_dispatch_mode(op: OpOverload, args: tuple[Any, ...], state: ThreadState
         types = tuple(dict.fromkeys(type(value) for value in subclass_operands(op, args)))
         value = modes[-1].__torch_dispatch__(op, types, positional, keywords)
     finally:
-        state.dispatch_modes = modes
+        setattr(state, stack, modes)
         state.excluded = excluded
         state.refresh()
     if value is NotImplemented:

@@ -41,11 +41,25 @@ def numel(sizes: Iterable[Any]) -> Any:
     return prod(sizes)
 
 
+def is_size(size: Any, value: int) -> bool:
+    """Whether a size is 0 or 1. A size that only run time tells is taken for neither, as memory
+    of such sizes is laid out like that of all larger ones."""
+    return bool(size == value) if size.__class__ is int else decided(size == value)
+
+
+def decided(test: Any) -> bool:
+    """The outcome of a comparison of sizes, of which those that only run time tells count as
+    larger than 1."""
+    if test.__class__ is bool:
+        return bool(test)
+    from rushlight.symbolic import guard_size_oblivious
+
+    return bool(guard_size_oblivious(test))
+
+
 def at_least_one(size: Any) -> Any:
-    """max(size, 1), kept symbolic where the size is."""
-    if hasattr(size, "__sym_max__"):
-        return size.__sym_max__(1)
-    return max(1, size)
+    """max(size, 1)."""
+    return 1 if is_size(size, 0) else size
 
 
 # --- dimensions ---------------------------------------------------------------------------
@@ -158,9 +172,9 @@ def is_contiguous(sizes: Ints, strides: Ints) -> bool:
     expected: Any = 1
     for axis in range(len(sizes) - 1, -1, -1):
         size = sizes[axis]
-        if size != 1:
+        if not is_size(size, 1):
             if strides[axis] != expected:
-                return 0 in sizes
+                return any(is_size(entry, 0) for entry in sizes)
             expected = expected * size
     return True
 
@@ -169,7 +183,7 @@ def is_dense_in_order(sizes: Ints, strides: Ints, order: Sequence[int]) -> bool:
     expected: Any = 1
     for axis in order:
         size = sizes[axis]
-        if size != 1:
+        if not is_size(size, 1):
             if strides[axis] != expected:
                 return False
             expected = expected * size
@@ -227,7 +241,9 @@ def is_non_overlapping_and_dense(sizes: Ints, strides: Ints) -> bool:
     """Whether some order of the axes makes the tensor contiguous."""
     if is_contiguous(sizes, strides):
         return True
-    used = [(stride, size) for size, stride in zip(sizes, strides, strict=True) if size != 1]
+    used = [
+        (stride, size) for size, stride in zip(sizes, strides, strict=True) if not is_size(size, 1)
+    ]
     used.sort(key=stride_of)
     expected: Any = 1
     for stride, size in used:
@@ -324,7 +340,7 @@ def broadcast_strides(out_shape: Ints, sizes: Ints, strides: Ints) -> Ints:
     """An operand's strides over the broadcast shape: 0 where it is repeated."""
     lead = len(out_shape) - len(sizes)
     return (0,) * lead + tuple(
-        0 if size == 1 and out_shape[lead + axis] != 1 else strides[axis]
+        0 if is_size(size, 1) and not is_size(out_shape[lead + axis], 1) else strides[axis]
         for axis, size in enumerate(sizes)
     )
 
@@ -336,7 +352,7 @@ def storage_extent(sizes: Ints, strides: Ints, offset: Any = 0) -> Any:
     """How many elements a storage must hold for such a tensor."""
     extent: Any = 1
     for size, stride in zip(sizes, strides, strict=True):
-        if size == 0:
+        if is_size(size, 0):
             return 0
         extent = extent + stride * (size - 1)
     return offset + extent
@@ -387,9 +403,9 @@ def broadcast_pair(a: Ints, b: Ints) -> Ints:
     for axis in range(ndim - 1, -1, -1):
         a_size = a[axis - a_lead] if axis >= a_lead else 1
         b_size = b[axis - b_lead] if axis >= b_lead else 1
-        if a_size == 1:
+        if is_size(a_size, 1):
             result[axis] = b_size
-        elif b_size == 1 or a_size == b_size:
+        elif is_size(b_size, 1) or a_size == b_size:
             result[axis] = a_size
         else:
             raise RuntimeError(
@@ -478,7 +494,7 @@ def refuse_shape(shape: Sequence[Any], count: Any) -> NoReturn:
 def view_strides(sizes: Ints, strides: Ints, new_sizes: Ints) -> Ints | None:
     """The strides of a view of `new_sizes`, as many elements; None where only a copy will do."""
     count = prod(sizes)
-    if count == 0:
+    if is_size(count, 0):
         return strides if sizes == new_sizes else contiguous_strides(new_sizes)
     result: list[Any] = [1] * len(new_sizes)
     if not sizes:
@@ -490,10 +506,10 @@ def view_strides(sizes: Ints, strides: Ints, new_sizes: Ints) -> Ints | None:
     run: Any = 1
     for axis in range(len(sizes) - 1, -1, -1):
         run = run * sizes[axis]
-        if axis > 0 and (sizes[axis - 1] == 1 or strides[axis - 1] == run * base):
+        if axis > 0 and (is_size(sizes[axis - 1], 1) or strides[axis - 1] == run * base):
             continue
         taken: Any = 1
-        while place >= 0 and (taken < run or new_sizes[place] == 1):
+        while place >= 0 and (decided(taken < run) or is_size(new_sizes[place], 1)):
             result[place] = taken * base
             taken = taken * new_sizes[place]
             place -= 1
@@ -540,10 +556,12 @@ def permuted_geometry(sizes: Ints, strides: Ints, dims: Sequence[int]) -> Geomet
 def squeezed_geometry(sizes: Ints, strides: Ints, dims: Sequence[int] | None = None) -> Geometry:
     """Without the dimensions of size 1, or those of them among `dims`."""
     if dims is None:
-        kept = [axis for axis, size in enumerate(sizes) if size != 1]
+        kept = [axis for axis, size in enumerate(sizes) if not is_size(size, 1)]
     else:
         among = wrap_dims(dims, len(sizes))
-        kept = [axis for axis, size in enumerate(sizes) if axis not in among or size != 1]
+        kept = [
+            axis for axis, size in enumerate(sizes) if axis not in among or not is_size(size, 1)
+        ]
     return tuple(sizes[axis] for axis in kept), tuple(strides[axis] for axis in kept), 0
 
 

@@ -222,7 +222,7 @@ class GradRule:
                 "apply": scope["apply"],
                 "saved_names": tuple(order),
                 "frees_saved": frees,
-                "__module__": "rushlight.autograd.graph",
+                "__module__": "builtins",
             },
         )
         # A partial is called with less ado than `object.__new__` with an argument.

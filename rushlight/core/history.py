@@ -157,10 +157,12 @@ def replay(view: ViewInfo, base: Any) -> Any:
     while link is not None:
         chain.append(link)
         link = link.parent
+    from rushlight.core import dispatch
+
     current = base
     for link in reversed(chain):
         number, rest = link.number, link.args
-        current = link.op(current, *rest)
+        current = dispatch.call(link.op, (current, *rest))
         if isinstance(current, (list, tuple)):
             current = current[number]
     return current
@@ -176,9 +178,11 @@ def replay_with(tensor: Any, base: Any, integers: Any = None, tensors: Any = Non
     while view is not None:
         chain.append(view)
         view = view.parent
+    from rushlight.core import dispatch
+
     current = base
     for link in reversed(chain):
-        rest = []
+        rest: list[Any] = []
         for argument, value in zip(link.op._schema.arguments[1:], link.args, strict=True):
             kind = argument.type
             if kind.kind == "SymInt" and integers is not None and value is not None:
@@ -188,7 +192,7 @@ def replay_with(tensor: Any, base: Any, integers: Any = None, tensors: Any = Non
             elif isinstance(value, Tensor) and tensors is not None:
                 value = tensors(value)
             rest.append(value)
-        current = link.op(current, *rest)
+        current = dispatch.call(link.op, (current, *rest))
         if isinstance(current, (list, tuple)):
             current = current[link.number]
     return current
@@ -570,8 +574,10 @@ class ViewLink:
         self.links = chain[::-1]
 
     def replay(self, base: Any) -> Any:
+        from rushlight.core import dispatch
+
         for op, (number, rest) in self.links:
-            base = op(base, *rest)
+            base = dispatch.call(op, (base, *rest))
             if isinstance(base, (list, tuple)):
                 base = base[number]
         return base

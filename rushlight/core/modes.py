@@ -118,6 +118,12 @@ def set_dispatch_modes(modes: tuple[Any, ...]) -> None:
     state.refresh()
 
 
+def set_pre_modes(modes: tuple[Any, ...]) -> None:
+    state = LOCAL.state
+    state.pre_modes = modes
+    state.refresh()
+
+
 def set_function_modes(modes: tuple[Any, ...]) -> None:
     state = LOCAL.state
     state.function_modes = modes
@@ -126,6 +132,9 @@ def set_function_modes(modes: tuple[Any, ...]) -> None:
 
 class TorchDispatchMode:
     """Sees every operator call made while it is active, below autograd.
+
+    With `_dispatch_key=DispatchKey.PreDispatch` it stands above autograd and autocast, where
+    composite operators are still whole.
 
     >>> import rushlight as torch
     >>> class Names(TorchDispatchMode):
@@ -137,6 +146,8 @@ class TorchDispatchMode:
     aten.ones.default
     """
 
+    _dispatch_key: Any = None
+
     def __init__(self, _dispatch_key: Any = None) -> None:
         if _dispatch_key is not None:
             self._dispatch_key = _dispatch_key
@@ -147,11 +158,17 @@ class TorchDispatchMode:
         raise NotImplementedError
 
     def __enter__(self) -> Any:
-        set_dispatch_modes((*LOCAL.state.dispatch_modes, self))
+        if is_pre_dispatch(self._dispatch_key):
+            set_pre_modes((*LOCAL.state.pre_modes, self))
+        else:
+            set_dispatch_modes((*LOCAL.state.dispatch_modes, self))
         return self
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        set_dispatch_modes(LOCAL.state.dispatch_modes[:-1])
+        if is_pre_dispatch(self._dispatch_key):
+            set_pre_modes(LOCAL.state.pre_modes[:-1])
+        else:
+            set_dispatch_modes(LOCAL.state.dispatch_modes[:-1])
 
     @classmethod
     def is_infra_mode(cls) -> bool:
@@ -166,6 +183,11 @@ class TorchDispatchMode:
             stacklevel=2,
         )
         return cls(*args, **kwargs)
+
+
+def is_pre_dispatch(key: Any) -> bool:
+    """Whether a dispatch key names the layer above autograd."""
+    return key is not None and str(getattr(key, "name", key)).rpartition(".")[2] == "PreDispatch"
 
 
 class BaseTorchDispatchMode(TorchDispatchMode):

@@ -516,7 +516,7 @@ def is_watched(tensor: Any) -> bool:
     kind = type(tensor)
     if kind is not TENSOR_TYPES[0] and kind.__torch_function__ is not None:
         return True
-    return bool(PROCESS.special and LOCAL.state.dispatch_modes)
+    return bool(PROCESS.special and LOCAL.state.below)
 
 
 def detached(tensor: Any) -> Any:

@@ -15,7 +15,9 @@ from rushlight.core.gradrule import GradRule
 
 __all__ = ["OpOverload", "OpOverloadPacket", "Refused", "Rule", "Tag", "refuse"]
 
-RULES = ("shape", "kernel", "vjp", "jvp", "batch", "samples", "errors")
+RULES = (
+    "shape", "kernel", "vjp", "jvp", "batch", "inverse", "functionalized", "samples", "errors",
+)  # fmt: skip
 
 
 class Refused:
@@ -86,6 +88,8 @@ class OpOverload:
     vjp = Rule("vjp")
     jvp = Rule("jvp")
     batch = Rule("batch")
+    inverse = Rule("inverse")
+    functionalized = Rule("functionalized")
     samples = Rule("samples")
     errors = Rule("errors")
 

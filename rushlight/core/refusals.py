@@ -1,10 +1,19 @@
-"""What Tensor's own attributes and methods refuse, and in which words."""
+"""What Tensor's own attributes and methods refuse, and in which words; and what shape rules refuse
+for want of values."""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["check_grad_assignment", "dim_type_error"]
+from rushlight.core.state import LOCAL
+
+__all__ = [
+    "DataDependentOutputException",
+    "DynamicOutputShapeException",
+    "check_grad_assignment",
+    "dim_type_error",
+    "unknown_size",
+]
 
 
 def dim_type_error(name: str, dim: Any) -> TypeError:
@@ -39,3 +48,37 @@ def check_grad_assignment(tensor: Any, value: Any, is_tensor: bool) -> None:
             f"'{list(tensor.shape)}'. Please ensure that the gradient and the tensor are the same "
             "size"
         )
+
+
+class DynamicOutputShapeException(RuntimeError):
+    """The sizes of an op's result depend on values that a fake tensor does not have."""
+
+    def __init__(self, func: Any) -> None:
+        self.func = func
+        super().__init__(func)
+
+
+class DataDependentOutputException(RuntimeError):
+    """An op's answer is a number read from memory that a fake tensor does not have."""
+
+    def __init__(self, func: Any) -> None:
+        self.func = func
+        super().__init__(func)
+
+
+def unknown_size(op: Any, what: str) -> Any:
+    """For shape rules: a size that depends on values which the operands do not have. An unbacked
+    symbol where the running fake mode has a shape environment, an error otherwise."""
+    mode = LOCAL.state.fake
+    if mode is None:
+        raise NotImplementedError(
+            f"{op.base_name}(): {what} depends on values, which a tensor without values "
+            "(device='meta') does not have"
+        )
+    if mode.shape_env is None:
+        raise DynamicOutputShapeException(op)
+    from rushlight.symbolic import constrain_range_for_size
+
+    size = mode.shape_env.create_unbacked_symint()
+    constrain_range_for_size(size)
+    return size

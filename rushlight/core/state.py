@@ -21,6 +21,17 @@ LAYER_AUTOCAST = 8
 LAYER_AUTOGRAD = 16
 LAYER_MODES = 32  # TorchDispatchMode stack
 LAYER_SUBCLASS = 64  # __torch_dispatch__ of subclasses
+LAYER_PRE = 512  # pre-dispatch modes: composites are still whole there
+LAYER_FUNCTIONAL = 1024  # writes and views become values
+LAYER_PROXY = 2048  # calls are recorded in a graph
+LAYER_FAKE = 4096  # shape rules instead of kernels
+# What a call made from below a layer passes by: that layer and everything above it.
+ABOVE_AUTOGRAD = LAYER_TRANSFORMS | LAYER_PRE | LAYER_AUTOCAST
+BELOW_AUTOGRAD = ABOVE_AUTOGRAD | LAYER_AUTOGRAD
+BELOW_FUNCTIONAL = BELOW_AUTOGRAD | LAYER_FUNCTIONAL
+BELOW_SUBCLASS = BELOW_FUNCTIONAL | LAYER_MODES | LAYER_SUBCLASS
+BELOW_PROXY = BELOW_SUBCLASS | LAYER_PROXY
+BELOW_FAKE = BELOW_PROXY | LAYER_FAKE
 # Set beside LAYER_FUNCTION and LAYER_FUNCTION_MODES by Python code that switches overrides off. A
 # composite's body sets those two alone, so that a handler called from inside can lift them again.
 USER_FUNCTION = 128
@@ -60,19 +71,24 @@ class ThreadState:
         "anomaly",
         "anomaly_check_nan",
         "autocast",
+        "below",
         "counted",
         "default_device",
         "dispatch_modes",
         "duals",
         "excluded",
+        "fake",
         "forward_enabled",
         "forward_level",
         "function_modes",
+        "functional",
         "grad",
         "inference",
         "layers",
         "multithreading",
+        "pre_modes",
         "profiler",
+        "proxy",
         "saved_hooks",
         "saved_hooks_disabled",
         "stash",
@@ -87,6 +103,11 @@ class ThreadState:
         self.excluded = 0
         self.function_modes: tuple[Any, ...] = ()
         self.dispatch_modes: tuple[Any, ...] = ()
+        self.pre_modes: tuple[Any, ...] = ()
+        # Occupants of their layer: objects with `process(op, args)`.
+        self.functional: Any = None
+        self.proxy: Any = None
+        self.fake: Any = None
         self.transforms: tuple[Any, ...] = ()
         self.autocast: Any = None
         self.default_device: Any = None
@@ -103,6 +124,8 @@ class ThreadState:
         self.multithreading = True
         self.stash: dict[str, Any] = {}
         self.tasks: tuple[Any, ...] = ()
+        # Whether a layer below autograd is occupied.
+        self.below = False
         self.layers = False
         self.counted = False
 
@@ -116,12 +139,19 @@ class ThreadState:
                 PROCESS.special += 1 if special else -1
 
     def refresh(self) -> None:
-        """Recompute `layers` and this thread's share of `PROCESS.special`."""
+        """Recompute `below`, `layers` and this thread's share of `PROCESS.special`."""
+        below = self.below = bool(
+            self.dispatch_modes
+            or self.functional is not None
+            or self.proxy is not None
+            or self.fake is not None
+        )
         self.layers = bool(
-            self.inference
+            below
+            or self.inference
             or self.excluded & ~OVERRIDES
             or self.function_modes
-            or self.dispatch_modes
+            or self.pre_modes
             or self.transforms
             or self.autocast is not None
             or self.default_device is not None
@@ -148,7 +178,7 @@ class ThreadState:
 
 
 SNAPSHOT_FIELDS = tuple(
-    name for name in ThreadState.__slots__ if name not in ("counted", "layers", "tasks")
+    name for name in ThreadState.__slots__ if name not in ("below", "counted", "layers", "tasks")
 )
 
 

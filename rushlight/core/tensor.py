@@ -524,6 +524,10 @@ class Tensor(metaclass=TensorType):
         return as_class(result, cls)
 
     __torch_dispatch__: Any = None
+    # Classes that a dispatch layer of its own handles (fake, functional) name its bit here; each
+    # of their tensors says by which mode.
+    handling_layer = 0
+    handling_mode: Any = None
 
     @staticmethod
     def _make_subclass(cls: type, data: Any, require_grad: bool = False, **options: Any) -> Any:

@@ -14,7 +14,7 @@ __all__ = [
     "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
 ]  # fmt: skip
 
-PAD_MODES = ("zeros", "reflect", "replicate", "circular")
+PAD_MODES = ("circular", "reflect", "replicate", "zeros")
 
 
 def per_dim(value: Any, count: int) -> Any:
@@ -32,15 +32,14 @@ class Convolution(Module):
         in_channels: int,
         out_channels: int,
         kernel_size: Any,
-        stride: Any,
-        padding: Any,
-        dilation: Any,
-        output_padding: Any,
-        groups: int,
-        bias: bool,
-        padding_mode: str,
-        device: Any,
-        dtype: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         if groups <= 0:
@@ -51,7 +50,7 @@ class Convolution(Module):
             raise ValueError("out_channels must be divisible by groups")
         if padding_mode not in PAD_MODES:
             raise ValueError(
-                f"padding_mode must be one of {set(PAD_MODES)}, but got "
+                f"padding_mode must be one of {{{', '.join(map(repr, PAD_MODES))}}}, but got "
                 f"padding_mode='{padding_mode}'"
             )
         count = self.count
@@ -68,7 +67,7 @@ class Convolution(Module):
             if padding == "same" and any(step != 1 for step in self.stride):
                 raise ValueError("padding='same' is not supported for strided convolutions")
         self.dilation = per_dim(dilation, count)
-        self.output_padding = per_dim(output_padding, count)
+        self.output_padding = (0,) * count
         self.groups = groups
         self.padding_mode = padding_mode
         outer, inner = out_channels, in_channels // groups
@@ -108,25 +107,6 @@ class Convolution(Module):
 
 class Plain(Convolution):
     """A convolution that slides a kernel over its input."""
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, 0, groups, bias,
-            padding_mode, device, dtype,
-        )  # fmt: skip
 
     def forward(self, input: Any) -> Any:
         run = getattr(functions, f"conv{self.count}d")
@@ -171,10 +151,15 @@ class Transposed(Convolution):
     ) -> None:
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
+        if isinstance(padding, str):
+            raise ValueError(
+                f"{type(self).__name__} takes padding as numbers, but got padding='{padding}'"
+            )
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, output_padding,
-            groups, bias, padding_mode, device, dtype,
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias,
+            padding_mode, device, dtype,
         )  # fmt: skip
+        self.output_padding = per_dim(output_padding, self.count)
 
     def forward(self, input: Any, output_size: Any = None) -> Any:
         extra = self.output_padding if output_size is None else self.extra_for(input, output_size)
@@ -186,21 +171,30 @@ class Transposed(Convolution):
 
     def extra_for(self, input: Any, output_size: Any) -> list[int]:
         """The output padding that gives a wanted size."""
-        wanted = list(output_size)[-self.count :]
-        found: list[int] = []
-        for position, size in enumerate(wanted):
-            least = (
-                (input.shape[position - self.count] - 1) * self.stride[position]
-                - 2 * self.padding[position]
-                + self.dilation[position] * (self.kernel_size[position] - 1)
-                + 1
+        count, given = self.count, list(output_size)
+        outer = input.dim() - count
+        if len(given) not in (count, count + outer):
+            raise ValueError(
+                f"ConvTranspose{count}D: for {input.dim()}D input, output_size must have {count} "
+                f"or {count + outer} elements (got {len(given)})"
             )
-            if not least <= size < least + self.stride[position]:
-                raise ValueError(
-                    f"requested an output size of {wanted}, but valid sizes range from {least} to "
-                    f"{least + self.stride[position] - 1} in dim {position}"
-                )
-            found.append(size - least)
+        wanted = given[-count:]
+        sizes = input.shape[outer:]
+        least = [
+            (size - 1) * stride - 2 * padding + dilation * (kernel - 1) + 1
+            for size, stride, padding, dilation, kernel in zip(
+                sizes, self.stride, self.padding, self.dilation, self.kernel_size, strict=True
+            )
+        ]
+        most = [low + stride - 1 for low, stride in zip(least, self.stride, strict=True)]
+        found = [size - low for size, low in zip(wanted, least, strict=True)]
+        if any(
+            not low <= size <= high for low, size, high in zip(least, wanted, most, strict=True)
+        ):
+            raise ValueError(
+                f"requested an output size of {wanted}, but valid sizes range from {least} to "
+                f"{most} (for an input of {sizes})"
+            )
         return found
 
 

@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from typing import Any
 
 from rushlight.opset import functions
 
 __all__ = [
-    "cross_entropy",
-    "dropout",
-    "l1_loss",
-    "log_softmax",
-    "mse_loss",
-    "nll_loss",
-    "one_hot",
-    "softmax",
-]
+    "batch_norm", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu",
+    "cross_entropy", "dropout", "elu", "embedding", "embedding_bag", "group_norm",
+    "hardsigmoid", "hardswish", "hardtanh", "huber_loss", "instance_norm", "kl_div", "l1_loss",
+    "layer_norm", "leaky_relu", "log_softmax", "mish", "mse_loss", "nll_loss", "normalize",
+    "one_hot", "relu", "relu6", "rrelu", "selu", "silu", "smooth_l1_loss", "softmax",
+    "softmin", "softsign", "tanhshrink", "threshold",
+]  # fmt: skip
 
 REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 
 # Operators that are functions here under the same name; anything else is defined below.
 SAME = frozenset(
     (
-        "bilinear", "celu", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
-        "conv_transpose3d", "elu", "gelu", "glu", "hardshrink", "hardsigmoid",
-        "hardswish", "leaky_relu", "linear", "logsigmoid", "mish", "pad",
-        "pixel_shuffle", "pixel_unshuffle", "prelu", "relu6", "rrelu", "selu", "sigmoid", "silu",
-        "softplus", "softshrink", "tanh", "tanhshrink",
+        "bilinear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+        "conv_transpose3d", "cosine_similarity", "gelu", "glu", "hardshrink", "linear",
+        "logsigmoid", "pad", "pixel_shuffle", "pixel_unshuffle", "prelu", "rms_norm", "sigmoid",
+        "softplus", "softshrink", "tanh",
+        "celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "rrelu_", "selu_", "threshold_",
     )
 )  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    plain = name[:-1] if name.endswith("_") else name
-    if plain not in SAME:
-        raise AttributeError(f"module 'rushlight.nn.functional' has no attribute '{name}'")
     try:
+        if name not in SAME:
+            raise AttributeError(name)
         found = getattr(functions, "log_sigmoid" if name == "logsigmoid" else name)
     except AttributeError:
         raise AttributeError(
@@ -45,11 +44,7 @@ def __getattr__(name: str) -> Any:
     return found
 
 
-def reduction_number(reduction: str) -> int:
-    found = REDUCTIONS.get(reduction)
-    if found is None:
-        raise ValueError(f"{reduction} is not a valid value for reduction")
-    return found
+# -- activations -----------------------------------------------------------------------------------
 
 
 def relu(input: Any, inplace: bool = False) -> Any:
@@ -57,42 +52,102 @@ def relu(input: Any, inplace: bool = False) -> Any:
     return input.relu_() if inplace else functions.relu(input)
 
 
+def relu6(input: Any, inplace: bool = False) -> Any:
+    """The input clamped between 0 and 6."""
+    return (functions.relu6_ if inplace else functions.relu6)(input)
+
+
+def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
+    """The input, or alpha (exp(input) - 1) where it is negative."""
+    return (functions.elu_ if inplace else functions.elu)(input, alpha)
+
+
+def selu(input: Any, inplace: bool = False) -> Any:
+    """`elu`, scaled so that layers keep mean zero and variance one."""
+    return (functions.selu_ if inplace else functions.selu)(input)
+
+
+def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
+    """`elu` with a continuous slope for every alpha."""
+    return (functions.celu_ if inplace else functions.celu)(input, alpha)
+
+
+def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
+    """The input, or a fraction of it where it is negative."""
+    return (functions.leaky_relu_ if inplace else functions.leaky_relu)(input, negative_slope)
+
+
+def rrelu(
+    input: Any,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    inplace: bool = False,
+) -> Any:
+    """`leaky_relu` with a slope drawn for each element while training."""
+    return (functions.rrelu_ if inplace else functions.rrelu)(input, lower, upper, training)
+
+
+def silu(input: Any, inplace: bool = False) -> Any:
+    """input · sigmoid(input)."""
+    return (functions.silu_ if inplace else functions.silu)(input)
+
+
+def mish(input: Any, inplace: bool = False) -> Any:
+    """input · tanh(softplus(input))."""
+    return (functions.mish_ if inplace else functions.mish)(input)
+
+
+def hardswish(input: Any, inplace: bool = False) -> Any:
+    """`silu` in straight pieces."""
+    return (functions.hardswish_ if inplace else functions.hardswish)(input)
+
+
+def hardsigmoid(input: Any, inplace: bool = False) -> Any:
+    """`sigmoid` in straight pieces."""
+    return (functions.hardsigmoid_ if inplace else functions.hardsigmoid)(input)
+
+
 def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
     """The input clamped between `min_val` and `max_val`."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
-    if inplace:
-        return input.hardtanh_(min_val, max_val)
-    return functions.hardtanh(input, min_val, max_val)
+    return (functions.hardtanh_ if inplace else functions.hardtanh)(input, min_val, max_val)
 
 
 def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
     """`value` where the input is not above `threshold`."""
-    if inplace:
-        return functions.threshold_(input, threshold, value)
-    return functions.threshold(input, threshold, value)
+    return (functions.threshold_ if inplace else functions.threshold)(input, threshold, value)
+
+
+def softsign(input: Any) -> Any:
+    """input / (1 + |input|)."""
+    return input / (input.abs() + 1)
+
+
+def tanhshrink(input: Any) -> Any:
+    """input - tanh(input)."""
+    return input - input.tanh()
 
 
 def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """exp(input) normalised to sum one along `dim`."""
-    return input.softmax(default_softmax_dim(input) if dim is None else dim, dtype=dtype)
+    return input.softmax(default_dim(input, "softmax") if dim is None else dim, dtype=dtype)
 
 
 def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """The logarithm of `softmax`, computed stably."""
-    return input.log_softmax(default_softmax_dim(input) if dim is None else dim, dtype=dtype)
+    return input.log_softmax(default_dim(input, "log_softmax") if dim is None else dim, dtype=dtype)
 
 
 def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """`softmax` of the negated input."""
-    return softmax(-input, dim, dtype=dtype)
+    return softmax(-input, default_dim(input, "softmin") if dim is None else dim, dtype=dtype)
 
 
-def default_softmax_dim(input: Any) -> int:
-    import warnings
-
+def default_dim(input: Any, name: str) -> int:
     warnings.warn(
-        "Implicit dimension choice for softmax has been deprecated. Change the call to include "
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include "
         "dim=X as an argument.",
         stacklevel=3,
     )
@@ -103,7 +158,55 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
     """Zero elements with probability `p` while training, scaling the rest by 1/(1-p)."""
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-    return input.dropout_(p, training) if inplace else functions.dropout(input, p, training)
+    return (functions.dropout_ if inplace else functions.dropout)(input, p, training)
+
+
+def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Any = None) -> Any:
+    """Vectors along `dim` divided by their p-norm, or by `eps` where that is larger."""
+    length = input.norm(p, dim, keepdim=True).clamp_min(eps)
+    return functions.div(input, length.expand_as(input), out=out)
+
+
+# -- losses ----------------------------------------------------------------------------------------
+
+
+def legacy_reduction(size_average: Any, reduce: Any) -> str:
+    """torch: the reduction that the two older arguments stand for."""
+    found = "sum" if size_average is not None and not size_average else "mean"
+    if reduce is not None and not reduce:
+        found = "none"
+    warnings.warn(
+        f"size_average and reduce args will be deprecated, please use reduction='{found}' instead.",
+        stacklevel=4,
+    )
+    return found
+
+
+def reduction_number(reduction: str, size_average: Any = None, reduce: Any = None) -> int:
+    """The number by which loss ops know a reduction."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
+    elif reduction == "elementwise_mean":
+        warnings.warn(
+            "reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.",
+            stacklevel=3,
+        )
+        reduction = "mean"
+    found = REDUCTIONS.get(reduction)
+    if found is None:
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return found
+
+
+def weighted(values: Any, weight: Any, number: int) -> Any:
+    """Losses times their weights; the mean is divided by the sum of the weights."""
+    if weight.shape != values.shape:
+        raise ValueError("Weights and input must have the same size.")
+    values = values * weight
+    if number == REDUCTIONS["none"]:
+        return values
+    total = values.sum()
+    return total if number == REDUCTIONS["sum"] else total / weight.sum()
 
 
 def cross_entropy(
@@ -118,7 +221,12 @@ def cross_entropy(
 ) -> Any:
     """Cross entropy between logits and class indices or probabilities."""
     return functions.cross_entropy_loss(
-        input, target, weight, reduction_number(reduction), ignore_index, label_smoothing
+        input,
+        target,
+        weight,
+        reduction_number(reduction, size_average, reduce),
+        ignore_index,
+        label_smoothing,
     )
 
 
@@ -136,21 +244,40 @@ def nll_loss(
         raise ValueError(
             f"For 1D input, 1D target must have size 1, but got target size: {target.shape[0]}"
         )
-    return functions.nll_loss_nd(input, target, weight, reduction_number(reduction), ignore_index)
+    number = reduction_number(reduction, size_average, reduce)
+    return functions.nll_loss_nd(input, target, weight, number, ignore_index)
 
 
 def mse_loss(
-    input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+    input: Any,
+    target: Any,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    weight: Any = None,
 ) -> Any:
     """Squared difference, elementwise, reduced."""
-    return functions.mse_loss(*same_size(input, target), reduction_number(reduction))
+    number = reduction_number(reduction, size_average, reduce)
+    pair = same_size(input, target)
+    if weight is None:
+        return functions.mse_loss(*pair, number)
+    return weighted(functions.mse_loss(*pair, REDUCTIONS["none"]), weight, number)
 
 
 def l1_loss(
-    input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+    input: Any,
+    target: Any,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    weight: Any = None,
 ) -> Any:
     """Absolute difference, elementwise, reduced."""
-    return functions.l1_loss(*same_size(input, target), reduction_number(reduction))
+    number = reduction_number(reduction, size_average, reduce)
+    pair = same_size(input, target)
+    if weight is None:
+        return functions.l1_loss(*pair, number)
+    return weighted(functions.l1_loss(*pair, REDUCTIONS["none"]), weight, number)
 
 
 def smooth_l1_loss(
@@ -162,15 +289,23 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> Any:
     """Quadratic below `beta`, linear above."""
-    pair = same_size(input, target)
-    return functions.smooth_l1_loss(*pair, reduction_number(reduction), beta)
+    number = reduction_number(reduction, size_average, reduce)
+    return functions.smooth_l1_loss(*same_size(input, target), number, beta)
 
 
 def huber_loss(
     input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None
 ) -> Any:
     """Quadratic below `delta`, linear above, continuous in slope."""
-    return functions.huber_loss(*same_size(input, target), reduction_number(reduction), delta)
+    number = reduction_number(reduction)
+    pair = same_size(input, target)
+    if weight is None:
+        return functions.huber_loss(*pair, number, delta)
+    values = functions.huber_loss(*pair, REDUCTIONS["none"], delta)
+    if number == REDUCTIONS["mean"]:
+        # torch: not divided by the weights.
+        return weighted(values, weight, REDUCTIONS["none"]).mean()
+    return weighted(values, weight, number)
 
 
 def binary_cross_entropy(
@@ -187,7 +322,8 @@ def binary_cross_entropy(
             f"Using a target size ({target.shape}) that is different to the input size "
             f"({input.shape}) is deprecated. Please ensure they have the same size."
         )
-    return functions.binary_cross_entropy(input, target, weight, reduction_number(reduction))
+    number = reduction_number(reduction, size_average, reduce)
+    return functions.binary_cross_entropy(input, target, weight, number)
 
 
 def binary_cross_entropy_with_logits(
@@ -205,7 +341,7 @@ def binary_cross_entropy_with_logits(
             f"Target size ({target.shape}) must be the same as input size ({input.shape})"
         )
     return functions.binary_cross_entropy_with_logits(
-        input, target, weight, pos_weight, reduction_number(reduction)
+        input, target, weight, pos_weight, reduction_number(reduction, size_average, reduce)
     )
 
 
@@ -218,17 +354,25 @@ def kl_div(
     log_target: bool = False,
 ) -> Any:
     """Kullback-Leibler divergence from log probabilities."""
-    if reduction == "batchmean":
-        total = functions.kl_div(input, target, 2, log_target=log_target)
-        return total / input.shape[0] if input.dim() else total
-    return functions.kl_div(input, target, reduction_number(reduction), log_target=log_target)
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
+    elif reduction == "mean":
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size."
+            "'batchmean' divides only by the batch size, and aligns with the KL div math "
+            "definition.'mean' will be changed to behave the same as 'batchmean' in the next major "
+            "release.",
+            stacklevel=2,
+        )
+    by_batch = reduction == "batchmean"
+    number = REDUCTIONS["sum"] if by_batch else reduction_number(reduction)
+    result = functions.kl_div(input, target, number, log_target=log_target)
+    return result / input.shape[0] if by_batch and input.dim() else result
 
 
 def same_size(input: Any, target: Any) -> tuple[Any, Any]:
     if input.shape == target.shape:
         return input, target
-    import warnings
-
     warnings.warn(
         f"Using a target size ({target.shape}) that is different to the input size "
         f"({input.shape}). This will likely lead to incorrect results due to broadcasting. "
@@ -237,6 +381,9 @@ def same_size(input: Any, target: Any) -> tuple[Any, Any]:
     )
     pair = functions.broadcast_tensors([input, target])
     return pair[0], pair[1]
+
+
+# -- norms -----------------------------------------------------------------------------------------
 
 
 def batch_norm(
@@ -251,17 +398,17 @@ def batch_norm(
 ) -> Any:
     """Each channel normalised over the batch, or with running statistics."""
     if training:
-        count = input.shape[0]
-        for size in input.shape[2:]:
-            count = count * size
-        if count == 1:
-            raise ValueError(
-                "Expected more than 1 value per channel when training, got input size "
-                f"{input.shape}"
-            )
+        check_values_per_channel(input.shape)
     return functions.batch_norm(
         input, weight, bias, running_mean, running_var, training, momentum, eps, False
     )
+
+
+def check_values_per_channel(size: Any) -> None:
+    if size[0] * math.prod(size[2:]) == 1:
+        raise ValueError(
+            f"Expected more than 1 value per channel when training, got input size {size}"
+        )
 
 
 def instance_norm(
@@ -275,14 +422,10 @@ def instance_norm(
     eps: float = 1e-5,
 ) -> Any:
     """Each channel of each sample normalised."""
-    if use_input_stats:
-        count = 1
-        for size in input.shape[2:]:
-            count = count * size
-        if count == 1:
-            raise ValueError(
-                f"Expected more than 1 spatial element when training, got input size {input.shape}"
-            )
+    if use_input_stats and math.prod(input.shape[2:]) == 1:
+        raise ValueError(
+            f"Expected more than 1 spatial element when training, got input size {input.shape}"
+        )
     return functions.instance_norm(
         input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False
     )
@@ -299,7 +442,17 @@ def group_norm(
     input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Any:
     """Groups of channels of each sample normalised."""
+    if input.dim() < 2:
+        raise RuntimeError(
+            f"Expected at least 2 dimensions for input tensor but received {input.dim()}"
+        )
+    sizes = tuple(input.shape)
+    if num_groups > 0:
+        check_values_per_channel([sizes[0] * sizes[1] // num_groups, num_groups, *sizes[2:]])
     return functions.group_norm(input, num_groups, weight, bias, eps, False)
+
+
+# -- indices ---------------------------------------------------------------------------------------
 
 
 def one_hot(tensor: Any, num_classes: int = -1) -> Any:
@@ -324,6 +477,15 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
     return (tensor.unsqueeze(-1) == classes).to(int64)
 
 
+def padding_row(padding_idx: int | None, rows: int, name: str) -> int | None:
+    """The row of a table that an index from either end means."""
+    if padding_idx is None:
+        return None
+    if not -rows <= padding_idx < rows:
+        raise AssertionError(f"{name} must be within num_embeddings")
+    return padding_idx % rows
+
+
 def embedding(
     input: Any,
     weight: Any,
@@ -334,13 +496,8 @@ def embedding(
     sparse: bool = False,
 ) -> Any:
     """The rows of `weight` that `input` names."""
-    if padding_idx is None:
-        padding_idx = -1
-    else:
-        rows = weight.shape[0]
-        if not -rows <= padding_idx < rows:
-            raise AssertionError("Padding_idx must be within num_embeddings")
-        padding_idx %= rows
+    row = padding_row(padding_idx, weight.shape[0], "Padding_idx")
+    padding_idx = -1 if row is None else row
     if max_norm is not None:
         from rushlight.autograd.grad_mode import no_grad
 
@@ -369,8 +526,6 @@ def embedding_bag(
     from rushlight.core import dtype as dtypes
 
     if weight.dtype is dtypes.int64 and input.is_floating_point():
-        import warnings
-
         warnings.warn(
             "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag("
             "weight, input, ...)` is deprecated, and should now be `embedding_bag(input, weight, "
@@ -395,6 +550,7 @@ def embedding_bag(
                 f"of fixed length sequences. However, found offsets of type {type(offsets)}"
             )
         offsets = functions.arange(0, input.numel(), input.shape[1], dtype=input.dtype)
+        include_last_offset = False
         input = input.reshape(-1)
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.reshape(-1)

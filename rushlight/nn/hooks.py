@@ -6,12 +6,19 @@ inputs, one on its outputs.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import Any
 
 from rushlight.autograd.function import Function
+from rushlight.autograd.grad_mode import is_grad_enabled
 from rushlight.core.tensor import Tensor
-from rushlight.nn.module import GLOBAL_FORWARD_HOOKS, GLOBAL_FORWARD_PRE_HOOKS
+from rushlight.nn.module import (
+    GLOBAL_BACKWARD_HOOKS,
+    GLOBAL_BACKWARD_PRE_HOOKS,
+    GLOBAL_FORWARD_HOOKS,
+    GLOBAL_FORWARD_PRE_HOOKS,
+)
 
 __all__ = ["call_with_hooks"]
 
@@ -31,25 +38,21 @@ class BackwardHookFunction(Function):
 
 def through_identity(values: Any, attach: Any) -> Any:
     """Pass the tensors among `values` through one node and let `attach` register on it."""
-    is_single = not isinstance(values, (tuple, list))
+    is_single = not isinstance(values, tuple)
     items = [values] if is_single else list(values)
     places = [i for i, v in enumerate(items) if isinstance(v, Tensor)]
     if not any(items[i].requires_grad for i in places):
-        return values, None
-    from rushlight.autograd.grad_mode import is_grad_enabled
-
+        return values
     if not is_grad_enabled():
-        return values, None
+        return values
     passed = BackwardHookFunction.apply(*[items[i] for i in places])
     node = next(t.grad_fn for t in passed if t.grad_fn is not None)
     attach(node, places, len(items))
     for place, value in zip(places, passed, strict=True):
         items[place] = value
     if is_single:
-        return items[0], node
-    if hasattr(values, "_fields"):
-        return type(values)(*items), node
-    return type(values)(items), node
+        return items[0]
+    return tuple(items) if type(values) is tuple else type(values)(*items)
 
 
 def fill(grads: Any, places: list[int], count: int) -> tuple[Any, ...]:
@@ -59,77 +62,107 @@ def fill(grads: Any, places: list[int], count: int) -> tuple[Any, ...]:
     return tuple(full)
 
 
+def run_hooks(
+    hooks: list[Any], arguments: Any, values: tuple[Any, ...], what: str
+) -> tuple[Any, ...]:
+    """Gradients as the hooks leave them; `arguments` makes a hook's from the gradients so far."""
+    for hook in hooks:
+        replaced = hook(*arguments(values))
+        if replaced is None:
+            continue
+        replaced = replaced if isinstance(replaced, tuple) else (replaced,)
+        if len(replaced) != len(values):
+            raise RuntimeError(f"{what}, got {len(replaced)}, but expected {len(values)}")
+        values = replaced
+    return values
+
+
 class BackwardHook:
     """Joins the gradient at a module's outputs with the one at its inputs, then calls the hooks."""
 
     def __init__(self, module: Any) -> None:
         self.module = module
-        self.hooks = list(module._backward_hooks.values())
-        self.pre_hooks = list(module._backward_pre_hooks.values())
+        own = module._backward_hooks.values() if module._is_full_backward_hook else ()
+        self.hooks = [*GLOBAL_BACKWARD_HOOKS.values(), *own]
+        self.pre_hooks = [
+            *GLOBAL_BACKWARD_PRE_HOOKS.values(),
+            *module._backward_pre_hooks.values(),
+        ]
         self.grad_outputs: Any = None
         self.input_places: list[int] | None = None
-        self.output_places: list[int] = []
-        self.output_count = 1
+        self.input_count = 0
 
     def around_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        self.input_count = len(args)
+
         def attach(node: Any, places: list[int], count: int) -> None:
             self.input_places = places
 
             def run(grad_input: Any, grad_output: Any) -> Any:
                 if self.grad_outputs is None:
                     return None
-                result = fill(grad_input, places, count)
-                for hook in self.hooks:
-                    replaced = hook(self.module, result, self.grad_outputs)
-                    if replaced is None:
-                        continue
-                    replaced = replaced if isinstance(replaced, tuple) else (replaced,)
-                    if len(replaced) != len(result):
-                        raise RuntimeError(
-                            "Backward hook returned an invalid number of grad_input, got "
-                            f"{len(replaced)}, but expected {len(result)}"
-                        )
-                    result = replaced
+                result = run_hooks(
+                    self.hooks,
+                    lambda grads: (self.module, grads, self.grad_outputs),
+                    fill(grad_input, places, count),
+                    "Backward hook returned an invalid number of grad_input",
+                )
                 self.grad_outputs = None
                 return tuple([result[place] for place in places])
 
             node.register_hook(run)
 
-        found, _ = through_identity(args, attach)
-        return tuple(found)
+        return tuple(through_identity(args, attach))
 
     def around_outputs(self, result: Any) -> Any:
         def attach(node: Any, places: list[int], count: int) -> None:
             def run(grad_outputs: Any) -> Any:
-                full = fill(grad_outputs, places, count)
-                for hook in self.pre_hooks:
-                    replaced = hook(self.module, full)
-                    if replaced is None:
-                        continue
-                    replaced = replaced if isinstance(replaced, tuple) else (replaced,)
-                    if len(replaced) != len(full):
-                        raise RuntimeError(
-                            "Backward pre hook returned an invalid number of grad_output, got "
-                            f"{len(replaced)}, but expected {len(full)}"
-                        )
-                    full = replaced
+                full = run_hooks(
+                    self.pre_hooks,
+                    lambda grads: (self.module, grads),
+                    fill(grad_outputs, places, count),
+                    "Backward pre hook returned an invalid number of grad_output",
+                )
                 self.grad_outputs = full
                 local = tuple([full[place] for place in places])
                 if self.input_places is None:
-                    # No input requires grad: the hooks run here, with no gradients for inputs.
-                    for hook in self.hooks:
-                        if hook(self.module, (), self.grad_outputs) is not None:
-                            raise RuntimeError(
-                                "Backward hook for Modules where no input requires gradient should "
-                                "always return None or None for all gradients."
-                            )
-                    self.grad_outputs = None
+                    self.run_without_inputs()
                 return local
 
             node.register_prehook(run)
 
-        found, _ = through_identity(result, attach)
-        return found
+        if not isinstance(result, (Tensor, tuple)):
+            warnings.warn(
+                "For backward hooks to be called, module output should be a Tensor or a tuple of "
+                f"Tensors but received {type(result)}",
+                stacklevel=4,
+            )
+        return through_identity(result, attach)
+
+    def run_without_inputs(self) -> None:
+        """No input requires grad: the hooks run when the outputs' gradients are known."""
+        for hook in self.hooks:
+            found = hook(self.module, (None,) * self.input_count, self.grad_outputs)
+            nothing = isinstance(found, tuple) and all(grad is None for grad in found)
+            if found is not None and not nothing:
+                raise RuntimeError(
+                    "Backward hook for Modules where no input requires gradient should always "
+                    "return None or None for all gradients."
+                )
+        self.grad_outputs = None
+
+
+def attach_to_last_node(module: Any, result: Any) -> None:
+    """torch: older backward hooks hang on the node of the first tensor of the result."""
+    first = result
+    while not isinstance(first, Tensor):
+        values = list(first.values() if isinstance(first, dict) else first)
+        first = next((v for v in values if isinstance(v, Tensor)), values[0])
+    node = first.grad_fn
+    if node is None:
+        return
+    for hook in module._backward_hooks.values():
+        node.register_hook(functools.partial(hook, module))
 
 
 def run_pre_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -159,7 +192,13 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     """`module(*args, **kwargs)` with every hook in its place."""
     args, kwargs = run_pre_hooks(module, args, kwargs)
     backward = None
-    if module._backward_hooks or module._backward_pre_hooks:
+    older = module._is_full_backward_hook is False and module._backward_hooks
+    if (
+        (module._backward_hooks and not older)
+        or module._backward_pre_hooks
+        or GLOBAL_BACKWARD_HOOKS
+        or GLOBAL_BACKWARD_PRE_HOOKS
+    ):
         backward = BackwardHook(module)
         args = backward.around_inputs(args)
     called: set[int] = set()
@@ -180,7 +219,11 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     except BaseException:
         run_skipped_hooks(module, args, kwargs, called)
         raise
-    return result if backward is None else backward.around_outputs(result)
+    if backward is not None:
+        result = backward.around_outputs(result)
+    if older:
+        attach_to_last_node(module, result)
+    return result
 
 
 def run_skipped_hooks(module: Any, args: Any, kwargs: Any, called: set[int]) -> None:

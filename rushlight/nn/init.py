@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from rushlight.autograd.grad_mode import no_grad
+from rushlight.core.dtype import bool_
+from rushlight.opset import functions
 
 __all__ = [
     "calculate_gain", "constant_", "eye_", "kaiming_normal_", "kaiming_uniform_", "normal_",
@@ -49,8 +52,6 @@ def zeros_(tensor: Any) -> Any:
 
 def eye_(tensor: Any) -> Any:
     """The identity matrix."""
-    from rushlight.opset import functions
-
     if tensor.dim() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with no_grad():
@@ -65,16 +66,40 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Any = None,
 ) -> Any:
-    """Normal values cut off at `a` and `b`, by inversion of the distribution function."""
+    """Normal values cut off at `a` and `b`: draws outside, or too unlikely, are repeated."""
+    if mean < a - 2 * std or mean > b + 2 * std:
+        warnings.warn(
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of "
+            "values may be incorrect.",
+            stacklevel=2,
+        )
+    if tensor.is_meta:
+        return tensor
 
     def below(x: float) -> float:
-        return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
+        return (1.0 + math.erf((x - mean) / (std * math.sqrt(2.0)))) / 2.0
 
-    low, high = below((a - mean) / std), below((b - mean) / std)
+    likely = below(b) - below(a) > 0.3
+    # Far in a tail few normal draws fall inside: even ones are kept by their relative density.
+    peak = (max(a, min(mean, b)) - mean) / std
+
+    def rejected(drawn: Any) -> Any:
+        if likely:
+            return (drawn < a) | (drawn > b)
+        density = (((drawn - mean) / std).pow(2) - peak**2) * -0.5
+        return drawn.new_empty(drawn.shape).uniform_(generator=generator).log() > density
+
     with no_grad():
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        tensor.erfinv_().mul_(std * math.sqrt(2.0)).add_(mean)
-        return tensor.clamp_(min=a, max=b)
+        wrong = functions.ones(tensor.shape, dtype=bool_)
+        while bool(wrong.any()):
+            drawn = tensor.new_empty(tensor.shape)
+            if likely:
+                drawn.normal_(mean, std, generator=generator)
+            else:
+                drawn.uniform_(a, b, generator=generator)
+            tensor.copy_(drawn.where(wrong, tensor))
+            wrong = wrong & rejected(drawn)
+    return tensor
 
 
 def fans(tensor: Any) -> tuple[int, int]:
@@ -99,6 +124,8 @@ def calculate_gain(nonlinearity: str, param: Any = None) -> float:
         return math.sqrt(2.0)
     if nonlinearity == "leaky_relu":
         slope = 0.01 if param is None else param
+        if isinstance(slope, bool) or not isinstance(slope, (int, float)):
+            raise ValueError(f"negative_slope {slope} not a valid number")
         return math.sqrt(2.0 / (1 + slope**2))
     if nonlinearity == "selu":
         return 3.0 / 4
@@ -117,7 +144,11 @@ def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(fans(tensor))), generator)
 
 
-def kaiming_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
+def kaiming_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float | None:
+    """The deviation that keeps variances; None for a tensor without elements."""
+    if 0 in tensor.shape:
+        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+        return None
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
     fan = fans(tensor)[0 if mode == "fan_in" else 1]
@@ -132,9 +163,10 @@ def kaiming_uniform_(
     generator: Any = None,
 ) -> Any:
     """Uniform values that keep the variance of a rectified layer."""
-    if 0 in tensor.shape:
+    std = kaiming_std(tensor, a, mode, nonlinearity)
+    if std is None:
         return tensor
-    bound = math.sqrt(3.0) * kaiming_std(tensor, a, mode, nonlinearity)
+    bound = math.sqrt(3.0) * std
     return uniform_(tensor, -bound, bound, generator)
 
 
@@ -146,6 +178,5 @@ def kaiming_normal_(
     generator: Any = None,
 ) -> Any:
     """Normal values that keep the variance of a rectified layer."""
-    if 0 in tensor.shape:
-        return tensor
-    return normal_(tensor, 0.0, kaiming_std(tensor, a, mode, nonlinearity), generator)
+    std = kaiming_std(tensor, a, mode, nonlinearity)
+    return tensor if std is None else normal_(tensor, 0.0, std, generator)

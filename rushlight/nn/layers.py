@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.parameter import Parameter
 from rushlight.nn import functional as F
 from rushlight.nn import init
@@ -98,8 +99,70 @@ class Linear(Module):
         )
 
 
-class Embedding(Module):
+class Table(Module):
+    """What `Embedding` and `EmbeddingBag` share: a weight of one row for each index."""
+
+    # torch: spelt in two ways in messages.
+    padding_name = "padding_idx"
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None,
+        max_norm: float | None,
+        norm_type: float,
+        scale_grad_by_freq: bool,
+        sparse: bool,
+    ) -> None:
+        super().__init__()
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.padding_idx = F.padding_row(padding_idx, num_embeddings, self.padding_name)
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.sparse = sparse
+
+    def set_weight(self, weight: Any, freeze: bool, device: Any, dtype: Any) -> None:
+        """Take a given table, or make one."""
+        size = (self.num_embeddings, self.embedding_dim)
+        if weight is None:
+            made = functions.empty(size, device=device, dtype=dtype)
+            self.weight = Parameter(made, requires_grad=not freeze)
+            self.reset_parameters()
+            return
+        if tuple(weight.shape) != size:
+            raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
+        self.weight = Parameter(weight, requires_grad=not freeze)
+
+    def reset_parameters(self) -> None:
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with no_grad():
+                self.weight[self.padding_idx].fill_(0)  # type: ignore[index]
+
+    def shown_options(self, *names: str) -> str:
+        """The sizes, and those of the named options that are not at their defaults."""
+        shown = [str(self.num_embeddings), str(self.embedding_dim)]
+        for name in names:
+            value = getattr(self, name)
+            if value is not None and value is not False and (name, value) != ("norm_type", 2):
+                shown.append(f"{name}={value}")
+        return ", ".join(shown)
+
+
+def size_of_table(embeddings: Any) -> tuple[int, int]:
+    if embeddings.dim() != 2:
+        raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+    rows, columns = embeddings.shape
+    return rows, columns
+
+
+class Embedding(Table):
     """A table of vectors looked up by index."""
+
+    padding_name = "Padding_idx"
 
     def __init__(
         self,
@@ -115,46 +178,28 @@ class Embedding(Module):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__()
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise AssertionError("Padding_idx must be within num_embeddings")
-            padding_idx %= num_embeddings
-        self.padding_idx = padding_idx
-        self.max_norm = max_norm
-        self.norm_type = norm_type
-        self.scale_grad_by_freq = scale_grad_by_freq
-        self.sparse = sparse
-        if _weight is None:
-            made = functions.empty((num_embeddings, embedding_dim), device=device, dtype=dtype)
-            self.weight = Parameter(made, requires_grad=not _freeze)
-            self.reset_parameters()
-        else:
-            if list(_weight.shape) != [num_embeddings, embedding_dim]:
-                raise AssertionError(
-                    "Shape of weight does not match num_embeddings and embedding_dim"
-                )
-            self.weight = Parameter(_weight, requires_grad=not _freeze)
+        super().__init__(
+            num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq,
+            sparse,
+        )  # fmt: skip
+        self.set_weight(_weight, _freeze, device, dtype)
 
     @classmethod
     def from_pretrained(
-        cls, embeddings: Any, freeze: bool = True, padding_idx: int | None = None, **options: Any
+        cls,
+        embeddings: Any,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
     ) -> Embedding:
         """A module over a given table, which is not trained unless `freeze=False`."""
-        if embeddings.dim() != 2:
-            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
-        rows, columns = embeddings.shape
-        return cls(rows, columns, padding_idx, _weight=embeddings, _freeze=freeze, **options)
-
-    def reset_parameters(self) -> None:
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            from rushlight.autograd.grad_mode import no_grad
-
-            with no_grad():
-                self.weight[self.padding_idx].fill_(0)  # type: ignore[index]
+        return cls(
+            *size_of_table(embeddings), padding_idx, max_norm, norm_type, scale_grad_by_freq,
+            sparse, embeddings, freeze,
+        )  # fmt: skip
 
     def forward(self, input: Any) -> Any:
         return F.embedding(
@@ -168,11 +213,12 @@ class Embedding(Module):
         )
 
     def extra_repr(self) -> str:
-        shown = f"{self.num_embeddings}, {self.embedding_dim}"
-        return shown if self.padding_idx is None else f"{shown}, padding_idx={self.padding_idx}"
+        return self.shown_options(
+            "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"
+        )
 
 
-class EmbeddingBag(Module):
+class EmbeddingBag(Table):
     """Sums, means or maxima of bags of rows of a table."""
 
     def __init__(
@@ -190,38 +236,34 @@ class EmbeddingBag(Module):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__()
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
-        self.max_norm = max_norm
-        self.norm_type = norm_type
-        self.scale_grad_by_freq = scale_grad_by_freq
+        super().__init__(
+            num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq,
+            sparse,
+        )  # fmt: skip
         self.mode = mode
-        self.sparse = sparse
         self.include_last_offset = include_last_offset
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise AssertionError("padding_idx must be within num_embeddings")
-            padding_idx %= num_embeddings
-        self.padding_idx = padding_idx
-        if _weight is None:
-            made = functions.empty((num_embeddings, embedding_dim), device=device, dtype=dtype)
-            self.weight = Parameter(made)
-            self.reset_parameters()
-        else:
-            if list(_weight.shape) != [num_embeddings, embedding_dim]:
-                raise AssertionError(
-                    "Shape of weight does not match num_embeddings and embedding_dim"
-                )
-            self.weight = Parameter(_weight)
+        self.set_weight(_weight, False, device, dtype)
 
-    def reset_parameters(self) -> None:
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            from rushlight.autograd.grad_mode import no_grad
-
-            with no_grad():
-                self.weight[self.padding_idx].fill_(0)  # type: ignore[index]
+    @classmethod
+    def from_pretrained(
+        cls,
+        embeddings: Any,
+        freeze: bool = True,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+    ) -> EmbeddingBag:
+        """A module over a given table, which is not trained unless `freeze=False`."""
+        made = cls(
+            *size_of_table(embeddings), max_norm, norm_type, scale_grad_by_freq, mode, sparse,
+            embeddings, include_last_offset, padding_idx,
+        )  # fmt: skip
+        made.weight.requires_grad = not freeze
+        return made
 
     def forward(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
         return F.embedding_bag(
@@ -238,23 +280,8 @@ class EmbeddingBag(Module):
             self.padding_idx,
         )
 
-    @classmethod
-    def from_pretrained(cls, embeddings: Any, freeze: bool = True, **options: Any) -> Any:
-        if embeddings.dim() != 2:
-            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
-        rows, width = embeddings.shape
-        made = cls(rows, width, _weight=embeddings, **options)
-        made.weight.requires_grad = not freeze
-        return made
-
     def extra_repr(self) -> str:
-        shown = f"{self.num_embeddings}, {self.embedding_dim}"
-        if self.max_norm is not None:
-            shown += f", max_norm={self.max_norm}"
-        if self.norm_type != 2:
-            shown += f", norm_type={self.norm_type}"
-        if self.scale_grad_by_freq:
-            shown += f", scale_grad_by_freq={self.scale_grad_by_freq}"
+        shown = self.shown_options("max_norm", "norm_type", "scale_grad_by_freq")
         shown += f", mode={self.mode!r}"
         return shown if self.padding_idx is None else f"{shown}, padding_idx={self.padding_idx}"
 
@@ -307,20 +334,32 @@ class Unflatten(Module):
 
 
 class FunctionModule(Module):
-    """A module that is a function and the defaults of its options."""
+    """A module that is a function and the defaults of its options, in order."""
 
     function: Any
     options: tuple[tuple[str, Any], ...] = ()
 
     def chosen(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The options with what the constructor was given."""
+        """The options with what the constructor was given; complains as a signature would."""
         names = [name for name, _ in self.options]
-        if set(kwargs) - set(names) or len(args) > len(names):
-            raise TypeError(
-                f"{type(self).__name__}.__init__() takes the arguments {names}, got "
-                f"{len(args)} positional and {sorted(kwargs)}"
-            )
-        return dict(self.options) | dict(zip(names, args, strict=False)) | kwargs
+        call = f"{type(self).__name__}.__init__()"
+        if len(args) > len(names):
+            takes = f"from 1 to {len(names) + 1}" if names else "1"
+            takes += " positional arguments" if names else " positional argument"
+            raise TypeError(f"{call} takes {takes} but {len(args) + 1} were given")
+        given = dict(zip(names, args, strict=False))
+        for name in kwargs:
+            if name not in names:
+                raise TypeError(f"{call} got an unexpected keyword argument '{name}'")
+            if name in given:
+                raise TypeError(f"{call} got multiple values for argument '{name}'")
+        return dict(self.options) | given | kwargs
+
+
+def function_module(name: str, base: type, function: Any, doc: str, **fields: Any) -> Any:
+    """A subclass of `base` with a function of its own."""
+    made = {"function": staticmethod(function), "__doc__": doc, "__module__": __name__}
+    return type(name, (base,), made | fields)
 
 
 class Elementwise(FunctionModule):
@@ -335,45 +374,27 @@ class Elementwise(FunctionModule):
         return type(self).function(input, *[getattr(self, name) for name, _ in self.options])
 
     def extra_repr(self) -> str:
-        shown = [
-            f"{name}={getattr(self, name)}"
-            for name, default in self.options
-            if name != "inplace" or getattr(self, name)
-        ]
-        return ", ".join(shown)
+        return shown_with_inplace(self, *[name for name, _ in self.options if name != "inplace"])
+
+
+def shown_with_inplace(module: Any, *names: str) -> str:
+    """Attributes as `name=value`; `inplace` only where it is set."""
+    shown = [f"{name}={getattr(module, name)!r}" for name in names]
+    if getattr(module, "inplace", False):
+        shown.append("inplace=True")
+    return ", ".join(shown)
 
 
 def activation(name: str, function: Any, doc: str, **options: Any) -> Any:
     """An activation module from a function and the defaults of its options."""
-    return type(
-        name,
-        (Elementwise,),
-        {
-            "function": staticmethod(function),
-            "options": tuple(options.items()),
-            "__doc__": doc,
-            "__module__": __name__,
-        },
-    )
+    return function_module(name, Elementwise, function, doc, options=tuple(options.items()))
 
 
 def op_call(name: str) -> Any:
     return lambda input, *args: getattr(functions, name)(input, *args)
 
 
-def inplace_call(name: str) -> Any:
-    """An op with an `inplace` option as its last argument."""
-
-    def run(input: Any, *args: Any) -> Any:
-        *rest, inplace = args
-        found = name + "_" if inplace else name
-        return getattr(input, found)(*rest) if inplace else getattr(functions, name)(input, *rest)
-
-    return run
-
-
-ReLU = activation("ReLU", inplace_call("relu"), "max(x, 0).", inplace=False)
-ReLU6 = activation("ReLU6", lambda x, inplace: x.clamp(0, 6), "min(max(x, 0), 6).", inplace=False)
+ReLU = activation("ReLU", F.relu, "max(x, 0).", inplace=False)
 Sigmoid = activation("Sigmoid", op_call("sigmoid"), "1 / (1 + exp(-x)).")
 Tanh = activation("Tanh", op_call("tanh"), "Hyperbolic tangent.")
 GELU = activation(
@@ -382,23 +403,42 @@ GELU = activation(
     "x Φ(x).",
     approximate="none",
 )
-SiLU = activation("SiLU", inplace_call("silu"), "x · sigmoid(x).", inplace=False)
-ELU = activation(
-    "ELU", lambda x, alpha, inplace: functions.elu(x, alpha), "Exponential linear unit.",
-    alpha=1.0, inplace=False,
-)  # fmt: skip
-SELU = activation("SELU", inplace_call("selu"), "Scaled exponential linear unit.", inplace=False)
+SiLU = activation("SiLU", F.silu, "x · sigmoid(x).", inplace=False)
+ELU = activation("ELU", F.elu, "Exponential linear unit.", alpha=1.0, inplace=False)
+SELU = activation("SELU", F.selu, "Scaled exponential linear unit.", inplace=False)
 LeakyReLU = activation(
-    "LeakyReLU", inplace_call("leaky_relu"), "x, or a fraction of it when negative.",
+    "LeakyReLU", F.leaky_relu, "x, or a fraction of it when negative.",
     negative_slope=0.01, inplace=False,
 )  # fmt: skip
 Softplus = activation(
     "Softplus", op_call("softplus"), "log(1 + exp(beta x)) / beta.", beta=1.0, threshold=20.0
 )
-Hardtanh = activation(
-    "Hardtanh", inplace_call("hardtanh"), "x clamped to a range.",
-    min_val=-1.0, max_val=1.0, inplace=False,
-)  # fmt: skip
+
+
+class Hardtanh(Module):
+    """x clamped to a range."""
+
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        if max_val <= min_val:
+            raise AssertionError(f"max_val ({max_val}) must be greater than min_val ({min_val})")
+        self.min_val, self.max_val, self.inplace = min_val, max_val, inplace
+
+    def forward(self, input: Any) -> Any:
+        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
+
+    def extra_repr(self) -> str:
+        return shown_with_inplace(self, "min_val", "max_val")
+
+
+class ReLU6(Hardtanh):
+    """min(max(x, 0), 6)."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__(0.0, 6.0, inplace)
+
+    def extra_repr(self) -> str:
+        return shown_with_inplace(self)
 
 
 class Threshold(Module):
@@ -412,7 +452,7 @@ class Threshold(Module):
         return F.threshold(input, self.threshold, self.value, self.inplace)
 
     def extra_repr(self) -> str:
-        return f"threshold={self.threshold}, value={self.value}"
+        return shown_with_inplace(self, "threshold", "value")
 
 
 class Softmax(Module):
@@ -437,61 +477,65 @@ class LogSoftmax(Softmax):
 
 
 class Loss(FunctionModule):
-    """A loss of (input, target) with a reduction; the options in `tensors` are buffers."""
+    """A loss of (input, target) with a reduction; options that are tensors are buffers."""
 
-    tensors: tuple[str, ...] = ()
+    tensors = ("weight", "pos_weight")
 
-    def __init__(
-        self,
-        *args: Any,
-        size_average: Any = None,
-        reduce: Any = None,
-        reduction: str = "mean",
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
-        for name, value in self.chosen(args, kwargs).items():
+        options = self.chosen(args, kwargs)
+        older = options.pop("size_average", None), options.pop("reduce", None)
+        if older != (None, None):
+            options["reduction"] = F.legacy_reduction(*older)
+        for name, value in options.items():
             if name in self.tensors:
                 self.register_buffer(name, value)
             else:
                 setattr(self, name, value)
-        self.reduction = reduction
 
     def forward(self, input: Any, target: Any) -> Any:
-        options = {name: getattr(self, name) for name, _ in self.options}
-        return type(self).function(input, target, reduction=self.reduction, **options)
+        options = {
+            name: getattr(self, name)
+            for name, _ in self.options
+            if name not in ("size_average", "reduce")
+        }
+        return type(self).function(input, target, **options)
 
 
-def loss(name: str, function: Any, doc: str, tensors: Any = (), **options: Any) -> Any:
-    return type(
-        name,
-        (Loss,),
-        {
-            "function": staticmethod(function),
-            "options": tuple(options.items()),
-            "tensors": tuple(tensors),
-            "__doc__": doc,
-            "__module__": __name__,
-        },
-    )
+def loss(name: str, function: Any, doc: str, options: str, **defaults: Any) -> Any:
+    """A loss module; `options` names the constructor's arguments in order."""
+    known = {"size_average": None, "reduce": None, "reduction": "mean", "weight": None}
+    known |= defaults
+    pairs = tuple([(option, known[option]) for option in options.split()])
+    return function_module(name, Loss, function, doc, options=pairs)
 
 
-MSELoss = loss("MSELoss", F.mse_loss, "Mean squared difference.")
-L1Loss = loss("L1Loss", F.l1_loss, "Mean absolute difference.")
+REDUCED = "size_average reduce reduction"
+
+MSELoss = loss("MSELoss", F.mse_loss, "Mean squared difference.", REDUCED)
+L1Loss = loss("L1Loss", F.l1_loss, "Mean absolute difference.", REDUCED)
 SmoothL1Loss = loss(
-    "SmoothL1Loss", F.smooth_l1_loss, "Quadratic near zero, linear beyond.", beta=1.0
+    "SmoothL1Loss", F.smooth_l1_loss, "Quadratic near zero, linear beyond.",
+    f"{REDUCED} beta", beta=1.0,
+)  # fmt: skip
+HuberLoss = loss(
+    "HuberLoss", F.huber_loss, "Quadratic near zero, linear beyond.", "reduction delta", delta=1.0
 )
-HuberLoss = loss("HuberLoss", F.huber_loss, "Quadratic near zero, linear beyond.", delta=1.0)
-KLDivLoss = loss("KLDivLoss", F.kl_div, "Kullback-Leibler divergence.", log_target=False)
-BCELoss = loss("BCELoss", F.binary_cross_entropy, "Binary cross entropy.", ("weight",), weight=None)
+KLDivLoss = loss(
+    "KLDivLoss", F.kl_div, "Kullback-Leibler divergence.", f"{REDUCED} log_target",
+    log_target=False,
+)  # fmt: skip
+BCELoss = loss("BCELoss", F.binary_cross_entropy, "Binary cross entropy.", f"weight {REDUCED}")
 BCEWithLogitsLoss = loss(
     "BCEWithLogitsLoss", F.binary_cross_entropy_with_logits, "Binary cross entropy of logits.",
-    ("weight", "pos_weight"), weight=None, pos_weight=None,
+    f"weight {REDUCED} pos_weight", pos_weight=None,
 )  # fmt: skip
 NLLLoss = loss(
-    "NLLLoss", F.nll_loss, "Negative log likelihood.", ("weight",), weight=None, ignore_index=-100
-)
+    "NLLLoss", F.nll_loss, "Negative log likelihood.",
+    "weight size_average ignore_index reduce reduction", ignore_index=-100,
+)  # fmt: skip
 CrossEntropyLoss = loss(
-    "CrossEntropyLoss", F.cross_entropy, "Cross entropy of logits and classes.", ("weight",),
-    weight=None, ignore_index=-100, label_smoothing=0.0,
+    "CrossEntropyLoss", F.cross_entropy, "Cross entropy of logits and classes.",
+    "weight size_average ignore_index reduce reduction label_smoothing", ignore_index=-100,
+    label_smoothing=0.0,
 )  # fmt: skip

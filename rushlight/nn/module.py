@@ -10,55 +10,66 @@ import functools
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
 from rushlight.core.hooks import HookDict, RemovableHandle
 from rushlight.core.parameter import Parameter
-from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import Tensor, TensorType
+from rushlight.opset import functions
+from rushlight.settings import typename
 
-__all__ = ["Buffer", "Module"]
+__all__ = [
+    "Buffer", "Module", "register_module_forward_hook", "register_module_forward_pre_hook",
+    "register_module_full_backward_hook", "register_module_full_backward_pre_hook",
+]  # fmt: skip
 
 EXTRA_STATE = "_extra_state"
 TABLES = ("_parameters", "_buffers", "_modules")
 
 
-class Buffer:
-    """Marks a tensor assigned to a module as a buffer: `self.x = Buffer(tensor)`."""
-
-    def __init__(self, data: Any, *, persistent: bool = True) -> None:
-        self.data = data
-        self.persistent = persistent
+class BufferType(TensorType):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
 
 
-class IncompatibleKeys(tuple[list[str], list[str]]):
-    """What `load_state_dict` found missing and unexpected."""
+class Buffer(Tensor, metaclass=BufferType):
+    """A tensor that becomes a buffer of the module it is assigned to: `self.x = Buffer(tensor)`."""
 
     __slots__ = ()
 
-    def __new__(cls, missing_keys: list[str], unexpected_keys: list[str]) -> IncompatibleKeys:
-        return super().__new__(cls, (missing_keys, unexpected_keys))
+    def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
+        if data is None:
+            data = functions.empty((0,))
+        made = data.detach().requires_grad_(data.requires_grad)
+        made.persistent = persistent
+        made._is_buffer = True
+        return made
 
-    @property
-    def missing_keys(self) -> list[str]:
-        return self[0]
 
-    @property
-    def unexpected_keys(self) -> list[str]:
-        return self[1]
+class _IncompatibleKeys(NamedTuple):
+    """What `load_state_dict` found missing and unexpected."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
 
     def __repr__(self) -> str:
-        if not self[0] and not self[1]:
+        if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
-        return f"_IncompatibleKeys(missing_keys={self[0]}, unexpected_keys={self[1]})"
+        return (
+            f"_IncompatibleKeys(missing_keys={self.missing_keys}, "
+            f"unexpected_keys={self.unexpected_keys})"
+        )
 
     __str__ = __repr__
 
 
 GLOBAL_FORWARD_HOOKS: HookDict = HookDict()
 GLOBAL_FORWARD_PRE_HOOKS: HookDict = HookDict()
+GLOBAL_BACKWARD_HOOKS: HookDict = HookDict()
+GLOBAL_BACKWARD_PRE_HOOKS: HookDict = HookDict()
 
 
 class Module:
@@ -89,8 +100,11 @@ class Module:
         put(self, "_buffers", {})
         put(self, "_non_persistent_buffers_set", set())
         put(self, "_modules", {})
+        put(self, "_is_full_backward_hook", None)
         for name in HOOK_TABLES:
             put(self, name, HookDict())
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
 
     # -- registration ---------------------------------------------------------------------------
 
@@ -102,7 +116,7 @@ class Module:
             self._parameters[name] = None
         elif not isinstance(param, Parameter):
             raise TypeError(
-                f"cannot assign '{type(param).__name__}' object to parameter '{name}' "
+                f"cannot assign '{typename(param)}' object to parameter '{name}' "
                 "(torch.nn.Parameter or None required)"
             )
         elif param.grad_fn is not None:
@@ -120,7 +134,7 @@ class Module:
         check_name(self, name, "buffer", self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
-                f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' (torch Tensor "
+                f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor "
                 "or None required)"
             )
         self._buffers[name] = tensor
@@ -134,7 +148,7 @@ class Module:
 
     def add_module(self, name: str, module: Any) -> None:
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"{type(module).__name__} is not a Module subclass")
+            raise TypeError(f"{typename(module)} is not a Module subclass")
         check_name(self, name, "module", self._modules)
         self._modules[name] = module
 
@@ -157,7 +171,7 @@ class Module:
         elif parameters is not None and name in parameters:
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{type(value).__name__}' as parameter '{name}' "
+                    f"cannot assign '{typename(value)}' as parameter '{name}' "
                     "(torch.nn.Parameter or None expected)"
                 )
             parameters[name] = None
@@ -169,17 +183,17 @@ class Module:
         elif name in (fields.get("_modules") or ()):
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{type(value).__name__}' as child module '{name}' "
+                    f"cannot assign '{typename(value)}' as child module '{name}' "
                     "(torch.nn.Module or None expected)"
                 )
             fields["_modules"][name] = None
         elif isinstance(value, Buffer):
-            self.register_buffer(name, value.data, value.persistent)
+            self.register_buffer(name, value, value.persistent)
         elif name in (fields.get("_buffers") or ()):
             if value is not None and not isinstance(value, Tensor):
                 raise TypeError(
-                    f"cannot assign '{type(value).__name__}' as buffer '{name}' (torch.Tensor or "
-                    "None expected)"
+                    f"cannot assign '{typename(value)}' as buffer '{name}' (torch.nn.Buffer, "
+                    "torch.Tensor or None expected)"
                 )
             fields["_buffers"][name] = value
         else:
@@ -216,6 +230,8 @@ class Module:
             or fields["_backward_pre_hooks"]
             or GLOBAL_FORWARD_HOOKS
             or GLOBAL_FORWARD_PRE_HOOKS
+            or GLOBAL_BACKWARD_HOOKS
+            or GLOBAL_BACKWARD_PRE_HOOKS
         ):
             return self.forward(*args, **kwargs)
         from rushlight.nn.hooks import call_with_hooks
@@ -255,10 +271,21 @@ class Module:
     def register_full_backward_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
+        self._choose_backward_hooks(full=True)
         return add(self._backward_hooks, hook, prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """torch: the older form; it sees the gradients of the last node of `forward` only."""
+        self._choose_backward_hooks(full=False)
         return add(self._backward_hooks, hook, False)
+
+    def _choose_backward_hooks(self, full: bool) -> None:
+        if self._is_full_backward_hook is (not full):
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single "
+                "Module. Please use only one of them."
+            )
+        self._is_full_backward_hook = full
 
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
@@ -269,7 +296,7 @@ class Module:
         return add(self._state_dict_pre_hooks, hook, False)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        return add(self._state_dict_hooks, hook, False)
+        return add(self._state_dict_hooks, functools.partial(without_result, hook), False)
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         return add(self._state_dict_hooks, hook, False)
@@ -367,22 +394,37 @@ class Module:
         found: Module = module
         return found
 
-    def get_parameter(self, target: str) -> Parameter:
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Put a module in the place that a dotted name means; `strict` only replaces."""
+        if target == "":
+            raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Module):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict or hasattr(parent, name):
+            parent.get_submodule(name)
+        setattr(parent, name, module)
+
+    def _found(self, target: str) -> tuple[Module, str, Any]:
+        """(owner, name, value) of a dotted name."""
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
         if not hasattr(module, name):
             raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
-        value = getattr(module, name)
+        return module, name, getattr(module, name)
+
+    def get_parameter(self, target: str) -> Parameter:
+        _, name, value = self._found(target)
         if not isinstance(value, Parameter):
             raise AttributeError(f"`{name}` is not an nn.Parameter")
         return value
 
     def get_buffer(self, target: str) -> Tensor:
-        path, _, name = target.rpartition(".")
-        module = self.get_submodule(path)
+        module, name, value = self._found(target)
         if name not in module._buffers:
             raise AttributeError(f"`{name}` is not a buffer")
-        found: Tensor = module._buffers[name]
+        found: Tensor = value
         return found
 
     def apply(self, fn: Callable[[Module], Any]) -> Module:
@@ -456,10 +498,20 @@ class Module:
             )
 
         def convert(value: Any) -> Any:
+            if value.is_meta and place is not None and place.type != "meta":
+                raise NotImplementedError(
+                    "Cannot copy out of meta tensor; no data! Please use "
+                    "torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving module "
+                    "from meta to a different device."
+                )
             fits = value.is_floating_point() or value.is_complex()
             return value.to(device=place, dtype=kind if fits else None, **others)
 
         return self._apply(convert)
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Module:
+        """Parameters and buffers on a device, with values that are not set."""
+        return self._apply(lambda value: functions.empty_like(value, device=device), recurse)
 
     def type(self, dst_type: Any) -> Module:
         return self._apply(lambda value: value.type(dst_type))
@@ -517,6 +569,13 @@ class Module:
         ['bias', 'weight']
         """
         if args:
+            warnings.warn(
+                "Positional args are being deprecated, use kwargs instead. Refer to "
+                "https://pytorch.org/docs/main/generated/torch.nn.Module.html"
+                "#torch.nn.Module.state_dict for details.",
+                FutureWarning,
+                stacklevel=2,
+            )
             destination = args[0] if destination is None else destination
             prefix = args[1] if len(args) > 1 else prefix
             keep_vars = args[2] if len(args) > 2 else keep_vars
@@ -561,35 +620,35 @@ class Module:
                 error_msgs,
             )
         assign = bool(local_metadata.get("assign_to_params_buffers", False))
-        persistent = {
-            k: v for k, v in self._buffers.items() if k not in self._non_persistent_buffers_set
+        owned = {
+            name: value
+            for name, value in [*self._parameters.items(), *self._buffers.items()]
+            if value is not None and name not in self._non_persistent_buffers_set
         }
-        for name, own in {**self._parameters, **persistent}.items():
-            if own is None:
-                continue
+        for name, own in owned.items():
             key = prefix + name
-            if key not in state_dict:
-                if strict:
-                    missing_keys.append(key)
-                continue
-            load_value(self, name, own, state_dict[key], key, assign, error_msgs)
-        extra = prefix + EXTRA_STATE
-        if type(self).set_extra_state is not Module.set_extra_state:
-            if extra in state_dict:
-                self.set_extra_state(state_dict[extra])
+            if key in state_dict:
+                load_value(self, name, own, state_dict[key], key, assign, error_msgs)
             elif strict:
-                missing_keys.append(extra)
-        if strict:
-            for key in state_dict:
-                if key.startswith(prefix) and key != extra:
-                    first = key[len(prefix) :].split(".", 1)
-                    known = first[0] in self._modules if len(first) > 1 else False
-                    if not known and key[len(prefix) :] not in {**self._parameters, **persistent}:
-                        unexpected_keys.append(key)
+                missing_keys.append(key)
+        extra = prefix + EXTRA_STATE
+        takes_extra = type(self).set_extra_state is not Module.set_extra_state
+        if takes_extra and extra in state_dict:
+            self.set_extra_state(state_dict[extra])
+        elif takes_extra and strict:
+            missing_keys.append(extra)
+        if not strict:
+            return
+        for key in state_dict:
+            if not key.startswith(prefix) or (key == extra and takes_extra):
+                continue
+            first, dot, _ = key[len(prefix) :].partition(".")
+            if first not in (self._modules if dot else owned):
+                unexpected_keys.append(key)
 
     def load_state_dict(
         self, state_dict: Any, strict: bool = True, assign: bool = False
-    ) -> IncompatibleKeys:
+    ) -> _IncompatibleKeys:
         if not hasattr(state_dict, "keys"):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
         missing: list[str] = []
@@ -606,7 +665,7 @@ class Module:
             for name, child in module._modules.items():
                 if child is not None:
                     load(child, f"{prefix}{name}.")
-            found = IncompatibleKeys(missing, unexpected)
+            found = _IncompatibleKeys(missing, unexpected)
             for hook in module._load_state_dict_post_hooks.values():
                 if hook(module, found) is not None:
                     raise AssertionError(
@@ -628,13 +687,14 @@ class Module:
             raise RuntimeError(
                 f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{joined}"
             )
-        return IncompatibleKeys(missing, unexpected)
+        return _IncompatibleKeys(missing, unexpected)
 
     def __setstate__(self, state: Any) -> None:
         self.__dict__.update(state)
         for name in HOOK_TABLES:
             self.__dict__.setdefault(name, HookDict())
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
+        self.__dict__.setdefault("_is_full_backward_hook", None)
 
     # -- printing ----------------------------------------------------------------------------------
 
@@ -675,6 +735,7 @@ def forget(fields: dict[str, Any], name: str, tables: tuple[str, ...]) -> None:
     fields.pop(name, None)
     for table in tables:
         fields.get(table, {}).pop(name, None)
+    fields.get("_non_persistent_buffers_set", set()).discard(name)
 
 
 def check_name(module: Module, name: Any, what: str, table: dict[str, Any]) -> None:
@@ -683,7 +744,9 @@ def check_name(module: Module, name: Any, what: str, table: dict[str, Any]) -> N
     if not isinstance(name, str):
         raise TypeError(f"{what} name should be a string. Got {type(name).__name__}")
     if "." in name:
-        raise KeyError(f'{what} name can\'t contain ".", got: {name}')
+        # torch: only a module's message repeats the name.
+        shown = f", got: {name}" if what == "module" else ""
+        raise KeyError(f'{what} name can\'t contain "."{shown}')
     if name == "":
         raise KeyError(f'{what} name can\'t be empty string ""')
     if hasattr(module, name) and name not in table:
@@ -696,6 +759,31 @@ def add(table: HookDict, hook: Any, prepend: bool, extra: Any = None) -> Removab
     if prepend:
         table.move_to_end(handle.id, last=False)
     return handle
+
+
+def without_result(hook: Any, *args: Any) -> None:
+    if hook(*args) is not None:
+        raise RuntimeError("state_dict post-hook must return None")
+
+
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call a hook before the `forward` of every module."""
+    return add(GLOBAL_FORWARD_PRE_HOOKS, hook, False)
+
+
+def register_module_forward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call a hook after the `forward` of every module."""
+    return add(GLOBAL_FORWARD_HOOKS, hook, False)
+
+
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call a hook with the gradients of every module's outputs."""
+    return add(GLOBAL_BACKWARD_PRE_HOOKS, hook, False)
+
+
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call a hook with the gradients of every module's inputs and outputs."""
+    return add(GLOBAL_BACKWARD_HOOKS, hook, False)
 
 
 def load_value(
@@ -718,8 +806,7 @@ def load_value(
     if own.is_meta and not value.is_meta and not assign:
         warnings.warn(
             f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter "
-            "in "
-            "the current model, which is a no-op. (Did you mean to pass `assign=True` to assign "
+            "in the current model, which is a no-op. (Did you mean to pass `assign=True` to assign "
             "items in the state dictionary to their corresponding key in the module instead of "
             "copying them in place?)",
             stacklevel=2,

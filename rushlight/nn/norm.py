@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from rushlight.core import dtype as dtypes
@@ -16,9 +17,29 @@ __all__ = [
 ]  # fmt: skip
 
 
+def add_affine(module: Module, shape: Any, scales: bool, shifts: bool, place: Any) -> None:
+    """Give a module a `weight` of ones and a `bias` of zeros, or None where it has none."""
+    weight = Parameter(functions.ones(shape, **place)) if scales else None
+    module.register_parameter("weight", weight)
+    bias = Parameter(functions.zeros(shape, **place)) if shifts else None
+    module.register_parameter("bias", bias)
+
+
+def reset_affine(module: Any) -> None:
+    if module.weight is not None:
+        module.weight.data.fill_(1)
+    if module.bias is not None:
+        module.bias.data.zero_()
+
+
+def as_shape(normalized_shape: Any) -> tuple[int, ...]:
+    return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+
+
 class ChannelNorm(Module):
     """What batch and instance norm share: parameters and running statistics per channel."""
 
+    _version = 2
     # Numbers of dims of the input that are accepted.
     dims: tuple[int, ...] = ()
 
@@ -41,15 +62,12 @@ class ChannelNorm(Module):
         self.affine = affine
         self.track_running_stats = track_running_stats
         size, place = (num_features,), {"device": device, "dtype": dtype}
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            value = Parameter(functions.empty(size, **place)) if wanted else None
-            self.register_parameter(name, value)
+        add_affine(self, size, affine, affine and bias, place)
         tracked = track_running_stats
         self.register_buffer("running_mean", functions.zeros(size, **place) if tracked else None)
         self.register_buffer("running_var", functions.ones(size, **place) if tracked else None)
         count = functions.zeros((), dtype=dtypes.int64, device=device) if tracked else None
         self.register_buffer("num_batches_tracked", count)
-        self.reset_parameters()
 
     def reset_running_stats(self) -> None:
         if self.track_running_stats:
@@ -59,10 +77,19 @@ class ChannelNorm(Module):
 
     def reset_parameters(self) -> None:
         self.reset_running_stats()
-        if self.weight is not None:
-            self.weight.data.fill_(1)
-        if self.bias is not None:
-            self.bias.data.zero_()
+        reset_affine(self)
+
+    def _load_from_state_dict(
+        self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any
+    ) -> None:
+        key = f"{prefix}num_batches_tracked"
+        older = (local_metadata.get("version") or 1) < 2
+        if older and self.track_running_stats and key not in state_dict:
+            # torch: files from before the counter existed.
+            own = self.num_batches_tracked
+            known = own is not None and own.device.type != "meta"
+            state_dict[key] = own if known else functions.zeros((), dtype=dtypes.int64)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
     def check_input_dim(self, input: Any) -> None:
         if input.dim() not in self.dims:
@@ -129,8 +156,6 @@ class InstanceNorm(ChannelNorm):
                     f"expected input's size at dim={int(batched)} to match num_features "
                     f"({self.num_features}), but got: {source.shape[1]}."
                 )
-            import warnings
-
             warnings.warn(
                 f"input's size at dim={int(batched)} does not match num_features. You can silence "
                 "this warning by not passing in num_features, which is not used because "
@@ -199,23 +224,15 @@ class LayerNorm(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        shape = (
-            (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        )
-        self.normalized_shape = shape
+        self.normalized_shape = as_shape(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         place = {"device": device, "dtype": dtype}
-        weight = Parameter(functions.ones(shape, **place)) if elementwise_affine else None
-        self.register_parameter("weight", weight)
-        shift = Parameter(functions.zeros(shape, **place)) if elementwise_affine and bias else None
-        self.register_parameter("bias", shift)
+        shifts = elementwise_affine and bias
+        add_affine(self, self.normalized_shape, elementwise_affine, shifts, place)
 
     def reset_parameters(self) -> None:
-        if self.weight is not None:
-            self.weight.data.fill_(1)
-        if self.bias is not None:
-            self.bias.data.zero_()
+        reset_affine(self)
 
     def forward(self, input: Any) -> Any:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -239,14 +256,15 @@ class RMSNorm(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        shape = (
-            (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        )
-        self.normalized_shape = shape
+        self.normalized_shape = shape = as_shape(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         made = functions.ones(shape, device=device, dtype=dtype) if elementwise_affine else None
         self.register_parameter("weight", None if made is None else Parameter(made))
+
+    def reset_parameters(self) -> None:
+        if self.weight is not None:
+            self.weight.data.fill_(1)
 
     def forward(self, input: Any) -> Any:
         return functions.rms_norm(input, self.normalized_shape, self.weight, self.eps)
@@ -281,10 +299,10 @@ class GroupNorm(Module):
         self.eps = eps
         self.affine = affine
         place = {"device": device, "dtype": dtype}
-        weight = Parameter(functions.ones((num_channels,), **place)) if affine else None
-        shift = Parameter(functions.zeros((num_channels,), **place)) if affine and bias else None
-        self.register_parameter("weight", weight)
-        self.register_parameter("bias", shift)
+        add_affine(self, (num_channels,), affine, affine and bias, place)
+
+    def reset_parameters(self) -> None:
+        reset_affine(self)
 
     def forward(self, input: Any) -> Any:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)

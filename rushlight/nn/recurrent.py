@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from rushlight.base.errors import MissingFeature
@@ -13,6 +14,13 @@ from rushlight.nn.module import Module
 from rushlight.opset import functions
 
 __all__ = ["GRU", "LSTM", "RNN", "LSTMCell"]
+
+
+def reset_by_size(module: Any) -> None:
+    """Draw every weight between ± 1/√hidden_size."""
+    bound = 1.0 / math.sqrt(module.hidden_size) if module.hidden_size > 0 else 0
+    for weight in module.parameters():
+        init.uniform_(weight, -bound, bound)
 
 
 class Recurrent(Module):
@@ -38,11 +46,24 @@ class Recurrent(Module):
             raise MissingFeature(
                 f"{type(self).__name__}(proj_size={proj_size})", "Apply nn.Linear to the output."
             )
-        if not 0 <= dropout <= 1:
+        if isinstance(dropout, bool) or not 0 <= dropout <= 1:
             raise ValueError(
                 "dropout should be a number in range [0, 1] representing the probability of an "
                 "element being zeroed"
             )
+        if dropout > 0 and num_layers == 1:
+            warnings.warn(
+                "dropout option adds dropout after all but last recurrent layer, so non-zero "
+                f"dropout expects num_layers greater than 1, but got dropout={dropout} and "
+                f"num_layers={num_layers}",
+                stacklevel=3,
+            )
+        if not isinstance(hidden_size, int):
+            raise TypeError(f"hidden_size should be of type int, got: {type(hidden_size).__name__}")
+        if hidden_size <= 0:
+            raise ValueError("hidden_size must be greater than zero")
+        if num_layers <= 0:
+            raise ValueError("num_layers must be greater than zero")
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers
@@ -50,6 +71,7 @@ class Recurrent(Module):
         self.batch_first = batch_first
         self.dropout = float(dropout)
         self.bidirectional = bidirectional
+        self.proj_size = proj_size
         directions = 2 if bidirectional else 1
         place = {"device": device, "dtype": dtype}
         rows = self.gates * hidden_size
@@ -66,9 +88,7 @@ class Recurrent(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
-        for weight in self.parameters():
-            init.uniform_(weight, -bound, bound)
+        reset_by_size(self)
 
     def flatten_parameters(self) -> None:
         """Nothing to do: weights need no common memory."""
@@ -142,6 +162,18 @@ class Recurrent(Module):
             zeros = functions.zeros(expected, dtype=input.dtype, device=input.device)
             return (zeros,) * count
         given = hx if count > 1 else (hx,)
+        rank = 3 if batched else 2
+        if any(part.dim() != rank for part in given):
+            ranks = [f"{part.dim()}-D" for part in given]
+            names, shown = (
+                ("hx", f"{ranks[0]} tensor")
+                if count == 1
+                else ("hx and cx", f"({', '.join(ranks)}) tensors")
+            )
+            raise RuntimeError(
+                f"For {'batched' if batched else 'unbatched'} {rank}-D input, {names} should also "
+                f"be {rank}-D but got {shown}"
+            )
         found = []
         for name, part in zip(self.state_names, given, strict=True):
             value = part if batched else part.unsqueeze(1)
@@ -248,11 +280,14 @@ class LSTMCell(Module):
         for name in ("bias_ih", "bias_hh"):
             made = Parameter(functions.empty((rows,), **place)) if bias else None
             self.register_parameter(name, made)
-        bound = 1.0 / math.sqrt(hidden_size) if hidden_size > 0 else 0
-        for weight in self.parameters():
-            init.uniform_(weight, -bound, bound)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        reset_by_size(self)
 
     def forward(self, input: Any, hx: Any = None) -> Any:
+        if input.dim() not in (1, 2):
+            raise ValueError(f"LSTMCell: Expected input to be 1D or 2D, got {input.dim()}D instead")
         batched = input.dim() == 2
         source = input if batched else input.unsqueeze(0)
         if hx is None:
@@ -262,10 +297,27 @@ class LSTMCell(Module):
             hidden, cell = zeros, zeros
         else:
             hidden, cell = [part if batched else part.unsqueeze(0) for part in hx]
+        if source.shape[1] != self.input_size:
+            raise RuntimeError(
+                f"input has inconsistent input_size: got {source.shape[1]} expected "
+                f"{self.input_size}"
+            )
+        for number, part in enumerate((hidden, cell)):
+            if part.shape[0] != source.shape[0]:
+                raise RuntimeError(
+                    f"Input batch size {source.shape[0]} doesn't match hidden{number} batch size "
+                    f"{part.shape[0]}"
+                )
+            if part.shape[1] != self.hidden_size:
+                raise RuntimeError(
+                    f"hidden{number} has inconsistent hidden_size: got {part.shape[1]}, expected "
+                    f"{self.hidden_size}"
+                )
         gates = functions.linear(source, self.weight_ih, self.bias_ih)
         gates = gates + functions.linear(hidden, self.weight_hh, self.bias_hh)
         hidden, cell = lstm_step(gates, cell)
         return (hidden, cell) if batched else (hidden.squeeze(0), cell.squeeze(0))
 
     def extra_repr(self) -> str:
-        return f"{self.input_size}, {self.hidden_size}"
+        shown = f"{self.input_size}, {self.hidden_size}"
+        return shown if self.bias else f"{shown}, bias={self.bias}"

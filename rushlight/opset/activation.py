@@ -22,7 +22,9 @@ from rushlight.core.dtype import (
     unsupported,
 )
 from rushlight.core.state import LOCAL
+from rushlight.core.tensor import strides_of
 from rushlight.opset import functions
+from rushlight.opset.comparison import no_gradient
 from rushlight.opset.kinds import Spec
 from rushlight.opset.pointwise import (
     is_float,
@@ -50,21 +52,23 @@ def backward_op(schema: str, **options: Any) -> Any:
     return activation(schema, **options)
 
 
-def check_same_dtype(common: dtype, args: tuple[Any, ...]) -> None:
-    for other in args[1:]:
-        if other._dtype is not args[0]._dtype:
-            raise RuntimeError(
-                f"Found dtype {other._dtype.scalar_type_name} but expected "
-                f"{args[0]._dtype.scalar_type_name}"
-            )
+def same_dtype_as(position: int) -> Any:
+    """A check that every operand has the dtype of the one at `position`."""
+
+    def check(common: dtype, args: tuple[Any, ...]) -> None:
+        wanted = args[position]._dtype
+        for operand in args:
+            if operand._dtype is not wanted:
+                raise RuntimeError(
+                    f"Found dtype {operand._dtype.scalar_type_name} but expected "
+                    f"{wanted.scalar_type_name}"
+                )
+
+    return check
 
 
 def two_operands(make: Any) -> Any:
     return ((make(3, 4), make(3, 4)), (make.strided(3, 4), make(3, 4)), (make(), make()))
-
-
-def flat(grad: Any) -> Any:
-    return functions.zeros_like(grad)
 
 
 # -- rectifiers -----------------------------------------------------------------------------------
@@ -105,18 +109,20 @@ threshold_backward = backward_op(
         "grad_output": lambda grad, self, threshold: functions.threshold_backward(
             grad, self, threshold
         ),
-        "self": flat,
+        "self": no_gradient,
     },
     samples=lambda make: ((make(3, 4), make(3, 4), 0), (make(), make(), 1)),
 )
 
 
-@composite("relu6(Tensor self) -> Tensor", method=False, samples=one_operand)
+@composite("relu6(Tensor self) -> Tensor", method=False, function=None, samples=one_operand)
 def relu6(self: Any) -> Any:
     return functions.hardtanh(self, 0, 6)
 
 
-@composite("relu6_(Tensor(a!) self) -> Tensor(a!)", method=False, samples=one_operand)
+@composite(
+    "relu6_(Tensor(a!) self) -> Tensor(a!)", method=False, function=False, samples=one_operand
+)
 def relu6_(self: Any) -> Any:
     return functions.hardtanh_(self, 0, 6)
 
@@ -133,17 +139,38 @@ leaky_relu = activation(
     ),
     samples=lambda make: ((make(3, 4),), (make.strided(3, 4), 0.2), (make(), -0.5)),
 )
+
+
+def check_slope(what: str, slope: Any, is_result: bool, more: str = "") -> None:
+    """A result tells the sign of its input only where the slope is not negative."""
+    if is_result and slope < 0:
+        raise RuntimeError(
+            f"In-place {what} backward calculation is triggered with a negative slope which is not "
+            "supported. This is caused by calling in-place forward function with a negative slope, "
+            f"please call out-of-place version instead.{more}"
+        )
+
+
+def check_leaky_relu(common: dtype, args: tuple[Any, ...]) -> None:
+    more = (
+        " File an issue at https://github.com/pytorch/pytorch if you do require supporting "
+        "in-place leakRelu backward calculation with negative slope"
+    )
+    check_slope("leakyReLu", args[2], args[3], more)
+
+
 leaky_relu_backward = backward_op(
     "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, "
     "bool self_is_result) -> Tensor",
     scalar=lambda m, grad, x, slope, self_is_result: m.where(
         m.greater(x, 0), grad, m.multiply(grad, slope)
     ),
+    check=check_leaky_relu,
     vjp={
         "grad_output": lambda grad, self, negative_slope: functions.leaky_relu_backward(
             grad, self, negative_slope, False
         ),
-        "self": flat,
+        "self": no_gradient,
     },
     samples=lambda make: ((make(3, 4), make(3, 4), 0.1, False), (make(), make(), 0.1, False)),
 )
@@ -179,12 +206,13 @@ hardtanh_backward = backward_op(
         "grad_output": lambda grad, self, min_val, max_val: functions.hardtanh_backward(
             grad, self, min_val, max_val
         ),
-        "self": flat,
+        "self": no_gradient,
     },
     samples=lambda make: ((make(3, 4), make(3, 4), -1, 1), (make(), make(), -1, 1)),
 )
 hardsigmoid = activation(
     "hardsigmoid(Tensor self) -> Tensor",
+    function=None,
     scalar=lambda m, x: m.divide(m.minimum(m.maximum(m.add(x, 3), 0), 6), 6),
     vjp=lambda grad, self: functions.hardsigmoid_backward(grad, self),
 )
@@ -196,11 +224,12 @@ hardsigmoid_backward = backward_op(
     ),
     vjp={
         "grad_output": lambda grad, self: functions.hardsigmoid_backward(grad, self),
-        "self": flat,
+        "self": no_gradient,
     },
 )
 hardswish = activation(
     "hardswish(Tensor self) -> Tensor",
+    function=None,
     scalar=lambda m, x: m.divide(m.multiply(x, m.minimum(m.maximum(m.add(x, 3), 0), 6)), 6),
     vjp=lambda grad, self: functions.hardswish_backward(grad, self),
 )
@@ -239,7 +268,7 @@ hardshrink_backward = backward_op(
     ),
     vjp={
         "grad_out": lambda grad, self, lambd: functions.hardshrink_backward(grad, self, lambd),
-        "self": flat,
+        "self": no_gradient,
     },
     samples=lambda make: ((make(3, 4), make(3, 4), 0.5), (make(), make(), 1)),
 )
@@ -276,7 +305,7 @@ softshrink_backward = backward_op(
     scalar=hardshrink_backward.options["scalar"],
     vjp={
         "grad_output": lambda grad, self, lambd: functions.softshrink_backward(grad, self, lambd),
-        "self": flat,
+        "self": no_gradient,
     },
     samples=lambda make: ((make(3, 4), make(3, 4), 0.5), (make(), make(), 1)),
 )
@@ -337,6 +366,7 @@ elu_backward = backward_op(
     "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, "
     "bool is_result, Tensor self_or_result) -> Tensor",
     scalar=elu_backward_text,
+    check=lambda common, args: check_slope("elu", args[1], args[4]),
     vjp={
         "grad_output": lambda grad, alpha, scale, input_scale, is_result, self_or_result: (
             functions.elu_backward(grad, alpha, scale, input_scale, is_result, self_or_result)
@@ -485,6 +515,7 @@ def silu_backward_text(m: Any, grad: Any, x: Any) -> Any:
 
 silu = activation(
     "silu(Tensor self) -> Tensor",
+    function=None,
     scalar=lambda m, x: m.divide(x, m.add(m.exp(m.negative(x)), 1)),
     dtypes=is_inexact,
     vjp=silu_gradient,
@@ -529,6 +560,7 @@ def mish_backward_text(m: Any, grad: Any, x: Any) -> Any:
 
 mish = activation(
     "mish(Tensor self) -> Tensor",
+    function=None,
     scalar=lambda m, x: m.multiply(x, m.tanh(softplus_of(m, x))),
     vjp=mish_gradient,
 )
@@ -581,7 +613,7 @@ softplus_backward = backward_op(
 )
 
 
-@composite("log_sigmoid(Tensor self) -> Tensor", method=False, samples=one_operand)
+@composite("log_sigmoid(Tensor self) -> Tensor", method=False, function=False, samples=one_operand)
 def log_sigmoid(self: Any) -> Any:
     return functions.log_sigmoid_forward(self)[0]
 
@@ -593,6 +625,7 @@ def log_sigmoid_text(m: Any, x: Any) -> Any:
 
 log_sigmoid_forward = activation(
     "log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",
+    function=False,
     scalar=log_sigmoid_text,
     inplace=False,
     layout="contiguous",
@@ -621,7 +654,7 @@ def log_sigmoid_curvature(grad: Any, grad_output: Any, self: Any) -> Any:
 log_sigmoid_backward = backward_op(
     "log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor",
     scalar=log_sigmoid_backward_text,
-    check=check_same_dtype,
+    check=same_dtype_as(1),
     vjp={
         "grad_output": lambda grad, self, buffer: functions.log_sigmoid_backward(
             grad, self, buffer
@@ -676,7 +709,7 @@ prelu_kernel = activation(
     "_prelu_kernel(Tensor self, Tensor weight) -> Tensor",
     scalar=lambda m, x, weight: m.where(m.greater(x, 0), x, m.multiply(x, weight)),
     inplace=False,
-    check=check_same_dtype,
+    check=same_dtype_as(0),
     kernel_name="prelu_cpu",
     node="PreluKernelBackward0",
     vjp=lambda grad, self, weight: functions._prelu_kernel_backward(grad, self, weight),
@@ -742,7 +775,8 @@ def halves(self: Any, dim: int) -> tuple[Any, Any]:
 
 def check_glu(sizes: tuple[Any, ...], kind: dtype, dim: int, backward: bool = False) -> int:
     if not sizes:
-        raise RuntimeError("glu does not support 0-dimensional tensors")
+        what = "0-dimensional tensors" if backward else "scalars because halving size must be even"
+        raise RuntimeError(f"glu does not support {what}")
     if not is_float(kind):
         if backward and kind.category < FLOAT:
             name = kind.scalar_type_name
@@ -766,6 +800,8 @@ def sigmoid_array(xp: Any, x: Any) -> Any:
 
 glu = op(
     "glu(Tensor self, int dim=-1) -> Tensor",
+    layout="shape",
+    function=None,
     method=False,
     vjp=lambda grad, self, dim: functions.glu_backward(grad, self, dim),
     samples=lambda make: ((make(4, 6),), (make(4, 3), 0), (make(2, 4, 2), 1)),
@@ -776,9 +812,9 @@ glu = op(
 @glu.shape
 def _(self: Any, dim: int) -> Any:
     dim = check_glu(self.shape, self._dtype, dim)
-    sizes = list(self.shape)
-    sizes[dim] = sizes[dim] // 2
-    return Spec(sizes, self._dtype)
+    sizes = tuple([size // 2 if at == dim else size for at, size in enumerate(self.shape)])
+    half = (sizes, strides_of(self))
+    return Spec(sizes, self._dtype, geometry.elementwise_strides(sizes, (half, half)))
 
 
 @glu.kernel
@@ -817,15 +853,26 @@ glu_backward = op(
 )
 
 
+def check_glu_backward(grad_sizes: Any, sizes: Any, kind: dtype, dim: int) -> None:
+    """The gradient broadcasts against one half."""
+    dim = check_glu(sizes, kind, dim, backward=True)
+    half = tuple([size // 2 if at == dim else size for at, size in enumerate(sizes)])
+    found = geometry.broadcast_shapes(half, tuple(grad_sizes))
+    if found != half:
+        raise RuntimeError(
+            f"output with shape {list(half)} doesn't match the broadcast shape {list(found)}"
+        )
+
+
 @glu_backward.shape
 def _(grad_output: Any, self: Any, dim: int) -> Any:
-    check_glu(self.shape, self._dtype, dim, backward=True)
+    check_glu_backward(grad_output.shape, self.shape, self._dtype, dim)
     return Spec(self.shape, self._dtype)
 
 
 @glu_backward.kernel
 def _(xp: Any, grad_output: Any, self: Any, dim: int) -> Any:
-    check_glu(self.shape, from_numpy(self.dtype), dim, backward=True)
+    check_glu_backward(grad_output.shape, self.shape, from_numpy(self.dtype), dim)
     narrow = self.dtype.itemsize == 2
     x = self.astype(xp.float32) if narrow else self
     grad = grad_output.astype(xp.float32) if narrow else grad_output

@@ -2,7 +2,8 @@
 
 A cell is "given" (written with the op), "derived" (follows from its kind, body or another rule),
 "refused: why" or "" (blank). Blanks are mistakes: an op without a gradient must either answer
-nothing that could have one, or say `vjp=refuse("why")`.
+nothing that could have one, or say `vjp=refuse("why")`; an op that no call can be wrong about
+says `errors=refuse("why")`.
 """
 
 from __future__ import annotations
@@ -16,11 +17,18 @@ from rushlight.core.op import OpOverload, Refused
 from rushlight.core.tensor import Tensor
 from rushlight.opset import families, registry
 from rushlight.opset.kinds import CREATION, RANDOM, Kind
-from rushlight.opset.samples import DTYPES, Sample, has_samples, samples_of
+from rushlight.opset.samples import (
+    DTYPES,
+    Sample,
+    errors_of,
+    given_errors,
+    has_samples,
+    samples_of,
+)
 
 __all__ = ["RULES", "Audit", "collect", "describe", "records", "rules_of", "supported"]
 
-RULES = ("shape", "kernel", "vjp", "jvp", "batch", "samples")
+RULES = ("shape", "kernel", "vjp", "jvp", "batch", "samples", "errors")
 # An op may refuse a dtype in any words; the recorded results say which are right.
 UNSUPPORTED = Exception
 
@@ -104,6 +112,15 @@ def forward_state(op: OpOverload, gradient: str) -> str:
     return "derived" if gradient == "given" else gradient
 
 
+def error_state(op: OpOverload) -> str:
+    rule = op.rules.get("errors")
+    if isinstance(rule, Refused):
+        return state_of(rule, False)
+    if given_errors(op):
+        return "given"
+    return "derived" if errors_of(op) else ""
+
+
 def kind_runs(op: OpOverload, name: str) -> bool:
     """Whether a kind has its own way to run an op, with or without values."""
     method = {"kernel": "make_backend", "shape": "run_shape"}[name]
@@ -131,16 +148,20 @@ def rules_of(op: OpOverload) -> dict[str, str]:
     cells["batch"] = state_of(batch, batch is None)
     cases = op.rules.get("samples")
     cells["samples"] = state_of(cases, cases is None and has_samples(op))
+    cells["errors"] = error_state(op)
     return cells
 
 
 class Audit:
     """The figures of all ops, and one row of rules for each."""
 
-    __slots__ = ("blanks", "entries", "names", "pairs", "refused", "rows", "samples", "table")
+    __slots__ = (
+        "blanks", "entries", "errors", "names", "pairs", "refused", "rows", "samples", "table"
+    )  # fmt: skip
 
     def __init__(self) -> None:
-        self.entries = self.names = self.pairs = self.samples = self.blanks = self.refused = 0
+        self.entries = self.names = self.pairs = self.samples = self.errors = 0
+        self.blanks = self.refused = 0
         self.rows: list[tuple[str, dict[str, str]]] = []
         # op name -> names of the dtypes it takes
         self.table: dict[str, list[str]] = {}
@@ -165,6 +186,7 @@ def collect(dtypes: tuple[dtype, ...] = DTYPES) -> Audit:
         audit.rows.append((op.name().removeprefix("aten::"), cells))
         audit.blanks += sum(not state for state in cells.values())
         audit.refused += sum(state.startswith("refused") for state in cells.values())
+        audit.errors += len(errors_of(op))
         taken = audit.table.setdefault(op.name(), [])
         for kind in dtypes:
             try:

@@ -622,8 +622,8 @@ def loss(level: VmapLevel, op: OpOverload, args: Args) -> Any:
     """Element by element, then reduced within each sample."""
     reduction = argument(op, args, "reduction")
     tensors = [value for value in args if isinstance(value, Tensor)]
-    shapes = {tuple(value.shape) for value in tensors}
-    if len(shapes) != 1 or any([value.dtype is not tensors[0].dtype for value in tensors]):
+    shape, kind = tensors[0].shape, tensors[0].dtype
+    if any([value.shape != shape or value.dtype is not kind for value in tensors]):
         return level.loop(op, args)
     bound = replaced(op, args, reduction=0)
     moved = tuple([level.full(value) for value in bound])
@@ -644,7 +644,10 @@ def per_sample(level: VmapLevel, op: OpOverload, args: Args) -> Any:
 @rule("one_hot")
 def one_hot(level: VmapLevel, op: OpOverload, args: Args) -> Any:
     if args[1] < 0:
-        raise RuntimeError(NO_ITEM)
+        raise RuntimeError(
+            "When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive "
+            "num_classes argument."
+        )
     return level.loop(op, args)
 
 

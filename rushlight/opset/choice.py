@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.arrays.casting import fill_number
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, dtype, unsupported
 from rushlight.core.promotion import result_dtype_scalar, scalar_dtype
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
+from rushlight.opset.kinds import HALVES
 from rushlight.opset.pointwise import (
-    check_alpha,
     is_inexact,
     is_number_type,
     is_real,
@@ -345,8 +346,9 @@ pointwise(
 )
 
 
-def check_addc(common: dtype, args: tuple[Any, ...]) -> None:
-    check_alpha(common, args[3])
+def check_factor(common: dtype, args: tuple[Any, ...]) -> None:
+    # A factor that the dtype does not hold is refused; a fraction is cut off.
+    fill_number(args[3], dtypes.float32 if common in HALVES else common)
 
 
 def check_addcdiv(common: dtype, args: tuple[Any, ...]) -> None:
@@ -359,7 +361,7 @@ def check_addcdiv(common: dtype, args: tuple[Any, ...]) -> None:
             "float inputs. The future addcdiv behavior is just the latter implementation: "
             "(input + value * tensor1 / tensor2), for all dtypes."
         )
-    check_alpha(common, args[3])
+    check_factor(common, args)
 
 
 addcmul = pointwise(
@@ -368,7 +370,8 @@ addcmul = pointwise(
     numbers=False,
     dtypes=lambda kind: kind.category != BOOL,
     kernel_name="addcmul_cpu_out",
-    check=check_addc,
+    check=check_factor,
+    cast_scalars=(3,),
     vjp={
         "self": lambda grad: grad,
         "tensor1": lambda grad, tensor2, value: grad * conj(tensor2 * value),
@@ -387,6 +390,7 @@ addcdiv = pointwise(
     dtypes=is_inexact,
     kernel_name="addcdiv_cpu_out",
     check=check_addcdiv,
+    cast_scalars=(3,),
     vjp={
         "self": lambda grad: grad,
         "tensor1": lambda grad, tensor2, value: grad * conj(value / tensor2),

@@ -13,21 +13,19 @@ import numpy as np
 from rushlight.arrays.summation import sum_array
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
+from rushlight.core.dispatch import call
 from rushlight.core.dtype import dtype as DType
 from rushlight.core.dtype import unsupported
+from rushlight.core.geometry import show
 from rushlight.core.node import needs_grad, pack_result
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import wrap
 from rushlight.opset.kinds import OPAQUE, Spec
 from rushlight.opset.loss import MEAN, NONE, SUM, apply_reduction
 from rushlight.opset.reduce import cast, check_computable, working
-from rushlight.opset.registry import composite, op
+from rushlight.opset.registry import composite, find, op
 from rushlight.opset.rules import aten, node_maker
 from rushlight.opset.softmax import is_small_matrix, small_log_softmax
-
-
-def show(shape: Any) -> str:
-    return geometry.show(shape)
 
 
 def check_nll(self: Any, target: Any, weight: Any) -> None:
@@ -44,11 +42,11 @@ def check_nll(self: Any, target: Any, weight: Any) -> None:
     check_class_weight(weight, sizes[-1])
 
 
-def check_class_weight(weight: Any, classes: Any) -> None:
+def check_class_weight(weight: Any, classes: Any, name: str = "") -> None:
     if weight is not None and (len(weight.shape) != 1 or weight.shape[0] != classes):
         raise RuntimeError(
-            f"weight tensor should be defined either for all {classes} classes or no classes but "
-            f"got weight tensor of shape: {show(weight.shape)}"
+            f"{name}weight tensor should be defined either for all {classes} classes or no classes "
+            f"but got weight tensor of shape: {show(weight.shape)}"
         )
 
 
@@ -67,6 +65,51 @@ def check_nll2d(self: Any, target: Any, weight: Any) -> None:
     check_class_weight(weight, sizes[1])
     if (sizes[0], *sizes[2:]) != labels:
         raise RuntimeError(f"size mismatch (got input: {show(sizes)} , target: {show(labels)}")
+
+
+def check_nll_gradient(
+    check: Any,
+    grad_output: Any,
+    self: Any,
+    target: Any,
+    weight: Any,
+    reduction: int,
+    total_weight: Any,
+) -> None:
+    """Sizes of a backward op's arguments; `check` is the forward op's."""
+    check(self, target, None)
+    sizes, labels, given = tuple(self.shape), tuple(target.shape), tuple(grad_output.shape)
+    spatial = len(sizes) == 4
+    count = geometry.numel(total_weight.shape)
+    if count != 1:
+        # torch: the second space is its own.
+        raise RuntimeError(
+            f"expected total_weight to be a {'' if spatial else ' '}single element tensor, got: "
+            f"{show(total_weight.shape)} ({count} elements)"
+        )
+    if weight is not None and geometry.numel(weight.shape) != sizes[1 if len(sizes) > 1 else 0]:
+        raise RuntimeError("weight tensor should be defined either for all or no classes")
+    if reduction != NONE or len(sizes) == 1:
+        if len(given) > 1 or geometry.numel(given) != 1:
+            raise RuntimeError(
+                f"Expected a single element grad_output tensor, but got: {show(given)}"
+            )
+    elif spatial:
+        if len(given) != 3:
+            raise RuntimeError(
+                f"grad_output must have same dimension as target (3) but got dimension: "
+                f"{show(given)}"
+            )
+        if given != labels:
+            raise RuntimeError(
+                f"size mismatch (got grad_output: {show(given)} target: {show(labels)}"
+            )
+    elif given != labels:
+        geometry.wrap_dim(0, len(given), wrap_scalar=False)
+        raise RuntimeError(
+            f"Expected a tensor of dimension 1 and tensor.size[0] == {labels[0]} but got: "
+            f"dimension {len(given)} and tensor.size[0] = {given[0]}"
+        )
 
 
 def check_labels(name: str, self: Any, target: Any, weight: Any) -> DType:
@@ -181,12 +224,10 @@ def nll_backward(
     axis, labels, counted, weights = labelled(self, target, weight, ignore_index, kind)
     work = working(kind)
     grad = cast(grad_output, work)
-    if grad.ndim:
-        grad = np.expand_dims(grad, axis) if reduction == NONE and self.ndim > 1 else grad
-        if self.ndim == 1:
-            grad = grad.reshape(())
+    whole = reduction == NONE and self.ndim > 1
+    grad = np.expand_dims(grad, axis) if whole else grad.reshape(())
     if reduction == MEAN:
-        grad = grad / cast(total_weight, work)
+        grad = grad / cast(total_weight, work).reshape(())
     result = np.zeros(self.shape, work.np)
     share = np.where(counted, -weights * grad, 0).astype(work.np)
     np.put_along_axis(result, labels, share, axis)
@@ -272,7 +313,16 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
     )
 
     @backward.shape
-    def _(grad_output: Any, self: Any, *rest: Any) -> Any:
+    def _(
+        grad_output: Any,
+        self: Any,
+        target: Any,
+        weight: Any,
+        reduction: int,
+        ignore_index: Any,
+        total_weight: Any,
+    ) -> Any:
+        check_nll_gradient(check, grad_output, self, target, weight, reduction, total_weight)
         return Spec(self.shape, self._dtype)
 
     @backward.kernel
@@ -286,7 +336,8 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
         ignore_index: int,
         total_weight: Any,
     ) -> Any:
-        rows = None if reduction == NONE else rows_of(self, target, weight, ignore_index)
+        single = reduction != NONE and grad_output.ndim == 0 == total_weight.ndim
+        rows = rows_of(self, target, weight, ignore_index) if single else None
         if rows is not None:
             # A quotient of two numbers of the dtype, rounded from double, is rounded once.
             share = -float(grad_output)
@@ -295,6 +346,7 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
             result = np.zeros(self.shape, self.dtype)
             result[rows, target] = share
             return result
+        check_nll_gradient(check, grad_output, self, target, weight, reduction, total_weight)
         return nll_backward(
             grad_output, self, target, weight, reduction, ignore_index, total_weight
         )
@@ -303,7 +355,7 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
         f"{name}(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
         "SymInt ignore_index=-100) -> Tensor",
         method=False,
-        function=False,
+        function=None if name == "nll_loss" else False,
         samples=samples,
     )
     def public(self: Any, target: Any, weight: Any, reduction: int, ignore_index: Any) -> Any:
@@ -442,11 +494,10 @@ def cross_entropy_loss(
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
         return soft_cross_entropy(self, target, weight, reduction, label_smoothing, axis)
-    if not 0.0 <= label_smoothing <= 1.0:
-        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
+    check_smoothing(label_smoothing)
     scores = self.log_softmax(axis)
     hard = aten.nll_loss_nd(scores, target, weight, reduction, ignore_index)
-    if label_smoothing == 0.0:
+    if label_smoothing <= 0.0:
         return hard
     classes = self.shape[axis]
     if weight is None:
@@ -469,6 +520,12 @@ def cross_entropy_loss(
     return hard * (1 - label_smoothing) + smooth * (label_smoothing / classes)
 
 
+def check_smoothing(label_smoothing: float) -> None:
+    # torch: a negative number is no smoothing.
+    if label_smoothing > 1.0:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
+
+
 def class_shaped(weight: Any, scores: Any, axis: int) -> Any:
     return weight.view([-1 if at == axis else 1 for at in range(scores.dim())])
 
@@ -478,13 +535,10 @@ def soft_cross_entropy(
 ) -> Any:
     """Cross entropy with a distribution over the classes as target."""
     classes = self.shape[axis]
-    check_class_weight(weight, classes)
+    check_class_weight(weight, classes, "cross_entropy: ")
     scores = self.log_softmax(axis)
+    check_smoothing(label_smoothing)
     if label_smoothing > 0.0:
-        if label_smoothing > 1.0:
-            raise RuntimeError(
-                f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}"
-            )
         target = target * (1 - label_smoothing) + label_smoothing / classes
     loss = scores * target
     if weight is not None:
@@ -493,7 +547,8 @@ def soft_cross_entropy(
         return -loss.sum(axis)
     if reduction == SUM:
         return -loss.sum()
-    return -loss.sum() / (loss.numel() / classes)
+    count = loss.numel() // classes if classes != 0 else 0
+    return call(find("div", "Scalar"), (-loss.sum(), count))
 
 
 # -- margin losses --------------------------------------------------------------------------------

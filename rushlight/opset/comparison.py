@@ -15,7 +15,8 @@ from rushlight.opset.registry import alias, composite, method_alias, op, pointwi
 WHOLE_NUMBERS = refuse("integers have no derivative")
 
 
-def flat(grad: Any) -> Any:
+def no_gradient(grad: Any) -> Any:
+    """Steps are flat wherever they have a slope."""
     return functions.zeros_like(grad)
 
 
@@ -27,13 +28,13 @@ def compare(name: str, text: Any, ordered: bool) -> None:
     pointwise(
         f"{name}.Tensor(Tensor self, Tensor other) -> Tensor",
         numbers=False,
-        inplace_vjp={"self": flat, "other": flat},
+        inplace_vjp={"self": no_gradient, "other": no_gradient},
         **options,
     )
     pointwise(
         f"{name}.Scalar(Tensor self, Scalar other) -> Tensor",
         promoted_scalars=(1,),
-        inplace_vjp={"self": flat},
+        inplace_vjp={"self": no_gradient},
         inplace_node_index=0,
         samples=lambda make: (
             (make(3, 4), 1),
@@ -82,9 +83,9 @@ def isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) ->
             f"{self._dtype.scalar_type_name} did not match {other._dtype.scalar_type_name}"
         )
     if rtol < 0:
-        raise RuntimeError(f"rtol must be greater than or equal to zero, but got {rtol}")
+        raise RuntimeError(f"rtol must be greater than or equal to zero, but got {rtol:g}")
     if atol < 0:
-        raise RuntimeError(f"atol must be greater than or equal to zero, but got {atol}")
+        raise RuntimeError(f"atol must be greater than or equal to zero, but got {atol:g}")
     close = self == other
     if equal_nan and self._dtype.category >= FLOAT:
         close = close.logical_or(self.isnan().logical_and(other.isnan()))

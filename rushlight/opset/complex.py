@@ -36,6 +36,7 @@ conj_view = view(
     "_conj(Tensor(a) self) -> Tensor(a)",
     shape=same_geometry,
     node="ConjBackward0",
+    inverse=lambda source, changed: changed.conj(),
     vjp=lambda grad: grad.conj(),
     samples=lambda make: (
         ((make(3, 4),), (make.strided(3, 4),), (make(),)) if make.dtype.is_complex else ()
@@ -46,6 +47,7 @@ neg_view = view(
     "_neg_view(Tensor(a) self) -> Tensor(a)",
     shape=same_geometry,
     node="NegViewBackward0",
+    inverse=lambda source, changed: functions._neg_view(changed),
     vjp=lambda grad: grad.neg(),
     samples=lambda make: (
         ((make(3, 4),), (make.strided(3, 4),), (make(),)) if make.dtype.category else ()
@@ -61,7 +63,7 @@ def conjugate(self: Any) -> Any:
     return self._conj() if self._dtype.is_complex else self
 
 
-conj_physical_ = pointwise(
+complex_physical = pointwise(
     "_conj_physical(Tensor self) -> Tensor",
     scalar=lambda m, x: m.conj(x),
     inplace=False,
@@ -102,6 +104,7 @@ view_as_real = view(
     "view_as_real(Tensor(a) self) -> Tensor(a)",
     method=False,
     vjp=lambda grad: functions.view_as_complex(grad.contiguous()),
+    inverse=lambda source, changed: functions.view_as_complex(changed),
     samples=lambda make: (
         ((make(3, 4),), (make.strided(3, 4),), (make(),)) if make.dtype.is_complex else ()
     ),
@@ -127,6 +130,7 @@ view_as_complex = view(
     "view_as_complex(Tensor(a) self) -> Tensor(a)",
     method=False,
     vjp=lambda grad: functions.view_as_real(grad.contiguous().resolve_conj()),
+    inverse=lambda source, changed: functions.view_as_real(changed),
     samples=lambda make: (
         ((make(3, 2),), (make(2, 3, 2),), (make(2),))
         if make.dtype.name in ("float32", "float64")

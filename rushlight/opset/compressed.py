@@ -13,9 +13,11 @@ import numpy as np
 
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
 from rushlight.core.dispatch import call, overridable
 from rushlight.core.parts import Compressed, parts_of, sparse_tensor
-from rushlight.core.tensor import Tensor, values_of, wrap
+from rushlight.core.tensor import Tensor, sizes_of, values_of, wrap
+from rushlight.opset.kinds import Spec
 from rushlight.opset.rules import linear_in, sample
 from rushlight.opset.sparse import (
     FALSE_PIN,
@@ -130,7 +132,7 @@ def check_block(name: str, sizes: Any, block: Any) -> None:
         raise RuntimeError(f"{name}: blocksize needs to be a tuple of size 2, but got {len(block)}")
     if block[0] < 1 or block[1] < 1:
         raise RuntimeError(
-            f"{name}: blocksize needs to be strictly positive, but got ({block[0]},{block[1]})"
+            f"{name}: blocksize needs to be positive, but got [{block[0]}, {block[1]}]"
         )
     if sizes[0] % block[0] or sizes[1] % block[1]:
         raise RuntimeError(
@@ -227,7 +229,7 @@ def to_compressed(self: Any, layout: Any, blocksize: Any, dense_dim: Any) -> Ten
             f"dense_to_sparse: conversion from {layout_name(self)} to {LAYOUT_NAMES[layout.name]} "
             "without blocksize argument given is not supported"
         )
-    block = (int(blocksize[0]), int(blocksize[-1])) if blocksize is not None else (1, 1)
+    block = (1, 1) if blocksize is None else (blocksize[0], blocksize[-1])
     if not is_sparse(self):
         count = dense_dim or 0
         if self.dim() < 2:
@@ -246,11 +248,12 @@ def to_compressed(self: Any, layout: Any, blocksize: Any, dense_dim: Any) -> Ten
                 f"to_{layout.name}: Expected product of batch dimensions to be non-zero."
             )
         return compress(values_of(self), layout, block, count)
+    check_dense_dim(self, layout, dense_dim)
     if is_coo(self):
         if index_array(self).shape[0] != 2:
             raise RuntimeError(
-                f"to_{layout.name}: expected a COO tensor with 2 sparse dimensions, got "
-                f"{index_array(self).shape[0]}"
+                f"coo_to_{layout.name}: conversion from Sparse to {LAYOUT_NAMES[layout.name]} for "
+                "input tensors with sparse_dim()!=2 is not supported"
             )
         check_block(f"coo_to_{layout.name}", self.shape, block)
         return coo_to_compressed(self, layout, block)
@@ -259,6 +262,15 @@ def to_compressed(self: Any, layout: Any, blocksize: Any, dense_dim: Any) -> Ten
     if start:
         return compress(expanded(self), layout, block, dense_dims(self))
     return coo_to_compressed(compressed_to_coo(self), layout, block)
+
+
+def check_dense_dim(self: Any, layout: Any, dense_dim: Any) -> None:
+    """A sparse tensor has its dense dimensions already."""
+    if dense_dim is not None:
+        raise RuntimeError(
+            f"to_{layout.name}: conversion from {layout_name(self)} to {LAYOUT_NAMES[layout.name]} "
+            "with dense_dim argument given is not supported"
+        )
 
 
 def masked_by_compressed(self: Any, mask: Any) -> Tensor:
@@ -453,6 +465,7 @@ with_size = native(
 unsafe = native(
     f"_sparse_compressed_tensor_unsafe({PARTS}, SymInt[] size, *, {OPTIONS}) -> Tensor",
     method=False,
+    function=False,
     vjp={"values": compressed_values_grad},
     jvp=linear_in("values"),
     kernel=assembled,
@@ -611,11 +624,12 @@ def conversion(layout: Any) -> None:
     )
 
     def body(self: Any, *rest: Any) -> Any:
+        padded = rest if len(rest) == 1 + blocked else (*rest, None)
         if self.layout is layout and (
             not blocked or block_sizes(self) == (rest[0][0], rest[0][-1])
         ):
+            check_dense_dim(self, layout, padded[-1])
             return self
-        padded = rest if len(rest) == 1 + blocked else (*rest, None)
         return call(primitive, (self, *padded))
 
     sparse_composite(
@@ -635,6 +649,11 @@ to_csr = native(
 )
 
 
+@to_csr.shape
+def _(self: Any, size: Any, out_int32: bool) -> Any:
+    return Spec((size + 1,), dtypes.int32 if out_int32 else dtypes.int64)
+
+
 @to_csr.kernel
 def _(self: Any, size: int, out_int32: bool) -> Any:
     kind = dtypes.int32 if out_int32 else dtypes.int64
@@ -649,6 +668,15 @@ from_csr = native(
     method=False,
     samples=lambda make: [entry.args[:2] for entry in compressed_sample(make)],
 )
+
+
+@from_csr.shape
+def _(crow_indices: Any, col_indices: Any, out_int32: bool, transpose: bool) -> Any:
+    sizes = sizes_of(col_indices)
+    rows = (
+        (2, geometry.numel(sizes)) if len(sizes) == 1 else (len(sizes) + 1, geometry.numel(sizes))
+    )
+    return Spec(rows, dtypes.int32 if out_int32 else dtypes.int64)
 
 
 @from_csr.kernel

@@ -132,9 +132,10 @@ def check_inner(mat1: Any, mat2: Any) -> None:
         )
 
 
-def is_column_major(strides: Any, rows: Any) -> bool:
-    """Whether columns lie one after another; strides may count elements or bytes."""
-    return bool(strides[1] == rows * strides[0] and strides[0] > 0)
+def is_column_major(strides: Any, rows: Any, width: int) -> bool:
+    """Whether dense columns lie one after another; strides count elements, or bytes of which an
+    element has `width`."""
+    return bool(strides[0] in (1, width) and strides[1] == rows * strides[0])
 
 
 # Two matrices that BLAS takes as they are.
@@ -146,14 +147,14 @@ MATRICES = (
 
 def first_factor_grad(grad: Any, mat2: Any, strides: Any) -> Any:
     """Gradient of `mat1 @ mat2` for mat1, in mat1's memory order."""
-    if is_column_major(strides, grad.shape[0]):
+    if is_column_major(strides, grad.shape[0], grad._dtype.itemsize):
         return conj(mat2).mm(grad.t()).t()
     return grad.mm(conj(mat2.t()))
 
 
 def second_factor_grad(grad: Any, mat1: Any, strides: Any) -> Any:
     """Gradient of `mat1 @ mat2` for mat2, in mat2's memory order."""
-    if is_column_major(strides, mat1.shape[1]):
+    if is_column_major(strides, mat1.shape[1], grad._dtype.itemsize):
         return grad.t().mm(conj(mat1)).t()
     return conj(mat1.t()).mm(grad)
 
@@ -738,7 +739,7 @@ def avoids_expansion(tensor: Any) -> bool:
     """Whether a batch of one is better dropped than expanded."""
     if tensor.requires_grad or type(tensor) not in PLAIN:
         return True
-    return bool(PROCESS.special and LOCAL.state.dispatch_modes)
+    return bool(PROCESS.special and LOCAL.state.below)
 
 
 def folded_matmul(tensor1: Any, tensor2: Any) -> Any:

@@ -7,14 +7,17 @@ a transposed convolution is that gradient, so it needs no kernel of its own.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
+from rushlight.core.device import contiguous_format
+from rushlight.core.dtype import unsupported
 from rushlight.core.tensor import sizes_of, strides_of
-from rushlight.opset.kinds import WINDOW, Spec
+from rushlight.opset.kinds import WINDOW, Spec, cpp_type
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, conj
 
@@ -62,13 +65,14 @@ def windows(array: Any, kernel: Any, stride: Any, dilation: Any, groups: int) ->
         ),
         writeable=False,
     )
-    return view.reshape(groups, each * int(np.prod(kernel)), -1), places
+    rows, columns = each * math.prod(kernel), batch * math.prod(places)
+    return view.reshape(groups, rows, columns), places
 
 
 def correlate(array: Any, weight: Any, stride: Any, dilation: Any, groups: int) -> Any:
     """Plain convolution without padding."""
     columns, places = windows(array, weight.shape[2:], stride, dilation, groups)
-    filters = weight.reshape(groups, weight.shape[0] // groups, -1)
+    filters = weight.reshape(groups, weight.shape[0] // groups, columns.shape[1])
     result = np.matmul(filters, columns).reshape(weight.shape[0], array.shape[0], *places)
     return np.swapaxes(result, 0, 1)
 
@@ -114,7 +118,7 @@ def weight_gradient(
     ]
     source = source[(slice(None), slice(None), *[slice(0, size) for size in reach])]
     columns, _ = windows(source, kernel, stride, dilation, groups)
-    rows = np.swapaxes(grad, 0, 1).reshape(groups, outputs // groups, -1)
+    rows = np.swapaxes(grad, 0, 1).reshape(groups, outputs // groups, columns.shape[2])
     product = np.matmul(rows, np.swapaxes(columns, 1, 2))
     return product.reshape(outputs, array.shape[1] // groups, *kernel)
 
@@ -146,6 +150,17 @@ def plain_sizes(sizes: Any, kernel: Any, stride: Any, padding: Any, dilation: An
     return [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in entries]
 
 
+def output_shape(
+    shape: Any, filters: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
+    output_padding: Any, groups: Any,
+) -> tuple[Any, ...]:  # fmt: skip
+    kernel = filters[2:]
+    if transposed:
+        sizes = transposed_sizes(shape[2:], kernel, stride, padding, dilation, output_padding)
+        return (shape[0], filters[1] * groups, *sizes)
+    return (shape[0], filters[0], *plain_sizes(shape[2:], kernel, stride, padding, dilation))
+
+
 def filled(value: Any, count: int, name: str) -> list[Any]:
     """One value per spatial dim."""
     values = [value] if isinstance(value, int) else list(value)
@@ -159,20 +174,23 @@ def filled(value: Any, count: int, name: str) -> list[Any]:
     return values
 
 
-def channels_last(tensor: Any) -> bool:
-    if len(tensor.shape) not in (4, 5):
-        return False
-    found = geometry.suggest_memory_format(sizes_of(tensor), strides_of(tensor))
-    return str(found).endswith(("channels_last", "channels_last_3d"))
+# torch: volumes of other dtypes have no kernel for channels last.
+VOLUMES_LAST = frozenset((dtypes.float32, dtypes.float16, dtypes.bfloat16))
 
 
-def result_strides(input: Any, weight: Any, sizes: Any) -> Any:
-    """Channels last where the input or the weight is."""
+def result_format(input: Any, weight: Any) -> Any:
+    """Channels last where the input or the weight is: the format of a result and of gradients."""
+    if len(weight.shape) == 5 and input._dtype not in VOLUMES_LAST:
+        return contiguous_format
     for source in (input, weight):
-        if channels_last(source):
-            found = geometry.suggest_memory_format(sizes_of(source), strides_of(source))
-            return geometry.strides_for_memory_format(tuple(sizes), found)
-    return None
+        found = geometry.suggest_memory_format(sizes_of(source), strides_of(source))
+        if found is not contiguous_format:
+            return found
+    return contiguous_format
+
+
+def laid_out(sizes: Any, kind: Any, format: Any) -> Spec:
+    return Spec(sizes, kind, geometry.strides_for_memory_format(tuple(sizes), format))
 
 
 def kind_of(value: Any) -> Any:
@@ -180,36 +198,55 @@ def kind_of(value: Any) -> Any:
     return dtypes.from_numpy(value.dtype) if isinstance(value, np.ndarray) else value._dtype
 
 
-def check_options(stride: Any, padding: Any, dilation: Any, groups: int) -> None:
+def check_options(
+    stride: Any, padding: Any, dilation: Any, output_padding: Any, groups: int
+) -> None:
     if any(p < 0 for p in padding):
         raise RuntimeError("negative padding is not supported")
+    if any(o < 0 for o in output_padding):
+        raise RuntimeError("negative output_padding is not supported")
     if any(s <= 0 for s in stride):
         raise RuntimeError("non-positive stride is not supported")
     if any(d <= 0 for d in dilation):
-        raise RuntimeError("dilation should be greater than zero")
+        raise RuntimeError("non-positive dilation is not supported")
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
 
 
 def check_dtypes(input: Any, weight: Any, bias: Any, dilation: Any, transposed: bool) -> None:
     kind = kind_of(input)
-    for name, other in (("weight", weight), ("bias", bias)):
-        if other is not None and kind_of(other) is not kind:
-            raise RuntimeError(
-                f"Input type ({kind.scalar_type_name}) and {name} type "
-                f"({kind_of(other).scalar_type_name}) should be the same"
-            )
+    if kind_of(weight) is not kind:
+        names = [f"torch.{found.legacy_tensor_name}" for found in (kind, kind_of(weight))]
+        raise RuntimeError(
+            f"Input type ({names[0]}) and weight type ({names[1]}) should be the same or input "
+            "should be a MKLDNN tensor and weight is a dense tensor"
+        )
+    if bias is not None and kind_of(bias) is not kind:
+        raise RuntimeError(
+            f"Input type ({cpp_type(kind)}) and bias type ({cpp_type(kind_of(bias))}) should be "
+            "the same"
+        )
     small = kind.category < dtypes.FLOAT and kind is not dtypes.int64
-    if kind is dtypes.bool_ or (small and (transposed or any(d > 1 for d in dilation))):
-        raise NotImplementedError(f"\"slow_conv\" not implemented for '{kind.scalar_type_name}'")
+    dilated = any(d > 1 for d in dilation)
+    if kind is dtypes.bool_ or (small and (transposed or dilated)):
+        volume = len(weight.shape) == 5
+        if transposed:
+            name = f"slow_conv_transpose{3 if volume else 2}d_out_cpu"
+        elif dilated:
+            name = "slow_conv_dilated<>"
+        else:
+            name = "compute_columns3d" if volume else "slow_conv2d_cpu"
+        raise unsupported(name, kind)
 
 
 def check(
     input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
     output_padding: Any, groups: int,
 ) -> None:  # fmt: skip
-    check_options(stride, padding, dilation, groups)
+    check_options(stride, padding, dilation, output_padding, groups)
     shape, filters = geometry.show(input.shape), geometry.show(weight.shape)
+    if len(weight.shape) < 3:
+        raise RuntimeError("weight should have at least three dimensions")
     if len(weight.shape) != len(input.shape):
         raise RuntimeError(
             f"Expected {len(weight.shape)}-dimensional input for {len(weight.shape)}-dimensional "
@@ -242,13 +279,8 @@ def check(
         )
     check_dtypes(input, weight, bias, dilation, transposed)
     if transposed:
-        for o, s, d in zip(output_padding, stride, dilation, strict=True):
-            if o >= s and o >= d:
-                raise RuntimeError(
-                    "output padding must be smaller than either stride or dilation, but got "
-                    f"output_padding: {list(output_padding)} stride: {list(stride)} dilation: "
-                    f"{list(dilation)}"
-                )
+        check_elements(input)
+        check_output(input, weight, stride, padding, dilation, output_padding)
         return
     sizes = [n + 2 * p for n, p in zip(input.shape[2:], padding, strict=True)]
     reach = [d * (k - 1) + 1 for k, d in zip(weight.shape[2:], dilation, strict=True)]
@@ -257,6 +289,47 @@ def check(
             f"Calculated padded input size per channel: ({' x '.join(map(str, sizes))}). Kernel "
             f"size: ({' x '.join(map(str, reach))}). Kernel size can't be greater than actual "
             "input size"
+        )
+    check_elements(input)
+
+
+def check_elements(input: Any) -> None:
+    """Refuse an input without places; one without samples or channels is fine."""
+    batch, channels, *places = input.shape
+    if 0 not in places or batch == 0 or channels == 0:
+        return
+    # torch: one spatial dim is the second of two.
+    seen = (batch, channels, 1, *places) if len(places) == 1 else input.shape
+    raise RuntimeError(
+        "Only zero batch or zero channel inputs are supported, but got input shape: "
+        f"{geometry.show(seen)}"
+    )
+
+
+AXES = ("depth", "height", "width")
+
+
+def check_output(
+    input: Any, weight: Any, stride: Any, padding: Any, dilation: Any, output_padding: Any
+) -> None:
+    """Refuse a transposed convolution without an output, or with padding beyond its reach."""
+    if any(o >= s and o >= d for o, s, d in zip(output_padding, stride, dilation, strict=True)):
+        given = (("output_padding", output_padding), ("stride", stride), ("dilation", dilation))
+        shown = []
+        for name, values in given:
+            # torch: one spatial dim is the second of two.
+            full = (0 if name == "output_padding" else 1, *values) if len(values) == 1 else values
+            shown += [f"{name}_{a}: {v}" for a, v in zip(AXES[-len(full) :], full, strict=True)]
+        raise RuntimeError(
+            "output padding must be smaller than either stride or dilation, but got "
+            + " ".join(shown)
+        )
+    sizes = input.shape[2:]
+    found = transposed_sizes(sizes, weight.shape[2:], stride, padding, dilation, output_padding)
+    if any(size < 0 for size in found):
+        raise RuntimeError(
+            f"Given input size per channel: ({' x '.join(map(str, sizes))}). Calculated output "
+            f"size per channel: ({' x '.join(map(str, found))}). Output size is too small"
         )
 
 
@@ -281,15 +354,10 @@ def _(
     dilation = filled(dilation, count, "dilation")
     output_padding = filled(output_padding, count, "output_padding")
     check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
-    kernel = weight.shape[2:]
-    if transposed:
-        sizes = transposed_sizes(input.shape[2:], kernel, stride, padding, dilation, output_padding)
-        outputs = weight.shape[1] * groups
-    else:
-        sizes = plain_sizes(input.shape[2:], kernel, stride, padding, dilation)
-        outputs = weight.shape[0]
-    shape = (input.shape[0], outputs, *sizes)
-    return Spec(shape, input._dtype, result_strides(input, weight, shape))
+    shape = output_shape(
+        input.shape, weight.shape, stride, padding, dilation, transposed, output_padding, groups
+    )
+    return laid_out(shape, input._dtype, result_format(input, weight))
 
 
 @convolution.kernel
@@ -350,8 +418,23 @@ convolution_backward = op(
     kind=WINDOW,
     method=False,
     out=False,
+    layout="shape",
     differentiable=["grad_output", "input", "weight"],
 )
+
+
+def check_gradient(
+    grad_output: Any, input: Any, weight: Any, stride: Any, padding: Any, dilation: Any,
+    transposed: bool, output_padding: Any, groups: Any,
+) -> None:  # fmt: skip
+    expected = output_shape(
+        input.shape, weight.shape, stride, padding, dilation, transposed, output_padding, groups
+    )
+    if tuple(grad_output.shape) != expected:
+        raise RuntimeError(
+            f"convolution_backward: expected grad_output of size {geometry.show(expected)}, but "
+            f"got {geometry.show(grad_output.shape)}"
+        )
 
 
 @convolution_backward.shape
@@ -359,9 +442,17 @@ def _(
     grad_output: Any, input: Any, weight: Any, bias_sizes: Any, stride: Any, padding: Any,
     dilation: Any, transposed: bool, output_padding: Any, groups: int, output_mask: Any,
 ) -> Any:  # fmt: skip
+    count = len(weight.shape) - 2
+    stride, padding = filled(stride, count, "stride"), filled(padding, count, "padding")
+    dilation = filled(dilation, count, "dilation")
+    output_padding = filled(output_padding, count, "output_padding")
+    check_gradient(
+        grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups
+    )
+    format = result_format(input, weight)
     specs = (
-        Spec(input.shape, input._dtype),
-        Spec(weight.shape, weight._dtype),
+        laid_out(input.shape, input._dtype, format),
+        laid_out(weight.shape, weight._dtype, format),
         Spec((grad_output.shape[1],), grad_output._dtype),
     )
     return tuple([s if wanted else None for s, wanted in zip(specs, output_mask, strict=True)])
@@ -375,9 +466,12 @@ def _(
     count = weight.ndim - 2
     stride, padding = filled(stride, count, "stride"), filled(padding, count, "padding")
     dilation = filled(dilation, count, "dilation")
+    output_padding = filled(output_padding, count, "output_padding")
+    check_gradient(
+        grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups
+    )
     if input.dtype.kind in "iub":
-        name = kind_of(input).scalar_type_name
-        raise NotImplementedError(f"\"slow_conv_backward\" not implemented for '{name}'")
+        raise unsupported("slow_conv2d_cpu_grad_input", kind_of(input))
     grad, source, filters = wide(grad_output), wide(input), wide(weight)
     options = stride, padding, dilation, groups
     found: list[Any] = [None, None, None]

@@ -17,12 +17,13 @@ from rushlight.core import geometry
 from rushlight.core.binding import Mismatch, as_bool, as_device, as_dtype, mismatch_error
 from rushlight.core.device import contiguous_format, cpu, preserve_format
 from rushlight.core.dispatch import call, overridable, packet_call
+from rushlight.core.geometry import suggest_memory_format
 from rushlight.core.node import needs_grad
 from rushlight.core.op import Tag, refuse
 from rushlight.core.state import PROCESS
 from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import PLAIN, Tensor, shell, strides_of, values_of, wrap
-from rushlight.opset.derived import check_writable, find_dense, holds_sparse, sparse_in_place
+from rushlight.opset import derived
 from rushlight.opset.kinds import CREATION, Kind, Spec, laid_out, refuse_device
 from rushlight.opset.registry import composite, mutation, op, packet
 from rushlight.opset.rules import sample
@@ -136,6 +137,7 @@ _to_copy = op(
     "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
     kind=DUPLICATE,
     method=False,
+    function=False,
     vjp=lambda grad, self_meta: converted_back(grad, self_meta),
     tags=(Tag.core,),
 )
@@ -217,12 +219,13 @@ def converted(
     if device is not None and device.type == "cpu":
         device = cpu
     format = memory_format or preserve_format
+    # torch: strides need only suggest a format to be in it.
     if (
         not copy
         and (dtype is None or dtype is self._dtype)
         and (device is None or device == self.device)
         and (layout is None or layout is self.layout)
-        and (format is preserve_format or self.is_contiguous(format))
+        and format in (preserve_format, suggest_memory_format(self.shape, strides_of(self)))
     ):
         return self
     return call(_to_copy, (self, dtype, layout, device, None, non_blocking, memory_format))
@@ -540,28 +543,24 @@ def copy_into(self: Any, src: Any, non_blocking: bool = False) -> Any:
         and self._dtype is src._dtype
         and self._contig
         and target.shape == source.shape
+        and not derived.may_share(self, src)
     ):
         np.copyto(target, source)
         return self
-    if holds_sparse((self, src)):
-        return sparse_in_place(copy_, (self, src, non_blocking))
-    check_writable(self)
+    if derived.holds_sparse((self, src)):
+        return derived.sparse_in_place(copy_, (self, src, non_blocking))
+    derived.check_writable(self)
     check_expandable(src, self.shape)
     if target is None:
         return self
     if source is None:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    derived.check_operands(self, (src,))
     values = values_of(src)
     if self._dtype is not src._dtype:
         warn_discarded(src._dtype, self._dtype)
         values = cast(values, src._dtype, self._dtype)
-    ext = self._ext
-    if ext is not None and ext.conj:
-        values = np.conjugate(values)
-    if ext is not None and ext.neg:
-        values = np.negative(values)
-    # NumPy copies through a buffer where source and target overlap.
-    np.copyto(target, values)
+    np.copyto(target, derived.as_stored(self, values))
     return self
 
 
@@ -578,13 +577,17 @@ fill_tensor = op(
 )
 
 
+def check_element(value: Any) -> None:
+    if value.ndim != 0:
+        raise RuntimeError(
+            f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} "
+            "dimensions."
+        )
+
+
 @fill_tensor.shape
 def _(self: Any, value: Any) -> Any:
-    if value.dim() != 0:
-        raise RuntimeError(
-            "fill_ only supports 0-dimension value tensor but got tensor with "
-            f"{value.dim()} dimensions."
-        )
+    check_element(value)
     return same_geometry(self)
 
 
@@ -596,11 +599,7 @@ def _(xp: Any, self: Any, value: Any) -> Any:
 
 
 def fill_with_element(xp: Any, self: Any, value: Any) -> None:
-    if value.ndim != 0:
-        raise RuntimeError(
-            f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} "
-            "dimensions."
-        )
+    check_element(value)
     self[...] = cast(value, dtypes.from_numpy(value.dtype), dtypes.from_numpy(self.dtype))
 
 
@@ -636,6 +635,7 @@ fill_scalar_ = mutation(fill_scalar, fill_with_number, node="FillBackward2", ove
 zero = op(
     "zero(Tensor self) -> Tensor",
     method=False,
+    function=False,
     layout="like",
     vjp=lambda grad: zeros_like(grad),
     shape=same_geometry,
@@ -682,6 +682,7 @@ def copy_shortcut(*args: Any, **kwargs: Any) -> Any:
             and not src._requires_grad
             and (src._view is None or not needs_grad(src))
             and src._array.shape == self._array.shape
+            and not derived.may_share(self, src)
         ):
             np.copyto(self._array, src._array)
             return bump(self)
@@ -746,8 +747,8 @@ class Extract(Kind):
 
 def element_of(self: Any) -> Any:
     if self._array is None:
-        if holds_sparse((self,)):
-            return element_of(find_dense(self))
+        if derived.holds_sparse((self,)):
+            return element_of(derived.find_dense(self))
         if self.device.type == "meta":
             raise RuntimeError("Tensor.item() cannot be called on meta tensors")
         raise NotImplementedError("Cannot access data of a tensor without values")
@@ -884,7 +885,6 @@ for function in (is_pinned, pin_memory, share_memory_, is_shared):
 
 
 # -- samples of composites -----------------------------------------------------------------------
-
 
 contiguous.samples = layouts
 type_as.samples = lambda make: ((make(2, 3), make(1)), (make(2, 3), make(1, dtype=dtypes.float32)))

@@ -264,6 +264,14 @@ def sample_sizes(make: Any, *rest: Any) -> Any:
         yield sample(size, *rest)
 
 
+def of_sparse_layout(*args: Any) -> Any:
+    """No element specified: the family of sparse ops loads when such a layout is asked for."""
+    from rushlight.opset.sparseshape import made_sparse
+
+    return made_sparse(*args)
+
+
+zeros_op.rules["layouts"] = empty_op.rules["layouts"] = of_sparse_layout
 zeros_op.samples = sample_sizes
 ones_op.samples = sample_sizes
 full_op.samples = lambda make: sample_sizes(make, 1)
@@ -472,6 +480,7 @@ def _(xp: Any, self: Any, size: Any, fill_value: Any, dtype: Any, *rest: Any) ->
     "_new_zeros_with_same_feature_meta(Tensor self, Tensor other, *, int self_num_batch_dims=0) "
     "-> Tensor",
     method=False,
+    function=False,
 )
 def new_zeros_like_tangent(self: Any, other: Any, self_num_batch_dims: int = 0) -> Any:
     """Zeros laid out like `other` in memory as long as its, once for each batch entry of `self`."""

@@ -12,13 +12,20 @@ import numpy as np
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.promotion import can_cast
-from rushlight.core.tensor import Tensor, alias_array, storage_of, strides_of, values_of
-from rushlight.opset.kinds import Kind, make_view
+from rushlight.core.tensor import (
+    Tensor,
+    alias_array,
+    sizes_of,
+    storage_of,
+    strides_of,
+    values_of,
+)
+from rushlight.opset.kinds import Kind, cpp_type, make_view, tensors_in
 
 __all__ = ["INPLACE", "INPLACE_VIEW", "MUTATION", "OUT", "resize_tensor", "write_into"]
 
 
-def write_into(target: Tensor, result: Tensor, what: str) -> None:
+def write_into(target: Tensor, result: Tensor) -> None:
     """Store a computed result in existing memory, casting as in-place ops may."""
     if target.shape != result.shape:
         raise RuntimeError(
@@ -32,18 +39,63 @@ def write_into(target: Tensor, result: Tensor, what: str) -> None:
         )
     if target._array is None:
         return
-    values = result._array
+    np.copyto(target._array, as_stored(target, result._array), casting="unsafe")
+
+
+def as_stored(target: Tensor, values: Any) -> Any:
+    """Values as the memory of a tensor with lazy bits holds them."""
     ext = target._ext
     if ext is not None and ext.conj:
         values = np.conjugate(values)
     if ext is not None and ext.neg:
         values = np.negative(values)
-    np.copyto(target._array, values, casting="unsafe")
+    return values
 
 
 def check_writable(target: Tensor) -> None:
     if not target._contig:
         geometry.check_no_internal_overlap(target.shape, strides_of(target))
+
+
+def check_operands(target: Tensor, operands: tuple[Any, ...]) -> None:
+    """Refuse to write element by element to memory that an operand reads elsewhere."""
+    for other in tensors_in(operands):
+        if other is not target and may_share(target, other) and overlaps_partly(target, other):
+            raise RuntimeError(
+                "unsupported operation: some elements of the input tensor and the written-to "
+                "tensor refer to a single memory location. Please clone() the tensor before "
+                "performing the operation."
+            )
+
+
+def may_share(first: Tensor, second: Tensor) -> bool:
+    """A quick test for tensors with values: False where no view of one could be the other."""
+    if first._array is None or second._array is None:
+        return False
+    if first._view is None and second._view is None:
+        storage = first._storage
+        return storage is not None and storage is second._storage
+    return np.may_share_memory(first._array, second._array)
+
+
+def overlaps_partly(first: Tensor, second: Tensor) -> bool:
+    """Whether two dense tensors share some memory, but not element by element."""
+    spans = []
+    for tensor in (first, second):
+        sizes = sizes_of(tensor)
+        if 0 in sizes or not geometry.is_non_overlapping_and_dense(sizes, strides_of(tensor)):
+            return False
+        begin = tensor.data_ptr()
+        spans.append((begin, begin + geometry.numel(sizes) * tensor._dtype.itemsize))
+    if spans[0] == spans[1]:
+        return strides_of(first) != strides_of(second)
+    return bool(spans[0][0] < spans[1][1] and spans[1][0] < spans[0][1])
+
+
+def is_structured(op: Any) -> bool:
+    """Whether memory that a result is written to must fit it exactly."""
+    # torch: addr is an elementwise op in this respect.
+    return bool(op.kind.name == "CONTRACTION" and op.base_name != "addr")
 
 
 class Inplace(Kind):
@@ -54,13 +106,26 @@ class Inplace(Kind):
 
     def make_backend(self, op: Any) -> Callable[..., Any]:
         base = op.functional
+        check = base.options.get("inplace_check")
+        by_element = base.kind.name == "POINTWISE"
+        structured = is_structured(base)
 
         def backend(*args: Any) -> Any:
             target = args[0]
+            if check is not None:
+                check(*args)
             if holds_sparse(args):
                 return sparse_in_place(op, args)
             check_writable(target)
-            write_into(target, base.backend(*args), op.base_name)
+            if by_element:
+                check_operands(target, args[1:])
+            result = base.backend(*args)
+            if structured and target.shape != result.shape:
+                raise RuntimeError(
+                    f"Bad in-place call: input tensor size {list(target.shape)} and output tensor "
+                    f"size {list(result.shape)} should match"
+                )
+            write_into(target, result)
             return target
 
         return backend
@@ -103,7 +168,7 @@ def sparse_in_place(op: Any, args: tuple[Any, ...]) -> Any:
         return replace_parts(target, result)
     if is_sparse(result):
         result = find_dense(result)
-    write_into(target, result, op.base_name)
+    write_into(target, result)
     return target
 
 
@@ -149,9 +214,7 @@ class Mutation(Kind):
                 return target
             arrays[0] = fresh = values_of(target).copy()
             kernel(np, *arrays)
-            if ext.conj:
-                fresh = np.conjugate(fresh)
-            np.copyto(target._array, np.negative(fresh) if ext.neg else fresh)
+            np.copyto(target._array, as_stored(target, fresh))
             return target
 
         return backend
@@ -166,7 +229,10 @@ class Out(Kind):
     def make_backend(self, op: Any) -> Callable[..., Any]:
         base = op.functional
         count = len(op.out_positions)
-        exact = base.kind.name == "CONTRACTION"
+        exact = is_structured(base) or base.base_name in ("max", "min", "aminmax")
+        indexes = count > 1 or base.base_name in ("argmax", "argmin")
+        # torch: the iterator of elementwise ops gives a tensor it resizes the result's strides.
+        by_element = base.kind.name == "POINTWISE"
 
         def backend(*args: Any) -> Any:
             outs = args[-count:]
@@ -183,22 +249,24 @@ class Out(Kind):
                         f"{target.device} instead"
                     )
                 if target._dtype is not value._dtype and (
-                    exact or (count > 1 and value._dtype is dtypes.int64)
+                    exact or (indexes and value._dtype is dtypes.int64)
                 ):
                     raise RuntimeError(
-                        f"Expected out tensor to have dtype {value._dtype.scalar_type_name.lower()}"
-                        f", but got {target._dtype.scalar_type_name.lower()} instead"
+                        f"Expected out tensor to have dtype {cpp_type(value._dtype)}, but got "
+                        f"{cpp_type(target._dtype)} instead"
                     )
                 if target.shape != value.shape:
-                    resize_out(target, value.shape)
+                    resize_out(target, value.shape, strides_of(value) if by_element else None)
                 check_writable(target)
-                write_into(target, value, op.base_name)
+                if by_element:
+                    check_operands(target, args[:-count])
+                write_into(target, value)
             return outs[0] if count == 1 else tuple(outs)
 
         return backend
 
 
-def resize_out(target: Tensor, shape: Any) -> None:
+def resize_out(target: Tensor, shape: Any, strides: Any = None) -> None:
     if target.numel() != 0:
         warnings.warn(
             f"An output with one or more elements was resized since it had shape "
@@ -209,7 +277,9 @@ def resize_out(target: Tensor, shape: Any) -> None:
             UserWarning,
             stacklevel=2,
         )
-    resize_tensor(target, shape, geometry.contiguous_strides(tuple(shape)))
+    if strides is None:
+        strides = geometry.contiguous_strides(tuple(shape))
+    resize_tensor(target, shape, strides)
 
 
 def resize_tensor(target: Tensor, sizes: Any, strides: Any) -> None:

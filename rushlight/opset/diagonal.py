@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
@@ -66,6 +64,16 @@ for record in (tril, triu):
     record.errors = lambda make: [(RuntimeError, (make(3),))]
 
 
+def triangle_count(rows: int, columns: int, diagonal: int) -> int:
+    """How many elements lie on and below a diagonal."""
+    # Row r has min(max(r + diagonal + 1, 0), columns) of them: none, then one more each, then all.
+    start = min(max(-diagonal, 0), rows)
+    full = min(max(columns - diagonal, start), rows)
+    first = start + diagonal + 1
+    growing = full - start
+    return growing * (2 * first + growing - 1) // 2 + (rows - full) * columns
+
+
 def triangle_indices(name: str) -> Any:
     record = op(
         f"{name}_indices(int row, int col, int offset=0, *, ScalarType? dtype=4, "
@@ -74,18 +82,23 @@ def triangle_indices(name: str) -> Any:
         method=False,
     )
 
-    def mask(row: int, col: int, offset: int) -> Any:
+    def check(row: int, col: int, kind: Any) -> None:
         if row < 0 or col < 0:
             which, value = ("row", row) if row < 0 else ("col", col)
             raise RuntimeError(f"{which} must be non-negative, got{value}")
-        below = np.tri(row, col, offset - (name == "triu"), dtype=bool)
-        return below if name == "tril" else ~below
+        if kind.category != dtypes.INTEGER:
+            raise unsupported(f"{name}_indices", kind)
 
     @record.shape
     def _(
         row: int, col: int, offset: int, dtype: Any, layout: Any, device: Any, pin_memory: Any
     ) -> Any:
-        return Spec((2, int(mask(row, col, offset).sum())), dtype or dtypes.int64)
+        kind = dtype or dtypes.int64
+        check(row, col, kind)
+        count = triangle_count(row, col, offset)
+        if name == "triu":
+            count = row * col - triangle_count(row, col, offset - 1)
+        return Spec((2, count), kind)
 
     @record.kernel
     def _(
@@ -99,7 +112,9 @@ def triangle_indices(name: str) -> Any:
         pin_memory: Any,
     ) -> Any:
         kind = dtype or dtypes.int64
-        return xp.stack(xp.nonzero(mask(row, col, offset))).astype(kind.np)
+        check(row, col, kind)
+        below = xp.tri(row, col, offset - (name == "triu"), dtype=bool)
+        return xp.stack(xp.nonzero(below if name == "tril" else ~below)).astype(kind.np)
 
     return record
 

@@ -22,76 +22,74 @@ def check_dropout(p: float) -> None:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
 
 
-@composite("dropout(Tensor input, float p, bool train) -> Tensor", **SEEDED_FUNCTION)
-def dropout(input: Any, p: float, train: bool) -> Any:
-    check_dropout(p)
-    if p == 0 or not train or input.numel() == 0:
-        return input
-    return input.mul(keep_mask(input, p, input.shape))
-
-
 def zero_of(input: Any) -> Any:
     return call(find("zeros"), ((), input._dtype, input.layout, input.device, None))
 
 
-def keep_mask(input: Any, p: float, shape: Any) -> Any:
-    """What dropout multiplies by: 0 or the reciprocal of the chance to be kept."""
-    if p == 1:
-        return zero_of(input)
-    like = tuple(shape) == tuple(input.shape)
-    noise = empty_like(input) if like else input.new_empty(shape)
-    return noise.bernoulli_(1 - p).div_(1 - p)
+def multiplied(input: Any, factor: Any, inplace: bool) -> Any:
+    return input.mul_(factor) if inplace else input.mul(factor)
 
 
-@composite("dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", **SEEDED_FUNCTION)
-def dropout_(self: Any, p: float, train: bool) -> Any:
-    check_dropout(p)
-    if p == 0 or not train or self.numel() == 0:
-        return self
-    return self.mul_(keep_mask(self, p, self.shape))
-
-
-def feature_shape(input: Any) -> tuple[Any, ...]:
-    """One number for each channel of each sample."""
+def kept(input: Any, p: float, by_feature: bool) -> Any:
+    """1 where an element, or a channel of a sample, is kept, and 0 where it is dropped."""
+    if not by_feature:
+        return empty_like(input).bernoulli_(1 - p)
     if input.dim() < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    return (*input.shape[:2], *(1,) * (input.dim() - 2))
+    shape = (*input.shape[:2], *(1,) * (input.dim() - 2))
+    return input.new_empty(shape).bernoulli_(1 - p)
 
 
-@composite("feature_dropout(Tensor input, float p, bool train) -> Tensor", **SEEDED_FUNCTION)
-def feature_dropout(input: Any, p: float, train: bool) -> Any:
+def dropped(input: Any, p: float, train: bool, by_feature: bool, inplace: bool) -> Any:
     check_dropout(p)
     if p == 0 or not train or input.numel() == 0:
         return input
-    return input.mul(keep_mask(input, p, feature_shape(input)))
+    if p == 1:
+        return multiplied(input, zero_of(input), inplace)
+    return multiplied(input, kept(input, p, by_feature).div_(1 - p), inplace)
 
 
 # The negative saturation value of SELU, which alpha dropout puts in place of what it drops.
 SELU_SATURATION = 1.7580993408473766
 
 
-def alpha_dropped(input: Any, p: float, train: bool, shape: Any) -> Any:
+def alpha_dropped(input: Any, p: float, train: bool, by_feature: bool, inplace: bool) -> Any:
     check_dropout(p)
     if p == 0 or not train or input.numel() == 0:
         return input
     if p == 1:
-        return input.mul(zero_of(input))
-    like = shape is None
-    noise = empty_like(input) if like else input.new_empty(shape)
-    noise.bernoulli_(1 - p)
+        return multiplied(input, zero_of(input), inplace)
+    noise = kept(input, p, by_feature)
     scale = 1.0 / math.sqrt((SELU_SATURATION * SELU_SATURATION * p + 1) * (1 - p))
     shift = noise.add(-1).mul_(SELU_SATURATION * scale).add_(SELU_SATURATION * scale * p)
-    return input.mul(noise.mul_(scale)).add_(shift)
+    return multiplied(input, noise.mul_(scale), inplace).add_(shift)
 
 
-@composite("alpha_dropout(Tensor input, float p, bool train) -> Tensor", **SEEDED_FUNCTION)
-def alpha_dropout(input: Any, p: float, train: bool) -> Any:
-    return alpha_dropped(input, p, train, None)
+def define(name: str, body: Any, by_feature: bool, samples: Any) -> None:
+    """A form of dropout and its in-place form."""
+    for inplace in (False, True):
+        first = "Tensor(a!) self" if inplace else "Tensor input"
+        made = composite(
+            f"{name}{'_' * inplace}({first}, float p, bool train) -> Tensor{'(a!)' * inplace}",
+            **SEEDED_FUNCTION,
+        )(lambda input, p, train, inplace=inplace: body(input, p, train, by_feature, inplace))
+        made.samples = samples
 
 
-@composite("feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor", **SEEDED_FUNCTION)
-def feature_alpha_dropout(input: Any, p: float, train: bool) -> Any:
-    return alpha_dropped(input, p, train, feature_shape(input))
+def element_samples(make: Any) -> Any:
+    yield make(2, 3), 0.5, True
+    yield make.strided(2, 3), 0.2, False
+
+
+def feature_samples(make: Any) -> Any:
+    yield make(2, 3, 2), 0.5, True
+    yield make(2, 3, 2), 0.5, False
+
+
+define("dropout", dropped, False, element_samples)
+define("feature_dropout", dropped, True, feature_samples)
+define("alpha_dropout", alpha_dropped, False, element_samples)
+define("feature_alpha_dropout", alpha_dropped, True, feature_samples)
 
 
 native_dropout = op(
@@ -161,8 +159,5 @@ def _(xp: Any, grad_output: Any, mask: Any, scale: float) -> Any:
     return (grad_output * mask * xp.asarray(scale).astype(kind)).astype(kind)
 
 
-for record in (dropout, dropout_, alpha_dropout, native_dropout):
-    record.samples = lambda make: ((make(2, 3), 0.5, True), (make.strided(2, 3), 0.2, False))
-for record in (feature_dropout, feature_alpha_dropout):
-    record.samples = lambda make: ((make(2, 3, 2), 0.5, True), (make(2, 3, 2), 0.5, False))
+native_dropout.samples = element_samples
 native_dropout_backward.samples = lambda make: ((make(2, 3), make.mask(2, 3), 2.0),)

@@ -205,7 +205,7 @@ def multiply_pair(left: Any, right: Any, summed: list[int]) -> Any:
 @composite(
     "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
     method=False,
-    function=False,
+    function=None,
     out=False,
     samples=lambda make: (
         ("ij,jk->ik", [make(2, 3), make(3, 2)]),

@@ -22,7 +22,7 @@ from rushlight.core.dtype import (
 )
 from rushlight.core.tensor import strides_of
 from rushlight.opset import functions
-from rushlight.opset.comparison import WHOLE_NUMBERS, refuse_complex, text_of
+from rushlight.opset.comparison import WHOLE_NUMBERS, no_gradient, refuse_complex, text_of
 from rushlight.opset.kinds import COMPLEX_TO_FLOAT, INT_TO_FLOAT, Spec
 from rushlight.opset.pointwise import (
     LN2,
@@ -41,22 +41,24 @@ from rushlight.opset.rules import conj
 LN10 = math.log(10.0)
 
 
-def no_gradient(grad: Any) -> Any:
-    """Steps are flat wherever they have a slope."""
-    return functions.zeros_like(grad)
-
-
 def is_not_bool(kind: dtype) -> bool:
     return kind.category != BOOL
 
 
 # -- size and sign --------------------------------------------------------------------------------
 
+
+def check_abs_(self: Any) -> None:
+    if self._dtype.is_complex:
+        raise RuntimeError("In-place abs is not supported for complex tensors.")
+
+
 abs = pointwise(
     "abs(Tensor self) -> Tensor",
     scalar=lambda m, x: m.abs(x),
     promote=COMPLEX_TO_FLOAT,
     dtypes=is_not_bool,
+    inplace_check=check_abs_,
     vjp=lambda grad, self: grad * self.sgn(),
 )
 sign = pointwise(
@@ -311,7 +313,8 @@ sinc = floating("sinc", sinc_gradient, scalar=sinc_text)
 
 def logit_text(m: Any, x: Any, eps: Any) -> Any:
     if eps is not None:
-        x = m.minimum(m.maximum(x, eps), 1 - eps)
+        # Bounds in conflict: torch looks at the lower one first, and it wins.
+        x = m.where(m.less(x, eps), eps, m.minimum(x, 1 - eps))
     return m.log(m.divide(x, m.subtract(1, x)))
 
 
@@ -542,7 +545,7 @@ heaviside = pointwise(
     scalar=lambda m, x, values: m.heaviside(x, values),
     numbers=False,
     check=check_heaviside,
-    node="NotImplemented",
+    node="torch::autograd::NotImplemented",
     vjp={name: underivable("aten::heaviside") for name in ("self", "values")},
 )
 

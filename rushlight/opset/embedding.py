@@ -6,20 +6,25 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
 from rushlight.core.op import refuse
-from rushlight.opset.derived import MUTATION
 from rushlight.opset.index import CHECKED, INDEX_DTYPES, check_bounds
 from rushlight.opset.kinds import Spec
-from rushlight.opset.registry import composite, op
+from rushlight.opset.registry import composite, mutation, op
 from rushlight.opset.rules import aten, linear_in, sample
 from rushlight.opset.writing import accumulate
 
 
 def check_embedding(indices: Any, position: int, name: str) -> None:
-    if indices._dtype not in INDEX_DTYPES:
+    check_indices(indices._dtype, position, name)
+
+
+def check_indices(kind: Any, position: int, name: str) -> None:
+    if kind not in INDEX_DTYPES:
         raise RuntimeError(
             f"Expected tensor for argument #{position} 'indices' to have one of the following "
-            f"scalar types: Long, Int; but got torch.{indices._dtype.legacy_tensor_name} instead "
+            f"scalar types: Long, Int; but got torch.{kind.legacy_tensor_name} instead "
             f"(while checking arguments for {name})"
         )
 
@@ -92,6 +97,15 @@ def embedding_backward(
     )
 
 
+def check_rows(indices: Any, grad_output: Any) -> None:
+    count, sizes = geometry.numel(indices.shape), grad_output.shape
+    if geometry.numel(sizes[:-1]) != count:
+        raise RuntimeError(
+            f"shape '{geometry.show((count, sizes[-1]))}' is invalid for input of size "
+            f"{geometry.numel(sizes)}"
+        )
+
+
 embedding_dense_backward = op(
     "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, "
     "SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
@@ -106,6 +120,7 @@ def _(
     grad_output: Any, indices: Any, num_weights: Any, padding_idx: Any, scale_grad_by_freq: bool
 ) -> Any:
     check_embedding(indices, 2, "embedding_backward")
+    check_rows(indices, grad_output)
     return Spec((num_weights, grad_output.shape[-1]), grad_output._dtype)
 
 
@@ -118,11 +133,13 @@ def _(
     padding_idx: int,
     scale_grad_by_freq: bool,
 ) -> Any:
+    check_rows(indices, grad_output)
     width = grad_output.shape[-1]
     result = xp.zeros((num_weights, width), grad_output.dtype)
-    rows, values = indices.reshape(-1), grad_output.reshape(-1, width)
-    if padding_idx >= 0:
-        kept = rows != padding_idx
+    rows, values = indices.reshape(-1), grad_output.reshape(indices.size, width)
+    # torch: the rows of indices beyond the table are dropped as those of the padding are.
+    kept = (rows >= 0) & (rows < num_weights) & (rows != padding_idx)
+    if not kept.all():
         rows, values = rows[kept], values[kept]
     if scale_grad_by_freq and rows.size:
         counts = xp.bincount(rows, minlength=num_weights)[rows]
@@ -151,33 +168,37 @@ def _(make: Any) -> Any:
     yield make(5, 2), make.index(5, below=4), 4, 1, False
 
 
-embedding_renorm_ = op(
-    "embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) "
-    "-> Tensor(a!)",
-    kind=MUTATION,
-    method=False,
-    vjp=refuse("rows are renormalised outside of the graph"),
-    jvp=refuse("rows are renormalised outside of the graph"),
-)
-
-
-@embedding_renorm_.kernel
-def _(xp: Any, self: Any, indices: Any, max_norm: float, norm_type: float) -> None:
+def renormalise(xp: Any, self: Any, indices: Any, max_norm: float, norm_type: float) -> Any:
+    """Scale the rows that are used so that no norm exceeds `max_norm`, in place."""
+    check_indices(dtypes.from_numpy(indices.dtype), 2, "embedding_renorm_")
     check_bounds(indices, self.shape[0], IndexError, "index out of range in self")
     rows = xp.unique(indices)
     used = self[rows].astype(np.promote_types(self.dtype, np.float32))
     norms = xp.linalg.norm(used, norm_type, axis=1)
     scale = xp.where(norms > max_norm, max_norm / (norms + 1e-7), 1)
     self[rows] = (used * scale[:, None]).astype(self.dtype)
+    return self
 
 
-@embedding_renorm_.shape
+embedding_renorm = op(
+    "embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
+    method=False,
+    function=False,
+    layout="like",
+    vjp=refuse("rows are renormalised outside of the graph"),
+    jvp=refuse("rows are renormalised outside of the graph"),
+    kernel=lambda xp, self, *rest: renormalise(xp, self.copy(), *rest),
+)
+embedding_renorm_ = mutation(embedding_renorm, renormalise, method=False)
+
+
+@embedding_renorm.shape
 def _(self: Any, indices: Any, max_norm: float, norm_type: float) -> Any:
     check_embedding(indices, 2, "embedding_renorm_")
     return Spec(self.shape, self._dtype)
 
 
-@embedding_renorm_.samples
+@embedding_renorm.samples
 def _(make: Any) -> Any:
     if make.dtype.name in ("float32", "float64"):
         yield make(4, 3), make.index(3, below=4), 1.0, 2.0

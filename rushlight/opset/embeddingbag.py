@@ -340,10 +340,9 @@ def bag_backward(
     scale_grad_by_freq: bool,
     mode: int,
     sparse: bool,
-    per_sample_weights: Any,
-    padding_idx: int = -1,
+    *weights: Any,
 ) -> Any:
-    rest = (num_weights, scale_grad_by_freq, mode, per_sample_weights, padding_idx)
+    rest = (num_weights, scale_grad_by_freq, mode, *weights)
     offset2bag = owners_of(indices, offsets, offset2bag, grad.shape[0])
     if sparse:
         return aten._embedding_bag_sparse_backward(
@@ -365,14 +364,29 @@ def owners_of(indices: Any, offsets: Any, offset2bag: Any, bags: Any) -> Any:
     return owners.to(indices._dtype)
 
 
-def grad_of_rows(
-    grad: Any, offset2bag: Any, bag_size: Any, mode: int, per_sample_weights: Any
+def grad_of_table(
+    sparse: bool,
+    grad: Any,
+    indices: Any,
+    offset2bag: Any,
+    bag_size: Any,
+    num_weights: Any,
+    scale_grad_by_freq: bool,
+    mode: int,
+    per_sample_weights: Any,
+    padding_idx: int = -1,
 ) -> Any:
-    """What each looked-up row receives from its bag's gradient."""
+    """Sums and means: each looked-up row receives its share of its bag's gradient."""
+    if mode == MAX:
+        raise RuntimeError("embedding_bag: max mode does not support sparse weights")
     if mode == MEAN:
         grad = grad / bag_size.clamp(min=1).unsqueeze(1).to(grad._dtype)
     rows = grad.index_select(0, offset2bag)
-    return rows if per_sample_weights is None else rows * per_sample_weights.unsqueeze(1)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.unsqueeze(1)
+    return aten.embedding_backward(
+        rows, indices, num_weights, padding_idx, scale_grad_by_freq, sparse
+    )
 
 
 @composite(
@@ -385,24 +399,8 @@ def grad_of_rows(
     tags=("data_dependent_output",),
     samples=lambda make: backward_sample(make, True, False, False),
 )
-def bag_sparse_backward(
-    grad: Any,
-    indices: Any,
-    offsets: Any,
-    offset2bag: Any,
-    bag_size: Any,
-    num_weights: Any,
-    scale_grad_by_freq: bool,
-    mode: int,
-    per_sample_weights: Any,
-    padding_idx: int = -1,
-) -> Any:
-    if mode == MAX:
-        raise RuntimeError("embedding_bag: max mode does not support sparse weights")
-    rows = grad_of_rows(grad, offset2bag, bag_size, mode, per_sample_weights)
-    return aten.embedding_backward(
-        rows, indices, num_weights, padding_idx, scale_grad_by_freq, True
-    )
+def bag_sparse_backward(grad: Any, indices: Any, offsets: Any, *rest: Any) -> Any:
+    return grad_of_table(True, grad, indices, *rest)
 
 
 @composite(
@@ -423,17 +421,14 @@ def bag_dense_backward(
     num_weights: Any,
     scale_grad_by_freq: bool,
     mode: int,
-    per_sample_weights: Any,
-    padding_idx: int = -1,
+    *weights: Any,
 ) -> Any:
     if mode == MAX:
         filled = grad.masked_fill((bag_size == 0).unsqueeze(1), 0)
         table = grad.new_zeros((num_weights, grad.shape[1]))
         return table.scatter_add(0, maximum_indices.to(dtypes.int64), filled)
-    rows = grad_of_rows(grad, offset2bag, bag_size, mode, per_sample_weights)
-    return aten.embedding_dense_backward(
-        rows, indices, num_weights, padding_idx, scale_grad_by_freq
-    )
+    options = (num_weights, scale_grad_by_freq, mode, *weights)
+    return grad_of_table(False, grad, indices, offset2bag, bag_size, *options)
 
 
 @composite(

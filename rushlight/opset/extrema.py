@@ -20,6 +20,7 @@ from rushlight.opset.reduce import (
     cast,
     check_computable,
     full_samples,
+    has_values,
     reduced_axes,
     reduced_spec,
     restored,
@@ -64,6 +65,16 @@ def evenly(grad: Any, mask: Any, dim: Any = None) -> Any:
 def same_value(self: Any, result: Any) -> Any:
     """Where the input equals the reduced value, NaN being equal to NaN."""
     return (self == result).logical_or(self.isnan().logical_and(result.isnan()))
+
+
+def shared_by_ties(grad: Any, self: Any, result: Any) -> Any:
+    """The gradient of an extremum of all elements."""
+    mask = same_value(self, result)
+    share = grad / mask.sum()
+    if has_values(self):
+        # A product would carry a gradient of inf into the other elements.
+        return grad.new_zeros(self.shape).masked_fill(mask, share)
+    return mask * share
 
 
 def selected_gradient(grad: Any, self_shape: Any, dim: int, indices: Any, keepdim: bool) -> Any:
@@ -145,7 +156,7 @@ def value_ops(name: str, reduce: Any) -> None:
         out_name="unary_out",
         samples=full_samples,
         errors=lambda make: [(RuntimeError, (make(0, 3),))],
-        vjp=lambda grad, self, result: evenly(grad, same_value(self, result)),
+        vjp=lambda grad, self, result: shared_by_ties(grad, self, result),
     )
 
     @full.shape

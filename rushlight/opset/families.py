@@ -34,6 +34,7 @@ FAMILIES = (
     "classify",
 )
 COLD: tuple[tuple[str, ...], ...] = (
+    ("symsizes",),
     ("series",),
     ("random",),
     ("norms",),

@@ -16,6 +16,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dispatch import call, overridable
 from rushlight.core.op import Tag
+from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import Tensor, storage_of, strides_of, wrap, wrap_strided
 from rushlight.opset.kinds import GATHER, Kind, Spec, laid_out, result_tensor, with_specs
 from rushlight.opset.registry import composite, find, op
@@ -253,10 +254,9 @@ def index_entries(self: Any, indices: Any) -> list[Any]:
     for index in indices:
         if index is not None and index._dtype in MASKS:
             if index._array is None:
-                raise NotImplementedError(
-                    "index(): the number of elements a mask selects depends on its values, which "
-                    "a tensor without values (device='meta') does not have"
-                )
+                count = unknown_size(index_tensor, "the number of elements that a mask selects")
+                entries += [((count,), (1,))] * index.dim()
+                continue
             whole = [None] * len(entries)
             columns = expanded_indices(sizes, [*whole, index])[len(entries) :]
             entries += [(column.shape, element_strides(column)) for column in columns]
@@ -323,7 +323,6 @@ unsafe_index = op(
     "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
     kind=INDEXING,
     method=False,
-    function=False,
     shape=index_shape,
     kernel=lambda xp, self, indices: read_at(self, expanded_indices(self.shape, indices)),
     vjp={
@@ -637,10 +636,7 @@ masked_select = op(
 def _(self: Any, mask: Any) -> Any:
     check_select_mask(mask._dtype)
     if self._array is None or mask._array is None:
-        raise NotImplementedError(
-            "masked_select(): the number of elements depends on the mask's values, which a tensor "
-            "without values (device='meta') does not have"
-        )
+        return Spec((unknown_size(masked_select, "the number of elements"),), self._dtype)
     count = int(np.count_nonzero(np.broadcast_arrays(self._array, mask._array)[1]))
     return Spec((count,), self._dtype)
 
@@ -689,7 +685,7 @@ def _(make: Any) -> Any:
 nonzero_rows = op(
     "nonzero(Tensor self) -> Tensor",
     kind=GATHER,
-    function=False,
+    function=None,
     tags=(Tag.dynamic_output_shape,),
 )
 
@@ -697,11 +693,9 @@ nonzero_rows = op(
 @nonzero_rows.shape
 def _(self: Any) -> Any:
     if self._array is None:
-        raise NotImplementedError(
-            "nonzero(): the number of results depends on values, which a tensor without values "
-            "(device='meta') does not have"
-        )
-    count = int(np.count_nonzero(self._array))
+        count = unknown_size(nonzero_rows, "the number of results")
+    else:
+        count = int(np.count_nonzero(self._array))
     ndim = self.dim()
     return Spec((count, ndim), dtypes.int64, (1, count))
 
@@ -732,7 +726,12 @@ def nonzero_backend(self: Any) -> Any:
 nonzero_rows.__dict__["backend"] = nonzero_backend
 
 
-@composite("nonzero_numpy(Tensor self) -> Tensor[]", method=False, tags=(Tag.dynamic_output_shape,))
+@composite(
+    "nonzero_numpy(Tensor self) -> Tensor[]",
+    method=False,
+    function=False,
+    tags=(Tag.dynamic_output_shape,),
+)
 def nonzero_numpy(self: Any) -> Any:
     if self.dim() == 0:
         return aten.nonzero_numpy(self.unsqueeze(0))

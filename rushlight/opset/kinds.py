@@ -76,6 +76,26 @@ def strides_for(spec: Spec) -> tuple[Any, ...]:
     return found
 
 
+# C++'s names of element types, as some of torch's messages print them.
+CPP_TYPES = {
+    "uint8": "unsigned char",
+    "int8": "signed char",
+    "int16": "short int",
+    "int32": "int",
+    "int64": "long int",
+    "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16",
+    "float32": "float",
+    "float64": "double",
+    "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}
+
+
+def cpp_type(kind: dtype) -> str:
+    return CPP_TYPES.get(kind.name, kind.name)
+
+
 def shell_of(spec: Any, place: Any) -> Any:
     """Shape-rule answers as tensors without memory."""
     if isinstance(spec, Spec):
@@ -195,6 +215,17 @@ class Kind:
             )
         return shape(*args)
 
+    def shells(self, op: Any, args: tuple[Any, ...], specs: Any = None) -> Any:
+        """What the op would return, without values: `specs`, or what its shape rule answers."""
+        found = self.run_shape(op, args) if specs is None else specs
+        return shell_of(found, self.place(op, args))
+
+    def place(self, op: Any, args: tuple[Any, ...]) -> Any:
+        """Where the op's results live."""
+        names = op.argument_names
+        asked = args[names.index("device")] if "device" in names else None
+        return common_device(op, tensors_in(args)) if asked is None else asked
+
     def unusual(self, op: Any, args: tuple[Any, ...]) -> Any:
         """Operands without an array, with lazy bits, or sparse."""
         tensors = tensors_in(args)
@@ -313,7 +344,9 @@ class Creation(Kind):
                     return self.unusual(op, args)
                 if place is None:
                     place = source.device
-                shapes_only = source._array is None and place == source.device
+                shapes_only = source._array is None and (
+                    place == source.device or source.handling_layer != 0
+                )
             if shapes_only or (place is not None and place.type == "meta"):
                 return shell_of(self.run_shape(op, args), place)
             if place is not None and place.type != "cpu":
@@ -564,6 +597,8 @@ class View(Kind):
             return "linear" if op.rules.get("vjp") is not None else None
         if rule == "batch":
             return lambda level, *args: batched_view(op, level, args)
+        if rule == "inverse":
+            return lambda source, changed, *args: scattered(op, source, changed, args)
         return None
 
     def make_backend(self, op: Any) -> Callable[..., Any]:
@@ -579,6 +614,14 @@ class View(Kind):
             return make_view(source, *found)
 
         return backend
+
+
+def scattered(op: Any, source: Any, changed: Any, args: tuple[Any, ...]) -> Any:
+    """The inverse of a view that has none of its own: where its elements lie in memory."""
+    several = any(entry.type.kind == "List" for entry in op._schema.returns)
+    found = op.rule("shape")(source, *(args[1:] if several else args))
+    sizes, strides, offset = (found[args[0]] if several else found)[:3]
+    return source.as_strided_scatter(changed, sizes, strides, offset)
 
 
 def batched_view(op: Any, level: Any, args: tuple[Any, ...]) -> Any:

@@ -15,7 +15,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
 from rushlight.core.dtype import unsupported
-from rushlight.core.promotion import DIM, ZERO_DIM, result_type
+from rushlight.core.promotion import DIM, ZERO_DIM, can_cast, result_type
 from rushlight.core.tensor import Tensor, strides_of
 from rushlight.opset.kinds import OPAQUE, Kind, Spec, laid_out, result_tensor
 from rushlight.opset.reduce import cast, check_computable, working
@@ -42,13 +42,17 @@ class Loss(Kind):
 LOSS = Loss("LOSS")
 
 
+def kind_of(value: Any) -> DType:
+    """The dtype of a tensor or an array."""
+    return value._dtype if isinstance(value, Tensor) else dtypes.from_numpy(value.dtype)
+
+
 def promoted(*tensors: Any) -> DType:
     operands = []
     for tensor in tensors:
         if tensor is None:
             continue
-        kind = tensor._dtype if isinstance(tensor, Tensor) else dtypes.from_numpy(tensor.dtype)
-        operands.append((kind, DIM if len(tensor.shape) else ZERO_DIM))
+        operands.append((kind_of(tensor), DIM if len(tensor.shape) else ZERO_DIM))
     return result_type(operands)
 
 
@@ -71,11 +75,25 @@ def reduced(array: Any, reduction: int, kind: DType) -> Any:
     return total.astype(kind.np)
 
 
+def common_shape(*operands: Any) -> tuple[Any, ...]:
+    """What the shapes of tensors or arrays broadcast to; None takes no part."""
+    given = [tuple(operand.shape) for operand in operands if operand is not None]
+    return tuple(geometry.broadcast_shapes(*given))
+
+
+def misfit(sizes: Any, shape: Any) -> RuntimeError:
+    """The error of operands that broadcast to more than the result holds."""
+    return RuntimeError(
+        f"output with shape {geometry.show(sizes)} doesn't match the broadcast shape "
+        f"{geometry.show(shape)}"
+    )
+
+
 def loss_spec(kind: DType, reduction: int, *tensors: Any) -> Spec:
     given = [tensor for tensor in tensors if tensor is not None]
     if not given:
         return Spec((), kind)
-    shape = geometry.broadcast_shapes(*[tuple(tensor.shape) for tensor in given])
+    shape = common_shape(*given)
     if reduction != NONE:
         return Spec((), kind)
     operands = [(tuple(tensor.shape), strides_of(tensor)) for tensor in given]
@@ -92,8 +110,7 @@ def mean_scale(value: Any, reduction: int, *tensors: Any) -> Any:
     """Divide by the number of elements where the loss is a mean."""
     if reduction != MEAN:
         return value
-    given = [tuple(tensor.shape) for tensor in tensors if tensor is not None]
-    return value / geometry.numel(geometry.broadcast_shapes(*given))
+    return value / geometry.numel(common_shape(*tensors))
 
 
 # -- losses of a difference -----------------------------------------------------------------------
@@ -138,7 +155,7 @@ def difference_loss(
     """A loss of self - target with its backward op.
 
     `value` and `slope` are over arrays (xp, difference, parameter); `curvature`, over tensors
-    (difference, parameter), is the second derivative, where None stands for 2.
+    (difference, parameter), is the second derivative.
     """
     default = f"{parameter}=1." if parameter else ""
     separator = ", " if parameter else ""
@@ -146,7 +163,7 @@ def difference_loss(
         f"{name}(Tensor self, Tensor target, int reduction=1{separator}{default}) -> Tensor",
         kind=LOSS,
         method=False,
-        function=False,
+        function=None,
         samples=pair_samples(*extra),
     )
 
@@ -159,7 +176,7 @@ def difference_loss(
     def _(xp: Any, self: Any, target: Any, reduction: int, *rest: Any) -> Any:
         check(*rest)
         kind = promoted(self, target)
-        geometry.broadcast_shapes(self.shape, target.shape)
+        common_shape(self, target)
         x, y = floats(f"{kernel}_cpu", kind, self, target)
         return reduced(value(xp, x - y, *rest), reduction, kind)
 
@@ -176,12 +193,12 @@ def difference_loss(
     @back.shape
     def _(grad_output: Any, self: Any, target: Any, reduction: int, *rest: Any) -> Any:
         kind = promoted(grad_output, self, target)
-        shapes = [tuple(tensor.shape) for tensor in (grad_output, self, target)]
-        return Spec(geometry.broadcast_shapes(*shapes), kind)
+        return Spec(common_shape(self, target, grad_output), kind)
 
     @back.kernel
     def _(xp: Any, grad_output: Any, self: Any, target: Any, reduction: int, *rest: Any) -> Any:
         kind = promoted(grad_output, self, target)
+        common_shape(self, target, grad_output)
         grad, x, y = floats(f"{kernel}_backward_cpu_out", kind, grad_output, self, target)
         result = slope(xp, x - y, *rest) * grad
         if reduction == MEAN:
@@ -195,68 +212,46 @@ def difference_loss(
         bend = curvature(self - target, *rest)
         return mean_scale(grad * bend, reduction, self, target)
 
-    attach_difference_rules(record, back, call, second, parameter.split(" ")[-1])
-
-
-def attach_difference_rules(record: Any, back: Any, call: Any, second: Any, parameter: str) -> None:
-    if not parameter:
-        record.vjp = {
-            "self": lambda grad, self, target, reduction: call(grad, self, target, reduction),
-            "target": lambda grad, self, target, reduction: call(grad, target, self, reduction),
-        }
-        back.vjp = {
-            "grad_output": lambda grad, self, target, reduction: call(
-                grad, self, target, reduction
-            ),
-            "self": lambda grad, grad_output, self, target, reduction: second(
-                grad * grad_output, self, target, reduction
-            ),
-            "target": lambda grad, grad_output, self, target, reduction: (
-                -second(grad * grad_output, self, target, reduction)
-            ),
-        }
-        return
-    # The parameter's name is part of a rule's signature: it says what to save.
-    if parameter == "beta":
-        record.vjp = {
-            "self": lambda grad, self, target, reduction, beta: call(
-                grad, self, target, reduction, beta
-            ),
-            "target": lambda grad, self, target, reduction, beta: call(
-                grad, target, self, reduction, beta
-            ),
-        }
-        back.vjp = {
-            "grad_output": lambda grad, self, target, reduction, beta: call(
-                grad, self, target, reduction, beta
-            ),
-            "self": lambda grad, grad_output, self, target, reduction, beta: second(
-                grad * grad_output, self, target, reduction, beta
-            ),
-            "target": lambda grad, grad_output, self, target, reduction, beta: (
-                -second(grad * grad_output, self, target, reduction, beta)
-            ),
-        }
-        return
+    saved = parameter.split(" ")[-1]
     record.vjp = {
-        "self": lambda grad, self, target, reduction, delta: call(
-            grad, self, target, reduction, delta
-        ),
-        "target": lambda grad, self, target, reduction, delta: call(
-            grad, target, self, reduction, delta
+        "self": loss_rule(call, saved),
+        "target": loss_rule(
+            lambda grad, self, target, *rest: call(grad, target, self, *rest), saved
         ),
     }
     back.vjp = {
-        "grad_output": lambda grad, self, target, reduction, delta: call(
-            grad, self, target, reduction, delta
-        ),
-        "self": lambda grad, grad_output, self, target, reduction, delta: second(
-            grad * grad_output, self, target, reduction, delta
-        ),
-        "target": lambda grad, grad_output, self, target, reduction, delta: (
-            -second(grad * grad_output, self, target, reduction, delta)
-        ),
+        "grad_output": loss_rule(call, saved),
+        "self": second_rule(second, saved),
+        "target": second_rule(lambda *given: -second(*given), saved),
     }
+
+
+def loss_rule(formula: Callable[..., Any], parameter: str) -> Callable[..., Any]:
+    """A gradient rule of a loss. A rule saves what its signature names, the parameter too."""
+    if parameter == "beta":
+        return lambda grad, self, target, reduction, beta: formula(
+            grad, self, target, reduction, beta
+        )
+    if parameter == "delta":
+        return lambda grad, self, target, reduction, delta: formula(
+            grad, self, target, reduction, delta
+        )
+    return lambda grad, self, target, reduction: formula(grad, self, target, reduction)
+
+
+def second_rule(formula: Callable[..., Any], parameter: str) -> Callable[..., Any]:
+    """A gradient rule of a loss's backward op, as `loss_rule`."""
+    if parameter == "beta":
+        return lambda grad, grad_output, self, target, reduction, beta: formula(
+            grad * grad_output, self, target, reduction, beta
+        )
+    if parameter == "delta":
+        return lambda grad, grad_output, self, target, reduction, delta: formula(
+            grad * grad_output, self, target, reduction, delta
+        )
+    return lambda grad, grad_output, self, target, reduction: formula(
+        grad * grad_output, self, target, reduction
+    )
 
 
 def check_beta(beta: float) -> None:
@@ -326,7 +321,7 @@ difference_loss(
 @composite(
     "l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
     method=False,
-    function=False,
+    function=None,
     samples=pair_samples(),
 )
 def l1_loss(self: Any, target: Any, reduction: int) -> Any:
@@ -340,7 +335,7 @@ binary_cross_entropy = op(
     " -> Tensor",
     kind=LOSS,
     method=False,
-    function=False,
+    function=None,
     vjp={
         "self": lambda grad, self, target, weight, reduction: packet(
             "binary_cross_entropy_backward"
@@ -373,12 +368,9 @@ def _(make: Any) -> Any:
 def check_same_dtype(self: Any, *others: Any) -> None:
     for other in others:
         if other is not None and other.dtype != self.dtype:
-            found, wanted = (
-                t._dtype if isinstance(t, Tensor) else dtypes.from_numpy(t.dtype)
-                for t in (other, self)
-            )
             raise RuntimeError(
-                f"Found dtype {found.scalar_type_name} but expected {wanted.scalar_type_name}"
+                f"Found dtype {kind_of(other).scalar_type_name} but expected "
+                f"{kind_of(self).scalar_type_name}"
             )
 
 
@@ -391,6 +383,7 @@ def _(self: Any, target: Any, weight: Any, reduction: int) -> Any:
 @binary_cross_entropy.kernel
 def _(xp: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
     check_same_dtype(self, target)
+    common_shape(self, target, weight)
     kind = dtypes.from_numpy(self.dtype)
     x, y, w = floats("binary_cross_entropy", kind, self, target, weight)
     if not bool(((x >= 0) & (x <= 1)).all()):
@@ -414,7 +407,8 @@ def target_gradient(grad: Any, self: Any, target: Any, weight: Any, reduction: i
 binary_cross_entropy_backward = op(
     "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, "
     "Tensor? weight=None, int reduction=1) -> Tensor",
-    kind=LOSS,
+    kind=OPAQUE,
+    layout="shape",
     method=False,
     function=False,
     out_name="grad_input",
@@ -456,11 +450,16 @@ def _(make: Any) -> Any:
 
 @binary_cross_entropy_backward.shape
 def _(grad_output: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
-    return loss_spec(self._dtype, NONE, self, target, weight)
+    sizes = tuple(self.shape)
+    shape = common_shape(self, target, weight, grad_output)
+    if shape != sizes:
+        raise misfit(sizes, shape)
+    return Spec(sizes, self._dtype, geometry.like_strides(sizes, strides_of(self)))
 
 
 @binary_cross_entropy_backward.kernel
 def _(xp: Any, grad_output: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
+    common_shape(self, target, weight, grad_output)
     kind = dtypes.from_numpy(self.dtype)
     grad, x, y, w = floats("binary_cross_entropy_backward", kind, grad_output, self, target, weight)
     result = grad * (x - y) / xp.maximum((1 - x) * x, x.dtype.type(1e-12))
@@ -474,7 +473,8 @@ def _(xp: Any, grad_output: Any, self: Any, target: Any, weight: Any, reduction:
 binary_cross_entropy_with_logits = op(
     "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, "
     "Tensor? pos_weight=None, int reduction=1) -> Tensor",
-    kind=LOSS,
+    kind=OPAQUE,
+    layout="shape",
     method=False,
 )
 
@@ -489,16 +489,45 @@ def _(make: Any) -> Any:
     yield make(3, low=-40, high=40), make(3)
 
 
+def logits_dtype(self: Any, target: Any, weight: Any, pos_weight: Any) -> DType:
+    """The result's dtype after a check of all operands.
+
+    torch: the loss is accumulated in `1 - target`, whose shape and dtype it so keeps.
+    """
+    if kind_of(self).category < dtypes.FLOAT:
+        raise unsupported("log_sigmoid_cpu", kind_of(self))
+    kind = kind_of(target)
+    if kind is dtypes.bool_:
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+            "`logical_xor()` operator instead."
+        )
+    if pos_weight is not None:
+        common_shape(pos_weight, target)
+    for other in (self, pos_weight, weight):
+        if other is None:
+            continue
+        common = promoted(target, other)
+        if not can_cast(common, kind):
+            raise RuntimeError(
+                f"result type {common.scalar_type_name} can't be cast to the desired output type "
+                f"{kind.scalar_type_name}"
+            )
+        shape = common_shape(target, other)
+        if shape != tuple(target.shape):
+            raise misfit(target.shape, shape)
+    return kind
+
+
 @binary_cross_entropy_with_logits.shape
 def _(self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
-    kind = promoted(self, target, weight, pos_weight)
-    return loss_spec(kind, reduction, self, target, weight, pos_weight)
+    kind = logits_dtype(self, target, weight, pos_weight)
+    return loss_spec(kind, reduction, target)
 
 
 @binary_cross_entropy_with_logits.kernel
 def _(xp: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
-    kind = promoted(self, target, weight, pos_weight)
-    geometry.broadcast_shapes(self.shape, target.shape)
+    kind = logits_dtype(self, target, weight, pos_weight)
     x, y, w, p = floats("log_sigmoid_cpu", kind, self, target, weight, pos_weight)
     softplus = xp.maximum(-x, 0) + xp.log1p(xp.exp(-xp.abs(x)))
     loss = (1 - y) * x + (softplus if p is None else ((p - 1) * y + 1) * softplus)

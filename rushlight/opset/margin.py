@@ -10,6 +10,7 @@ from typing import Any
 
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
+from rushlight.core.dtype import unsupported
 from rushlight.core.promotion import DIM, ZERO_DIM, result_type
 from rushlight.opset.loss import (
     LOSS,
@@ -17,6 +18,7 @@ from rushlight.opset.loss import (
     NONE,
     SUM,
     apply_reduction,
+    common_shape,
     floats,
     loss_spec,
     mean_scale,
@@ -30,7 +32,7 @@ soft_margin_loss = op(
     "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
     kind=LOSS,
     method=False,
-    function=False,
+    function=None,
     differentiable=["self"],
     vjp=lambda grad, self, target, reduction: mean_scale(
         -target * (-target * self).sigmoid() * grad, reduction, self, target
@@ -55,7 +57,11 @@ def _(self: Any, target: Any, reduction: int) -> Any:
 @soft_margin_loss.kernel
 def _(xp: Any, self: Any, target: Any, reduction: int) -> Any:
     kind = promoted(self, target)
-    geometry.broadcast_shapes(self.shape, target.shape)
+    common_shape(self, target)
+    if kind.category < dtypes.FLOAT:
+        raise RuntimeError(
+            f"result type Float can't be cast to the desired output type {kind.scalar_type_name}"
+        )
     x, y = floats("soft_margin_loss", kind, self, target)
     return reduced(xp.log1p(xp.exp(-x * y)), reduction, kind)
 
@@ -63,21 +69,36 @@ def _(xp: Any, self: Any, target: Any, reduction: int) -> Any:
 def batched(self: Any, target: Any) -> tuple[Any, Any]:
     """Input and target with a batch dimension."""
     if self.dim() < 2:
-        return self.reshape(1, -1), target.reshape(1, *target.shape)
+        return self.reshape(1, -1), target.reshape(1, -1)
     return self, target
+
+
+def check_classes(kernel: str, self: Any, target: Any) -> None:
+    """Rows of class scores in a dtype that margins are computed in, and whole labels."""
+    sizes = tuple(self.shape)
+    if len(sizes) > 2 or 0 in sizes[1 if len(sizes) == 2 else 0 :]:
+        raise RuntimeError(
+            "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
+            f"{geometry.show(sizes)}"
+        )
+    if self._dtype not in (dtypes.float32, dtypes.float64):
+        raise unsupported(kernel, self._dtype)
+    if target._dtype is not dtypes.int64:
+        raise RuntimeError(f"expected scalar type Long but found {target._dtype.scalar_type_name}")
 
 
 @composite(
     "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, "
     "Tensor? weight=None, int reduction=1) -> Tensor",
     method=False,
-    function=False,
+    function=None,
 )
 def multi_margin_loss(
     self: Any, target: Any, p: Any, margin: Any, weight: Any, reduction: int
 ) -> Any:
     if p not in (1, 2):
         raise RuntimeError("only p == 1 and p == 2 supported")
+    check_classes("multi_margin_loss_cpu_kernel", self, target)
     single = self.dim() < 2
     rows = self.reshape(1, -1) if single else self
     labels = target.reshape(-1)
@@ -88,6 +109,10 @@ def multi_margin_loss(
             f"{geometry.show(target.shape)}. Input has shape {geometry.show(self.shape)}."
         )
     classes = rows.shape[1]
+    if weight is not None and (weight.dim() != 1 or weight.shape[0] != classes):
+        raise RuntimeError(
+            f"inconsistent weight size, expected {classes} but got {geometry.show(weight.shape)}"
+        )
     if has_values(labels) and bool((labels < 0).logical_or(labels >= classes).any()):
         raise RuntimeError("target out of range")
     chosen = labels.unsqueeze(1)
@@ -113,7 +138,7 @@ def _(make: Any) -> Any:
 @composite(
     "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
     method=False,
-    function=False,
+    function=None,
 )
 def multilabel_margin_loss(self: Any, target: Any, reduction: int) -> Any:
     if tuple(self.shape) != tuple(target.shape):
@@ -121,6 +146,7 @@ def multilabel_margin_loss(self: Any, target: Any, reduction: int) -> Any:
             f"inconsistent target size: {geometry.show(target.shape)} for input of size: "
             f"{geometry.show(self.shape)}"
         )
+    check_classes("multilabel_margin_loss_forward_out_frame", self, target)
     rows, labels = batched(self, target)
     classes = rows.shape[1]
     if has_values(labels) and bool((labels < -1).logical_or(labels >= classes).any()):
@@ -187,7 +213,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int, eps: float) -> Any:
 def unit(value: Any, dim: int, eps: float) -> Any:
     """A vector over its norm, which counts as at least `eps` though its gradient flows."""
     size = packet("linalg_vector_norm")(value, 2, [dim], True)
-    return value / (size + (size.clamp(min=eps) - size).detach())
+    return value / (size + (eps - size).clamp(min=0).detach())
 
 
 @cosine_similarity.samples

@@ -191,12 +191,21 @@ def plus(left: Any, right: Any) -> Any:
     return right if left is None else left + right
 
 
-def fresh_statistics(layout: Layout, input: Any, eps: float) -> tuple[Any, Any]:
-    """Mean and rstd as functions of the input, for derivatives of any order."""
+def fresh_statistics(
+    layout: Layout, input: Any, eps: float | None = None, saved_rstd: Any = None
+) -> tuple[Any, Any]:
+    """Mean and rstd as functions of the input, for derivatives of any order.
+
+    Without `eps` it is that of the forward call, from the rstd that this saved.
+    """
     picture = input.reshape(layout.shape)
     mean = picture.mean(list(layout.stats), True)
     spread = picture - mean
-    return mean, ((spread * spread).mean(list(layout.stats), True) + eps).rsqrt()
+    variance = (spread * spread).mean(list(layout.stats), True)
+    added: Any = eps
+    if eps is None:
+        added = layout.statistic(saved_rstd).pow(-2).detach() - variance.detach()
+    return mean, (variance + added).rsqrt()
 
 
 # -- batch norm ------------------------------------------------------------------------------------
@@ -562,15 +571,8 @@ def _(
 @native_layer_norm_backward.vjp
 def _(grads: Any, grad_out: Any, input: Any, normalized_shape: Any, rstd: Any, weight: Any) -> Any:
     layout = row_layout(tuple(input.shape), normalized_shape)
-    picture = input.reshape(layout.shape)
-    mean = picture.mean([1], True)
-    spread = picture - mean
-    variance = (spread * spread).mean([1], True)
-    # The epsilon of the forward call, from what it saved.
-    eps = layout.statistic(rstd).pow(-2).detach() - variance.detach()
-    return double_backward(
-        layout, grads, grad_out, input, weight, mean, (variance + eps).rsqrt(), True
-    )
+    mean, rstd = fresh_statistics(layout, input, saved_rstd=rstd)
+    return double_backward(layout, grads, grad_out, input, weight, mean, rstd, True)
 
 
 def layer_backward_samples(make: Any) -> Any:
@@ -738,14 +740,8 @@ def _(
     group: Any,
 ) -> Any:  # fmt: skip
     layout = group_layout(N, C, HxW, group)
-    picture = input.reshape(layout.shape)
-    mean = picture.mean([2, 3], True)
-    spread = picture - mean
-    variance = (spread * spread).mean([2, 3], True)
-    eps = layout.statistic(rstd).pow(-2).detach() - variance.detach()
-    return double_backward(
-        layout, grads, grad_out, input, weight, mean, (variance + eps).rsqrt(), True
-    )
+    mean, rstd = fresh_statistics(layout, input, saved_rstd=rstd)
+    return double_backward(layout, grads, grad_out, input, weight, mean, rstd, True)
 
 
 native_group_norm_backward.samples = lambda make: [

@@ -17,7 +17,7 @@ from rushlight.core.dtype import dtype as DType
 from rushlight.core.promotion import DIM, ZERO_DIM, can_cast, result_type
 from rushlight.core.tensor import Tensor
 from rushlight.opset.extrema import max_reduce, min_reduce
-from rushlight.opset.kinds import REDUCTION, Spec
+from rushlight.opset.kinds import REDUCTION, Spec, cpp_type
 from rushlight.opset.reduce import (
     cast,
     check_computable,
@@ -177,9 +177,9 @@ def vector_norm_array(array: Any, ord: Any, dim: Any, keepdim: bool, kind: DType
 def refuse_complex_request(dtype: DType | None) -> None:
     # torch: these overloads make their result in the dtype asked for, and norms are real.
     if dtype is not None and dtype.is_complex:
-        real = "double" if dtype is dtypes.complex128 else "float"
         raise RuntimeError(
-            f"Expected out tensor to have dtype {real}, but got c10::complex<{real}> instead"
+            f"Expected out tensor to have dtype {cpp_type(dtype.to_real())}, but got "
+            f"{cpp_type(dtype)} instead"
         )
 
 
@@ -191,7 +191,7 @@ def norm_op(schema: str, index: int, form: Any, samples: Any) -> Any:
         schema,
         kind=REDUCTION,
         method=False,
-        function=False,
+        function=None,
         node_index=index,
         vjp=formula,
         samples=samples,
@@ -291,7 +291,7 @@ def norm(
             matrix_norm = packet("linalg_matrix_norm")
         except KeyError:
             raise NotImplementedError(
-                f"norm(): the matrix norm '{p}' needs linalg.matrix_norm, which does not exist yet"
+                f"norm(): the matrix norm '{p}' is not supported; pass a number or 'fro' as p"
             ) from None
         return matrix_norm(
             input, p, range(input.dim()) if dims is None else dims, keepdim, **options

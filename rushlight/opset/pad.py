@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+import math
+from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.casting import fill_number
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
-from rushlight.core.dtype import unsupported
+from rushlight.core.dtype import INTEGER, unsupported
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import sizes_of, strides_of
 from rushlight.opset.kinds import Spec
@@ -59,6 +61,16 @@ def _(self: Any, pad: Any, value: Any) -> Any:
     return Spec(sizes, self._dtype, suggested(self, sizes))
 
 
+def pad_number(value: Any, kind: Any) -> Any:
+    """The number to pad with as an element of `kind`; RuntimeError for one that does not fit."""
+    number = fill_number(value, kind)
+    if kind is dtypes.float16 and abs(number) > dtypes.finfo(kind).max and math.isfinite(number):
+        raise RuntimeError("value cannot be converted to type c10::Half without overflow")
+    if isinstance(value, float) and value <= -1 and kind.category == INTEGER and not kind.is_signed:
+        raise RuntimeError(f"value cannot be converted to type {kind.name}_t without overflow")
+    return number
+
+
 @constant_pad_nd.kernel
 def _(xp: Any, self: Any, pad: Any, value: Any) -> Any:
     sizes = list(self.shape)
@@ -71,8 +83,8 @@ def _(xp: Any, self: Any, pad: Any, value: Any) -> Any:
         sizes[axis] = length + before + after
         source[axis] = slice(max(-before, 0), max(length + min(after, 0), 0))
         target[axis] = slice(max(before, 0), max(sizes[axis] - max(after, 0), 0))
-    result = xp.empty(sizes, self.dtype)
-    result[...] = value
+    kind = dtypes.from_numpy(self.dtype)
+    result = xp.full(sizes, pad_number(value, kind), self.dtype)
     result[tuple(target)] = self[tuple(source)]
     return result
 
@@ -103,9 +115,9 @@ def edge_places(size: int, before: int, after: int, mode: str) -> Any:
     return np.where(places >= size, 2 * (size - 1) - places, places)
 
 
-def padded_sizes(self: Any, padding: Any, count: int, name: str, mode: str) -> tuple[Any, ...]:
+def padded_sizes(self: Any, padding: Any, count: int, mode: str) -> tuple[Any, ...]:
     sizes = list(self.shape)
-    if len(sizes) not in (count + 1, count + 2):
+    if len(sizes) not in (count + 1, count + 2) or 0 in sizes[len(sizes) - count - 1 :]:
         raise RuntimeError(
             f"Expected {count + 1}D or {count + 2}D (batch mode) tensor with possibly 0 batch size "
             f"and other non-zero dimensions for input, but got: {geometry.show(sizes)}"
@@ -120,17 +132,15 @@ def padded_sizes(self: Any, padding: Any, count: int, name: str, mode: str) -> t
                 f"input {geometry.show(self.shape)}"
             )
         wanted = sizes[axis] + before + after
-        if wanted < 1:
-            raise RuntimeError(
-                f"input (size: {sizes[axis]}) is too small at dimension {axis}. Calculated output "
-                f"size: {wanted}"
-            )
         sizes[axis] = wanted
+    if any([wanted < 1 for wanted in sizes[-count:]]):
+        given, named = self.shape[-count:], "DHW"[-count:]
+        before = " ".join([f"{name}: {size}" for name, size in zip(named, given, strict=True)])
+        after = " ".join(
+            [f"{name}: {size}" for name, size in zip(named, sizes[-count:], strict=True)]
+        )
+        raise RuntimeError(f"input ({before}) is too small. Calculated output {after}")
     return tuple(sizes)
-
-
-def refuse_dtype(name: str, self: Any) -> NoReturn:
-    raise unsupported(name, self._dtype)
 
 
 def register_edges(name: str, count: int, mode: str) -> None:
@@ -150,6 +160,7 @@ def register_edges(name: str, count: int, mode: str) -> None:
         f"{name}(Tensor self, SymInt[{2 * count}] padding) -> Tensor",
         kind=REARRANGEMENT,
         method=False,
+        function=False,
         vjp=lambda grad, self, padding: backward(grad, self, padding),
         jvp=linear_in("self"),
     )
@@ -168,10 +179,9 @@ def register_edges(name: str, count: int, mode: str) -> None:
     @forward.shape
     def _(self: Any, padding: Any) -> Any:
         if self._dtype is dtypes.bool_:
-            refuse_dtype(name, self)
-        sizes = padded_sizes(self, padding, count, name, mode)
-        batched = len(sizes) == count + 2
-        return Spec(sizes, self._dtype, suggested(self, sizes) if batched else None)
+            raise unsupported(name, self._dtype)
+        sizes = padded_sizes(self, padding, count, mode)
+        return Spec(sizes, self._dtype, suggested(self, sizes))
 
     @forward.kernel
     def _(xp: Any, self: Any, padding: Any) -> Any:
@@ -187,8 +197,8 @@ def register_edges(name: str, count: int, mode: str) -> None:
     @backward.shape
     def _(grad_output: Any, self: Any, padding: Any) -> Any:
         if not (grad_output.is_floating_point() or grad_output.is_complex()):
-            refuse_dtype(f"{name}_backward", grad_output)
-        wanted = padded_sizes(self, padding, count, name, mode)
+            raise unsupported(f"{name}_backward", grad_output._dtype)
+        wanted = padded_sizes(self, padding, count, mode)
         if sizes_of(grad_output) != wanted:
             raise RuntimeError(
                 f"grad_output has sizes {geometry.show(grad_output.shape)}, expected "
@@ -214,7 +224,7 @@ for rank in (1, 2, 3):
     register_edges(f"replication_pad{rank}d", rank, "replicate")
 
 
-@composite("_pad_circular(Tensor self, SymInt[] pad) -> Tensor", method=False)
+@composite("_pad_circular(Tensor self, SymInt[] pad) -> Tensor", method=False, function=False)
 def pad_circular(self: Any, pad: Any) -> Any:
     sizes = self.shape
     count = len(sizes) - 2
@@ -242,7 +252,7 @@ def pad_circular(self: Any, pad: Any) -> Any:
 @composite(
     'pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor',
     method=False,
-    function=False,
+    function=None,
 )
 def pad(self: Any, pad: Any, mode: str, value: Any) -> Any:
     ndim = self.dim()
@@ -268,9 +278,7 @@ def pad(self: Any, pad: Any, mode: str, value: Any) -> Any:
                 return pad_circular(self, pad)
             return pad_circular(self.unsqueeze(0), pad).squeeze(0)
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
-    raise NotImplementedError(
-        "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now"
-    )
+    raise NotImplementedError(f"Padding size {len(pad)} is not supported for {ndim}D input tensor.")
 
 
 pad_circular.samples = lambda make: [(make(1, 2, 4), (1, 2)), (make(1, 1, 3, 3), (1, -1, 2, 1))]
@@ -356,6 +364,9 @@ def _(self: Any, downscale_factor: int) -> Any:
         raise RuntimeError(
             f"pixel_unshuffle expects a positive downscale_factor, but got {downscale_factor}"
         )
+    if 0 in sizes:
+        # torch: a tensor without elements comes back as it is.
+        return Spec(sizes, self._dtype, geometry.like_strides(sizes, strides_of(self)))
     *lead, channels, height, width = sizes
     for name, position, size in (("height", -2, height), ("width", -1, width)):
         if size % downscale_factor != 0:
@@ -374,6 +385,8 @@ def _(self: Any, downscale_factor: int) -> Any:
 
 @pixel_unshuffle.kernel
 def _(xp: Any, self: Any, downscale_factor: int) -> Any:
+    if not self.size:
+        return self.copy()
     *lead, channels, height, width = self.shape
     factor = downscale_factor
     count = len(lead)
@@ -433,7 +446,8 @@ def _(self: Any, groups: Any) -> Any:
 @channel_shuffle.kernel
 def _(xp: Any, self: Any, groups: Any) -> Any:
     sizes = self.shape
-    parts = self.reshape(sizes[0], groups, sizes[1] // groups, -1)
+    rest = geometry.numel(sizes[2:])
+    parts = self.reshape(sizes[0], groups, sizes[1] // groups, rest)
     return parts.transpose(0, 2, 1, 3).reshape(sizes)
 
 

@@ -468,6 +468,7 @@ pointwise(
 pointwise(
     "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
     scalar=pow.options["scalar"],
+    layout="contiguous",
     promoted_scalars=(0,),
     dtypes=lambda kind: kind.category != BOOL,
     kernel_name="pow",
@@ -538,10 +539,13 @@ def wide_base(make: Any) -> Any:
 
 
 float_power_scalar_ = composite(
-    "float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)", samples=wide_base
+    "float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)",
+    function=False,
+    samples=wide_base,
 )(raise_in_place)
 float_power_tensor_ = composite(
     "float_power_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)",
+    function=False,
     samples=lambda make: ((wide_base(make)[0][0], make(3, 4)),),
 )(raise_in_place)
 

@@ -5,13 +5,13 @@ parse their arguments here and call the op of the same name.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
+from rushlight.core.construct import warn_once
 from rushlight.core.device import contiguous_format
 from rushlight.core.dispatch import overridable
 from rushlight.core.dtype import unsupported
@@ -19,7 +19,7 @@ from rushlight.core.node import needs_grad
 from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import Tensor, new_tensor, wrap
 from rushlight.opset.contract import kind_of, product_of, refuse_dtype, rounded, working
-from rushlight.opset.kinds import CONTRACTION, Spec
+from rushlight.opset.kinds import CONTRACTION, Spec, cpp_type
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, conj, node_maker, not_differentiable, sample
 
@@ -234,6 +234,13 @@ def _(
     ),
 )
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+    kinds = [value._dtype for value in (input1, input2, weight)]
+    if kinds[1] is not kinds[0] or kinds[2] is not kinds[0]:
+        names = [cpp_type(kind) for kind in kinds]
+        raise RuntimeError(
+            f"All tensors must have the same dtype, got input1: {names[0]}, input2: {names[1]}, "
+            f"weight: {names[2]}"
+        )
     if input1.dim() != input2.dim():
         raise RuntimeError(
             f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}"
@@ -269,7 +276,7 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
 @composite(
     "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
     method=False,
-    function=False,
+    function=None,
     samples=lambda make: (
         (make(2, 3), make(3, 2), [1], [0]),
         (make(2, 3, 2), make(2, 2, 3), [0, 1], [1, 2]),
@@ -285,7 +292,8 @@ def contract_dims(self: Any, other: Any, dims_self: Any, dims_other: Any) -> Any
         raise RuntimeError("both inputs should have same dtype")
     left, right = self, other
     for dim1, dim2 in zip(dims_self, dims_other, strict=True):
-        size1, size2 = self.shape[dim1], other.shape[dim2]
+        size1 = self.shape[geometry.wrap_dim(dim1, self.dim(), wrap_scalar=False)]
+        size2 = other.shape[geometry.wrap_dim(dim2, other.dim(), wrap_scalar=False)]
         if size2 == 1:
             left = left.sum((dim1,), True, dtype=self._dtype)
         elif size1 == 1:
@@ -444,7 +452,7 @@ def linalg_multi_dot(tensors: Any) -> Any:
 @composite(
     "chain_matmul(Tensor[] matrices) -> Tensor",
     method=False,
-    function=False,
+    function=None,
     samples=lambda make: (([make(2, 3)],), ([make(2, 3), make(3, 2), make.strided(2, 2)],)),
 )
 def chain_product(matrices: Any) -> Any:
@@ -473,16 +481,6 @@ def chain_matmul(*matrices: Any, out: Any = None) -> Any:
     return aten.chain_matmul(list(matrices), out=out)
 
 
-def warn_once(key: str, text: str) -> None:
-    """A warning that a process gives only once."""
-    if key not in WARNED:
-        WARNED.add(key)
-        warnings.warn(text, UserWarning, stacklevel=3)
-
-
-WARNED: set[str] = set()
-
-
 def power_samples(make: Any) -> Any:
     for n in (0, 1, 2, 3, 6):
         yield make(2, 2, low=-1, high=1), n
@@ -505,8 +503,12 @@ def linalg_matrix_power(self: Any, n: int) -> Any:
         identity = aten.eye(rows, dtype=self._dtype, device=self.device)
         return self.clone(memory_format=contiguous_format).copy_(identity)
     if n < 0:
-        self = aten.linalg_inv(self)
-        n = -n
+        inverse = getattr(aten, "linalg_inv", None)
+        if inverse is None:
+            raise NotImplementedError(
+                f"linalg.matrix_power: inverses are not supported, so n must be >= 0, got {n}"
+            )
+        self, n = inverse(self), -n
         if n == 1:
             return self
     elif n == 1:
@@ -621,6 +623,7 @@ distances = op(
     "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
     kind=CONTRACTION,
     method=False,
+    function=False,
     node="CdistBackward0",
     vjp={
         "x1": lambda grad, x1, x2, p, result: aten._cdist_backward(
@@ -671,17 +674,24 @@ def check_points(x1: Any, x2: Any) -> None:
             )
 
 
-def refuse_narrow(kernel: str, x1: Any, x2: Any) -> None:
+def check_pair(kernel: str, x1: Any, x2: Any) -> None:
     kind = kind_of(x1)
-    if kind not in (dtypes.float32, dtypes.float64) and x1.size and x2.size:
+    if not x1.size or not x2.size:
+        return
+    if kind not in (dtypes.float32, dtypes.float64):
         raise unsupported(kernel, kind)
+    if kind_of(x2) is not kind:
+        raise RuntimeError(
+            f"expected scalar type {kind.scalar_type_name} but found {kind_of(x2).scalar_type_name}"
+        )
 
 
 @distances.kernel
 def _(xp: Any, x1: Any, x2: Any, p: float, compute_mode: Any) -> Any:
     check_points(x1, x2)
-    refuse_narrow("cdist", x1, x2)
-    gap = xp.abs(differences(x1, x2))
+    geometry.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    check_pair("cdist", x1, x2)
+    gap = xp.abs(differences(x1, x2.astype(x1.dtype, copy=False)))
     if p == 0:
         return (gap != 0).sum(-1).astype(x1.dtype)
     if p == 1:
@@ -719,7 +729,7 @@ def _(grad: Any, x1: Any, x2: Any, p: float, cdist: Any) -> Any:
 
 @distance_slopes.kernel
 def _(xp: Any, grad: Any, x1: Any, x2: Any, p: float, cdist: Any) -> Any:
-    refuse_narrow("cdist_backward", x1, x2)
+    check_pair("cdist_backward", x1, x2)
     gap = differences(x1, x2)
     grad, length = grad[..., None], cdist[..., None]
     if p == 0:
@@ -765,6 +775,11 @@ def _(xp: Any, x1: Any, x2: Any) -> Any:
         raise NotImplementedError("clamp is not supported for complex types")
     if not kind.is_floating_point:
         raise RuntimeError("result type Float can't be cast to the desired output type Long")
+    if kind_of(x2) is not kind:
+        raise RuntimeError(
+            "expected m1 and m2 to have the same dtype, but got: "
+            f"{cpp_type(kind)} != {cpp_type(kind_of(x2))}"
+        )
     a, b = working(x1), working(x2)
     squares = (a * a).sum(-1)[..., :, None] + (b * b).sum(-1)[..., None, :]
     squares -= 2 * xp.matmul(a, xp.swapaxes(b, -1, -2))
@@ -777,7 +792,7 @@ MATRIX_MODE_THRESHOLD = 25
 @composite(
     "cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor",
     method=False,
-    function=False,
+    function=None,
     samples=lambda make: (
         (make(2, 3), make(3, 3)),
         (make(2, 3), make(3, 3), 2.0, 1),

@@ -233,9 +233,6 @@ def check_deviations(std: Any) -> None:
 def scaled_normal(xp: Any, generator: Any, mean: Any, std: Any) -> Any:
     shape = geometry.broadcast_shapes(xp.shape(mean), xp.shape(std))
     source = mean if isinstance(mean, np.ndarray) else std
-    if isinstance(mean, np.ndarray) and isinstance(std, np.ndarray) and mean.dtype != std.dtype:
-        kind = dtypes.from_numpy(mean.dtype)
-        source = mean if kind.is_floating_point or kind.is_complex else std
     unit = sampling.normal(drawn_from(generator), shape, source.dtype)
     wide = unit.astype(np.float32) if source.dtype.itemsize == 2 else unit
     return (wide * std + mean).astype(source.dtype)
@@ -508,6 +505,12 @@ binomial = op(
 @binomial.kernel
 def _(xp: Any, count: Any, prob: Any, generator: Any) -> Any:
     refuse_dtype("binomial_cpu", count, lambda kind: kind not in HALVES)
+    geometry.broadcast_shapes(count.shape, prob.shape)
+    found, wanted = (dtypes.from_numpy(array.dtype) for array in (prob, count))
+    if found is not wanted and found.is_floating_point and wanted.is_floating_point:
+        raise RuntimeError(
+            f"Found dtype {found.scalar_type_name} but expected {wanted.scalar_type_name}"
+        )
     return sampling.binomial(drawn_from(generator), count, prob)
 
 
@@ -639,6 +642,7 @@ def seed() -> int:
 
 
 def initial_seed() -> int:
+    """What the default generator was seeded with last."""
     return default_generator.initial_seed()
 
 
@@ -648,6 +652,7 @@ def get_rng_state() -> Tensor:
 
 
 def set_rng_state(new_state: Any) -> None:
+    """Restore the default generator's state."""
     set_state(default_generator, new_state)
 
 
@@ -701,13 +706,7 @@ find("randint_like", "generator").samples = tensors_with(2, generator=True)
 find("randint_like", "low_dtype").samples = tensors_with(0, 2)
 find("randint_like", "low_generator_dtype").samples = tensors_with(0, 2, generator=True)
 find("randperm").samples = lambda make: ((5,), (0,))
-find("randperm", "generator").samples = lambda make: samples_of_permutation(make)
-
-
-def samples_of_permutation(make: Any) -> Any:
-    yield sample(5, generator=None)
-
-
+find("randperm", "generator").samples = lambda make: (sample(5, generator=None),)
 normal_tensor_float.samples = tensors_with(2.0)
 normal_float_tensor.samples = lambda make: ((1.5, make.positive(2, 3)),)
 normal_tensor_tensor.samples = lambda make: ((make(2, 1), make.positive(3)),)

@@ -16,6 +16,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
 from rushlight.core.dtype import unsupported
+from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import Tensor
 from rushlight.opset.kinds import HALVES, REDUCTION, Spec
 from rushlight.opset.registry import composite, op, packet
@@ -457,8 +458,10 @@ def multiplied(array: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 
 def has_values(value: Any) -> bool:
-    """Whether a gradient rule may look at a tensor's elements to take a shorter way."""
-    return type(value) is Tensor and value._array is not None
+    """Whether a rule may look at a tensor's elements: it has some, and no mode records it."""
+    if type(value) is not Tensor or value._array is None:
+        return False
+    return not (PROCESS.special and LOCAL.state.below)
 
 
 def product_gradient(grad: Any, self: Any, result: Any, dim: int) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 from rushlight.core import binding
 from rushlight.core import op as records
 from rushlight.core.op import OpOverload, OpOverloadPacket
+from rushlight.core.promotion import can_cast
 from rushlight.core.stubs import make_stub
 from rushlight.core.tensor import Tensor
 from rushlight.opset import families
@@ -43,7 +44,9 @@ def op(
 
     inplace, out      derive `name_` / `out=` forms (out: on unless the op is a view or in-place)
     inplace_vjp       the gradient of `name_` where it differs, with inplace_node_index
+    inplace_check     refuses arguments of `name_` that the op itself takes
     method, function  whether it is a Tensor method / public function (both on)
+                      (function=None: the function of that name is written in Python)
     numbers           tensor arguments after the first accept Python numbers
     node, node_index  the backward node's name, or the digit at its end
     differentiable, non_differentiable   argument names / output positions
@@ -290,6 +293,11 @@ def fill(outs: tuple[Tensor, ...], result: Any) -> Any:
     """Write a composite's results into the given tensors."""
     results = result if isinstance(result, (tuple, list)) else (result,)
     for target, value in zip(outs, results, strict=True):
+        if not can_cast(value.dtype, target.dtype):
+            raise RuntimeError(
+                f"result type {value.dtype.scalar_type_name} can't be cast to the desired output "
+                f"type {target.dtype.scalar_type_name}"
+            )
         if target.shape != value.shape:
             resize_out(target, value.shape)
         target.copy_(value)

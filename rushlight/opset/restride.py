@@ -25,7 +25,9 @@ from rushlight.opset.registry import composite, op
 INPLACE = (Tag.inplace_view,)
 
 
-def inplace_view(schema: str, source: OpOverload, node_index: int) -> OpOverload:
+def inplace_view(
+    schema: str, source: OpOverload, node_index: int, function: bool = False
+) -> OpOverload:
     return op(
         schema,
         kind=INPLACE_VIEW,
@@ -33,7 +35,7 @@ def inplace_view(schema: str, source: OpOverload, node_index: int) -> OpOverload
         node_index=node_index,
         vjp=source.rules["vjp"],
         samples=source.rules["samples"],
-        function=False,
+        function=function,
         tags=INPLACE,
     )
 
@@ -58,6 +60,7 @@ inplace_view(
     "-> Tensor(a!)",
     views.as_strided,
     1,
+    function=True,
 )
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "Sample",
     "SampleMaker",
     "errors_of",
+    "given_errors",
     "has_samples",
     "sample",
     "samples_of",
@@ -71,6 +72,8 @@ def show(value: Any) -> str:
     """A value in a few characters: tensors as dtype[sizes], with strides where they matter."""
     if isinstance(value, Tensor):
         text = f"{value.dtype.abbr}{list(value.shape)}"
+        if value.layout.name != "strided":
+            return f"{text}:{value.layout.name}"
         return text if value.is_contiguous() else f"{text}/{list(value.stride())}"
     if isinstance(value, (list, tuple)):
         inside = ", ".join([show(item) for item in value])
@@ -318,19 +321,27 @@ def samples_of(op: OpOverload, kind: dtype) -> list[Sample]:
     return found
 
 
-def errors_of(op: OpOverload, kind: dtype = dtypes.float32) -> list[tuple[type, Sample]]:
-    """An op's bad calls with the class each must raise."""
+def given_errors(op: OpOverload, kind: dtype = dtypes.float32) -> list[tuple[type, Sample]]:
+    """The wrong calls that are written down for an op."""
     from rushlight.opset.wrongcalls import WRONG_CALLS
 
     found: list[tuple[type, Sample]] = []
     for rule in (op.rules.get("errors"), WRONG_CALLS.get(op.name().removeprefix("aten::"))):
         if rule is not None and not isinstance(rule, Refused):
             found += [(error, as_sample(item)) for error, item in rule(maker_of(op, kind))]
-    arity = pointwise_arity(op)
-    if arity is not None and arity[0] > 1:
-        make = maker_of(op, kind)
-        sizes: tuple[Any, ...] = (make(2, 3), *[make(4) for _ in range(arity[0] - 1)])
-        found.append((RuntimeError, Sample((*sizes, *(2, 3)[: arity[1]]), {})))
+    return found
+
+
+def errors_of(op: OpOverload, kind: dtype = dtypes.float32) -> list[tuple[type, Sample]]:
+    """An op's wrong calls with the class each must raise; none where they are refused."""
+    from rushlight.opset.errorsamples import derived_errors
+
+    if isinstance(op.rules.get("errors"), Refused):
+        return []
+    found = given_errors(op, kind)
+    # What is written down about a call stands before what its kind would imply.
+    known = {repr(case) for _, case in found}
+    found += [(error, case) for error, case in derived_errors(op, kind) if repr(case) not in known]
     return found
 
 

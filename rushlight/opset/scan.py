@@ -120,8 +120,8 @@ def cumprod_gradient_twice(grad: Any, self: Any, dim: int) -> Any:
     """The gradient as a sum over all products, which is right to any order even at zeros."""
     dim = geometry.wrap_dim(dim, self.dim())
     size = self.shape[dim]
-    rows = packet("arange")(size).unsqueeze(1)
-    columns = packet("arange")(size).unsqueeze(0)
+    places = packet("arange")(size, device=self.device)
+    rows, columns = places.unsqueeze(1), places.unsqueeze(0)
     # Row i: the input along the last dimension with element i replaced by 1.
     lanes = self.movedim(dim, -1).unsqueeze(-2)
     products = lanes.expand(*lanes.shape[:-2], size, size).masked_fill(rows == columns, 1)
@@ -218,7 +218,7 @@ def _(self_t: Any, self: Any, result: Any, dim: int) -> Any:
         return self_t
     # Shares of every prefix by themselves: common weights underflow before a late maximum.
     powers = self.movedim(dim, -1).unsqueeze(-2) - result.movedim(dim, -1).unsqueeze(-1)
-    later = aten.ones(powers.shape[-2:], dtype=dtypes.bool_).triu(1)
+    later = aten.ones(powers.shape[-2:], dtype=dtypes.bool_, device=self.device).triu(1)
     shares = powers.masked_fill(later, float("-inf")).exp()
     return (shares * self_t.movedim(dim, -1).unsqueeze(-2)).sum(-1).movedim(-1, dim)
 
@@ -273,6 +273,14 @@ def diff(self: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
     dim = geometry.wrap_dim(dim, self.dim())
+    for extra in (prepend, append):
+        for at, size in enumerate(self.shape):
+            if extra is not None and at != dim and extra.shape[at] != size:
+                raise RuntimeError(
+                    "diff expects the shape of tensor to prepend or append to match that of input "
+                    f"except along the differencing dimension; input.size({at}) = {size}, but got "
+                    f"tensor.size({at}) = {extra.shape[at]}"
+                )
     if prepend is not None or append is not None:
         parts = [part for part in (prepend, self, append) if part is not None]
         self = packet("cat")(parts, dim)
@@ -292,6 +300,11 @@ def refuse_bool(name: str, y: Any, x: Any = None) -> None:
     if y._dtype is dtypes.bool_ or (x is not None and x._dtype is dtypes.bool_):
         which = "`y`" if x is None else "`x` or `y`"
         raise RuntimeError(f"{name}: received a bool input for {which}, but bool is not supported")
+
+
+def refuse_complex_step(name: str, dx: Any) -> None:
+    if isinstance(dx, complex):
+        raise RuntimeError(f"{name}: Currently, we only support dx as a real number.")
 
 
 def sides(value: Any, dim: int) -> tuple[Any, Any]:
@@ -356,8 +369,9 @@ def trapezoid_dx(y: Any, dx: Any, dim: int) -> Any:
     if y.shape[dim] == 0:
         return y.new_zeros(geometry.without(tuple(y.shape), dim))
     refuse_bool("trapezoid", y)
+    refuse_complex_step("trapezoid", dx)
     ends = y.select(dim, 0) + y.select(dim, -1)
-    return (y.sum(dim) - ends * 0.5) * float(dx)
+    return (y.sum(dim) - ends * 0.5) * dx
 
 
 alias("trapz", "trapezoid", method=False)
@@ -387,7 +401,8 @@ def cumulative_trapezoid_x(y: Any, x: Any, dim: int) -> Any:
 def cumulative_trapezoid_dx(y: Any, dx: Any, dim: int) -> Any:
     dim = along(y, dim)
     refuse_bool("cumulative_trapezoid", y)
+    refuse_complex_step("cumulative_trapezoid", dx)
     if y.shape[dim] == 0:
         return y * 0.5
     left, right = sides(y, dim)
-    return (float(dx) / 2.0 * (left + right)).cumsum(dim)
+    return (dx / 2.0 * (left + right)).cumsum(dim)

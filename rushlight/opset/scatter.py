@@ -19,6 +19,7 @@ from rushlight.opset.index import (
     grid,
 )
 from rushlight.opset.kinds import Spec
+from rushlight.opset.reduce import has_values
 from rushlight.opset.registry import op
 from rushlight.opset.rules import aten, linear_in, sample
 from rushlight.opset.writing import (
@@ -333,7 +334,7 @@ def reduce_gradients(
         grad_src = aten.where(
             single, read(grad * others), read(grad * result) / src.masked_fill(is_zero, 1)
         )
-        if bool((zeros > 1).any().item()):
+        if has_values(src) and bool((zeros > 1).any()):
             grad_src = refuse_twice(
                 grad_src,
                 f"{name}(): Double backward is unsupported for src when >1 zeros in src are "

@@ -78,6 +78,7 @@ def warn(grad: Any) -> Any:
 warning = op(
     "_test_warn_in_autograd(Tensor self) -> Tensor",
     method=False,
+    function=False,
     layout="like",
     kernel=lambda xp, self: self.copy(),
     shape=lambda self: Spec(self.shape, self._dtype),

@@ -207,7 +207,7 @@ def number_of(bound: Any) -> Any:
     return bound.item() if hasattr(bound, "item") else bound
 
 
-def spaced_with_tensors(name: str, schema: str, base: str) -> None:
+def spaced_with_tensors(name: str, schema: str) -> None:
     """Bounds given as 0-dim tensors are read first."""
 
     def body(start: Any, end: Any, *rest: Any) -> Any:
@@ -217,9 +217,7 @@ def spaced_with_tensors(name: str, schema: str, base: str) -> None:
                     f"{name} only supports 0-dimensional start and end tensors, but got {label} "
                     f"with {bound.dim()} dimension(s)."
                 )
-        bare: Any = next(
-            (b for b in (start, end) if isinstance(b, Tensor) and b._array is None), None
-        )
+        bare: Any = next((b for b in (start, end) if isinstance(b, Tensor) and b.is_meta), None)
         if bare is not None:
             dtype, device = rest[-4], rest[-2] or bare.device
             is_complex = any(isinstance(b, Tensor) and b.is_complex() for b in (start, end))
@@ -237,7 +235,7 @@ for overload, first_kind, last_kind in SPACED_BOUNDS:
             f"int steps, {base}*, {OPTIONS}) -> Tensor"
         )
         if overload:
-            spaced_with_tensors(name, text, base)
+            spaced_with_tensors(name, text)
         elif name == "linspace":
             op(
                 text,
@@ -265,7 +263,7 @@ for overload, first_kind, last_kind in SPACED_BOUNDS:
 
 def eye_spec(n: Any, m: Any, dtype: Any) -> Spec:
     for name, size in (("n", n), ("m", m)):
-        if type(size) is int and size < 0:
+        if size < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
     return Spec((n, m), dtype or dtypes.get_default_dtype())
 

@@ -15,6 +15,7 @@ from rushlight.core.device import contiguous_format
 from rushlight.core.dispatch import packet_call
 from rushlight.core.dtype import from_numpy, get_default_dtype, unsupported
 from rushlight.core.promotion import DIM, ZERO_DIM, result_type
+from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import sizes_of, strides_of
 from rushlight.opset.kinds import GATHER, Kind, Spec, is_unusual, with_specs
 from rushlight.opset.registry import alias, composite, op, packet
@@ -306,10 +307,10 @@ def atleast_3d_of(self: Any) -> Any:
 
 def register_atleast(name: str, body: Any) -> None:
     several = composite(
-        f"{name}.Sequence(Tensor[] tensors) -> Tensor[]", method=False, function=False
+        f"{name}.Sequence(Tensor[] tensors) -> Tensor[]", method=False, function=None
     )(lambda tensors: [body(tensor) for tensor in tensors])
     several.samples = lambda make: [([make(), make(2), make.strided(2, 3)],)]
-    single = composite(f"{name}(Tensor self) -> Tensor", method=False, function=False)(body)
+    single = composite(f"{name}(Tensor self) -> Tensor", method=False, function=None)(body)
     single.samples = lambda make: [(make(),), (make(3),), (make.strided(2, 3),), (make(1, 2, 2),)]
 
 
@@ -321,7 +322,7 @@ block_diag_op = op(
     "block_diag(Tensor[] tensors) -> Tensor",
     kind=REARRANGEMENT,
     method=False,
-    function=False,
+    function=None,
     vjp=lambda grad, tensors_meta, needs: block_diag_backward(grad, tensors_meta, needs),
     jvp=linear_in("tensors"),
 )
@@ -469,9 +470,8 @@ repeat_interleave = op(
 @repeat_interleave.shape
 def _(repeats: Any, output_size: Any) -> Any:
     if output_size is None:
-        raise NotImplementedError(
-            "repeat_interleave: the length of the result depends on the values in 'repeats'; pass "
-            "output_size= to run without them"
+        output_size = unknown_size(
+            repeat_interleave, "the length of the result (unless output_size= is given)"
         )
     return Spec((output_size,), repeats._dtype)
 
@@ -717,7 +717,7 @@ rot90.errors = lambda make: [
 # -- grids ---------------------------------------------------------------------------------------
 
 
-@composite("broadcast_tensors(Tensor[] tensors) -> Tensor[]", method=False, function=False)
+@composite("broadcast_tensors(Tensor[] tensors) -> Tensor[]", method=False, function=None)
 def broadcast_all(tensors: Any) -> Any:
     sizes = tuple(geometry.broadcast_shapes(*[tuple(t.shape) for t in tensors]))
     return [t if tuple(t.shape) == sizes else t.expand(sizes) for t in tensors]
@@ -733,7 +733,7 @@ def grid(tensors: Any, indexing: str) -> Any:
                 f"{geometry.show(tensor.shape)}"
             )
         if tensor._dtype is not tensors[0]._dtype:
-            raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     if indexing not in ("ij", "xy"):
         raise RuntimeError(
             'torch.meshgrid: indexing must be one of "xy" or "ij", but received: ' + indexing
@@ -750,7 +750,7 @@ def grid(tensors: Any, indexing: str) -> Any:
 
 
 @composite(
-    "meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", method=False, function=False
+    "meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", method=False, function=None
 )
 def meshgrid_indexing(tensors: Any, indexing: str) -> Any:
     return grid(tensors, indexing)
@@ -765,7 +765,7 @@ def _(make: Any) -> Any:
     ]
 
 
-@composite("meshgrid(Tensor[] tensors) -> Tensor[]", method=False, function=False)
+@composite("meshgrid(Tensor[] tensors) -> Tensor[]", method=False, function=None)
 def meshgrid_default(tensors: Any) -> Any:
     warnings.warn(
         "torch.meshgrid: in an upcoming release, it will be required to pass the indexing "
@@ -779,7 +779,7 @@ def meshgrid_default(tensors: Any) -> Any:
 meshgrid_default.samples = lambda make: [([make(2), make(3)],)]
 
 
-@composite("cartesian_prod(Tensor[] tensors) -> Tensor", method=False, function=False)
+@composite("cartesian_prod(Tensor[] tensors) -> Tensor", method=False, function=None)
 def cartesian_product(tensors: Any) -> Any:
     for tensor in tensors:
         if tensor.dim() != 1:

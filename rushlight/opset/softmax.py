@@ -57,6 +57,15 @@ def check_floating(name: str, kind: DType, ndim: int, position: int) -> None:
     check_computable(f"{name}_kernel_impl", kind)
 
 
+def check_same_size(name: str, grad_output: Any, output: Any) -> None:
+    if grad_output.shape != output.shape:
+        raise RuntimeError(
+            "Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 "
+            f"'output'; but {geometry.show(grad_output.shape)} does not equal "
+            f"{geometry.show(output.shape)} (while checking arguments for {name}_backward)"
+        )
+
+
 max_reduce: Any = np.maximum.reduce
 ONES = {np.dtype(name): np.ones(128, name) for name in ("float32", "float64")}
 
@@ -141,6 +150,7 @@ def softmax_pair(name: str) -> None:
     @data.shape
     def _(grad_output: Any, output: Any, dim: int, input_dtype: Any) -> Any:
         geometry.wrap_dim(dim, output.dim())
+        check_same_size(name, grad_output, output)
         return Spec(output.shape, input_dtype)
 
     @data.kernel
@@ -151,6 +161,7 @@ def softmax_pair(name: str) -> None:
             and input_dtype.np is output.dtype is grad_output.dtype
         ):
             return small_backward(grad_output, output, logarithmic)
+        check_same_size(name, grad_output, output)
         kind = dtypes.from_numpy(output.dtype)
         if kind.category != dtypes.FLOAT:
             last = dim in (-1, output.ndim - 1) or not output.ndim

@@ -10,76 +10,30 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.ordering import (
+    PACK_FROM,
+    comparable,
+    search,
+    sorted_pair,
+    sorted_values,
+    stable_order,
+)
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dispatch import overridable
 from rushlight.core.dtype import unsupported
 from rushlight.core.op import OpOverload, Tag, refuse
-from rushlight.core.tensor import Tensor, strides_of
+from rushlight.core.refusals import unknown_size
+from rushlight.core.tensor import Tensor, sizes_of, strides_of
 from rushlight.opset.index import Checked
-from rushlight.opset.kinds import SORT, Spec
+from rushlight.opset.kinds import SORT, Spec, cpp_type
+from rushlight.opset.reduce import has_values
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, sample
 from rushlight.opset.writing import refuse_gradient
 
 ndarray = np.ndarray
 ORDERING = Checked("SORT")
-
-# Shorter rows are sorted as they are: packing keys would cost more than it saves.
-PACK_FROM = 256
-
-
-# -- orders ----------------------------------------------------------------------------------------
-
-
-def comparable(array: Any) -> Any:
-    """The array in a dtype that NumPy compares well, order kept."""
-    if array.dtype == np.bool_:
-        return array.view(np.uint8)
-    if array.dtype == np.float16 or array.dtype.isbuiltin != 1:
-        return array.astype(np.float32)
-    return array
-
-
-def packed_keys(array: Any, descending: bool) -> Any:
-    """(value, position) as one int64 whose order is a stable order of values; None if too wide.
-
-    NumPy sorts such keys several times faster than it finds a stable order of floats.
-    """
-    if array.dtype.itemsize > 4 or array.shape[-1] < PACK_FROM:
-        return None
-    if array.dtype.kind == "f":
-        # One NaN, one zero; then the bits of floats order like sign-magnitude integers.
-        bits = np.where(array != array, np.float32(np.nan), array + np.float32(0)).view(np.int32)
-        bits = bits ^ ((bits >> 31) & 0x7FFFFFFF)
-    else:
-        bits = array
-    keys = bits.astype(np.int64)
-    if descending:
-        keys = ~keys
-    return (keys << 32) | np.arange(array.shape[-1], dtype=np.int64)
-
-
-def stable_order(array: Any, descending: bool) -> Any:
-    """Positions that sort the last axis, equal elements in their order of appearance."""
-    array = comparable(array)
-    keys = packed_keys(array, descending)
-    if keys is not None:
-        keys.sort(axis=-1)
-        return keys & 0xFFFFFFFF
-    if not descending:
-        return array.argsort(axis=-1, kind="stable")
-    order = array[..., ::-1].argsort(axis=-1, kind="stable")[..., ::-1]
-    return (array.shape[-1] - 1) - order
-
-
-def sorted_pair(array: Any, dim: int, descending: bool) -> tuple[Any, Any]:
-    if array.ndim == 0:
-        return array.copy(), np.zeros((), np.int64)
-    moved = np.moveaxis(array, dim, -1)
-    order = stable_order(moved, descending)
-    values = np.take_along_axis(moved, order, -1)
-    return np.moveaxis(values, -1, dim), np.moveaxis(order.astype(np.int64, copy=False), -1, dim)
 
 
 def refuse_complex(self: Any, text: str) -> None:
@@ -225,10 +179,13 @@ def refuse_unique(name: str) -> Any:
 
 
 def groups(changes: Any) -> tuple[Any, Any, Any]:
-    """From where a sorted row changes: (starts of groups, group of each element, group sizes)."""
-    starts = np.flatnonzero(np.concatenate(([True], changes))) if changes is not None else EMPTY
+    """From where a sorted row changes: (starts of groups, group of each element, group sizes).
+
+    `changes` is None for a row without elements.
+    """
     if changes is None:
         return EMPTY, EMPTY, EMPTY
+    starts = np.flatnonzero(np.concatenate(([True], changes)))
     member = np.concatenate(([0], np.cumsum(changes))).astype(np.int64)
     sizes = np.diff(np.append(starts, member.size))
     return starts, member, sizes
@@ -266,16 +223,10 @@ def unique_values(array: Any, return_inverse: bool, return_counts: bool, ordered
     return line[starts], inverse, sizes if return_counts else EMPTY
 
 
-def sorted_values(flat: Any) -> Any:
-    if flat.dtype == np.float16 or flat.dtype.isbuiltin != 1:
-        return np.sort(flat.astype(np.float32)).astype(flat.dtype)
-    return np.sort(flat)
-
-
 def unique_rows(array: Any, dim: int, ordered: bool) -> Any:
     """(rows along `dim`, inverse, counts)."""
     check_unique("unique_dim", dtypes.from_numpy(array.dtype))
-    dim %= max(array.ndim, 1)
+    dim = geometry.wrap_dim(dim, array.ndim)
     if array.ndim and array.size == 0:
         if array.shape[dim] or array.shape.count(0) != 1:
             raise RuntimeError(
@@ -294,12 +245,20 @@ def unique_rows(array: Any, dim: int, ordered: bool) -> Any:
     return np.moveaxis(values, 0, dim) if array.ndim else values, inverse, sizes
 
 
-def refuse_unknown(self: Any, *args: Any) -> Any:
-    if self._array is not None:
-        raise AssertionError("unique on a tensor with values needs no shape rule")
-    raise NotImplementedError(
-        "unique(): the number of results depends on values, which a tensor without values "
-        "(device='meta') does not have"
+def unique_shape(self: Any, inverse: bool, counts: bool, dim: int | None) -> Any:
+    """Values, inverse and counts of an operand without values; `inverse` and `counts` say which
+    are asked for, empty otherwise."""
+    sizes = sizes_of(self)
+    found = unknown_size(unique2, "the number of results")
+    if dim is None:
+        values, places = (found,), sizes
+    else:
+        dim = geometry.wrap_dim(dim, len(sizes))
+        values, places = (*sizes[:dim], found, *sizes[dim + 1 :]), (sizes[dim],)
+    return (
+        Spec(values, self._dtype),
+        Spec(places if inverse else (0,), dtypes.int64),
+        Spec((found,) if counts else (0,), dtypes.int64),
     )
 
 
@@ -319,7 +278,6 @@ def unique_op(schema: str, **options: Any) -> OpOverload:
         layout="kernel",
         method=False,
         tags=(Tag.dynamic_output_shape,),
-        shape=refuse_unknown,
         non_differentiable=(1, 2),
         vjp=refuse_unique(name),
         jvp=None,
@@ -330,12 +288,14 @@ def unique_op(schema: str, **options: Any) -> OpOverload:
 unique2 = unique_op(
     "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) "
     "-> (Tensor, Tensor, Tensor)",
+    shape=lambda self, sorted, inverse, counts: unique_shape(self, inverse, counts, None),
     kernel=lambda xp, self, sorted, inverse, counts: unique_values(self, inverse, counts, False),
     node="Unique2Backward0",
     samples=unique_samples,
 )
 unique1 = unique_op(
     "_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)",
+    shape=lambda self, sorted, inverse: unique_shape(self, inverse, False, None)[:2],
     kernel=lambda xp, self, sorted, inverse: unique_values(self, inverse, False, False)[:2],
     node="UniqueBackward0",
     samples=lambda make: [(make.ints(8, high=4, dtype=make.dtype), True, True)],
@@ -343,6 +303,8 @@ unique1 = unique_op(
 unique_dim = unique_op(
     "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, "
     "bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+    function=False,
+    shape=lambda self, dim, sorted, inverse, counts: unique_shape(self, True, True, dim),
     kernel=lambda xp, self, dim, sorted, inverse, counts: unique_rows(self, dim, False),
     samples=lambda make: [
         (make.ints(5, 2, high=2, dtype=make.dtype), 0),
@@ -352,7 +314,10 @@ unique_dim = unique_op(
 unique_runs = unique_op(
     "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, "
     "int? dim=None) -> (Tensor, Tensor, Tensor)",
-    function=False,
+    function=None,
+    shape=lambda self, inverse, counts, dim: unique_shape(
+        self, inverse or dim is not None, counts or dim is not None, dim
+    ),
     samples=lambda make: [
         (make.ints(8, high=2, dtype=make.dtype), True, True),
         (make.ints(6, 2, high=1, dtype=make.dtype), True, True, 0),
@@ -361,6 +326,8 @@ unique_runs = unique_op(
 unique_dim_runs = unique_op(
     "unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, "
     "bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+    function=False,
+    shape=lambda self, dim, inverse, counts: unique_shape(self, True, True, dim),
     kernel=lambda xp, self, dim, inverse, counts: unique_rows(self, dim, True),
     samples=lambda make: [(make.ints(6, 2, high=1, dtype=make.dtype), 0)],
 )
@@ -426,40 +393,6 @@ Tensor.unique_consecutive = public(unique_runs_of, "unique_consecutive")  # type
 SEARCH = "*, bool out_int32=False, bool right=False"
 
 
-def bisected(boundaries: Any, values: Any, right: bool) -> Any:
-    """Binary search of every value in its own row at once. torch: NaN lies behind all."""
-    rows = np.arange(boundaries.shape[0])[:, None]
-    low = np.zeros(values.shape, np.int64)
-    high = np.full(values.shape, boundaries.shape[1], np.int64)
-    for _ in range(boundaries.shape[1].bit_length()):
-        middle = (low + high) >> 1
-        seen = boundaries[rows, np.minimum(middle, boundaries.shape[1] - 1)]
-        ahead = ~(seen > values) if right else ~(seen >= values)
-        open_ = low < high
-        low = np.where(open_ & ahead, middle + 1, low)
-        high = np.where(open_ & ~ahead, middle, high)
-    return low
-
-
-def search(boundaries: Any, values: Any, right: bool, sorter: Any, out_int32: bool) -> Any:
-    kind = np.int32 if out_int32 else np.int64
-    if sorter is not None:
-        boundaries = np.take_along_axis(boundaries, sorter, -1)
-    boundaries, values = comparable(boundaries), comparable(values)
-    if boundaries.shape[-1] == 0 or values.size == 0:
-        return np.zeros(values.shape, kind)
-    floats = boundaries.dtype.kind == "f" or values.dtype.kind == "f"
-    if boundaries.ndim == 1:
-        if not (floats and (np.isnan(boundaries[-1]) or np.isnan(values).any())):
-            found = np.searchsorted(boundaries, values, "right" if right else "left")
-            return np.asarray(found).astype(kind)
-        found = bisected(boundaries[None], values.reshape(1, -1), right)
-    else:
-        width = boundaries.shape[-1]
-        found = bisected(boundaries.reshape(-1, width), values.reshape(-1, values.shape[-1]), right)
-    return found.reshape(values.shape).astype(kind)
-
-
 def search_side(right: bool, side: Any) -> bool:
     if side is None:
         return right
@@ -481,6 +414,11 @@ def search_shape(
     search_side(right, side)
     sizes = tuple(sorted_sequence.shape)
     given = tuple(self.shape) if isinstance(self, Tensor) else ()
+    if not sizes:
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 "
+            "dimension"
+        )
     if not given and len(sizes) != 1:
         raise RuntimeError(
             "torch.searchsorted(): input value can be a scalar only when boundaries tensor "
@@ -626,17 +564,18 @@ bincount = op(
 def _(self: Any, weights: Any, minlength: Any) -> Any:
     check_bincount(self._dtype, self.dim(), minlength)
     if self._array is None:
-        raise NotImplementedError(
-            "bincount(): the number of results depends on values, which a tensor without values "
-            "(device='meta') does not have"
-        )
+        return Spec((unknown_size(bincount, "the number of results"),), bincount_dtype(weights))
     if self._array.size and int(self._array.min()) < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     largest = int(self._array.max()) + 1 if self._array.size else 0
-    kind = dtypes.int64
-    if weights is not None and self._array.size:
-        kind = dtypes.float32 if weights._dtype is dtypes.float32 else dtypes.float64
+    kind = bincount_dtype(weights) if self._array.size else dtypes.int64
     return Spec((max(largest, minlength),), kind)
+
+
+def bincount_dtype(weights: Any) -> Any:
+    if weights is None:
+        return dtypes.int64
+    return dtypes.float32 if weights._dtype is dtypes.float32 else dtypes.float64
 
 
 def check_bincount(kind: Any, ndim: int, minlength: Any) -> None:
@@ -671,7 +610,7 @@ def _(make: Any) -> Any:
 
 def check_finite(low: float, high: float, name: str) -> None:
     if not (np.isfinite(low) and np.isfinite(high)):
-        raise RuntimeError(f"{name}: range of [{low:g}, {high:g}] is not finite")
+        raise RuntimeError(f"{name} [{low:g}, {high:g}] is not finite")
 
 
 histc = op(
@@ -703,7 +642,7 @@ def _(xp: Any, self: Any, bins: int, min: Any, max: Any) -> Any:
         low, high = float(flat.min()), float(flat.max())
     if low == high:
         low, high = low - 1, high + 1
-    check_finite(low, high, "torch.histc")
+    check_finite(low, high, "torch.histc: range of")
     if low > high:
         raise RuntimeError("torch.histc: max must be larger than min")
     edges = xp.array([low, high], flat.dtype)
@@ -740,21 +679,48 @@ histogram_count = op(
 )
 
 
+def check_weight_dtype(self: Any, weight: Any) -> None:
+    if weight is not None and weight._dtype is not self._dtype:
+        raise RuntimeError(
+            "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor "
+            f"should have the same dtype, but got input({cpp_type(self._dtype)}), and "
+            f"weight({cpp_type(weight._dtype)})"
+        )
+
+
 @histogram_edges.shape
 def _(self: Any, bins: Any, weight: Any, density: bool) -> Any:
+    if bins._dtype is not self._dtype:
+        raise RuntimeError(
+            "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got "
+            f"input with dtype {cpp_type(self._dtype)} and bins for dimension 0 with dtype "
+            f"{cpp_type(bins._dtype)}"
+        )
+    if bins.dim() != 1:
+        raise RuntimeError(
+            f"torch.histogramdd: bins tensor should have one dimension, but got {bins.dim()} "
+            "dimensions in the bins tensor for dimension 0"
+        )
+    check_weight_dtype(self, weight)
     check_histogram(self._dtype, bins.numel() - 1, "histogramdd")
     return Spec((bins.numel() - 1,), self._dtype), Spec((bins.numel(),), self._dtype)
 
 
 @histogram_count.shape
 def _(self: Any, bins: int, range: Any, weight: Any, density: bool) -> Any:
+    if range is not None and len(range) != 2:
+        raise RuntimeError(
+            "torch.histogramdd: for a 1-dimensional histogram range should have 2 elements, but "
+            f"got {len(range)}"
+        )
+    check_weight_dtype(self, weight)
     check_histogram(self._dtype, bins, "histogramdd")
     return Spec((bins,), self._dtype), Spec((bins + 1,), self._dtype)
 
 
 @histogram_edges.kernel
 def _(xp: Any, self: Any, bins: Any, weight: Any, density: bool) -> Any:
-    return counted(self, bins.reshape(-1).astype(self.dtype), weight, density)
+    return counted(self, bins.copy(), weight, density)
 
 
 @histogram_count.kernel
@@ -770,7 +736,7 @@ def _(xp: Any, self: Any, bins: int, range: Any, weight: Any, density: bool) -> 
         low, high = float(self.min()), float(self.max())
     else:
         low, high = 0.0, 0.0
-    check_finite(low, high, "torch.histogramdd: dimension 0's")
+    check_finite(low, high, "torch.histogramdd: dimension 0's range")
     if low == high:
         low, high = low - 0.5, high + 0.5
     return counted(self, xp.linspace(low, high, bins + 1).astype(self.dtype), weight, density)
@@ -794,7 +760,7 @@ def counted(self: Any, edges: Any, weight: Any, density: bool) -> Any:
     return hist.astype(self.dtype), edges
 
 
-@composite("one_hot(Tensor self, int num_classes=-1) -> Tensor", method=False, function=False)
+@composite("one_hot(Tensor self, int num_classes=-1) -> Tensor", method=False, function=None)
 def one_hot(self: Any, num_classes: int = -1) -> Any:
     if self._dtype is not dtypes.int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
@@ -803,18 +769,13 @@ def one_hot(self: Any, num_classes: int = -1) -> Any:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return self.new_empty((*sizes, num_classes))
-    if self._array is not None:
+    if num_classes == -1:
+        num_classes = self.max().item() + 1
+    if has_values(self):
         if self.min().item() < 0:
             raise RuntimeError("Class values must be non-negative.")
-        largest = self.max().item()
-        if num_classes == -1:
-            num_classes = largest + 1
-        elif num_classes <= largest:
+        if num_classes <= self.max().item():
             raise RuntimeError("Class values must be smaller than num_classes.")
-    elif num_classes == -1:
-        raise NotImplementedError(
-            "one_hot(): num_classes must be given for a tensor without values (device='meta')"
-        )
     zeros = self.new_zeros((*sizes, num_classes))
     return zeros.scatter(-1, self.unsqueeze(-1), 1)
 

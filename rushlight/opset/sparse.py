@@ -322,6 +322,7 @@ with_dims = native(
     f"_sparse_coo_tensor_with_dims(int sparse_dim, int dense_dim, int[] size, *, {FALSE_PIN}) "
     "-> Tensor",
     method=False,
+    function=False,
     samples=lambda make: [sample(1, 1, (2, 3), dtype=make.dtype, layout=devices.sparse_coo)],
 )
 
@@ -361,6 +362,7 @@ with_dims_and_tensors = native(
     "_sparse_coo_tensor_with_dims_and_tensors(int sparse_dim, int dense_dim, SymInt[] size, "
     f"Tensor indices, Tensor values, *, {FALSE_PIN}, bool? is_coalesced=None) -> Tensor",
     method=False,
+    function=False,
     vjp={"values": values_grad},
     jvp=linear_in("values"),
 )
@@ -409,6 +411,7 @@ def _(make: Any) -> Any:
     f"_sparse_coo_tensor_unsafe(Tensor indices, Tensor values, SymInt[] size, *, {OPTIONS}, "
     "bool? is_coalesced=None) -> Tensor",
     method=False,
+    function=False,
     samples=lambda make: [(make.index(1, 3, below=4), make(3), (4,))],
 )
 def sparse_coo_unsafe(
@@ -506,7 +509,7 @@ def as_tensor(value: Any, dtype: Any = None) -> Any:
     return tensor(value) if dtype is None else tensor(value, dtype=dtype)
 
 
-def checked_device(device: Any, *tensors: Any) -> None:
+def checked_device(device: Any) -> None:
     """Sparse tensors exist on the CPU only."""
     place = None if device is None else devices.device(device)
     if place is not None and place.type != "cpu":

@@ -356,6 +356,7 @@ for name, clears in (("sparse_resize_", False), ("sparse_resize_and_clear_", Tru
 copy_sparse = native(
     "copy_sparse_to_sparse_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
     method=False,
+    function=False,
     vjp=refuse("copy_ stands before it and has the gradient"),
     jvp=refuse("copy_ stands before it and has the tangent"),
     kernel=lambda self, src, non_blocking: replace_parts(self, copied_parts(src)),
@@ -366,15 +367,22 @@ copy_sparse = native(
 # -- sparse gradients of lookups -------------------------------------------------------------------
 
 
-def gather_columns(sizes: tuple[int, ...], dim: int, index: Any) -> Any:
+def gather_columns(self: Any, dim: int, index: Any) -> Any:
     """Index columns of the elements that `gather` reads, in the order of its result."""
-    if not sizes:
-        return np.zeros((0, index.size), np.int64)
-    if index.ndim == 0:
-        return index.reshape(1, 1).astype(np.int64)
-    rows = np.indices(index.shape).reshape(index.ndim, -1).astype(np.int64)
-    rows[dim % index.ndim] = index.reshape(-1)
-    return rows
+    if not self.dim():
+        return index.new_zeros((0, index.numel()), dtype=dtypes.int64)
+    index = index.to(dtypes.int64)
+    if not index.dim():
+        return index.reshape((1, 1))
+    dim = geometry.wrap_dim(dim, index.dim())
+    rows = []
+    for axis, size in enumerate(index.shape):
+        places = index
+        if axis != dim:
+            rest = (1,) * (index.dim() - axis - 1)
+            places = aten.arange(size, device=index.device).view((-1, *rest)).expand(index.shape)
+        rows.append(places.reshape((-1,)))
+    return aten.stack(rows)
 
 
 @sparse_composite(
@@ -383,9 +391,8 @@ def gather_columns(sizes: tuple[int, ...], dim: int, index: Any) -> Any:
     samples=lambda make: [(make(3, 4), 0, make.index(2, 4, below=3), make(2, 4))],
 )
 def gather_sparse_backward(self: Any, dim: int, index: Any, grad: Any) -> Any:
-    columns = gather_columns(tuple(self.shape), dim, values_of(index))
-    indices = wrap(columns, dtypes.int64)
-    return aten._sparse_coo_tensor_unsafe(indices, grad.reshape((-1,)), tuple(self.shape))
+    columns = gather_columns(self, dim, index)
+    return aten._sparse_coo_tensor_unsafe(columns, grad.reshape((-1,)), tuple(self.shape))
 
 
 @sparse_composite(

@@ -28,7 +28,7 @@ from rushlight.opset.compressed import (
     to_compressed,
 )
 from rushlight.opset.registry import find
-from rushlight.opset.rules import aten, sample
+from rushlight.opset.rules import aten, conj, sample
 from rushlight.opset.sparse import (
     coalesced,
     converted,
@@ -362,7 +362,8 @@ def check_factors(self: Any, other: Any) -> None:
         raise NotImplementedError("\"addmm_sparse_dense\" not implemented for 'Bool'")
     if self._dtype is not other._dtype:
         raise RuntimeError(
-            f"addmm: expected both matrices of one dtype, got {self._dtype} and {other._dtype}"
+            f"expected scalar type {self._dtype.scalar_type_name} but found "
+            f"{other._dtype.scalar_type_name}"
         )
 
 
@@ -411,21 +412,22 @@ def mv(self: Any, vec: Any) -> Any:
 def first_grad(grad: Any, mat1: Any, mat2: Any, alpha: Any) -> Any:
     """Gradient of a sparse factor: that of a dense one at its specified elements."""
     found = grad.mm(mat2.t().conj())
-    found = found if alpha == 1 else found * alpha
+    found = found if alpha == 1 else found * conj(alpha)
     return found.sparse_mask(mat1.detach()) if is_sparse(mat1) else found
 
 
 def second_grad(grad: Any, mat1: Any, alpha: Any) -> Any:
     found = mat1.t().conj().mm(grad)
-    return found if alpha == 1 else found * alpha
+    return found if alpha == 1 else found * conj(alpha)
 
 
 sparse_addmm = native(
     "_sparse_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) "
     "-> Tensor",
     method=False,
+    function=False,
     vjp={
-        "self": lambda grad, beta: grad if beta == 1 else grad * beta,
+        "self": lambda grad, beta: grad if beta == 1 else grad * conj(beta),
         "mat1": first_grad,
         "mat2": lambda grad, mat1, alpha: second_grad(grad, mat1, alpha),
     },
@@ -437,6 +439,7 @@ sparse_addmm = native(
 @sparse_composite(
     "_sparse_mm(Tensor sparse, Tensor dense) -> Tensor",
     method=False,
+    function=False,
     samples=lambda make: [(coo_sample(make, 3, 4), make(4, 2))],
 )
 def sparse_mm(sparse: Any, dense: Any) -> Any:
@@ -477,16 +480,15 @@ def summed(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """Sums over some dims; dense when no sparse dim is left."""
     if dim is None or len(dim) == 0:
         dim = range(self.dim())
-    wanted = sorted({geometry.wrap_dim(d, self.dim()) for d in dim})
+    wanted = sorted(geometry.wrap_dims(dim, self.dim()))
     given = coo_of(self)
     count = sparse_dims(given)
-    kind = dtype
     values = parts_of(given).values
     inner = [d - count + 1 for d in wanted if d >= count]
     if inner:
-        values = find("sum", "dim_IntList").backend(values, inner, keepdim, kind)
-    elif kind is not None:
-        values = converted(values, kind)
+        values = find("sum", "dim_IntList").backend(values, inner, keepdim, dtype)
+    elif dtype is not None:
+        values = converted(values, dtype)
     sizes = [1 if d in wanted else n for d, n in enumerate(self.shape)]
     left = [d for d in range(count) if d not in wanted]
     if not left and not keepdim:
@@ -582,7 +584,9 @@ def _(grad: Any, self: Any, dim: Any) -> Any:
 
 @on_sparse("linalg_vector_norm")
 def vector_norm(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    if dim is not None and len({d % self.dim() for d in dim}) not in (0, self.dim()):
+    if keepdim:
+        raise RuntimeError("norm_sparse currently does not support keepdim=True")
+    if dim is not None and len(geometry.wrap_dims(dim, self.dim())) not in (0, self.dim()):
         raise RuntimeError(
             "norm_sparse currently only supports full reductions, so 'dim' must either be empty or "
             "contain all dimensions of the input"
@@ -692,6 +696,7 @@ def softmax_op(log: bool) -> None:
     primitive = native(
         f"{name}(Tensor self, int dim, bool half_to_float) -> Tensor",
         method=False,
+        function=False,
         vjp=gradient,
         differentiable=["self"],
         kernel=softmax_kernel(log),
@@ -701,6 +706,7 @@ def softmax_op(log: bool) -> None:
     @sparse_composite(
         f"{name}.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
         method=False,
+        function=False,
         samples=lambda make: [(given, dim) for given, dim, _ in samples(make)],
     )
     def body(self: Any, dim: int, dtype: Any = None) -> Any:

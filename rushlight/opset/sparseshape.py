@@ -77,6 +77,8 @@ def permuted(self: Any, dims_: Any) -> Any:
     expect_layout(self, "permute")
     count = sparse_dims(self)
     order = [geometry.wrap_dim(d, self.dim()) for d in dims_]
+    if len(order) == self.dim() and len(set(order)) != len(order):
+        raise RuntimeError("permute(): duplicate dims are not allowed.")
     if sorted(order) != list(range(self.dim())):
         raise RuntimeError(
             "permute(sparse_coo): number of dimensions in the tensor input does not match the "
@@ -145,10 +147,18 @@ def selected(self: Any, dim: int, index: Any) -> Any:
 def index_selected(self: Any, dim: int, index: Any) -> Any:
     expect_layout(self, "index_select")
     dim = geometry.wrap_dim(dim, self.dim())
-    places = values_of(index).reshape(-1).astype(np.int64)
+    if index.dim() != 1 or is_sparse(index) or index._dtype is not dtypes.int64:
+        raise IndexError(
+            "index_select() argument index must be 1-D strided (non-sparse) long-tensor."
+        )
+    places = values_of(index)
     size = self.shape[dim]
-    if places.size and (places.min() < -size or places.max() >= size):
-        raise IndexError("index_select(): index out of range")
+    outside = places[(places < -size) | (places >= size)]
+    if outside.size:
+        raise IndexError(
+            f"index_select(): index contains {outside[0]} that is out of range for tensor of size "
+            f"{geometry.show(self.shape)} at dimension {dim}"
+        )
     places = places % max(size, 1)
     count, parts = sparse_dims(self), parts_of(self)
     sizes = list(self.shape)
@@ -178,13 +188,13 @@ def joined(tensors: Any, dim: int) -> Any:
     first = tensors[0]
     dim = geometry.wrap_dim(dim, first.dim())
     count = sparse_dims(first)
-    for other in tensors[1:]:
+    for position, other in enumerate(tensors[1:], 1):
         same = [d for d in range(first.dim()) if d != dim]
         if other.dim() != first.dim() or any(other.shape[d] != first.shape[d] for d in same):
             raise RuntimeError(
                 "All tensors must have the same shape: "
                 f"{geometry.show(first.shape)} (except in the concatenating dimension), but found "
-                f"shape: {geometry.show(other.shape)}"
+                f"shape: {geometry.show(other.shape)} at position {position}."
             )
         if sparse_dims(other) != count:
             raise RuntimeError("cat(): all tensors must have the same number of sparse dimensions")
@@ -228,13 +238,12 @@ def refuse_expand(self: Any, *rest: Any) -> Any:
 @on_sparse("view_as_real", "view_as_complex")
 def paired(self: Any) -> Any:
     """Complex numbers as a last dense dim of size 2, and back."""
-    values = parts_of(self).values
-    to_real = values._dtype.is_complex
-    changed = find("view_as_real" if to_real else "view_as_complex").backend(values)
-    sizes = (*self.shape, 2) if to_real else tuple(self.shape)[:-1]
+    to_real = self._dtype.is_complex
+    name = "view_as_real" if to_real else "view_as_complex"
+    expect_layout(self, name)
     parts = parts_of(self)
-    expect_layout(self, "view_as_real" if to_real else "view_as_complex")
-    return make_coo(parts.indices, changed, sizes, parts.coalesced)
+    sizes = (*self.shape, 2) if to_real else tuple(self.shape)[:-1]
+    return make_coo(parts.indices, find(name).backend(parts.values), sizes, parts.coalesced)
 
 
 # -- copies ----------------------------------------------------------------------------------------

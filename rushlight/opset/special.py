@@ -84,7 +84,9 @@ def special_ndtr(self: Any) -> Any:
 
 def entr_text(m: Any, x: Any) -> Any:
     inside = m.negative(m.multiply(x, m.log(m.where(m.greater(x, 0), x, 1))))
-    answer = m.where(m.greater(x, 0), inside, m.where(m.equal(x, 0), 0, -math.inf))
+    # A branch that is an array keeps the answer in its dtype.
+    outside = m.where(m.equal(x, 0), m.multiply(x, x), -math.inf)
+    answer = m.where(m.greater(x, 0), inside, outside)
     return m.where(m.isnan(x), x, answer)
 
 
@@ -168,6 +170,7 @@ def mvlgamma_gradient(grad: Any, self: Any, p: int) -> Any:
 mvlgamma = pointwise(
     "mvlgamma(Tensor self, int p) -> Tensor",
     scalar=mvlgamma_text,
+    layout="contiguous",
     promote=INT_TO_FLOAT,
     dtypes=is_real,
     check=check_mvlgamma,

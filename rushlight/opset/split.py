@@ -19,6 +19,7 @@ from rushlight.opset.viewgrad import (
 unbind = view(
     "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
     vjp=lambda grads, self_meta, dim: unbind_backward(grads, self_meta, dim),
+    inverse=lambda source, changed, number, dim: source.select_scatter(changed, dim, number),
 )
 
 
@@ -69,8 +70,17 @@ def split_lengths(size: Any, split_size: Any) -> list[Any]:
     return [split_size] * (count - 1) + [size - split_size * (count - 1)]
 
 
+def with_part(source: Any, changed: Any, lengths: Any, number: int, dim: int) -> Any:
+    """A tensor with one of its consecutive slices replaced."""
+    start = sum(lengths[:number])
+    return source.slice_scatter(changed, dim, start, start + lengths[number])
+
+
 split_tensor = view(
     "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
+    inverse=lambda source, changed, number, split_size, dim: with_part(
+        source, changed, split_lengths(source.shape[dim], split_size), number, dim
+    ),
     vjp=lambda grads, self_meta, split_size, dim: split_backward(grads, self_meta, split_size, dim),
 )
 unsafe_split = op(
@@ -106,6 +116,9 @@ split_tensor.errors = lambda make: [
 
 split_with_sizes = view(
     "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
+    inverse=lambda source, changed, number, split_sizes, dim: with_part(
+        source, changed, split_sizes, number, dim
+    ),
     vjp=lambda grads, self_meta, split_sizes, dim: split_with_sizes_backward(
         grads, self_meta, split_sizes, dim
     ),

@@ -20,10 +20,9 @@ from rushlight.core.op import OpOverload
 from rushlight.opset.extrema import (
     check_nonempty_dims,
     comparable,
-    evenly,
-    same_value,
     selected_gradient,
     selected_tangent,
+    shared_by_ties,
 )
 from rushlight.opset.kinds import REDUCTION, SORT, Spec
 from rushlight.opset.reduce import (
@@ -335,7 +334,7 @@ def median_family(name: str, skips_nan: bool) -> None:
         f"{name}(Tensor self) -> Tensor",
         kind=SORT,
         samples=median_full_samples,
-        vjp=lambda grad, self, result: evenly(grad, same_value(self, result)),
+        vjp=lambda grad, self, result: shared_by_ties(grad, self, result),
     )
 
     @full.shape
@@ -498,7 +497,7 @@ def checked_q(name: str, self: Any, q: Any, interpolation: str) -> Any:
         raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
     if q._dtype is not self._dtype:
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
-    if q._array is not None and not bool(((q >= 0).logical_and(q <= 1)).all()):
+    if has_values(q) and not bool(((q >= 0).logical_and(q <= 1)).all()):
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
     return q
 
@@ -596,7 +595,7 @@ def check_weights(name: str, weights: Any, integral: bool, count: Any) -> None:
             f"cov(): expected {name} to have the same numel as there are observations in the input "
             f"but got {weights.numel()} != {count}"
         )
-    if count and weights._array is not None and bool((weights < 0).any()):
+    if count and has_values(weights) and bool((weights < 0).any()):
         raise RuntimeError(f"cov(): {name} cannot be negative")
 
 

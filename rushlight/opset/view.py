@@ -42,12 +42,14 @@ view_ = view(
     quick_refused="sizes != size and -1 not in size",
     quick_contiguous=True,
     vjp=lambda grad, self_shape: grad.reshape(self_shape),
+    inverse=lambda source, changed, size: changed.reshape(source.shape),
 )
 unsafe_view = op(
     "_unsafe_view(Tensor self, SymInt[] size) -> Tensor",
     kind=VIEW,
     out=False,
     method=False,
+    function=False,
     vjp=lambda grad, self_shape: grad.reshape(self_shape),
 )
 
@@ -102,6 +104,7 @@ view_.jvp = unsafe_view.jvp = lambda self_t, size: self_t.reshape(size)
 
 view_dtype = view(
     "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
+    inverse=lambda source, changed, dtype: changed.view(source.dtype),
     function=False,
     untracked=True,
     vjp=refuse("the bits of a number do not vary smoothly with it"),
@@ -172,6 +175,7 @@ view_dtype.samples = lambda make: [
 reshape_alias = view(
     "_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)",
     method=False,
+    function=False,
     shape=lambda self, size, stride: (size, stride, self._offset),
     vjp=lambda grad, self_shape: grad.reshape(self_shape),
     jvp=lambda self_t, size: self_t.reshape(size),
@@ -290,6 +294,9 @@ as_strided = view(
     vjp=lambda grad, self_meta, size, stride, storage_offset: as_strided_backward(
         grad, self_meta, size, stride, storage_offset
     ),
+    inverse=lambda source, changed, size, stride, storage_offset: source.as_strided_scatter(
+        changed, size, stride, storage_offset
+    ),
 )
 
 
@@ -353,6 +360,7 @@ transpose = view(
     quick="self._array.swapaxes(dim0, dim1) if self._array.size else refuse()",
     quick_any=True,
     vjp=lambda grad, dim0, dim1: grad.transpose(dim0, dim1),
+    inverse=lambda source, changed, dim0, dim1: changed.transpose(dim0, dim1),
 )
 
 
@@ -378,6 +386,7 @@ t = view(
     quick="self._array.T if self._array.ndim == 2 and self._array.size else refuse()",
     quick_any=True,
     vjp=lambda grad: grad.t(),
+    inverse=lambda source, changed: changed.t(),
 )
 
 
@@ -398,6 +407,7 @@ permute = view(
     varargs=1,
     quick="self._array.transpose(dims) if self._array.size else refuse()",
     vjp=lambda grad, dims: grad.permute(inverse_order(dims)),
+    inverse=lambda source, changed, dims: changed.permute(inverse_order(dims)),
 )
 
 
@@ -443,6 +453,9 @@ expand = view(
     quick="expanded_number(self._array, size)",
     quick_scope={"expanded_number": expanded_number},
     vjp=lambda grad, self_shape: grad.sum_to_size(self_shape),
+    inverse=lambda source, changed, size, implicit: (
+        source + (changed - source).sum_to_size(source.shape)
+    ),
 )
 
 
@@ -504,16 +517,19 @@ squeeze = view(
     quick="self._array.squeeze()",
     quick_contiguous=True,
     vjp=lambda grad, self_shape: unsqueeze_to(grad, self_shape),
+    inverse=lambda source, changed: unsqueeze_to(changed, source.shape),
 )
 squeeze_dim = view(
     "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
     node_index=1,
     vjp=lambda grad, self_shape, dim: unsqueeze_to(grad, self_shape, (dim,)),
+    inverse=lambda source, changed, dim: unsqueeze_to(changed, source.shape, (dim,)),
 )
 squeeze_dims = view(
     "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
     node_index=2,
     vjp=lambda grad, self_shape, dim: unsqueeze_to(grad, self_shape, dim),
+    inverse=lambda source, changed, dim: unsqueeze_to(changed, source.shape, dim),
 )
 
 
@@ -568,6 +584,7 @@ unsqueeze = view(
     quick_contiguous=True,
     quick_scope={"unsqueezed": unsqueezed},
     vjp=lambda grad, dim: grad.squeeze(dim),
+    inverse=lambda source, changed, dim: changed.squeeze(dim),
 )
 
 
@@ -591,6 +608,7 @@ unsqueeze.errors = lambda make: [(IndexError, (make(2), 3))]
 select = view(
     "select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
     vjp=lambda grad, self_shape, dim, index: call(select_backward, (grad, self_shape, dim, index)),
+    inverse=lambda source, changed, dim, index: source.select_scatter(changed, dim, index),
 )
 
 
@@ -622,6 +640,9 @@ slice_ = view(
     vjp=lambda grad, self_shape, dim, start, end, step: slice_backward(
         grad, self_shape, dim, 0 if start is None else start, END if end is None else end, step
     ),
+    inverse=lambda source, changed, dim, start, end, step: source.slice_scatter(
+        changed, dim, start, end, step
+    ),
 )
 
 
@@ -652,7 +673,6 @@ slice_inverse = view(
     "slice_inverse(Tensor(a) self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, "
     "SymInt step=1) -> Tensor(a)",
     method=False,
-    function=False,
     shape=lambda self, src, dim, start, end, step: (
         sizes_of(src),
         strides_of(src),
@@ -716,6 +736,9 @@ diagonal = view(
     vjp=lambda grad, self_shape, offset, dim1, dim2: diagonal_backward(
         grad, self_shape, offset, dim1, dim2
     ),
+    inverse=lambda source, changed, offset, dim1, dim2: source.diagonal_scatter(
+        changed, offset, dim1, dim2
+    ),
 )
 
 
@@ -740,7 +763,7 @@ diagonal.errors = lambda make: [(RuntimeError, (make(2, 2), 0, 0, 0)), (IndexErr
 
 unfold = view(
     "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
-    function=False,
+    function=None,
     vjp=lambda grad, self_shape, dimension, size, step: unfold_backward(
         grad, self_shape, dimension, size, step
     ),
@@ -775,12 +798,18 @@ def same_geometry(self: Any) -> Any:
     return sizes_of(self), strides_of(self), self._offset
 
 
+def all_of_it(source: Any, changed: Any) -> Any:
+    """The inverse of a view of everything."""
+    return changed
+
+
 alias = view(
     "alias(Tensor(a) self) -> Tensor(a)",
     method=False,
     function=False,
     vjp=lambda grad: grad,
     shape=same_geometry,
+    inverse=all_of_it,
 )
 lift_fresh = view(
     "lift_fresh(Tensor(a) self) -> Tensor(a)",
@@ -788,6 +817,7 @@ lift_fresh = view(
     function=False,
     vjp=lambda grad: grad,
     shape=same_geometry,
+    inverse=all_of_it,
 )
 # An alias that shares the version counter and nothing of the graph: not a view to autograd.
 detach = view(
@@ -795,6 +825,7 @@ detach = view(
     untracked=True,
     seen_twice=True,
     shape=same_geometry,
+    inverse=all_of_it,
     vjp=refuse("it cuts its result off the graph"),
     jvp=refuse("its result has no tangent"),
 )

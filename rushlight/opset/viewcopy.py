@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.core import geometry
 from rushlight.core.device import contiguous_format
 from rushlight.core.op import OpOverload
 from rushlight.opset import split as splits
@@ -55,7 +56,7 @@ def copied(view: Any) -> Any:
 VIEW_COPY = ViewCopy("VIEW_COPY")
 
 
-def register_copy(source: OpOverload) -> None:
+def register_copy(source: OpOverload, function: bool = True) -> None:
     name = source.base_name
     head, rest = str(source._schema).split("(", 1)
     overload = head.split(".", 1)[1] if "." in head else ""
@@ -65,6 +66,7 @@ def register_copy(source: OpOverload) -> None:
         kind=VIEW_COPY,
         source=source,
         method=False,
+        function=function,
         out=not plain.endswith("[]"),
         node=f"{source.node_name}_copy",
         vjp=source.rules.get("vjp"),
@@ -73,8 +75,24 @@ def register_copy(source: OpOverload) -> None:
     )
 
 
+view_copy = op(
+    "view_copy(Tensor self, SymInt[] size) -> Tensor",
+    method=False,
+    node=f"{views.view_.node_name}_copy",
+    shape=lambda self, size: Spec(geometry.infer_size(size, self.numel()), self._dtype),
+    vjp=views.view_.rules["vjp"],
+    jvp=views.view_.rules["jvp"],
+    samples=views.view_.rules["samples"],
+)
+
+
+@view_copy.kernel
+def _(xp: Any, self: Any, size: Any) -> Any:
+    # A copy can have any sizes, whatever memory its source lies in.
+    return xp.array(self.reshape(geometry.infer_size(size, self.size)), order="C")
+
+
 for record in (
-    views.view_,
     views.view_dtype,
     views.as_strided,
     views.transpose,
@@ -96,10 +114,17 @@ for record in (
     views.detach,
 ):
     register_copy(record)
+register_copy(views.lift_fresh, function=False)
 
 
 @composite("narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor")
 def narrow_copy(self: Any, dim: int, start: Any, length: Any) -> Any:
+    if 0 < self.dim() <= dim:
+        # torch: every other op says IndexError.
+        raise RuntimeError(
+            f"narrow_copy(): Expected dim < {self.dim()} (the number of dimensions of self), but "
+            f"got {dim}"
+        )
     return self.narrow(dim, start, length).clone(memory_format=contiguous_format)
 
 

@@ -58,7 +58,10 @@ select_backward = op(
 @select_backward.kernel
 def _(xp: Any, grad_output: Any, input_sizes: Any, dim: int, index: Any) -> Any:
     result = xp.zeros(input_sizes, grad_output.dtype)
-    result[at_dim(geometry.wrap_dim(dim, len(input_sizes)), index)] = grad_output
+    dim = geometry.wrap_dim(dim, len(input_sizes))
+    # Words the error of an index that the dimension does not have.
+    geometry.select_geometry(tuple(input_sizes), tuple(input_sizes), dim, index)
+    result[at_dim(dim, index)] = grad_output
     return result
 
 

@@ -30,7 +30,8 @@ from rushlight.opset.index import (
     refuse_flat_positions,
     refuse_out_of_range,
 )
-from rushlight.opset.kinds import Kind, Spec, laid_out, strides_for, tensors_in
+from rushlight.opset.kinds import Kind, Spec, cpp_type, laid_out, strides_for, tensors_in
+from rushlight.opset.pointwise import scaled
 from rushlight.opset.registry import composite, find, inplace_record, op, register
 from rushlight.opset.rules import aten, linear_in, sample
 
@@ -77,7 +78,7 @@ class WritingInPlace(Kind):
             if not may_overlap:
                 check_writable(target)
             if any(is_lazy(tensor) for tensor in tensors_in(args)):
-                write_into(target, base.backend(*args), op.base_name)
+                write_into(target, base.backend(*args))
                 return target
             spec = shape(*args)
             if spec.shape != tuple(target.shape):
@@ -384,12 +385,6 @@ index_add = writing(
 )
 
 
-def scaled(grad: Any, alpha: Any) -> Any:
-    if alpha == 1:
-        return grad
-    return grad * (alpha.conjugate() if isinstance(alpha, complex) else alpha)
-
-
 @index_add.shape
 def _(self: Any, dim: int, index: Any, source: Any, alpha: Any) -> Any:
     return check_vector_index("index_add", self, dim, index, source)
@@ -566,16 +561,6 @@ index_fill_scalar = writing(
 
 # -- by mask ----------------------------------------------------------------------------------
 
-CPP_NAMES = {
-    "uint8": "unsigned char",
-    "int8": "signed char",
-    "int16": "short int",
-    "int32": "int",
-    "int64": "long int",
-    "float32": "float",
-    "float64": "double",
-}
-
 
 def mask_shape(self: Any, mask: Any, value: Any) -> Any:
     if isinstance(value, Tensor) and value.dim():
@@ -587,7 +572,7 @@ def mask_shape(self: Any, mask: Any, value: Any) -> Any:
     if mask._dtype is not dtypes.bool_:
         raise RuntimeError(
             "masked_fill_ only supports boolean masks, but got mask with dtype "
-            f"{CPP_NAMES.get(mask._dtype.name, mask._dtype.name)}"
+            f"{cpp_type(mask._dtype)}"
         )
     return Spec(shape, self._dtype)
 

@@ -1,7 +1,9 @@
 """Wrong calls: what users get wrong about ops, with the exception each call must raise.
 
-They are kept apart from the ops because nothing but tests and the recorder of reference results
-reads them. Each is a function of a `SampleMaker`, like an op's own `errors` rule.
+They are kept apart from the ops because importing the ops would have to make all these functions,
+which nothing but tests, the op audit and the recorder of reference results calls. Each is a
+function of a `SampleMaker`, like an op's own `errors` rule. What follows from an op's schema or
+kind is not written here: see `errorsamples`.
 """
 
 from __future__ import annotations
@@ -86,6 +88,14 @@ WRONG_CALLS: dict[str, Callable[[Any], Any]] = {
         (RuntimeError, (make(), make(2))),
     ],
     "rrelu": lambda make: [(RuntimeError, (make(2), 0.5, 0.1))],
+    "relu6": lambda make: [
+        (RuntimeError, (make.mask(2),)),
+        (NotImplementedError, (make(2, dtype=dtypes.complex64),)),
+    ],
+    "hardsigmoid": lambda make: [(NotImplementedError, (make.ints(2),))],
+    "hardswish": lambda make: [(NotImplementedError, (make.ints(2),))],
+    "silu": lambda make: [(NotImplementedError, (make.ints(2),))],
+    "mish": lambda make: [(NotImplementedError, (make.ints(2),))],
     # complex
     "view_as_real": lambda make: [(RuntimeError, (make(2, 2),))],
     "view_as_complex": lambda make: [(RuntimeError, (make(3),))],
@@ -168,6 +178,18 @@ WRONG_CALLS: dict[str, Callable[[Any], Any]] = {
         (RuntimeError, sample(make(3), prepend=make(2, 2))),
     ],
     "trapezoid.x": lambda make: [(RuntimeError, (make(3), make(4)))],
+    # writing
+    "index_fill.int_Tensor": lambda make: [(IndexError, (make(3, 4), 1, make(3), make()))],
+    "index_fill.int_Scalar": lambda make: [(IndexError, (make(3, 4), 0, make(2), 2))],
+    # pad
+    "pad": lambda make: [
+        (RuntimeError, (make(2, 3), (1,))),
+        (RuntimeError, (make(2, 3), (1, 1, 1, 1, 1, 1))),
+        (RuntimeError, (make(2, 3), (4, 4), "reflect")),
+        (NotImplementedError, (make(2, 3), (1, 1), "mirror")),
+    ],
+    # viewcopy
+    "narrow_copy": lambda make: [(RuntimeError, (make(4, 3), 7, 1, 2))],
     # view
     "permute": lambda make: [
         (RuntimeError, (make(2, 3), (0, 0))),
@@ -349,6 +371,8 @@ WRONG_CALLS: dict[str, Callable[[Any], Any]] = {
     # loss
     "mse_loss": lambda make: [(RuntimeError, (make(2, 3), make(4)))],
     "l1_loss": lambda make: [(RuntimeError, (make(2, 3), make(4)))],
+    "smooth_l1_loss": lambda make: [(RuntimeError, (make(2, 3), make(4)))],
+    "huber_loss": lambda make: [(RuntimeError, (make(2, 3), make(4)))],
     "binary_cross_entropy": lambda make: [
         (RuntimeError, (make.ints(2, low=2, dtype=dtypes.float32), make(2, low=0, high=1)))
     ],
@@ -368,6 +392,7 @@ WRONG_CALLS: dict[str, Callable[[Any], Any]] = {
     ],
     "cosine_embedding_loss": lambda make: [(RuntimeError, (make(2, 3), make(2, 3), make(2, 3)))],
     # margin
+    "soft_margin_loss": lambda make: [(RuntimeError, (make(2, 3), make(4)))],
     "multi_margin_loss": lambda make: [(RuntimeError, (make(2, 3), make.ints(3, high=2)))],
     "multilabel_margin_loss": lambda make: [(RuntimeError, (make(2, 3), make.ints(2, high=2)))],
     "cosine_similarity": lambda make: [(RuntimeError, (make(2, 3), make(2, 4)))],

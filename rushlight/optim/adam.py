@@ -7,7 +7,7 @@ from typing import Any
 
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.opset import functions
-from rushlight.optim.optimizer import Optimizer
+from rushlight.optim.optimizer import Optimizer, check_options
 
 __all__ = ["Adam", "AdamW"]
 
@@ -23,15 +23,13 @@ class Adam(Optimizer):
     tensor([0.5000], requires_grad=True)
     """
 
-    decoupled = False
-
     def __init__(
         self,
         params: Any,
         lr: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
-        weight_decay: float = 0.0,
+        weight_decay: float = 0,
         amsgrad: bool = False,
         *,
         foreach: bool | None = None,
@@ -39,31 +37,26 @@ class Adam(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
         fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
     ) -> None:
-        if lr < 0.0:
-            raise ValueError(f"Invalid learning rate: {lr}")
-        if eps < 0.0:
-            raise ValueError(f"Invalid epsilon value: {eps}")
+        options = dict(
+            lr=lr,
+            betas=betas,
+            eps=eps,
+            weight_decay=weight_decay,
+            amsgrad=amsgrad,
+            maximize=maximize,
+            foreach=foreach,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            decoupled_weight_decay=decoupled_weight_decay,
+        )
+        check_options(**options)
         for position, beta in enumerate(betas):
             if not 0.0 <= beta < 1.0:
                 raise ValueError(f"Invalid beta parameter at index {position}: {beta}")
-        if weight_decay < 0.0:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
-        super().__init__(
-            params,
-            dict(
-                lr=lr,
-                betas=betas,
-                eps=eps,
-                weight_decay=weight_decay,
-                amsgrad=amsgrad,
-                foreach=foreach,
-                maximize=maximize,
-                capturable=capturable,
-                differentiable=differentiable,
-                fused=fused,
-            ),
-        )
+        super().__init__(params, options)
 
     @no_grad()
     def step(self, closure: Any = None) -> Any:
@@ -74,6 +67,10 @@ class Adam(Optimizer):
         return loss
 
     def update(self, value: Any, group: dict[str, Any]) -> None:
+        if value.grad.is_sparse:
+            raise RuntimeError(
+                "Adam does not support sparse gradients, please consider SparseAdam instead"
+            )
         grad = -value.grad if group["maximize"] else value.grad
         state = self.state[value]
         if not state:
@@ -84,28 +81,43 @@ class Adam(Optimizer):
                 state["max_exp_avg_sq"] = functions.zeros_like(value)
         lr, (beta1, beta2) = group["lr"], group["betas"]
         if group["weight_decay"]:
-            if self.decoupled:
+            if group["decoupled_weight_decay"]:
                 value.mul_(1 - lr * group["weight_decay"])
             else:
                 grad = grad.add(value, alpha=group["weight_decay"])
         state["step"] += 1
         step = state["step"].item()
-        first, second = state["exp_avg"], state["exp_avg_sq"]
+        first, second, most = (
+            real_view(state.get(name)) for name in ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
+        )
+        grad, value = real_view(grad), real_view(value)
         first.lerp_(grad, 1 - beta1)
         second.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         if group["amsgrad"]:
-            functions.maximum(state["max_exp_avg_sq"], second, out=state["max_exp_avg_sq"])
-            second = state["max_exp_avg_sq"]
+            functions.maximum(most, second, out=most)
+            second = most
         denominator = (second.sqrt() / math.sqrt(1 - beta2**step)).add_(group["eps"])
         value.addcdiv_(first, denominator, value=-lr / (1 - beta1**step))
+
+
+def real_view(tensor: Any) -> Any:
+    """A complex tensor as pairs of real numbers, each with moments of its own."""
+    is_complex = tensor is not None and tensor.is_complex()
+    return functions.view_as_real(tensor) if is_complex else tensor
 
 
 class AdamW(Adam):
     """Adam with weight decay apart from the gradient."""
 
-    decoupled = True
-
     def __init__(
-        self, params: Any, lr: float = 1e-3, weight_decay: float = 1e-2, **rest: Any
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        **options: Any,
     ) -> None:
-        super().__init__(params, lr, weight_decay=weight_decay, **rest)
+        options["decoupled_weight_decay"] = True
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **options)

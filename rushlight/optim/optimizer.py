@@ -2,25 +2,93 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from rushlight.autograd.grad_mode import enable_grad
+from rushlight.base.errors import MissingFeature
+from rushlight.core.hooks import HookDict, RemovableHandle
 from rushlight.core.tensor import Tensor
+from rushlight.settings import typename
 
 __all__ = ["Optimizer"]
+
+HOOK_TABLES = (
+    "_optimizer_step_pre_hooks",
+    "_optimizer_step_post_hooks",
+    "_optimizer_state_dict_pre_hooks",
+    "_optimizer_state_dict_post_hooks",
+    "_optimizer_load_state_dict_pre_hooks",
+    "_optimizer_load_state_dict_post_hooks",
+)
+
+
+def with_step_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
+    """A `step` with the optimiser's hooks before and after it."""
+
+    @wraps(step)
+    def hooked_step(*args: Any, **kwargs: Any) -> Any:
+        optimizer = args[0]
+        for hook in list(optimizer._optimizer_step_pre_hooks.values()):
+            replaced = hook(optimizer, args, kwargs)
+            if replaced is None:
+                continue
+            if not (isinstance(replaced, tuple) and len(replaced) == 2):
+                raise RuntimeError(
+                    f"{step} must return None or a tuple of (new_args, new_kwargs), but got "
+                    f"{replaced}."
+                )
+            args, kwargs = replaced
+        result = step(*args, **kwargs)
+        for hook in list(optimizer._optimizer_step_post_hooks.values()):
+            hook(optimizer, args, kwargs)
+        return result
+
+    return hooked_step
+
+
+def add_hook(table: HookDict, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+    handle = RemovableHandle(table)
+    table[handle.id] = hook
+    if prepend:
+        table.move_to_end(handle.id, last=False)
+    return handle
+
+
+def check_options(**options: Any) -> None:
+    """Refuse negative numbers, and ways to run a step that cannot be had."""
+    names = {"lr": "learning rate", "momentum": "momentum value", "eps": "epsilon value"}
+    names["weight_decay"] = "weight_decay value"
+    for option, name in names.items():
+        if options.get(option, 0.0) < 0.0:
+            raise ValueError(f"Invalid {name}: {options[option]}")
+    if options["fused"] and options["foreach"]:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+    if options["differentiable"]:
+        raise MissingFeature(
+            "optimisers with differentiable=True", "Write the update with functions of tensors."
+        )
 
 
 class Optimizer:
     """Base of optimisers: subclasses define `step`."""
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "step" in cls.__dict__:
+            cls.step = with_step_hooks(cls.__dict__["step"])  # type: ignore[method-assign]
+
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, "
-                f"but got {type(params).__name__}"
+                f"but got {typename(params)}"
             )
         self.defaults = defaults
+        self._make_hook_tables()
         self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
         groups = list(params)
@@ -31,22 +99,80 @@ class Optimizer:
         for group in groups:
             self.add_param_group(group)
 
+    def _make_hook_tables(self) -> None:
+        for name in HOOK_TABLES:
+            setattr(self, name, HookDict())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("defaults", "state", "param_groups")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._make_hook_tables()
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        return add_hook(self._optimizer_step_pre_hooks, hook)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        return add_hook(self._optimizer_step_post_hooks, hook)
+
+    def register_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        return add_hook(self._optimizer_state_dict_pre_hooks, hook, prepend)
+
+    def register_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        return add_hook(self._optimizer_state_dict_post_hooks, hook, prepend)
+
+    def register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        return add_hook(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+
+    def register_load_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        return add_hook(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
         group = dict(param_group)
         params = group["params"]
+        if isinstance(params, set):
+            raise TypeError(
+                "optimizer parameters need to be organized in ordered collections, but the "
+                "ordering of tensors in sets will change between runs. Please use a list instead."
+            )
         group["params"] = [params] if isinstance(params, Tensor) else list(params)
+        named = [isinstance(value, tuple) for value in group["params"]]
+        if any(named):
+            if not all(named):
+                raise ValueError(
+                    "all optimizer params should be with/without names. Some param names are "
+                    "missing"
+                )
+            group["param_names"] = [name for name, _ in group["params"]]
+            group["params"] = [value for _, value in group["params"]]
         for value in group["params"]:
             if not isinstance(value, Tensor):
                 raise TypeError(
-                    "optimizer can only optimize Tensors, but one of the params is "
-                    f"{type(value).__name__}"
+                    f"optimizer can only optimize Tensors, but one of the params is "
+                    f"{typename(value)}"
                 )
             if not value.is_leaf:
                 raise ValueError("can't optimize a non-leaf Tensor")
         for name, default in self.defaults.items():
             group.setdefault(name, default)
+        if len(set(group["params"])) < len(group["params"]):
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; in future, this "
+                "will cause an error; see github.com/pytorch/pytorch/issues/40967 for more "
+                "information",
+                stacklevel=3,
+            )
         known = {value for other in self.param_groups for value in other["params"]}
         if not known.isdisjoint(group["params"]):
             raise ValueError("some parameters appear in more than one parameter group")
@@ -76,6 +202,16 @@ class Optimizer:
         return [value for value in group["params"] if value.grad is not None]
 
     def state_dict(self) -> dict[str, Any]:
+        """State and groups, with numbers in the place of parameters."""
+        for hook in self._optimizer_state_dict_pre_hooks.values():
+            hook(self)
+        result = self._plain_state_dict()
+        for hook in self._optimizer_state_dict_post_hooks.values():
+            replaced = hook(self, result)
+            result = result if replaced is None else replaced
+        return result
+
+    def _plain_state_dict(self) -> dict[str, Any]:
         numbers = {
             id(value): number
             for number, value in enumerate(v for g in self.param_groups for v in g["params"])
@@ -94,6 +230,11 @@ class Optimizer:
         return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what `state_dict` of a like optimiser gave."""
+        state_dict = dict(state_dict)
+        for hook in self._optimizer_load_state_dict_pre_hooks.values():
+            replaced = hook(self, state_dict)
+            state_dict = state_dict if replaced is None else replaced
         given = state_dict["param_groups"]
         if len(given) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
@@ -111,10 +252,10 @@ class Optimizer:
             own.update({name: value for name, value in saved.items() if name != "params"})
         self.state = defaultdict(dict)
         for key, value in state_dict["state"].items():
-            self.state[by_number.get(key, key)] = {
-                name: entry.clone() if isinstance(entry, Tensor) else entry
-                for name, entry in value.items()
-            }
+            owner = by_number.get(key, key)
+            self.state[owner] = loaded(value, owner, "")
+        for hook in self._optimizer_load_state_dict_post_hooks.values():
+            hook(self)
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
@@ -122,3 +263,14 @@ class Optimizer:
             lines.append(f"Parameter Group {number}")
             lines += [f"    {name}: {group[name]}" for name in sorted(group) if name != "params"]
         return "\n".join([*lines, ")"])
+
+
+def loaded(value: Any, owner: Any, name: str) -> Any:
+    """A copy of saved state; tensors take the dtype of their parameter, except step counts."""
+    if isinstance(value, dict):
+        return {key: loaded(entry, owner, key) for key, entry in value.items()}
+    if not isinstance(value, Tensor):
+        return value
+    if name == "step" or not isinstance(owner, Tensor) or not owner.is_floating_point():
+        return value.clone()
+    return value.to(owner.dtype, copy=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.autograd.grad_mode import no_grad
-from rushlight.optim.optimizer import Optimizer
+from rushlight.optim.optimizer import Optimizer, check_options
 
 __all__ = ["SGD"]
 
@@ -25,9 +25,9 @@ class SGD(Optimizer):
         self,
         params: Any,
         lr: float = 1e-3,
-        momentum: float = 0.0,
-        dampening: float = 0.0,
-        weight_decay: float = 0.0,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float = 0,
         nesterov: bool = False,
         *,
         maximize: bool = False,
@@ -35,27 +35,21 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        for name, value in (("learning rate", lr), ("momentum value", momentum)):
-            if value < 0.0:
-                raise ValueError(f"Invalid {name}: {value}")
-        if weight_decay < 0.0:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        options = dict(
+            lr=lr,
+            momentum=momentum,
+            dampening=dampening,
+            weight_decay=weight_decay,
+            nesterov=nesterov,
+            maximize=maximize,
+            foreach=foreach,
+            differentiable=differentiable,
+            fused=fused,
+        )
+        check_options(**options)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        super().__init__(
-            params,
-            dict(
-                lr=lr,
-                momentum=momentum,
-                dampening=dampening,
-                weight_decay=weight_decay,
-                nesterov=nesterov,
-                maximize=maximize,
-                foreach=foreach,
-                differentiable=differentiable,
-                fused=fused,
-            ),
-        )
+        super().__init__(params, options)
 
     @no_grad()
     def step(self, closure: Any = None) -> Any:

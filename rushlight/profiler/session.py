@@ -10,6 +10,8 @@ from rushlight.profiler.recorder import LABEL, Recorder
 
 __all__ = ["emit_itt", "emit_nvtx", "profile"]
 
+UNFINISHED = "<unfinished torch.autograd.profile>"
+
 
 def events_of(recorder: Recorder) -> EventList:
     """Spans as events in order of their start, parents before children, with their tree built."""
@@ -107,8 +109,11 @@ class profile:
             self.recorder.remove()
         return False
 
+    def is_finished(self) -> bool:
+        return self.recorder is not None and self.recorder.ended != self.recorder.began
+
     def finished(self) -> EventList:
-        if self.recorder is None or self.recorder.ended == self.recorder.began:
+        if not self.is_finished():
             raise RuntimeError("Profiler didn't finish running")
         if self.made_events is None:
             self.made_events = events_of(self.recorder)
@@ -118,26 +123,9 @@ class profile:
     def function_events(self) -> EventList:
         return self.finished()
 
-    def table(
-        self,
-        sort_by: str | None = None,
-        row_limit: int = 100,
-        max_src_column_width: int = 75,
-        max_name_column_width: int = 55,
-        max_shapes_column_width: int = 80,
-        header: str | None = None,
-        top_level_events_only: bool = False,
-        time_unit: str | None = None,
-    ) -> str:
-        return self.finished().table(
-            sort_by,
-            row_limit,
-            max_src_column_width,
-            max_name_column_width,
-            max_shapes_column_width,
-            header,
-            top_level_events_only,
-        )
+    def table(self, *args: Any, **kwargs: Any) -> str:
+        """The events as text, with the options of `EventList.table`."""
+        return self.finished().table(*args, **kwargs)
 
     def key_averages(
         self,
@@ -164,14 +152,10 @@ class profile:
         self.finished().export_stacks(path, metric)
 
     def __repr__(self) -> str:
-        if self.recorder is None or self.recorder.ended == self.recorder.began:
-            return "<unfinished torch.autograd.profile>"
-        return repr(self.finished())
+        return repr(self.finished()) if self.is_finished() else UNFINISHED
 
     def __str__(self) -> str:
-        if self.recorder is None or self.recorder.ended == self.recorder.began:
-            return "<unfinished torch.autograd.profile>"
-        return str(self.finished())
+        return str(self.finished()) if self.is_finished() else UNFINISHED
 
 
 class Emitter:

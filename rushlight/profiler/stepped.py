@@ -133,16 +133,13 @@ class profile:
         custom_trace_id_callback: Any = None,
         post_processing_timeout_s: float | None = None,
     ) -> None:
-        chosen = set(activities) if activities else supported_activities()
-        if not chosen:
-            raise AssertionError("No valid profiler activities found")
-        self.activities = chosen
+        self.activities = set(activities) if activities else supported_activities()
         self.options = {
             "record_shapes": record_shapes,
             "profile_memory": profile_memory,
             "with_stack": with_stack,
             "with_flops": with_flops,
-            "use_cpu": ProfilerActivity.CPU in chosen,
+            "use_cpu": ProfilerActivity.CPU in self.activities,
         }
         self.schedule = schedule or record_always
         self.record_steps = schedule is not None
@@ -220,15 +217,9 @@ class profile:
     def events(self) -> EventList:
         return self.current().function_events
 
-    def key_averages(
-        self,
-        group_by_input_shape: bool = False,
-        group_by_stack_n: int = 0,
-        group_by_overload_name: bool = False,
-    ) -> EventList:
-        return self.current().key_averages(
-            group_by_input_shape, group_by_stack_n, group_by_overload_name
-        )
+    def key_averages(self, *args: Any, **kwargs: Any) -> EventList:
+        """Averages by name, with the options of `autograd.profiler.profile.key_averages`."""
+        return self.current().key_averages(*args, **kwargs)
 
     def export_chrome_trace(self, path: str) -> None:
         from rushlight.profiler.trace import write_chrome_trace

@@ -27,9 +27,9 @@ def swap_tensors(t1: Any, t2: Any) -> None:
     """Exchange two tensors: every reference to one now means the other."""
     import weakref
 
-    for tensor in (t1, t2):
+    for name, tensor in (("t1", t1), ("t2", t2)):
         if weakref.getweakrefs(tensor):
-            raise RuntimeError(f"Cannot swap {tensor} because it has weakref associated with it")
+            raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
     t1.__class__, t2.__class__ = t2.__class__, t1.__class__
     t1.__dict__, t2.__dict__ = t2.__dict__, t1.__dict__
     from rushlight.core.tensor import Tensor

@@ -261,9 +261,7 @@ class Region:
         """A tensor saved during recomputation goes to the slot of the same position."""
         position = self.counts[task]
         self.counts[task] += 1
-        if tensor.requires_grad:
-            # The slot must not keep the graph of the recomputation.
-            tensor = tensor.detach()
+        # The slot must not keep the graph of the recomputation.
         value = tensor.detach()
         if position >= len(self.slots):
             return value
@@ -352,7 +350,7 @@ def without_reentrancy(
     """Around the first run of a region."""
     if determinism_check not in ("default", "none"):
         raise ValueError(
-            f"determinism_check should be one of ('default', 'none') but got {determinism_check}"
+            f"determinism_check should be one of ['default', 'none'], but got {determinism_check}"
         )
     forward_context, recompute_context = context_fn()
     surroundings = Surroundings(preserve_rng_state)
@@ -498,8 +496,14 @@ def map_values(function: Any, value: Any) -> Any:
     return function(value)
 
 
-class _CachingTorchDispatchMode(TorchDispatchMode):
-    """The first run: keep the outputs that the policy asks for."""
+# Ops that a policy is not asked about.
+IGNORED = ("detach", "prim_device")
+
+
+class SelectiveMode(TorchDispatchMode):
+    """Asks a policy about every op of a region."""
+
+    is_recompute = False
 
     def __init__(self, policy_fn: Any, storage: Any) -> None:
         super().__init__()
@@ -508,32 +512,37 @@ class _CachingTorchDispatchMode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = {} if kwargs is None else kwargs
-        if func in IGNORED:
+        if func.base_name in IGNORED:
             return func(*args, **kwargs)
-        context = SelectiveCheckpointContext(is_recompute=False)
-        policy = self.policy_fn(context, func, *args, **kwargs)
+        context = SelectiveCheckpointContext(is_recompute=self.is_recompute)
+        if not saves(self.policy_fn(context, func, *args, **kwargs)):
+            return func(*args, **kwargs)
+        return self.saved(func, args, kwargs)
+
+    def saved(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """The result of an op that the policy wants kept."""
+        raise NotImplementedError
+
+
+class _CachingTorchDispatchMode(SelectiveMode):
+    """The first run: keep the outputs that the policy asks for."""
+
+    def saved(self, func: Any, args: Any, kwargs: Any) -> Any:
         result = func(*args, **kwargs)
-        if saves(policy):
-            self.storage[func].append(map_values(VersionedValue, result))
+        self.storage[func].append(map_values(VersionedValue, result))
         return result
 
 
-class _CachedTorchDispatchMode(TorchDispatchMode):
+class _CachedTorchDispatchMode(SelectiveMode):
     """The recomputation: take kept outputs instead of running their ops."""
 
+    is_recompute = True
+
     def __init__(self, policy_fn: Any, storage: Any, allow_cache_entry_mutation: bool) -> None:
-        super().__init__()
-        self.policy_fn = policy_fn
-        self.storage = storage
+        super().__init__(policy_fn, storage)
         self.allow_cache_entry_mutation = allow_cache_entry_mutation
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = {} if kwargs is None else kwargs
-        if func in IGNORED:
-            return func(*args, **kwargs)
-        context = SelectiveCheckpointContext(is_recompute=True)
-        if not saves(self.policy_fn(context, func, *args, **kwargs)):
-            return func(*args, **kwargs)
+    def saved(self, func: Any, args: Any, kwargs: Any) -> Any:
         kept = self.storage.get(func)
         if kept is None:
             raise RuntimeError(f"{func} encountered during backward, but not found in storage")
@@ -543,16 +552,6 @@ class _CachedTorchDispatchMode(TorchDispatchMode):
                 "region computed under selective activation checkpoint."
             )
         return map_values(lambda entry: entry.take(self.allow_cache_entry_mutation), kept.pop(0))
-
-
-class IgnoredOps:
-    """Ops that a policy is not asked about, found on first use."""
-
-    def __contains__(self, op: Any) -> bool:
-        return op.base_name in ("detach", "prim_device")
-
-
-IGNORED = IgnoredOps()
 
 
 def create_selective_checkpoint_contexts(

@@ -117,3 +117,39 @@ def test_inplace_gradients(name, node, expected):
     assert y.grad_fn.name() == node
     y.sum().backward()
     assert x.grad.tolist() == pytest.approx(expected, rel=1e-14)
+
+
+def test_inplace_gradients_refuse_a_negative_slope():
+    for name, slope, word in (("leaky_relu_", -0.5, "leakyReLu"), ("elu_", -0.5, "elu")):
+        y = getattr(functions, name)(leaf([-1.0, 2.0]) * 1, slope)
+        with pytest.raises(RuntimeError, match=f"In-place {word} backward .* negative slope"):
+            y.sum().backward()
+    x, grad = torch.ones(2), torch.ones(2)
+    assert functions.leaky_relu_backward(grad, -x, -0.5, False).tolist() == [-0.5, -0.5]
+
+
+def test_glu_keeps_the_memory_order_of_its_halves():
+    x = torch.rand(4, 6).t()
+    assert functions.glu(x, 0).stride() == (1, 3)
+    assert functions.glu(x, 1).stride() == (1, 6)
+    assert functions.glu(x.to("meta"), 1).stride() == (1, 6)
+    images = torch.rand(2, 4, 3, 3).to(memory_format=torch.channels_last)
+    assert functions.glu(images, 1).stride() == (18, 1, 6, 2)
+
+
+def test_glu_backward_refuses_sizes_that_do_not_fit():
+    x = torch.rand(4, 6)
+    with pytest.raises(RuntimeError, match=r"size of tensor a \(3\) must match .* tensor b \(2\)"):
+        functions.glu_backward(torch.rand(4, 2), x, 1)
+    with pytest.raises(RuntimeError, match=r"shape \[4, 3\] doesn't match the broadcast shape"):
+        functions.glu_backward(torch.rand(2, 4, 3), x.to("cpu"), 1)
+    with pytest.raises(RuntimeError, match="glu does not support scalars"):
+        functions.glu(torch.tensor(1.0))
+
+
+def test_operands_of_one_dtype():
+    single, double = torch.ones(2), torch.ones(2, dtype=torch.float64)
+    with pytest.raises(RuntimeError, match="Found dtype Float but expected Double"):
+        functions.log_sigmoid_backward(single, double, single)
+    with pytest.raises(RuntimeError, match="Found dtype Double but expected Float"):
+        functions._prelu_kernel(single, double)

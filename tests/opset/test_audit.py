@@ -32,6 +32,7 @@ def test_figures_agree(whole: audit.Audit) -> None:
     assert 0 < whole.names <= whole.entries
     assert whole.pairs <= 12 * whole.entries
     assert whole.pairs == sum(len(taken) for taken in whole.table.values())
+    assert whole.errors > 2 * whole.entries
 
 
 def test_every_op_runs_for_some_dtype(whole: audit.Audit) -> None:
@@ -45,7 +46,7 @@ def test_every_op_has_a_family() -> None:
 
 
 def made(schema: str, kind: Any, **options: Any) -> OpOverload:
-    rules = {k: options.pop(k) for k in ("vjp", "shape", "kernel", "samples") if k in options}
+    rules = {name: options.pop(name) for name in audit.RULES if name in options}
     op = OpOverload(schema, kind, "test", **options)
     op.rules.update(rules)
     return op
@@ -60,6 +61,7 @@ def test_a_float_result_without_gradient_is_a_blank() -> None:
         "jvp": "",
         "batch": "derived",
         "samples": "derived",
+        "errors": "derived",
     }
 
 
@@ -71,6 +73,15 @@ def test_refusals_carry_their_reason() -> None:
         vjp=refuse("no"),
     )
     assert audit.rules_of(op)["vjp"] == audit.rules_of(op)["jvp"] == "refused: no"
+
+
+def test_wrong_calls_are_refused_with_a_reason_or_counted() -> None:
+    schema = "odd(Tensor self) -> Tensor"
+    assert audit.rules_of(made(schema, OPAQUE, errors=refuse("none")))["errors"] == "refused: none"
+    given = made(schema, OPAQUE, errors=lambda make: [(ValueError, (make(2),))])
+    assert audit.rules_of(given)["errors"] == "given"
+    # A Python function of the same name takes what it likes: nothing follows from the schema.
+    assert audit.rules_of(made(schema, OPAQUE, function=None))["errors"] == ""
 
 
 def test_missing_rules_are_blanks() -> None:

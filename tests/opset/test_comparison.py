@@ -70,3 +70,11 @@ def test_written_answers_have_no_gradient():
     assert y.grad_fn.name() == "EqBackward0"
     y.sum().backward()
     assert x.grad.tolist() == [0.0, 0.0]
+
+
+def test_isclose_refuses_negative_tolerances():
+    x = torch.ones(2)
+    with pytest.raises(RuntimeError, match=r"rtol must be .*, but got -1$"):
+        torch.isclose(x, x, rtol=-1)
+    with pytest.raises(RuntimeError, match=r"atol must be .*, but got -0.5$"):
+        torch.allclose(x, x, atol=-0.5)

@@ -324,3 +324,32 @@ def test_cross_and_matrix_power():
     expected = np.linalg.matrix_power(array(square), 5)
     np.testing.assert_allclose(array(torch.matrix_power(square, 5)), expected, atol=1e-12)
     np.testing.assert_array_equal(array(torch.matrix_power(square, 0)), np.eye(3))
+
+
+def test_products_refuse_in_torchs_words():
+    x = torch.ones(2, 3)
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        torch.tensordot(x, torch.ones(3, 2), dims=([5], [0]))
+    with pytest.raises(RuntimeError, match="input1: float, input2: float, weight: double"):
+        torch.bilinear(x, torch.ones(2, 4), torch.ones(5, 3, 4).double())
+    with pytest.raises(RuntimeError, match="expected scalar type Float but found Double"):
+        torch.cdist(x, x.double())
+    with pytest.raises(RuntimeError, match="expected m1 and m2 to have the same dtype"):
+        torch.cdist(torch.ones(30, 3), x.double())
+    with pytest.raises(RuntimeError, match=r"The size of tensor a \(2\) must match"):
+        torch.cdist(torch.ones(2, 2, 3), torch.ones(3, 2, 3))
+    assert torch.cdist(torch.ones(2, 0), torch.ones(3, 0).double()).dtype is torch.float32
+
+
+def test_gradient_of_a_strided_factor_is_row_major():
+    x = torch.rand(3, 8)[:, ::2].t().requires_grad_()
+    (grad,) = torch.autograd.grad(x.mm(torch.rand(3, 2)).sum(), x)
+    assert grad.stride() == (3, 1)
+    x = torch.rand(3, 4).t().requires_grad_()
+    (grad,) = torch.autograd.grad(x.mm(torch.rand(3, 2)).sum(), x)
+    assert grad.stride() == (1, 4)
+
+
+def test_power_without_an_inverse():
+    with pytest.raises(NotImplementedError, match="n must be >= 0, got -1"):
+        torch.matrix_power(torch.eye(2), -1)

@@ -84,3 +84,40 @@ def test_results_follow_channels_last():
 def test_refusals(shape, weight, options, text):
     with pytest.raises(RuntimeError, match=text):
         torch.conv2d(torch.ones(shape), torch.ones(weight), **options)
+
+
+def test_gradients_are_channels_last_where_the_result_is():
+    x = torch.rand(2, 3, 4, 4).to(memory_format=torch.channels_last).requires_grad_()
+    weight = torch.rand(2, 3, 2, 2, requires_grad=True)
+    grads = torch.autograd.grad(torch.conv2d(x, weight).sum(), (x, weight))
+    assert [grad.stride() for grad in grads] == [(48, 1, 12, 3), (12, 1, 6, 3)]
+    volume = torch.rand(2, 3, 4, 4, 4).to(memory_format=torch.channels_last_3d)
+    kernel = torch.rand(2, 3, 2, 2, 2)
+    assert torch.conv3d(volume, kernel).stride() == (54, 1, 18, 6, 2)
+    assert torch.conv3d(volume.double(), kernel.double()).stride() == (54, 27, 9, 3, 1)
+
+
+def test_inputs_without_elements():
+    assert torch.conv1d(torch.ones(2, 0, 4), torch.ones(2, 0, 2)).tolist() == [[[0.0] * 3] * 2] * 2
+    assert tuple(torch.conv1d(torch.ones(0, 3, 4), torch.ones(2, 3, 2)).shape) == (0, 2, 3)
+    with pytest.raises(RuntimeError, match=r"Only zero batch .* got input shape: \[2, 3, 1, 0\]"):
+        torch.conv1d(torch.ones(2, 3, 0), torch.ones(2, 3, 2), padding=1)
+
+
+def test_refusals_are_worded_here():
+    x, weight = torch.ones(2, 3, 4), torch.ones(3, 2, 2)
+    with pytest.raises(RuntimeError, match="negative output_padding is not supported"):
+        torch.conv_transpose1d(x, weight, stride=2, output_padding=-1)
+    with pytest.raises(RuntimeError, match="output_padding_height: 0 output_padding_width: 1"):
+        torch.conv_transpose1d(x, weight, output_padding=1)
+    with pytest.raises(RuntimeError, match=r"output size per channel: \(-2\)"):
+        torch.conv_transpose1d(torch.ones(2, 3, 1), weight, padding=2)
+    with pytest.raises(RuntimeError, match=r"Input type \(torch.FloatTensor\) and weight type"):
+        torch.conv1d(x, torch.ones(2, 3, 2, dtype=torch.float64))
+    with pytest.raises(RuntimeError, match=r"Input type \(float\) and bias type \(double\)"):
+        torch.conv1d(x, torch.ones(2, 3, 2), torch.ones(2, dtype=torch.float64))
+    options = (None, [1], [0], [1], False, [0], 1, [True] * 3)
+    for place in ("cpu", "meta"):
+        given = [torch.ones(*size, device=place) for size in ((2, 2, 9), (2, 3, 4), (2, 3, 2))]
+        with pytest.raises(RuntimeError, match=r"expected grad_output of size \[2, 2, 3\]"):
+            torch.ops.aten.convolution_backward(*given, *options)

@@ -129,3 +129,11 @@ def test_conversion_is_differentiable_twice() -> None:
     assert g.dtype is rl.float32
     (h,) = rl.autograd.grad(g.sum(), x)
     assert h.tolist() == [12.0, 18.0]
+
+
+def test_to_a_memory_format_asks_what_strides_suggest():
+    image = rl.rand(2, 1, 4, 4)
+    assert image.to(memory_format=rl.channels_last).stride() == (16, 1, 4, 1)
+    assert image.contiguous(memory_format=rl.channels_last) is image
+    turned = rl.rand(2, 3).t()
+    assert turned.to(memory_format=rl.contiguous_format) is turned

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 import rushlight as rl
@@ -120,3 +123,11 @@ def test_inference_mode_marks_new_tensors() -> None:
         for made in (rl.zeros(2), rl.tensor([1.0]), rl.rand(2), rl.arange(2)):
             assert made.is_inference()
     assert not rl.zeros(2).is_inference()
+
+
+def test_sparse_layouts_need_nothing_loaded_before():
+    code = (
+        "import rushlight as torch; x = torch.zeros(2, layout=torch.sparse_coo); "
+        "assert x.to_dense().tolist() == [0.0, 0.0] and x._nnz() == 0"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -84,6 +84,10 @@ def test_in_place_like_out_of_place(op: Any) -> None:
                 twin(view, *filled.args[1:], **filled.kwargs)
             except NotImplementedError:
                 continue
+            except RuntimeError as error:
+                # A result does not tell the sign of its input where the slope is negative.
+                assert "negative slope" in str(error), case
+                continue
             wanted = fwAD.unpack_dual(expected).tangent
             found = fwAD.unpack_dual(view).tangent
             around = fwAD.unpack_dual(whole).tangent

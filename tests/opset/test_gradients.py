@@ -21,6 +21,7 @@ from rushlight.opset import audit
 from rushlight.opset.samples import Sample, has_samples, samples_of
 from tests.reference import store
 from tests.reference.exemptions import is_exempt
+from tests.reference.forms import digest
 
 LIMIT = 7  # samples of one op and dtype
 SECOND = 4
@@ -82,8 +83,8 @@ def differentiable(op: Any, kind: Any, case: Sample) -> frozenset[int]:
 
 def recorded(op: Any, kind: Any, case: Sample) -> dict[str, Any]:
     reader = store.family(op.family)
-    entry = None if reader is None else reader.op(op.name())
-    found: dict[str, Any] = (entry or {}).get(kind.name, {}).get(store.digest(case), {})
+    table = {} if reader is None else reader.table(op.name(), kind.name)
+    found: dict[str, Any] = table.get(digest(case), {})
     return found
 
 

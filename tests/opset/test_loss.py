@@ -120,3 +120,61 @@ def test_kl_div():
     assert found.tolist() == pytest.approx([0.5 * math.log(0.5), 0.5 * math.log(0.5), 0.0])
     with pytest.raises(RuntimeError, match="Integral inputs not supported"):
         torch.kl_div(torch.tensor([1]), torch.tensor([1]))
+
+
+def test_sizes_that_do_not_broadcast():
+    half, words = torch.full((3,), 0.5), r"The size of tensor a \(3\) must match"
+    with pytest.raises(RuntimeError, match=words):
+        packet("binary_cross_entropy")(half, half[:2])
+    with pytest.raises(RuntimeError, match=words):
+        packet("binary_cross_entropy")(half, half, torch.ones(2))
+    with pytest.raises(RuntimeError, match=words):
+        packet("binary_cross_entropy_with_logits")(half, half, torch.ones(2))
+    with pytest.raises(RuntimeError, match=words):
+        packet("mse_loss_backward")(half, half, half[:2], NONE)
+
+
+def test_logits_loss_is_of_its_targets_kind():
+    loss = packet("binary_cross_entropy_with_logits")
+    x = torch.ones(3)
+    assert loss(x, x.double(), reduction=NONE).dtype is torch.float64
+    assert loss(x.double(), x, reduction=NONE).dtype is torch.float32
+    assert loss(x.to("meta"), x.double().to("meta"), reduction=NONE).dtype is torch.float64
+    with pytest.raises(RuntimeError, match="result type Float can't be cast .* output type Long"):
+        loss(x, torch.ones(3, dtype=torch.int64))
+    with pytest.raises(RuntimeError, match="with two bool tensors is not supported"):
+        loss(x, x > 0)
+    with pytest.raises(RuntimeError, match=r"output with shape \[\] doesn't match .* \[3\]"):
+        loss(x, torch.tensor(1.0))
+
+
+def test_margins_check_their_operands():
+    rows, labels = torch.ones(2, 3), torch.tensor([0, 1])
+    margin, several = packet("multi_margin_loss"), packet("multilabel_margin_loss")
+    with pytest.raises(RuntimeError, match=r"inconsistent weight size, expected 3 but got \[2\]"):
+        margin(rows, labels, 1, 1, torch.ones(2))
+    with pytest.raises(RuntimeError, match=r"Expected non-empty vector or matrix .*\[2, 3, 2\]"):
+        margin(torch.ones(2, 3, 2), labels)
+    with pytest.raises(RuntimeError, match="expected scalar type Long but found Int"):
+        margin(rows, labels.int())
+    with pytest.raises(NotImplementedError, match="multi_margin_loss_cpu_kernel.*'Half'"):
+        margin(rows.half(), labels)
+    with pytest.raises(NotImplementedError, match="multilabel_margin_loss_forward_out_frame"):
+        several(rows.long(), torch.tensor([[0, 1, -1]] * 2))
+    assert several(torch.tensor(1.0), torch.tensor(0)).item() == 0.0
+
+
+def test_cosine_of_a_norm_that_overflows():
+    x = torch.tensor([[1e30, 1.0]])
+    assert packet("cosine_similarity")(x, torch.ones(1, 2)).tolist() == [0.0]
+
+
+def test_layout_of_unreduced_losses():
+    rows = torch.full((3, 4), 0.5)
+    turned = torch.full((4, 3), 0.5).t()
+    logits = packet("binary_cross_entropy_with_logits")
+    assert logits(turned, rows, reduction=NONE).stride() == (4, 1)
+    assert logits(rows, turned, reduction=NONE).stride() == (1, 3)
+    back = packet("binary_cross_entropy_backward")
+    assert back(turned, rows, rows, None, NONE).stride() == (4, 1)
+    assert back(rows, turned, rows, None, NONE).stride() == (1, 3)

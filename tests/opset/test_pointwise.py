@@ -186,3 +186,9 @@ def test_nan_is_kept_or_ignored():
     assert all(math.isnan(v) for v in torch.maximum(x, y).tolist())
     assert torch.fmin(x, y).tolist() == [2.0, 1.0]
     assert math.isnan(torch.clamp(x, 0, 1).tolist()[0])
+
+
+def test_power_of_a_number_is_contiguous():
+    x = torch.ones(3, 4).t()
+    assert torch.pow(2, x).stride() == (3, 1) == torch.pow(2, x.to("meta")).stride()
+    assert torch.pow(x, 2).stride() == (1, 4)

@@ -125,3 +125,12 @@ def test_gamma_gradient_moves_along_a_quantile(alpha: float, x: float) -> None:
         rl.tensor(alpha, dtype=rl.float64), rl.tensor(x, dtype=rl.float64)
     )
     assert found.item() == pytest.approx((above - below) / (2 * step), rel=1e-5)
+
+
+def test_parameters_of_one_kind() -> None:
+    with pytest.raises(RuntimeError, match="Found dtype Float but expected Double"):
+        rl.binomial(rl.ones(3).double(), rl.ones(3))
+    with pytest.raises(RuntimeError, match=r"The size of tensor a \(3\) must match"):
+        rl.binomial(rl.ones(3), rl.ones(2))
+    with pytest.raises(NotImplementedError, match="normal_kernel_cpu.*'Long'"):
+        rl.normal(rl.ones(3, dtype=rl.int64), rl.ones(3))

@@ -1,7 +1,8 @@
-"""Every op's samples give what was recorded from the reference framework.
+"""Every op gives what was recorded from the reference framework, for the inputs recorded with it.
 
-One test per op; a failure names dtype and sample. A sample without a record means that samples
-changed: run `make reference`. Differences meant to stay are in tests/reference/exemptions.toml.
+One test per op; a failure names dtype and sample. Inputs come from the files, so a record outlives
+a change of the op's samples; that the samples are the recorded ones is a test of its own, and
+`make reference` records anew. Differences meant to stay are in tests/reference/exemptions.toml.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ import pytest
 import rushlight
 from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import Tensor, strides_of, values_of, wrap
-from rushlight.opset import audit, registry
-from rushlight.opset.samples import DTYPES, Sample, errors_of, has_samples, samples_of
-from tests.reference import store
+from rushlight.opset import audit
+from rushlight.opset.errorsamples import door
+from rushlight.opset.samples import DTYPES, Sample, errors_of, samples_of
+from tests.reference import forms, store
 from tests.reference.exemptions import ENTRIES, is_exempt
 
 OPS = audit.records()
+BY_OP = pytest.mark.parametrize("op", OPS, ids=lambda op: op.name()[6:])
 SHOWN = 12
 
 # rtol, atol of values; gradients in float32 may differ in the order of sums.
@@ -201,7 +204,7 @@ def compare_sparse(
         return
     if coalesced is not None and got.is_coalesced() != coalesced:
         found.add(kind, "coalesced", case, f"{got.is_coalesced()}, expected {coalesced}")
-    for mine, theirs in zip(store.sparse_parts(got), parts, strict=True):
+    for mine, theirs in zip(forms.sparse_parts(got), parts, strict=True):
         plain = mine.detach().contiguous()
         compare_leaf(op, found, kind, case, plain, [*theirs[:2], None, *theirs[3:]], reader)
 
@@ -291,15 +294,10 @@ def cotangent(position: int, out: Tensor) -> Tensor:
     return wrap(store.cotangent(position, tuple(out.shape), out.dtype), out.dtype)
 
 
-def compare_sample(op: Any, found: Differences, kind: Any, case: Sample, reader: Any) -> None:
-    entry = reader.op(op.name())
-    record = entry.get(kind.name, {}).get(store.digest(case))
-    if record is None:
-        found.lines.append(f"{kind.name} {case!r}: not recorded; run `make reference`")
-        return
+def compare_sample(op: Any, found: Differences, kind: Any, record: Any, reader: Any) -> None:
     if "unreadable" in record:
         return
-    kept = store.mapped(case, copied) if "needs" in record else case
+    case = sample_of(op, kind, record, reader)
     try:
         result = op(*case.args, **case.kwargs)
     except Exception as error:
@@ -320,61 +318,108 @@ def compare_sample(op: Any, found: Differences, kind: Any, case: Sample, reader:
     # Where the reference has no derivative, having one is no difference.
     if "needs" in record and "grad_error" not in record:
         try:
-            compare_gradients(op, found, kind, kept, record, reader)
+            fresh = sample_of(op, kind, record, reader)
+            compare_gradients(op, found, kind, fresh, record, reader)
         except Exception as error:
             text = f"{type(error).__name__}: {str(error)[:200]}"
             found.add(kind, "grad", case, text)
 
 
-def copied(value: Any) -> Any:
-    """A tensor with its own memory, same geometry."""
-    if not isinstance(value, Tensor):
-        return value
-    if value.layout.name != "strided":
-        return value.clone()
-    from rushlight.opset.kinds import make_view
+def sample_of(op: Any, kind: Any, record: Any, reader: Any) -> Sample:
+    """A record's call in fresh memory; from the op's samples where the file has only its text."""
+    if forms.is_kept(record["in"]):
+        return reader.sample(record)
+    key = forms.digest_of(record["in"], reader.chunks(record))
+    cases = [case for _, case in errors_of(op)] if kind is None else samples_of(op, kind)
+    for case in cases:
+        if forms.digest(case) == key:
+            return case
+    raise forms.NotKept(f"{op.name()} {record['in']}: samples changed; run `make reference`")
 
-    storage = rushlight.core.tensor.storage_of(value).clone()
-    fresh = wrap(storage.buffer.view(value.dtype.np), value.dtype)
-    return make_view(fresh, tuple(value.shape), strides_of(value), value.storage_offset())
 
-
-@pytest.mark.parametrize("op", [op for op in OPS if has_samples(op)], ids=lambda op: op.name()[6:])
-def test_recorded(op: Any) -> None:
+def reader_of(op: Any) -> Any:
     reader = store.family(op.family)
     if reader is None or reader.op(op.name()) is None:
         pytest.skip(f"{op.name()} is not in the recorded files")
+    return reader
+
+
+@BY_OP
+def test_recorded(op: Any) -> None:
+    reader = reader_of(op)
     found = Differences(op)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for kind in DTYPES:
-            for case in samples_of(op, kind):
-                compare_sample(op, found, kind, case, reader)
+            for record in reader.op(op.name()).get(kind.name, ()):
+                compare_sample(op, found, kind, record, reader)
     found.check()
 
 
-@pytest.mark.parametrize("op", [op for op in OPS if errors_of(op)], ids=lambda op: op.name()[6:])
-def test_errors(op: Any) -> None:
+def changes(what: str, now: list[Sample], then: dict[str, Any]) -> list[str]:
+    """Where an op's samples are not the recorded ones."""
+    keys = {forms.digest(case): case for case in now}
+    lines = [f"{what} {case!r} is not recorded" for key, case in keys.items() if key not in then]
+    gone = len(then.keys() - keys.keys())
+    return [*lines, f"{what}: {gone} recorded samples are gone"] if gone else lines
+
+
+@BY_OP
+def test_samples_are_the_recorded_ones(op: Any) -> None:
+    reader, name = reader_of(op), op.name()
+    lines = []
+    for kind in DTYPES:
+        lines += changes(kind.name, samples_of(op, kind), reader.table(name, kind.name))
+    errors = reader.table(name, "errors")
+    lines += changes("errors", [case for _, case in errors_of(op)], errors)
+    for wanted, case in errors_of(op):
+        record = errors.get(forms.digest(case))
+        if record is not None and record["error"] != wanted.__name__:
+            lines.append(f"{case!r}: states {wanted.__name__}, recorded {record['error']}")
+    more = [f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+    assert not lines, "\n".join([f"{name}: run `make reference`", *lines[:SHOWN], *more])
+
+
+def expected_errors(op: Any) -> list[tuple[str, Sample]]:
+    """(class, call) as recorded; as the op states them where the reference does not have it."""
     reader = store.family(op.family)
     entry = None if reader is None else reader.op(op.name())
-    table = {} if entry is None else entry.get("errors", {})
-    call = registry.public(op.base_name) or op
+    if entry is None:
+        return [(wanted.__name__, case) for wanted, case in errors_of(op)]
+    records = entry.get("errors", ())
+    return [(record["error"], sample_of(op, None, record, reader)) for record in records]
+
+
+def has_errors(op: Any) -> bool:
+    reader = store.family(op.family)
+    recorded = None if reader is None else reader.op(op.name())
+    return bool(errors_of(op)) if recorded is None else "errors" in recorded
+
+
+@pytest.mark.parametrize("op", [op for op in OPS if has_errors(op)], ids=lambda op: op.name()[6:])
+def test_errors(op: Any) -> None:
+    call = door(op)
     problems = []
-    for wanted, case in errors_of(op):
-        recorded = table.get(store.digest(case))
+    for wanted, case in expected_errors(op):
         shown = repr(case)
-        if entry is not None and (recorded is None or recorded[0] != wanted.__name__):
-            problems.append(f"{shown}: states {wanted.__name__}, recorded {recorded}")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 call(*case.args, **case.kwargs)
         except Exception as error:
-            if type(error).__name__ != wanted.__name__:
-                problems.append(f"{shown}: {type(error).__name__}: {error}, expected {recorded}")
+            if type(error).__name__ != wanted:
+                problems.append(f"{shown}: {type(error).__name__}: {error}, expected {wanted}")
         else:
-            problems.append(f"{shown}: no error, expected {wanted.__name__}")
+            problems.append(f"{shown}: no error, expected {wanted}")
     assert not problems, "\n".join([op.name(), *problems])
+
+
+def test_files_name_ops() -> None:
+    known = {(op.family, op.name()) for op in OPS}
+    for path in sorted(store.FOLDER.glob("*.xz")):
+        reader = store.family(path.stem)
+        assert reader is not None
+        assert not {(path.stem, name) for name in reader.index["ops"]} - known, path
 
 
 def test_exemptions_name_ops() -> None:

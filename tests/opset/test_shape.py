@@ -67,7 +67,7 @@ def test_padding_by_mode() -> None:
     assert pad(x, (-1, 1), "constant", 7.0).tolist() == [[[1.0, 2.0, 3.0, 7.0]]]
     with pytest.raises(RuntimeError, match="Padding size should be less than"):
         pad(x, (4, 0), "reflect")
-    with pytest.raises(NotImplementedError, match="Only 2D, 3D, 4D, 5D padding"):
+    with pytest.raises(NotImplementedError, match="Padding size 2 is not supported for 1D"):
         pad(rl.ones(2), (1, 1), "reflect")
 
 
@@ -77,3 +77,39 @@ def test_broadcast_tensors_returns_what_needs_no_change():
     assert same is x
     assert wide.shape == (2, 3)
     assert wide.stride() == (0, 1)
+
+
+def test_padding_values_fit() -> None:
+    from rushlight.opset.registry import find
+
+    pad = find("constant_pad_nd")
+    bytes_ = rl.ones(2, dtype=rl.uint8)
+    assert pad(bytes_, (1, 0), -1).tolist() == [255, 1, 1]
+    for x, value, name in (
+        (bytes_, -1.0, "uint8_t"),
+        (rl.ones(2, dtype=rl.int8), 300, "int8_t"),
+        (rl.ones(2), 1j, "float"),
+        (rl.ones(2, dtype=rl.float16), 1e9, "c10::Half"),
+    ):
+        with pytest.raises(RuntimeError, match=f"converted to type {name} without overflow"):
+            pad(x, (1, 1), value)
+
+
+def test_edges_of_nothing() -> None:
+    from rushlight.opset.registry import find
+
+    pad = find("pad")
+    for mode in ("reflect", "replicate"):
+        for sizes in ((1, 0), (2, 0, 3)):
+            with pytest.raises(RuntimeError, match="other non-zero dimensions for input"):
+                pad(rl.zeros(sizes), (1, 1), mode)
+        assert pad(rl.zeros(0, 2, 3), (1, 1), mode).shape == (0, 2, 5)
+        with pytest.raises(RuntimeError, match=r"\(W: 3\) is too small. Calculated output W: -1"):
+            pad(rl.ones(1, 1, 3), (-2, -2), mode)
+
+
+def test_shuffles_of_nothing() -> None:
+    x = rl.zeros(0, 4, 2, 2)
+    assert rl.channel_shuffle(x, 2).shape == x.shape
+    assert rl.pixel_unshuffle(x, 2).shape == x.shape
+    assert rl.pixel_unshuffle(x.to("meta"), 2).shape == x.shape

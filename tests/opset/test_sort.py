@@ -122,3 +122,28 @@ def test_nonzero():
     rows, columns = x.nonzero(as_tuple=True)
     assert (rows.tolist(), columns.tolist()) == ([0, 1], [1, 0])
     assert [part.tolist() for part in torch.where(x > 0)] == [[0, 1], [1, 0]]
+
+
+def test_dims_and_sorters_are_checked():
+    x = torch.ones(2, 3)
+    for function in (torch.unique, torch.unique_consecutive):
+        with pytest.raises(IndexError, match="Dimension out of range"):
+            function(x, dim=5)
+    with pytest.raises(RuntimeError, match="sorter index out of range"):
+        torch.searchsorted(torch.arange(3.0), torch.ones(2), sorter=t([0, 1, 5]))
+    with pytest.raises(RuntimeError, match="should have positive dimension"):
+        torch.searchsorted(t(1.0), torch.ones(2))
+
+
+def test_histogram_operands():
+    x = torch.ones(3)
+    with pytest.raises(RuntimeError, match="bins tensor should have one dimension"):
+        torch.histogram(x, torch.ones(2, 2))
+    with pytest.raises(RuntimeError, match="range should have 2 elements, but got 1"):
+        torch.histogram(x, 2, range=(1.0,))
+    with pytest.raises(RuntimeError, match=r"input\(float\), and weight\(double\)"):
+        torch.histogram(x, 2, weight=x.double())
+    with pytest.raises(RuntimeError, match="dimension 0 with dtype double"):
+        torch.histogram(x, torch.ones(2).double())
+    with pytest.raises(RuntimeError, match=r"dimension 0's range \[nan, nan\] is not finite"):
+        torch.histogram(t([NAN, 1.0]), 2)

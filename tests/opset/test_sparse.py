@@ -472,3 +472,42 @@ def test_bag_refusals() -> None:
     module = torch.nn.EmbeddingBag(4, 2, mode="sum", padding_idx=-1)
     assert repr(module) == "EmbeddingBag(4, 2, mode='sum', padding_idx=3)"
     assert module(torch.tensor([[0, 1], [3, 3]]))[1].tolist() == [0.0, 0.0]
+
+
+def test_refusals_name_what_is_wrong() -> None:
+    x = torch.ones(3, 4).to_sparse()
+    with pytest.raises(RuntimeError, match="does not support keepdim=True"):
+        x.norm(keepdim=True)
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        x.norm(dim=(0, 5))
+    with pytest.raises(RuntimeError, match="dim 0 appears multiple times"):
+        x.sum((0, 0))
+    with pytest.raises(RuntimeError, match="duplicate dims are not allowed"):
+        x.permute(0, 0)
+    with pytest.raises(IndexError, match=r"index contains 9 that is out of range .*\[3, 4\]"):
+        x.index_select(0, torch.tensor([9]))
+    with pytest.raises(IndexError, match="must be 1-D strided"):
+        x.index_select(0, torch.tensor([0.0]))
+    with pytest.raises(RuntimeError, match="expected scalar type Float but found Double"):
+        x.mm(torch.ones(4, 2).double())
+
+
+def test_complex_factor_of_a_sparse_product() -> None:
+    kind = torch.complex128
+    sparse, dense = torch.ones(3, 4, dtype=kind).to_sparse(), torch.ones(4, 2, dtype=kind)
+    start = torch.ones(3, 2, dtype=kind)
+
+    def product(start: Any, dense: Any) -> Any:
+        return torch.sparse.addmm(start, sparse, dense, beta=1j, alpha=2j)
+
+    assert gradcheck(product, (start.requires_grad_(), dense.requires_grad_()))
+
+
+def test_conversions_refuse_what_they_would_ignore() -> None:
+    rows = torch.eye(4).to_sparse_csr()
+    with pytest.raises(RuntimeError, match="from SparseCsr to SparseCsr with dense_dim argument"):
+        rows.to_sparse_csr(dense_dim=1)
+    with pytest.raises(RuntimeError, match=r"sparse_dim\(\)!=2 is not supported"):
+        torch.eye(4).to_sparse(1).to_sparse_csr()
+    with pytest.raises(RuntimeError, match=r"blocksize needs to be positive, but got \[0, 2\]"):
+        torch.eye(4).to_sparse_bsr((0, 2))

@@ -177,3 +177,10 @@ def test_scatter_forms_keep_strides() -> None:
     y = x.select_scatter(rl.ones(3), 0, 1)
     assert y.stride() == (1, 2) and y.tolist() == [[0.0] * 3, [1.0] * 3]
     assert x.sum().item() == 0
+
+
+def test_view_copy_takes_any_memory() -> None:
+    x = rl.arange(6.0).view(2, 3).t()
+    found = find("view_copy")(x, (2, -1))
+    assert found.tolist() == [[0.0, 3.0, 1.0], [4.0, 2.0, 5.0]] and found.is_contiguous()
+    assert find("view_copy")(x.to("meta"), (2, -1)).shape == (2, 3)

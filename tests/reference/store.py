@@ -1,16 +1,19 @@
 """Recorded results of the reference framework: one compressed file per op family.
 
-A record is found by the digest of its sample (values, sizes, strides, other arguments), so a
-changed sample has no record rather than a wrong one. The file is LZMA over a JSON index, a zero
-byte and the arrays' bytes in order; the same records make the same bytes.
+A file is LZMA over a JSON index, a zero byte and blobs. `index["blobs"]` holds the blobs' lengths;
+equal bytes are one blob, named by position. `index["ops"]` leads from an op's name and a dtype's
+(or "errors") to records in the order of samples: `in` and `at`, the call's form (see forms.py) and
+the blobs of its tensors, then the answer: `out`, `needs`, `grad`, `second`, or the class of what
+was raised. A record is found by its sample's digest, which is computed, not kept. The same records
+make the same bytes.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import lzma
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +22,12 @@ import numpy as np
 from rushlight.core import dtype as dtypes
 from rushlight.core.op import Tag
 from rushlight.core.size import Size
-from rushlight.core.tensor import Tensor, storage_of, strides_of, values_of
+from rushlight.core.tensor import Tensor
 from rushlight.opset.samples import Sample, uniform
+from tests.reference import forms
 
 FOLDER = Path(__file__).parent
-FORMAT = 1
+FORMAT = 2
 DATA_DEPENDENT = (
     "allclose", "argwhere", "bincount", "equal", "histc", "is_nonzero", "item",
     "masked_scatter_backward", "masked_select",
@@ -33,43 +37,6 @@ FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6}]
 
 
 # -- samples ---------------------------------------------------------------------------------------
-
-
-def digest(case: Sample) -> str:
-    """What a sample is, in 12 characters."""
-    state = hashlib.blake2b(digest_size=6)
-
-    def add(value: Any) -> None:
-        if isinstance(value, Tensor) and value.layout.name != "strided":
-            state.update(repr((value.layout.name, tuple(value.shape))).encode())
-            for part in sparse_parts(value):
-                add(part)
-        elif isinstance(value, Tensor):
-            facts = (value.dtype.name, tuple(value.shape), strides_of(value))
-            state.update(repr(facts).encode())
-            state.update(np.ascontiguousarray(values_of(value)).tobytes())
-        elif isinstance(value, (list, tuple)):
-            state.update(f"[{len(value)}".encode())
-            for item in value:
-                add(item)
-        else:
-            state.update(f"{type(value).__name__}:{value!r};".encode())
-
-    add(case.args)
-    for name in sorted(case.kwargs):
-        state.update(name.encode())
-        add(case.kwargs[name])
-    return state.hexdigest()
-
-
-def sparse_parts(tensor: Any) -> list[Any]:
-    """The plain tensors that a sparse tensor is made of, values last; of either framework."""
-    name = str(tensor.layout).removeprefix("torch.")
-    if name == "sparse_coo":
-        return [tensor._indices(), tensor._values()]
-    if name in ("sparse_csr", "sparse_bsr"):
-        return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
-    return [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
 
 
 def tensors_of(case: Sample) -> list[Tensor]:
@@ -143,29 +110,32 @@ class Writer:
     """Collects the records of one family."""
 
     def __init__(self, version: str) -> None:
-        self.index: dict[str, Any] = {"format": FORMAT, "torch": version, "ops": {}}
-        self.chunks: list[bytes] = []
-        self.at = 0
-        self.known: dict[bytes, int] = {}
+        self.version = version
+        self.ops: dict[str, Any] = {}
+        # From contents to position, in order of position.
+        self.blobs: dict[bytes, int] = {}
+
+    def blob(self, data: bytes) -> int:
+        """Keep bytes; equal ones are kept once."""
+        return self.blobs.setdefault(data, len(self.blobs))
 
     def array(self, array: Any) -> int:
-        """Keep an array's values; equal bytes are kept once."""
-        data = np.ascontiguousarray(array).tobytes()
-        found = self.known.get(data)
-        if found is None:
-            found = self.known[data] = self.at
-            self.chunks.append(data)
-            self.at += len(data)
-        return found
+        return self.blob(np.ascontiguousarray(array).tobytes())
+
+    def call(self, form: list[Any], chunks: list[bytes]) -> dict[str, Any]:
+        """A record that has its call and no answer yet."""
+        return {"in": form, "at": [self.blob(chunk) for chunk in chunks]}
 
     def op(self, name: str) -> dict[str, Any]:
-        entry: dict[str, Any] = self.index["ops"].setdefault(name, {})
+        entry: dict[str, Any] = self.ops.setdefault(name, {})
         return entry
 
     def save(self, path: Path) -> int:
-        head = json.dumps(self.index, sort_keys=True, separators=(",", ":")).encode()
+        sizes = [len(data) for data in self.blobs]
+        index = {"format": FORMAT, "torch": self.version, "ops": self.ops, "blobs": sizes}
+        head = json.dumps(index, separators=(",", ":")).encode()
         packed = lzma.compress(
-            head + b"\0" + b"".join(self.chunks), format=lzma.FORMAT_XZ, filters=FILTERS
+            b"".join([head, b"\0", *self.blobs]), format=lzma.FORMAT_XZ, filters=FILTERS
         )
         path.write_bytes(packed)
         return len(packed)
@@ -178,9 +148,11 @@ class Reader:
         data = lzma.decompress(path.read_bytes())
         end = data.index(b"\0")
         self.index = json.loads(data[:end])
-        self.data = memoryview(data)[end + 1 :]
         if self.index["format"] != FORMAT:
             raise ValueError(f"{path}: format {self.index['format']}, expected {FORMAT}")
+        self.data = memoryview(data)
+        self.bounds = list(accumulate(self.index["blobs"], initial=end + 1))
+        self.tables: dict[tuple[str, str], dict[str, Any]] = {}
 
     @property
     def torch(self) -> str:
@@ -190,12 +162,27 @@ class Reader:
         found: dict[str, Any] | None = self.index["ops"].get(name)
         return found
 
+    def table(self, op: str, kind: str) -> dict[str, Any]:
+        """An op's records for a dtype's name, or "errors", by the digests of their samples."""
+        found = self.tables.get((op, kind))
+        if found is None:
+            records = (self.op(op) or {}).get(kind, ())
+            found = {forms.digest_of(r["in"], self.chunks(r)): r for r in records}
+            self.tables[op, kind] = found
+        return found
+
+    def sample(self, record: dict[str, Any]) -> Sample:
+        """A record's call, in fresh memory; raises `forms.NotKept` where it has only a text."""
+        return forms.rebuilt(record["in"], self.chunks(record))
+
+    def chunks(self, record: dict[str, Any]) -> list[Any]:
+        return [self.blob(at) for at in record["at"]]
+
+    def blob(self, at: int) -> Any:
+        return self.data[self.bounds[at] : self.bounds[at + 1]]
+
     def array(self, at: int, kind: Any, shape: Any) -> Any:
-        count = 1
-        for size in shape:
-            count *= size
-        end = at + count * kind.itemsize
-        return np.frombuffer(self.data[at:end], kind.np).reshape(shape)
+        return np.frombuffer(self.blob(at), kind.np).reshape(shape)
 
 
 @cache
@@ -218,8 +205,3 @@ class Recorded:
         self.strides = None if strides is None else tuple(strides)
         self.offset = offset
         self.values = None if at is None else reader.array(at, self.dtype, self.shape)
-
-
-def geometry_of(tensor: Tensor) -> tuple[Any, ...]:
-    storage_of(tensor)
-    return tuple(tensor.shape), tuple(strides_of(tensor)), tensor.storage_offset()

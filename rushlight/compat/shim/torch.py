@@ -2,22 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
+from rushlight_shim import give_way
 
-try:
-    import rushlight.compat
-except ModuleNotFoundError as e:
-    if e.name != "rushlight":
-        raise
-    # a source tree that is not installed: the package lies three folders up
-    folder = os.path.abspath(__file__)
-    for _ in range(4):
-        folder = os.path.dirname(folder)
-    sys.path.append(folder)
-    import rushlight.compat
-
-# The import system hands out what stands in sys.modules under this name afterwards.
-del sys.modules["torch"]
-rushlight.compat.install()
-__import__("torch")
+give_way("torch")

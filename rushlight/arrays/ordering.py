@@ -1,0 +1,106 @@
+"""Order of elements: stable sorting and binary search over arrays.
+
+NaN counts as greater than every number. Sorting is stable whether asked for or not, so that
+indices of equal elements do not depend on how NumPy was built.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+# Shorter rows are sorted as they are: packing keys would cost more than it saves.
+PACK_FROM = 256
+
+
+def comparable(array: Any) -> Any:
+    """The array in a dtype that NumPy compares well, order kept."""
+    if array.dtype == np.bool_:
+        return array.view(np.uint8)
+    if array.dtype == np.float16 or array.dtype.isbuiltin != 1:
+        return array.astype(np.float32)
+    return array
+
+
+def packed_keys(array: Any, descending: bool) -> Any:
+    """(value, position) as one int64 whose order is a stable order of values; None if too wide.
+
+    NumPy sorts such keys several times faster than it finds a stable order of floats.
+    """
+    if array.dtype.itemsize > 4 or array.shape[-1] < PACK_FROM:
+        return None
+    if array.dtype.kind == "f":
+        # One NaN, one zero; then the bits of floats order like sign-magnitude integers.
+        bits = np.where(array != array, np.float32(np.nan), array + np.float32(0)).view(np.int32)
+        bits = bits ^ ((bits >> 31) & 0x7FFFFFFF)
+    else:
+        bits = array
+    keys = bits.astype(np.int64)
+    if descending:
+        keys = ~keys
+    return (keys << 32) | np.arange(array.shape[-1], dtype=np.int64)
+
+
+def stable_order(array: Any, descending: bool) -> Any:
+    """Positions that sort the last axis, equal elements in their order of appearance."""
+    array = comparable(array)
+    keys = packed_keys(array, descending)
+    if keys is not None:
+        keys.sort(axis=-1)
+        return keys & 0xFFFFFFFF
+    if not descending:
+        return array.argsort(axis=-1, kind="stable")
+    order = array[..., ::-1].argsort(axis=-1, kind="stable")[..., ::-1]
+    return (array.shape[-1] - 1) - order
+
+
+def sorted_pair(array: Any, dim: int, descending: bool) -> tuple[Any, Any]:
+    if array.ndim == 0:
+        return array.copy(), np.zeros((), np.int64)
+    moved = np.moveaxis(array, dim, -1)
+    order = stable_order(moved, descending)
+    values = np.take_along_axis(moved, order, -1)
+    return np.moveaxis(values, -1, dim), np.moveaxis(order.astype(np.int64, copy=False), -1, dim)
+
+
+def sorted_values(flat: Any) -> Any:
+    if flat.dtype == np.float16 or flat.dtype.isbuiltin != 1:
+        return np.sort(flat.astype(np.float32)).astype(flat.dtype)
+    return np.sort(flat)
+
+
+def bisected(boundaries: Any, values: Any, right: bool) -> Any:
+    """Binary search of every value in its own row at once. torch: NaN lies behind all."""
+    rows = np.arange(boundaries.shape[0])[:, None]
+    low = np.zeros(values.shape, np.int64)
+    high = np.full(values.shape, boundaries.shape[1], np.int64)
+    for _ in range(boundaries.shape[1].bit_length()):
+        middle = (low + high) >> 1
+        seen = boundaries[rows, np.minimum(middle, boundaries.shape[1] - 1)]
+        ahead = ~(seen > values) if right else ~(seen >= values)
+        open_ = low < high
+        low = np.where(open_ & ahead, middle + 1, low)
+        high = np.where(open_ & ~ahead, middle, high)
+    return low
+
+
+def search(boundaries: Any, values: Any, right: bool, sorter: Any, out_int32: bool) -> Any:
+    kind = np.int32 if out_int32 else np.int64
+    if sorter is not None:
+        if sorter.size and (sorter.min() < 0 or sorter.max() >= boundaries.shape[-1]):
+            raise RuntimeError("torch.searchsorted(): sorter index out of range")
+        boundaries = np.take_along_axis(boundaries, sorter, -1)
+    boundaries, values = comparable(boundaries), comparable(values)
+    if boundaries.shape[-1] == 0 or values.size == 0:
+        return np.zeros(values.shape, kind)
+    floats = boundaries.dtype.kind == "f" or values.dtype.kind == "f"
+    if boundaries.ndim == 1:
+        if not (floats and (np.isnan(boundaries[-1]) or np.isnan(values).any())):
+            found = np.searchsorted(boundaries, values, "right" if right else "left")
+            return np.asarray(found).astype(kind)
+        found = bisected(boundaries[None], values.reshape(1, -1), right)
+    else:
+        width = boundaries.shape[-1]
+        found = bisected(boundaries.reshape(-1, width), values.reshape(-1, values.shape[-1]), right)
+    return found.reshape(values.shape).astype(kind)

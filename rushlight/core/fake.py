@@ -1,0 +1,481 @@
+"""Fake tensors: the layer that runs shape rules instead of kernels.
+
+A `FakeTensor` has geometry, dtype, device and autograd state but no memory, and belongs to one
+`FakeTensorMode`. Sizes are plain ints, or symbols when the mode has a `ShapeEnv`. What only
+memory could tell is refused by name (`DynamicOutputShapeException`, ...) or, with a shape
+environment, becomes an unbacked symbol. Small constants keep their values.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from rushlight.core import dispatch, geometry
+from rushlight.core.device import device
+from rushlight.core.op import OpOverload, Refused
+from rushlight.core.refusals import DataDependentOutputException, DynamicOutputShapeException
+from rushlight.core.state import BELOW_FAKE, LAYER_FAKE, LOCAL
+from rushlight.core.storage import Storage, VersionCounter
+from rushlight.core.tensor import Tensor, shell, sizes_of, storage_of, strides_of
+
+__all__ = [
+    "DataDependentOutputException",
+    "DynamicOutputShapeException",
+    "FakeTensor",
+    "FakeTensorMode",
+    "UnsupportedFakeTensorException",
+    "active_fake_mode",
+    "is_fake",
+    "snapshot",
+]
+
+# torch: constants larger than this are not followed.
+CONSTANT_LIMIT = 1
+
+
+class UnsupportedFakeTensorException(RuntimeError):
+    """A kind of tensor that has no fake form."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+class FakeTensor(Tensor):
+    """A tensor without memory that behaves like one on its device."""
+
+    # No slots of its own: instances are made by giving a shell this class.
+    __slots__ = ()
+
+    handling_layer = LAYER_FAKE
+    __torch_function__ = dispatch.DISABLED  # type: ignore[assignment]
+    # The values, where they are known although the tensor is fake.
+    constant: Any = None
+
+    @staticmethod
+    def __new__(cls, fake_mode: Any, elem: Any, device: Any, constant: Any = None) -> Any:
+        made = fake_of(shell(sizes_of(elem), strides_of(elem), elem._dtype, device), fake_mode)
+        made.constant = constant
+        return made
+
+    @property
+    def fake_mode(self) -> Any:
+        return self.handling_mode
+
+    @property
+    def fake_device(self) -> device:
+        return self.device
+
+    def tolist(self) -> Any:
+        if self.constant is None:
+            raise DataDependentOutputException("aten::tolist")
+        return self.constant.tolist()
+
+    def numpy(self, *, force: bool = False) -> Any:
+        raise RuntimeError(
+            ".numpy() is not supported for tensor subclasses: a FakeTensor has no memory."
+        )
+
+    def data_ptr(self) -> int:
+        raise RuntimeError(
+            "Cannot access data pointer of Tensor (e.g. FakeTensor, FunctionalTensor). If you're "
+            "using compile, aot_function or export, it is likely that custom code reads memory "
+            "while a function is being traced."
+        )
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        copy = fake_of(
+            shell(sizes_of(self), strides_of(self), self._dtype, self.device, self._offset),
+            self.handling_mode,
+        )
+        copy._requires_grad = self.requires_grad
+        return copy
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+        shape = ", ".join(str(size) for size in self.shape)
+        parts = [f"..., size=({shape}{',' if self.dim() == 1 else ''})"]
+        if self._dtype.name != "float32":
+            parts.append(f"dtype={self._dtype}")
+        if self.device.type != "cpu":
+            parts.insert(0, f"..., device='{self.device}'")
+            parts[1] = parts[1][5:]
+        node = self.grad_fn
+        if node is not None:
+            parts.append(f"grad_fn=<{node.name()}>")
+        elif self.requires_grad:
+            parts.append("requires_grad=True")
+        return f"FakeTensor({', '.join(parts)})"
+
+
+def fake_of(tensor: Tensor, mode: Any) -> Any:
+    """A shell, from now on a fake tensor of this mode."""
+    tensor.__class__ = FakeTensor
+    tensor.handling_mode = mode
+    return tensor
+
+
+def is_fake(value: Any) -> bool:
+    """Whether a tensor has no memory because it is fake, or wraps one that is."""
+    if isinstance(value, FakeTensor):
+        return True
+    inner = getattr(value, "functional_value", None)
+    return inner is not None and is_fake(inner)
+
+
+def snapshot(value: Any) -> Any:
+    """What a graph keeps of a tensor: its geometry now, as a fake without history."""
+    if not isinstance(value, Tensor):
+        return value
+    mode = value.handling_mode if isinstance(value, FakeTensor) else SNAPSHOTS
+    copy = shell(sizes_of(value), strides_of(value), value._dtype, value.device, value._offset)
+    assert copy._ext is not None
+    if value._ext is not None:
+        copy._ext.conj, copy._ext.neg = value._ext.conj, value._ext.neg
+        copy._ext.layout = value._ext.layout
+    made = fake_of(copy, mode)
+    made._requires_grad = value.requires_grad
+    if isinstance(value, FakeTensor):
+        made._storage = storage_of(value) if value._ext is None or not value._ext.parts else None
+    return made
+
+
+def active_fake_mode() -> Any:
+    return LOCAL.state.fake
+
+
+class FakeTensorMode:
+    """While active, ops run by their shape rules and make fake tensors.
+
+    >>> import rushlight as torch
+    >>> with FakeTensorMode() as mode:
+    ...     x = torch.empty(3, 4)
+    ...     print((x @ x.t()).shape)
+    torch.Size([3, 3])
+    """
+
+    def __init__(
+        self,
+        *,
+        allow_fallback_kernels: bool = True,
+        allow_non_fake_inputs: bool = False,
+        shape_env: Any = None,
+        static_shapes: bool | None = None,
+        export: bool = False,
+    ) -> None:
+        self.allow_fallback_kernels = allow_fallback_kernels
+        self.allow_non_fake_inputs = allow_non_fake_inputs
+        self.shape_env = shape_env
+        self.static_shapes = shape_env is None if static_shapes is None else static_shapes
+        self.export = export
+        self.before: list[Any] = []
+        # Real tensor or storage (by identity, alive as long as it is) -> its fake form.
+        self.tensors: dict[int, tuple[Any, Any]] = {}
+        self.storages: dict[int, tuple[Any, Any]] = {}
+        # Fakes whose values are known, to be forgotten when their memory is written to.
+        self.known: dict[int, list[Any]] = {}
+        self.fake_tensor_converter = Converter(self)
+
+    def __enter__(self) -> FakeTensorMode:
+        state = LOCAL.state
+        self.before.append(state.fake)
+        state.fake = self
+        state.refresh()
+        return self
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        state = LOCAL.state
+        state.fake = self.before.pop()
+        state.refresh()
+
+    # -- from real tensors -------------------------------------------------------------------------
+
+    def from_tensor(
+        self,
+        tensor: Any,
+        *,
+        static_shapes: bool | None = None,
+        source: Any = None,
+        symbolic_context: Any = None,
+    ) -> Any:
+        """The fake form of a real tensor; the same object for the same tensor. Tensors that share
+        memory get fakes that share a storage, views get views of their base's fake."""
+        if isinstance(tensor, FakeTensor):
+            if tensor.handling_mode is not self:
+                raise AssertionError("Mixing fake modes: the tensor belongs to another one")
+            return tensor
+        known = self.tensors.get(id(tensor))
+        if known is not None and known[0]() is tensor:
+            return known[1]
+        made = self.faked(tensor, static_shapes, source, symbolic_context)
+        key = id(tensor)
+        self.tensors[key] = (weakref.ref(tensor, lambda _: self.tensors.pop(key, None)), made)
+        return made
+
+    def faked(self, tensor: Any, static_shapes: Any, source: Any, context: Any) -> Any:
+        if tensor._ext is not None and tensor._ext.parts is not None:
+            raise UnsupportedFakeTensorException(f"tensors of layout {tensor.layout}")
+        from rushlight.core.modes import is_traceable_wrapper_subclass, transform_subclass
+
+        if is_traceable_wrapper_subclass(tensor):
+            made = transform_subclass(tensor, lambda name, inner: self.from_tensor(inner))
+            made._requires_grad = tensor.requires_grad
+            return made
+        sizes, strides, offset = sizes_of(tensor), strides_of(tensor), tensor._offset
+        static = self.static_shapes if static_shapes is None else static_shapes
+        if self.shape_env is not None and not static:
+            found = self.shape_env.create_symbolic_sizes_strides_storage_offset(
+                tensor, source, symbolic_context=context
+            )
+            sizes, strides, offset = tuple(found[0]), tuple(found[1]), found[2]
+        view = tensor._view
+        if view is not None:
+            return self.faked_view(tensor, sizes, strides, offset)
+        made = self.shell_over(tensor, sizes, strides, offset)
+        if tensor.requires_grad:
+            made._requires_grad = True
+            if not tensor.is_leaf:
+                made = self.with_history(made)
+        if tensor._ag is not None and tensor._ag.grad is not None:
+            made.grad = self.from_tensor(tensor._ag.grad, static_shapes=static_shapes)
+        return made
+
+    def shell_over(self, tensor: Any, sizes: Any, strides: Any, offset: Any) -> Any:
+        """A fake over the fake form of a real tensor's storage."""
+        made = shell(sizes, strides, tensor._dtype, tensor.device, offset)
+        ext = tensor._ext
+        assert made._ext is not None
+        if ext is not None:
+            made._ext.conj, made._ext.neg = ext.conj, ext.neg
+            made._ext.layout, made._ext.inference = ext.layout, ext.inference
+        made._storage = self.storage_for(tensor, made)
+        made._counter = VersionCounter()
+        return fake_of(made, self)
+
+    def storage_for(self, tensor: Any, made: Any) -> Storage:
+        real = storage_of(tensor)
+        known = self.storages.get(id(real))
+        if known is not None and known[0]() is real:
+            found: Storage = known[1]
+            return found
+        fresh = storage_of(made)
+        key = id(real)
+        self.storages[key] = (weakref.ref(real, lambda _: self.storages.pop(key, None)), fresh)
+        return fresh
+
+    def faked_view(self, tensor: Any, sizes: Any, strides: Any, offset: Any) -> Any:
+        """The fake of a view: a view of the fake of its base."""
+        base = self.from_tensor(tensor._view.base)
+        state = LOCAL.state
+        before = (state.grad, state.proxy, state.functional, state.dispatch_modes, state.excluded)
+        # A view made without grad mode keeps its base's need for a gradient.
+        state.grad = tensor._requires_grad or not base.requires_grad
+        state.proxy = state.functional = None
+        state.dispatch_modes, state.excluded = (), 0
+        state.refresh()
+        try:
+            if base._dtype is tensor._dtype:
+                made = base.as_strided(sizes, strides, offset)
+            else:
+                made = tensor._view_func(base)
+        finally:
+            state.grad, state.proxy, state.functional, state.dispatch_modes, state.excluded = before
+            state.refresh()
+        if tensor._requires_grad and not base.requires_grad and tensor.is_leaf:
+            made._requires_grad = True
+        return made
+
+    def with_history(self, leaf: Any) -> Any:
+        """A fake that is not a leaf, with the same storage identity as `leaf`."""
+        state = LOCAL.state
+        before = (state.grad, state.proxy, state.functional, state.dispatch_modes, state.excluded)
+        state.grad, state.proxy, state.functional = True, None, None
+        state.dispatch_modes, state.excluded = (), 0
+        state.refresh()
+        try:
+            made = leaf.clone()
+        finally:
+            state.grad, state.proxy, state.functional, state.dispatch_modes, state.excluded = before
+            state.refresh()
+        made._ext = leaf._ext
+        made._storage, made._offset = leaf._storage, leaf._offset
+        return made
+
+    # -- the layer ---------------------------------------------------------------------------------
+
+    def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        """Run one op by its shape rule."""
+        if op.base_name == "lift_fresh" and not isinstance(args[0], FakeTensor):
+            return self.constant_of(args[0])
+        if op.base_name == "_local_scalar_dense":
+            return self.number_of(op, args[0])
+        args = self.all_fake(op, args)
+        constant = self.constant_result(op, args)
+        state = LOCAL.state
+        before = (state.excluded, state.fake)
+        state.excluded |= BELOW_FAKE
+        state.fake = self
+        state.refresh()
+        try:
+            result = self.run_shapes(op, args)
+        finally:
+            state.excluded, state.fake = before
+            state.refresh()
+        self.forget_written(op, args)
+        result = self.marked(result)
+        if constant is not None and isinstance(result, FakeTensor):
+            self.remember(result, constant)
+        return result
+
+    def run_shapes(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        rule = op.rule("shape")
+        if isinstance(rule, Refused) and not op.mutated_positions:
+            tensors = any(entry.type.is_tensor_like for entry in op._schema.returns)
+            raise (DynamicOutputShapeException if tensors else DataDependentOutputException)(op)
+        if dispatch.layers_of(op, args) & LAYER_FAKE:
+            return op.backend(*args)
+        return op.kind.shells(op, args)
+
+    def all_fake(self, op: OpOverload, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments with real tensors faked, where the mode allows that."""
+
+        def one(value: Any) -> Any:
+            if not isinstance(value, Tensor) or isinstance(value, FakeTensor):
+                return value
+            if value.dim() == 0 and op.options.get("wraps_numbers"):
+                return value
+            if value._array is not None and not self.allow_non_fake_inputs:
+                raise AssertionError(
+                    "Please convert all Tensors to FakeTensors first or instantiate "
+                    f"FakeTensorMode with 'allow_non_fake_inputs'. Found in {op}: a tensor of "
+                    f"shape {list(value.shape)} and type {value.type()}"
+                )
+            if op.options.get("metadata_write") and value is args[0]:
+                raise RuntimeError(
+                    f"Can't call metadata mutating ops on non-Fake Tensor inputs. Found in {op}"
+                )
+            return self.from_tensor(value)
+
+        converted = list(args)
+        for position in op.tensor_positions:
+            converted[position] = one(args[position])
+        for position in op.list_positions:
+            if args[position] is not None:
+                converted[position] = [one(value) for value in args[position]]
+        return tuple(converted)
+
+    def marked(self, result: Any) -> Any:
+        """Results as fake tensors of this mode."""
+        if isinstance(result, Tensor):
+            if type(result) is Tensor and result._array is None:
+                return fake_of(result, self)
+            return result
+        if isinstance(result, (list, tuple)):
+            items = [self.marked(item) for item in result]
+            return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
+        return result
+
+    # -- constants ---------------------------------------------------------------------------------
+
+    def constant_of(self, value: Any) -> Any:
+        made = self.shell_over(value, sizes_of(value), strides_of(value), value._offset)
+        self.remember(made, value)
+        return made
+
+    def remember(self, fake: Any, constant: Any) -> None:
+        fake.constant = constant
+        self.known.setdefault(id(storage_of(fake)), []).append(weakref.ref(fake))
+
+    def forget_written(self, op: OpOverload, args: tuple[Any, ...]) -> None:
+        for position in op.mutated_positions:
+            value = args[position]
+            if isinstance(value, FakeTensor):
+                for reference in self.known.pop(id(storage_of(value)), ()):
+                    written = reference()
+                    if written is not None:
+                        written.constant = None
+
+    def constant_result(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        """The real result, where all operands are known and small."""
+        operands = [args[position] for position in op.tensor_positions]
+        for position in op.list_positions:
+            operands += args[position] or ()
+        operands = [value for value in operands if value is not None]
+        if not operands or op.mutated_positions or "nondeterministic_seeded" in op.tags:
+            return None
+        for value in operands:
+            if isinstance(value, Tensor) and getattr(value, "constant", None) is None:
+                return None
+        real = list(args)
+        for position in op.tensor_positions:
+            if isinstance(args[position], FakeTensor):
+                real[position] = args[position].constant
+        for position in op.list_positions:
+            if args[position] is not None:
+                real[position] = [v.constant if v is not None else None for v in args[position]]
+        state = LOCAL.state
+        before = (state.excluded, state.fake, state.proxy)
+        state.excluded |= BELOW_FAKE
+        state.refresh()
+        try:
+            result = op.backend(*real)
+        finally:
+            state.excluded, state.fake, state.proxy = before
+            state.refresh()
+        if isinstance(result, Tensor) and result.numel() <= CONSTANT_LIMIT:
+            return result
+        return None
+
+    def number_of(self, op: OpOverload, tensor: Any) -> Any:
+        """`item()`: a known constant, or an unbacked symbol."""
+        constant = tensor if not isinstance(tensor, FakeTensor) else tensor.constant
+        if constant is not None and constant._array is not None:
+            return op.backend(constant)
+        if self.shape_env is None:
+            raise DataDependentOutputException(op)
+        if geometry.numel(sizes_of(tensor)) != 1:
+            raise RuntimeError("a Tensor with more than one element cannot be converted to Scalar")
+        kind = tensor._dtype
+        if kind.is_floating_point:
+            return self.shape_env.create_unbacked_symfloat()
+        if kind.name == "bool":
+            return self.shape_env.create_unbacked_symbool()
+        if kind.is_complex:
+            raise DataDependentOutputException(op)
+        return self.shape_env.create_unbacked_symint()
+
+
+class Converter:
+    """torch's name for what makes fakes of real tensors."""
+
+    def __init__(self, mode: FakeTensorMode) -> None:
+        self.mode = mode
+
+    def from_real_tensor(self, fake_mode: Any, tensor: Any, **options: Any) -> Any:
+        options.pop("make_constant", None)
+        options.pop("shape_env", None)
+        return fake_mode.from_tensor(tensor, **options)
+
+
+# Keeps the geometry of real tensors that a graph has recorded.
+SNAPSHOTS = FakeTensorMode(allow_non_fake_inputs=True)
+
+
+def unset_fake_temporarily() -> Any:
+    return FakeOff()
+
+
+class FakeOff:
+    """No fake mode is active inside."""
+
+    def __enter__(self) -> Any:
+        state = LOCAL.state
+        self.before = state.fake
+        state.fake = None
+        state.refresh()
+        return self.before
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        state = LOCAL.state
+        state.fake = self.before
+        state.refresh()

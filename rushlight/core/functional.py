@@ -1,0 +1,388 @@
+"""Functionalization: writes and views become values, so that graphs below have no mutation.
+
+A `FunctionalTensor` holds the current value (a tensor of the layers below) and shares a
+`FunctionalStorage` with its views: the base value, a queue of pending writes and a generation
+counter. A write computes a new value and queues it; a tensor whose generation is behind is
+brought up to date (`sync`) when it is next read: queued writes go into the base through the
+inverses of their views, then the tensor's own views are replayed from the base.
+
+Note [View steps]: taking a view does not sync its source, and a new view starts at generation 0.
+Graphs show how often views are replayed, so this order is part of what users compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.core import dispatch
+from rushlight.core.op import OpOverload, Refused
+from rushlight.core.state import BELOW_FUNCTIONAL, LAYER_FUNCTIONAL, LOCAL
+from rushlight.core.storage import Storage, VersionCounter
+from rushlight.core.tensor import Ext, Tensor, sizes_of, storage_of, strides_of, wrap
+
+__all__ = [
+    "FunctionalMode",
+    "FunctionalStorage",
+    "FunctionalTensor",
+    "ViewStep",
+    "from_functional",
+    "is_functional",
+    "sync",
+    "to_functional",
+]
+
+
+class ViewStep:
+    """One link of a view's chain: the op, its arguments after the source, and which result."""
+
+    __slots__ = ("args", "number", "op")
+
+    def __init__(self, op: OpOverload, args: tuple[Any, ...], number: int | None) -> None:
+        self.op = op
+        self.args = args
+        # None where the op has one result.
+        self.number = number
+
+    def replay(self, source: Any) -> Any:
+        result = dispatch.call(self.op, (source, *self.args))
+        return result if self.number is None else result[self.number]
+
+    def inverse(self, source: Any, changed: Any) -> Any:
+        """`source` with this view of it replaced by `changed`."""
+        rule = self.op.rule("inverse")
+        if rule is None or isinstance(rule, Refused):
+            raise NotImplementedError(
+                f"{self.op.name()}: a write to this view cannot be traced, because the view has no "
+                "inverse. Clone it before writing to it."
+            )
+        if self.number is None:
+            return rule(source, changed, *self.args)
+        return rule(source, changed, self.number, *self.args)
+
+
+class FunctionalStorage:
+    """What a tensor and its views have in common while they are functional."""
+
+    __slots__ = (
+        "base",
+        "frozen",
+        "generation",
+        "hidden_writes",
+        "memory",
+        "quiet_writes",
+        "updates",
+        "writes",
+    )
+
+    def __init__(self, base: Any) -> None:
+        self.base = base
+        self.updates: list[tuple[Any, tuple[ViewStep, ...]]] = []
+        self.generation = 0
+        self.frozen = False
+        # Stands for the memory: views of one functional tensor share it.
+        self.memory: Storage = storage_like(base)
+        # How many writes there were; of these, without grad mode, and on detached aliases.
+        self.writes = 0
+        self.quiet_writes = 0
+        self.hidden_writes = 0
+
+    def apply_updates(self) -> None:
+        """Bring queued writes into the base."""
+        updates, self.updates = self.updates, []
+        for value, chain in updates:
+            sources = [self.base] if chain else []
+            for step in chain[:-1]:
+                sources.append(step.replay(sources[-1]))
+            for step, source in zip(reversed(chain), reversed(sources)):
+                value = step.inverse(source, value)
+            self.base = value
+
+
+def storage_like(value: Any) -> Storage:
+    real = storage_of(value)
+    return Storage(None, real.nbytes_, value.device)
+
+
+class FunctionalTensor(Tensor):
+    """A tensor that takes writes and views without changing any value below it."""
+
+    # No slots of its own: instances are made by giving a shell this class.
+    __slots__ = ()
+
+    handling_layer = LAYER_FUNCTIONAL
+    __torch_function__ = dispatch.DISABLED  # type: ignore[assignment]
+
+    # The current value, the shared storage, how the value is seen from the base, and as of when.
+    functional_value: Any
+    functional_storage: FunctionalStorage
+    chain: tuple[ViewStep, ...]
+    generation: int
+    # The geometry was changed by an in-place view op.
+    moved: bool
+    # An alias whose writes autograd does not see.
+    hidden: bool
+
+    def data_ptr(self) -> int:
+        raise RuntimeError(
+            "Cannot access data pointer of Tensor (e.g. FakeTensor, FunctionalTensor). If you're "
+            "using compile, aot_function or export, it is likely that custom code reads memory "
+            "while a function is being traced."
+        )
+
+    def numpy(self, *, force: bool = False) -> Any:
+        raise RuntimeError(
+            ".numpy() is not supported for tensor subclasses: a FunctionalTensor has no memory."
+        )
+
+    def tolist(self) -> Any:
+        sync(self)
+        return self.functional_value.tolist()
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+        return f"FunctionalTensor({self.functional_value!r})"
+
+
+def is_functional(value: Any) -> bool:
+    return isinstance(value, FunctionalTensor)
+
+
+def functional_over(value: Any, storage: FunctionalStorage, mode: Any) -> Any:
+    """A functional tensor with the geometry of `value`."""
+    made: Any = wrap(None, value._dtype)
+    made.__class__ = FunctionalTensor
+    made._counter = VersionCounter()
+    made._storage = storage.memory
+    made.handling_mode = mode
+    made.functional_storage = storage
+    made.chain = ()
+    made.generation = 0
+    made.moved = made.hidden = False
+    take_value(made, value)
+    return made
+
+
+def take_value(tensor: Any, value: Any) -> None:
+    """Make `value` a functional tensor's current value, and take over its geometry."""
+    tensor.functional_value = value
+    ext = tensor._ext = Ext(value.device)
+    ext.sizes, ext.strides = sizes_of(value), strides_of(value)
+    tensor._contig = False
+    tensor._offset = value._offset
+    own = value._ext
+    if own is not None:
+        ext.conj, ext.neg, ext.layout = own.conj, own.neg, own.layout
+        ext.inference = own.inference
+
+
+def to_functional(tensor: Any, mode: Any = None) -> Any:
+    """A functional tensor whose value is `tensor`; gradient requirements come along."""
+    if not isinstance(tensor, Tensor):
+        return tensor
+    made = functional_over(tensor, FunctionalStorage(tensor), mode or DEFAULT)
+    made._requires_grad = tensor.requires_grad
+    return made
+
+
+def from_functional(tensor: Any) -> Any:
+    """The up-to-date value of a functional tensor."""
+    if not isinstance(tensor, FunctionalTensor):
+        return tensor
+    sync(tensor)
+    return tensor.functional_value
+
+
+def sync(tensor: Any) -> None:
+    """Bring a tensor's value up to date with writes to its storage. Note [View steps]."""
+    storage = tensor.functional_storage
+    if tensor.generation == storage.generation:
+        return
+    with below_functional():
+        if storage.updates:
+            storage.apply_updates()
+        value = storage.base
+        for step in tensor.chain:
+            value = step.replay(value)
+    tensor.generation = storage.generation
+    take_value(tensor, value)
+
+
+class below_functional:
+    """Calls made inside enter below functionalization."""
+
+    __slots__ = ("before",)
+
+    def __enter__(self) -> None:
+        state = LOCAL.state
+        self.before = state.excluded
+        state.excluded |= BELOW_FUNCTIONAL
+        state.refresh()
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        state = LOCAL.state
+        state.excluded = self.before
+        state.refresh()
+
+
+def map_tensors(op: OpOverload, args: tuple[Any, ...], change: Callable[[Any], Any]) -> list[Any]:
+    """The arguments with tensors passed through `change`, those in lists too."""
+    changed = list(args)
+    for position in op.tensor_positions:
+        if isinstance(args[position], Tensor):
+            changed[position] = change(args[position])
+    for position in op.list_positions:
+        if args[position] is not None:
+            changed[position] = [change(v) if isinstance(v, Tensor) else v for v in args[position]]
+    return changed
+
+
+class FunctionalMode:
+    """While active, all tensors that ops make are functional."""
+
+    def __init__(self) -> None:
+        self.before: list[Any] = []
+
+    def __enter__(self) -> FunctionalMode:
+        state = LOCAL.state
+        self.before.append(state.functional)
+        state.functional = self
+        state.refresh()
+        return self
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        state = LOCAL.state
+        state.functional = self.before.pop()
+        state.refresh()
+
+    def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        """One op as a function of values."""
+        if op.is_view_op and isinstance(args[0], FunctionalTensor):
+            return self.view(op, args)
+        if op.mutated_positions:
+            return self.write(op, args)
+        values = map_tensors(op, args, from_functional)
+        with below_functional():
+            result = dispatch.below_autograd(op, tuple(values))
+        return self.wrapped(result)
+
+    def wrapped(self, result: Any) -> Any:
+        """What an op returned as functional tensors."""
+        if isinstance(result, FunctionalTensor) or not isinstance(result, (Tensor, list, tuple)):
+            return result
+        if isinstance(result, Tensor):
+            return functional_over(result, FunctionalStorage(result), self)
+        items = [self.wrapped(item) for item in result]
+        return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
+
+    # -- views -------------------------------------------------------------------------------------
+
+    def view(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        """Note [View steps]."""
+        source, rest = args[0], args[1:]
+        with below_functional():
+            result = dispatch.below_autograd(op, (source.functional_value, *rest))
+        if isinstance(result, (list, tuple)):
+            return [
+                self.view_of(source, value, ViewStep(op, rest, number))
+                for number, value in enumerate(result)
+            ]
+        return self.view_of(source, result, ViewStep(op, rest, None))
+
+    def view_of(self, source: Any, value: Any, step: ViewStep) -> Any:
+        made = functional_over(value, source.functional_storage, self)
+        made._counter = source._counter
+        made.chain = (*source.chain, step)
+        made.hidden = source.hidden or step.op.base_name == "detach"
+        return made
+
+    # -- writes ------------------------------------------------------------------------------------
+
+    def write(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        targets = [args[position] for position in op.mutated_positions]
+        written = [target for target in targets if isinstance(target, Tensor)]
+        if not any(isinstance(target, FunctionalTensor) for target in written):
+            if any(isinstance(v, FunctionalTensor) for v in operands_of(op, args)):
+                raise RuntimeError(
+                    f"{op.name()}: mutating a non-functional tensor with a functional tensor is "
+                    "not allowed. Please ensure that all of your inputs are wrapped inside of a "
+                    "functionalize() call."
+                )
+            with below_functional():
+                return dispatch.below_autograd(op, args)
+        if op.replayed_as is not None:
+            return self.move(op, args)
+        own = op.rules.get("functionalized")
+        if own is not None:
+            return own(self, op, args)
+        functional = functional_form(op)
+        # The write's own rule looks at sizes and dtypes, and resizes out= tensors.
+        check_write(op, args)
+        values = map_tensors(op, args, from_functional)
+        count = len(op.out_positions)
+        if count:
+            values = values[:-count]
+        with below_functional():
+            result = dispatch.below_autograd(functional, tuple(values))
+        results = list(result) if isinstance(result, (list, tuple)) else [result]
+        extra = results[: len(results) - len(written)]
+        for target, value in zip(written, results[len(extra) :], strict=True):
+            self.replace(target, value)
+        if extra:
+            return self.wrapped(tuple(extra) if len(extra) > 1 else extra[0])
+        return written[0] if len(written) == 1 else tuple(written)
+
+    def replace(self, target: Any, value: Any) -> None:
+        """Give a functional tensor a new value, and queue the write for what shares its storage."""
+        storage = target.functional_storage
+        if storage.frozen:
+            raise RuntimeError("cannot mutate tensors with frozen storage")
+        with below_functional():
+            if value._dtype is not target._dtype:
+                value = value.to(target._dtype)
+        storage.updates.append((value, target.chain))
+        storage.generation += 1
+        storage.writes += 1
+        storage.quiet_writes += not LOCAL.state.grad or LOCAL.state.inference
+        storage.hidden_writes += target.hidden
+        sync(target)
+
+    def move(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        """`x.t_()`: the tensor becomes the view of itself."""
+        target, rest = args[0], args[1:]
+        assert op.replayed_as is not None
+        with below_functional():
+            value = dispatch.below_autograd(op.replayed_as, (target.functional_value, *rest))
+        target.chain = (*target.chain, ViewStep(op.replayed_as, rest, None))
+        target.moved = True
+        take_value(target, value)
+        return target
+
+
+def operands_of(op: OpOverload, args: tuple[Any, ...]) -> list[Any]:
+    found = [args[position] for position in op.tensor_positions]
+    for position in op.list_positions:
+        found += args[position] or ()
+    return found
+
+
+def functional_form(op: OpOverload) -> OpOverload:
+    """The op that computes what an in-place or out= op writes."""
+    found: OpOverload | None = op.functional
+    if found is None:
+        named = op.options.get("functional_form")
+        found = named() if callable(named) else named
+    if found is None:
+        raise NotImplementedError(
+            f"{op.name()}: this in-place operator cannot be traced, because it has no functional "
+            "form. Use an out-of-place operator instead."
+        )
+    return found
+
+
+def check_write(op: OpOverload, args: tuple[Any, ...]) -> None:
+    """Run a write by its shape rule on the outer tensors, for its checks and for out= sizes."""
+    with below_functional():
+        op.backend(*args)
+
+
+DEFAULT = FunctionalMode()

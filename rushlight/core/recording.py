@@ -1,0 +1,313 @@
+"""Proxy recording: the layer that writes each operator call into a graph.
+
+A `Recorder` owns an `fx.Graph` and knows, by identity, which node made a tensor. A tensor that no
+node made is a constant: it becomes an attribute of the traced module. Sizes become nodes only
+where a call uses them. Recorded calls run on below, by kernels or by shape rules.
+"""
+
+from __future__ import annotations
+
+import operator
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from rushlight.core import dispatch, fake
+from rushlight.core.device import channels_last, channels_last_3d, contiguous_format
+from rushlight.core.op import OpOverload, find_overload
+from rushlight.core.parameter import Parameter
+from rushlight.core.state import BELOW_PROXY, BELOW_SUBCLASS, LOCAL
+from rushlight.core.tensor import Tensor, sizes_of, strides_of
+from rushlight.fx.graph import Graph
+from rushlight.symbolic import SymBool, SymFloat, SymInt
+
+__all__ = ["Recorder", "TensorMetadata", "tensor_metadata"]
+
+SYMBOLIC = (SymInt, SymFloat, SymBool)
+
+
+class TensorMetadata(NamedTuple):
+    """The facts about a tensor that graph passes read."""
+
+    shape: Any
+    dtype: Any
+    requires_grad: bool
+    stride: Any
+    memory_format: Any
+    is_quantized: bool = False
+    qparams: Any = {}
+
+
+def tensor_metadata(tensor: Any) -> TensorMetadata:
+    found = None
+    for format in (contiguous_format, channels_last, channels_last_3d):
+        if tensor.layout.name == "strided" and tensor.is_contiguous(memory_format=format):
+            found = format
+            break
+    return TensorMetadata(
+        tensor.shape, tensor._dtype, tensor.requires_grad, strides_of(tensor), found
+    )
+
+
+class Tracked(NamedTuple):
+    """A tensor's place in the graph."""
+
+    tensor: Any
+    node: Any
+    # The value does not depend on the graph's inputs.
+    fixed: bool
+
+
+class Recorder:
+    """Records the operator calls made while it is active."""
+
+    def __init__(
+        self,
+        graph: Graph | None = None,
+        decompositions: dict[Any, Callable[..., Any]] | None = None,
+    ) -> None:
+        self.graph = Graph() if graph is None else graph
+        self.decompositions = decompositions or {}
+        self.tensors: dict[int, Tracked] = {}
+        # Expression -> its node, or a function that makes the node.
+        self.numbers: dict[Any, Any] = {}
+        self.attributes: dict[str, Any] = {}
+        self.before: list[Any] = []
+
+    def __enter__(self) -> Recorder:
+        state = LOCAL.state
+        self.before.append(state.proxy)
+        state.proxy = self
+        state.refresh()
+        return self
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        state = LOCAL.state
+        state.proxy = self.before.pop()
+        state.refresh()
+
+    # -- what is known -----------------------------------------------------------------------------
+
+    def track(self, value: Any, node: Any, fixed: bool = False, binds_sizes: bool = True) -> None:
+        """Note that `node` made this value; members of a sequence get nodes of their own. Unless
+        it `binds_sizes`, the sizes of a tensor are to be had from other tensors."""
+        describe(node, value)
+        if isinstance(value, Tensor):
+            key = id(value)
+            reference = weakref.ref(value, lambda _: self.tensors.pop(key, None))
+            self.tensors[key] = Tracked(reference, node, fixed)
+            if binds_sizes:
+                self.track_sizes(value, node)
+        elif isinstance(value, SYMBOLIC):
+            self.numbers[value.node.expr] = node
+        elif isinstance(value, (list, tuple)):
+            for position, item in enumerate(value):
+                self.track(
+                    item, self.graph.call_function(operator.getitem, (node, position)), fixed
+                )
+
+    def track_sizes(self, tensor: Any, node: Any) -> None:
+        """Make symbolic sizes, strides and offsets known; their nodes are made on first use."""
+        ext = tensor._ext
+        if ext is None or ext.sizes is None:
+            return
+        facts: list[Any] = [
+            ("sym_size", "int", (axis,), size) for axis, size in enumerate(ext.sizes)
+        ]
+        facts += [("sym_stride", "int", (axis,), step) for axis, step in enumerate(ext.strides)]
+        facts.append(("sym_storage_offset", "default", (), tensor._offset))
+        for name, overload, rest, value in facts:
+            if isinstance(value, SymInt):
+                self.numbers.setdefault(
+                    value.node.expr, SizeNode(node, name, overload, rest, value)
+                )
+
+    def known(self, tensor: Any) -> Tracked | None:
+        found = self.tensors.get(id(tensor))
+        return found if found is not None and found.tensor() is tensor else None
+
+    def node_of(self, value: Any) -> Any:
+        """A call's argument as the graph has it."""
+        if isinstance(value, Tensor):
+            found = self.known(value)
+            return self.constant(value) if found is None else found.node
+        if isinstance(value, SYMBOLIC):
+            return self.number_node(value)
+        if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+            items = [self.node_of(item) for item in value]
+            return items if isinstance(value, list) else tuple(items)
+        if isinstance(value, dict):
+            return {key: self.node_of(item) for key, item in value.items()}
+        return value
+
+    def number_node(self, number: Any) -> Any:
+        """The node of a symbolic number, computed from known ones where it has none."""
+        expr = number.node.expr
+        found = self.numbers.get(expr)
+        if isinstance(found, SizeNode):
+            found = self.numbers[expr] = found.make(self.graph)
+        if found is None:
+            from rushlight.symbolic import build
+
+            found = self.numbers[expr] = build(expr, self.symbol_node, self.apply_number)
+            if hasattr(found, "meta"):
+                describe(found, number)
+        return found
+
+    def symbol_node(self, symbol: Any) -> Any:
+        found = self.numbers.get(symbol)
+        if isinstance(found, SizeNode):
+            found = self.numbers[symbol] = found.make(self.graph)
+        if found is None:
+            raise RuntimeError(
+                f"The number {symbol} is used in the graph, but no input or result has it as a "
+                "size: it comes from outside of the traced function."
+            )
+        return found
+
+    def apply_number(self, function: Any, *operands: Any) -> Any:
+        return self.graph.call_function(function, operands)
+
+    def constant(self, tensor: Any) -> Any:
+        """An attribute of the traced module for a tensor that comes from outside."""
+        prefix = "_param_constant" if isinstance(tensor, Parameter) else "_tensor_constant"
+        for name, known in self.attributes.items():
+            if known is tensor:
+                return self.attribute_node(name, tensor)
+        number = sum(name.startswith(prefix) for name in self.attributes)
+        name = f"{prefix}{number}"
+        self.attributes[name] = tensor
+        return self.attribute_node(name, tensor)
+
+    def attribute_node(self, name: str, tensor: Any) -> Any:
+        node = self.graph.create_node("get_attr", name)
+        self.track(tensor, node, fixed=True)
+        return node
+
+    # -- the layer ---------------------------------------------------------------------------------
+
+    def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        """Record one call and run it below."""
+        positional, keywords = dispatch.torch_arguments(op, args)
+        rule = self.decompositions.get(op)
+        if rule is not None:
+            with Excluding(BELOW_SUBCLASS):
+                result = rule(*positional, **keywords)
+            if result is not NotImplemented:
+                return result
+        operands = [args[position] for position in op.tensor_positions]
+        for position in op.list_positions:
+            operands += args[position] or ()
+        tensors = [value for value in operands if isinstance(value, Tensor)]
+        fixed = bool(tensors) and all(self.is_fixed(value) for value in tensors)
+        if op.base_name == "_local_scalar_dense" and (
+            fixed or not isinstance(tensors[0], fake.FakeTensor)
+        ):
+            return self.read(op, args, fixed)
+        inputs = [self.node_of(value) for value in positional]
+        named = {name: self.node_of(value) for name, value in keywords.items()}
+        target = op
+        if op.base_name == "lift_fresh":
+            # A constant must come out fresh each time the graph runs.
+            target = find_overload("aten", "lift_fresh_copy", "default")
+        node = self.graph.create_node(
+            "call_function", target, tuple(inputs), named, name=target.base_name
+        )
+        try:
+            with Excluding(BELOW_PROXY):
+                result = dispatch.below_autograd(op, args)
+        except BaseException:
+            self.graph.erase_node(node)
+            raise
+        seeded = "nondeterministic_seeded" in op.tags
+        stays = fixed and not op.mutated_positions and not seeded
+        self.track(result, node, stays and small(result))
+        if op.mutated_positions:
+            self.track_writes(op, args, result, node)
+        return result
+
+    def track_writes(self, op: OpOverload, args: tuple[Any, ...], result: Any, node: Any) -> None:
+        """Later uses of a written tensor depend on the write."""
+        returned = result if isinstance(result, (list, tuple)) else (result,)
+        for position in op.mutated_positions:
+            target = args[position]
+            if isinstance(target, Tensor) and not any(target is value for value in returned):
+                known = self.known(target)
+                self.track(target, node if known is None else known.node)
+
+    def is_fixed(self, tensor: Any) -> bool:
+        found = self.known(tensor)
+        return found is None or found.fixed
+
+    def read(self, op: OpOverload, args: tuple[Any, ...], fixed: bool) -> Any:
+        """A number read out of a tensor while its values are at hand."""
+        if not fixed:
+            raise RuntimeError(
+                f"It appears that you're trying to get value out of a tracing tensor with {op} - "
+                "erroring out! It's likely that this is caused by data-dependent control flow or "
+                "similar.  It may be possible to trace this with dynamic shapes; try setting "
+                "tracing_mode='symbolic' in your make_fx call."
+            )
+        with Excluding(BELOW_PROXY):
+            return dispatch.below_autograd(op, args)
+
+
+class SizeNode:
+    """A size query that the graph does not need yet."""
+
+    __slots__ = ("name", "node", "overload", "rest", "value")
+
+    def __init__(self, node: Any, name: str, overload: str, rest: Any, value: Any) -> None:
+        self.node = node
+        self.name = name
+        self.overload = overload
+        self.rest = rest
+        self.value = value
+
+    def make(self, graph: Graph) -> Any:
+        op = find_overload("aten", self.name, self.overload)
+        node = graph.create_node(
+            "call_function", op, (self.node, *self.rest), name=f"{self.name}_{self.overload}"
+        )
+        describe(node, self.value)
+        return node
+
+
+class Excluding:
+    """Calls made inside pass the given layers by."""
+
+    __slots__ = ("before", "layers")
+
+    def __init__(self, layers: int) -> None:
+        self.layers = layers
+
+    def __enter__(self) -> None:
+        state = LOCAL.state
+        self.before = state.excluded
+        state.excluded |= self.layers
+        state.refresh()
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        state = LOCAL.state
+        state.excluded = self.before
+        state.refresh()
+
+
+def describe(node: Any, value: Any) -> None:
+    """Put a value's geometry into its node's metadata."""
+    if isinstance(value, Tensor):
+        node.meta["val"] = fake.snapshot(value)
+        node.meta["tensor_meta"] = tensor_metadata(value)
+    elif isinstance(value, (list, tuple)):
+        items = [fake.snapshot(item) for item in value]
+        node.meta["val"] = items if isinstance(value, list) else tuple(items)
+    elif value is not None:
+        node.meta["val"] = value
+
+
+def small(value: Any) -> bool:
+    """Whether a constant is small enough to be followed."""
+    if isinstance(value, Tensor):
+        sizes = sizes_of(value)
+        return all(type(size) is int for size in sizes) and value.numel() <= fake.CONSTANT_LIMIT
+    return True

@@ -1,0 +1,125 @@
+"""`functional_call`: a module's forward with other parameters and buffers in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["functional_call"]
+
+
+def functional_call(
+    module: Any,
+    parameter_and_buffer_dicts: dict[str, Any] | Sequence[dict[str, Any]],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Call `module` with the given tensors instead of its parameters and buffers.
+
+    With `tie_weights`, a tensor that the module has under several names is replaced under all of
+    them. With `strict`, every parameter and buffer must be given.
+
+    >>> import rushlight as torch
+    >>> layer = torch.nn.Linear(1, 1, bias=False)
+    >>> functional_call(layer, {"weight": torch.tensor([[2.0]])}, torch.tensor([3.0]))
+    tensor([6.])
+    """
+    given = merged(parameter_and_buffer_dicts)
+    if args is None:
+        args = ()
+    elif not isinstance(args, tuple):
+        args = (args,)
+    with replaced(module, given, tie_weights, strict):
+        return module(*args, **(kwargs or {}))
+
+
+def merged(dicts: Any) -> dict[str, Any]:
+    if isinstance(dicts, dict):
+        return dict(dicts)
+    if not isinstance(dicts, (list, tuple)):
+        raise ValueError(
+            "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
+            f"{type(dicts)}"
+        )
+    if not all(isinstance(entry, dict) for entry in dicts):
+        raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
+    found: dict[str, Any] = {}
+    for entry in dicts:
+        repeated = [key for key in entry if key in found]
+        if repeated:
+            raise ValueError(
+                f"{repeated} appeared in multiple dictionaries; behavior of functional call is "
+                "ambiguous"
+            )
+        found.update(entry)
+    return found
+
+
+def places(module: Any) -> dict[str, tuple[dict[str, Any], str]]:
+    """Full name -> the dict that holds the tensor, and its name there; shared ones repeatedly."""
+    found = {}
+    for prefix, child in module.named_modules(remove_duplicate=False):
+        for table in (child._parameters, child._buffers):
+            for name, value in table.items():
+                if value is not None:
+                    found[f"{prefix}.{name}" if prefix else name] = (table, name)
+    return found
+
+
+@contextmanager
+def replaced(module: Any, given: dict[str, Any], tie_weights: bool, strict: bool) -> Any:
+    """Inside, the module has the given tensors; they are taken back out at the end."""
+    known = places(module)
+    unexpected = [name for name in given if name not in known]
+    missing = [name for name in known if name not in given]
+    if tie_weights:
+        given = tied(known, given)
+        missing = [name for name in known if name not in given]
+    if strict and (unexpected or missing):
+        parts = []
+        if unexpected:
+            parts.append(f"Unexpected key(s): {', '.join(map(repr, unexpected))}.")
+        if missing:
+            parts.append(f"Missing key(s): {', '.join(map(repr, missing))}.")
+        raise RuntimeError(
+            f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(parts)
+        )
+    if unexpected:
+        raise KeyError(
+            f"{type(module).__name__} has no parameter or buffer named {unexpected[0]!r}"
+        )
+    before = {name: known[name][0][known[name][1]] for name in given}
+    try:
+        for name, value in given.items():
+            table, key = known[name]
+            table[key] = value
+        yield
+    finally:
+        for name, value in before.items():
+            table, key = known[name]
+            table[key] = value
+
+
+def tied(known: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """The given tensors under every name that the module has for what they replace."""
+    names: dict[int, list[str]] = {}
+    for name, (table, key) in known.items():
+        names.setdefault(id(table[key]), []).append(name)
+    found = dict(given)
+    for group in names.values():
+        values = [given[name] for name in group if name in given]
+        if not values:
+            continue
+        if any(value is not values[0] for value in values[1:]):
+            raise ValueError(
+                "functional_call got multiple values for keys "
+                f"{sorted(name for name in group if name in given)}, which are tied. Consider "
+                "using tie_weights=False"
+            )
+        for name in group:
+            found[name] = values[0]
+    return found

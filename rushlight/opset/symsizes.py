@@ -1,0 +1,62 @@
+"""Sizes, strides and offsets as operators: what a graph computes a symbolic size with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.core import geometry
+from rushlight.core.op import refuse
+from rushlight.core.tensor import sizes_of, strides_of
+from rushlight.opset.kinds import Kind
+from rushlight.opset.registry import op
+
+
+class Fact(Kind):
+    """An op that answers from a tensor's geometry: its kernel is given the tensor itself."""
+
+    def derive(self, op: Any, rule: str) -> Any:
+        if rule == "batch":
+            # A batched tensor has the geometry of one sample.
+            return lambda level, *args: op.rules["kernel"](None, *args)
+        return None
+
+    def make_backend(self, op: Any) -> Callable[..., Any]:
+        kernel = op.rules["kernel"]
+        return lambda *args: kernel(None, *args)
+
+
+FACT = Fact("FACT", "value")
+
+
+def fact(schema: str, kernel: Callable[..., Any]) -> Any:
+    takes_dim = "dim" in schema
+    return op(
+        schema,
+        kind=FACT,
+        method=False,
+        function=False,
+        kernel=kernel,
+        shape=refuse("the answer is a number, known without one"),
+        samples=lambda make: (
+            [(make.strided(2, 3), 1), (make(4), -1)]
+            if takes_dim
+            else [(make.strided(2, 3),), (make(),)]
+        ),
+        errors=(lambda make: [(IndexError, (make(2), 3))]) if takes_dim else None,
+    )
+
+
+def entry(values: Any, dim: int) -> Any:
+    return values[geometry.wrap_dim(dim, len(values))]
+
+
+fact("sym_size(Tensor self) -> SymInt[]", lambda xp, self: tuple(self.shape))
+fact("sym_size.int(Tensor self, int dim) -> SymInt", lambda xp, self, dim: entry(self.shape, dim))
+fact("sym_stride(Tensor self) -> SymInt[]", lambda xp, self: strides_of(self))
+fact(
+    "sym_stride.int(Tensor self, int dim) -> SymInt",
+    lambda xp, self, dim: entry(strides_of(self), dim),
+)
+fact("sym_numel(Tensor self) -> SymInt", lambda xp, self: geometry.numel(sizes_of(self)))
+fact("sym_storage_offset(Tensor self) -> SymInt", lambda xp, self: self._offset)

@@ -1,0 +1,73 @@
+"""out= forms: the strides of a tensor that was resized."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+import rushlight as torch
+
+
+def test_elementwise_results_keep_their_strides():
+    x = torch.rand(2, 3).t()
+    assert torch.add(x, x, out=torch.empty(0)).stride() == (1, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert torch.sin(x, out=torch.empty(1)).stride() == (1, 3)
+    target = torch.empty(3, 2)
+    assert torch.add(x, x, out=target).stride() == (2, 1)
+    assert target.tolist() == (x + x).tolist()
+
+
+def test_other_results_are_row_major():
+    x = torch.rand(2, 3).t()
+    assert torch.mm(x, x.t(), out=torch.empty(0)).stride() == (3, 1)
+
+
+OVERLAP = "some elements of the input tensor and the written-to tensor refer to a single memory"
+
+
+def test_elements_are_not_written_where_another_reads_them():
+    x = torch.arange(6.0)
+    for write in (
+        lambda: x[1:].add_(x[:-1]),
+        lambda: x[1:].copy_(x[:-1]),
+        lambda: torch.add(x[:-1], 1, out=x[1:]),
+    ):
+        with pytest.raises(RuntimeError, match=OVERLAP):
+            write()
+    square = x.reshape(2, 3)[:, :2].clone()
+    with pytest.raises(RuntimeError, match=OVERLAP):
+        square.copy_(square.t())
+    with pytest.raises(RuntimeError, match=OVERLAP):
+        square.add_(square.t())
+    assert x.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+def test_the_same_elements_and_other_ones_may_be_written():
+    x = torch.arange(6.0)
+    assert x.add_(x[:]).tolist() == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
+    assert x[:3].copy_(x[3:]).tolist() == [6.0, 8.0, 10.0]
+    grid = torch.arange(4.0).reshape(2, 2)
+    assert grid[:, 0].add_(grid[0]).tolist() == [0.0, 3.0]
+    lazy = torch.tensor([1 + 2j])
+    assert lazy.conj().copy_(torch.tensor([3 + 4j])).tolist() == [3 + 4j]
+    assert lazy.tolist() == [3 - 4j]
+
+
+def test_products_fit_what_they_are_written_to():
+    with pytest.raises(RuntimeError, match=r"Bad in-place call: input tensor size \[3, 1\]"):
+        torch.ones(3, 1).addmm_(torch.ones(3, 2), torch.ones(2, 3))
+    with pytest.raises(RuntimeError, match="have dtype float, but got double instead"):
+        torch.mm(torch.ones(1, 1), torch.ones(1, 1), out=torch.empty(0, dtype=torch.float64))
+    wide = torch.empty(0, dtype=torch.float64)
+    assert torch.addr(torch.ones(1, 1), torch.ones(1), torch.ones(1), out=wide).tolist() == [[2.0]]
+
+
+def test_indices_are_long_integers():
+    with pytest.raises(RuntimeError, match="have dtype long int, but got float instead"):
+        torch.argmax(torch.ones(3), out=torch.empty(0))
+    with pytest.raises(RuntimeError, match="have dtype float, but got double instead"):
+        indices = torch.empty(0, dtype=torch.int64)
+        torch.max(torch.ones(3), 0, out=(torch.empty(0, dtype=torch.float64), indices))
