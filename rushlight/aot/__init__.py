@@ -1,0 +1,1 @@
+"""Ahead-of-time capture: functions on tensors become graphs, forward and backward together."""

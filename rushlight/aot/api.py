@@ -1,0 +1,186 @@
+"""`aot_function` and its kin: compile ahead of time, with any compiler of graphs.
+
+The first call compiles; later calls reuse that result without guards, whatever their shapes.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.aot.compilation import Options, compile_flat, get_aot_compilation_context
+from rushlight.aot.partition import default_partition
+from rushlight.base import pytree
+from rushlight.func.stateless import functional_call
+from rushlight.nn.module import Module
+
+__all__ = [
+    "AOT_COUNTER",
+    "aot_function",
+    "aot_module",
+    "aot_module_simplified",
+    "compiled_function",
+    "compiled_module",
+    "get_aot_compilation_context",
+]
+
+# The number of each set of graphs, in the names that compilers are told.
+AOT_COUNTER = itertools.count()
+
+
+def aot_function(
+    fn: Callable[..., Any],
+    fw_compiler: Callable[..., Any],
+    bw_compiler: Callable[..., Any] | None = None,
+    partition_fn: Callable[..., Any] = default_partition,
+    decompositions: dict[Any, Callable[..., Any]] | None = None,
+    num_params_buffers: int = 0,
+    keep_inference_input_mutations: bool = False,
+    inference_compiler: Callable[..., Any] | None = None,
+    *,
+    dynamic: bool = False,
+    enable_log: bool = True,
+) -> Callable[..., Any]:
+    """`fn`, compiled at its first call: forward and backward graphs go to the given compilers.
+
+    >>> import rushlight as torch
+    >>> from rushlight.aot.compilers import nop
+    >>> def show(graph, inputs):
+    ...     print(graph.code.strip())
+    ...     return graph
+    >>> f = aot_function(lambda x: x.sin() * 2, fw_compiler=show, bw_compiler=nop)
+    >>> x = torch.zeros(2, requires_grad=True)
+    >>> f(x).sum().backward()
+    def forward(self, primals_1):
+        sin = torch.ops.aten.sin.default(primals_1)
+        mul = torch.ops.aten.mul.Tensor(sin, 2);  sin = None
+        return [mul, primals_1]
+    >>> x.grad
+    tensor([2., 2.])
+    """
+    options = Options(
+        fw_compiler=fw_compiler,
+        bw_compiler=bw_compiler or fw_compiler,
+        inference_compiler=inference_compiler or fw_compiler,
+        partition_fn=partition_fn,
+        decompositions=decompositions or {},
+        parameters=num_params_buffers,
+        keep_writes=keep_inference_input_mutations,
+        dynamic=dynamic,
+    )
+    compiled: list[Any] = []
+
+    @functools.wraps(fn)
+    def returned_function(*args: Any, **kwargs: Any) -> Any:
+        leaves, structure = pytree.tree_flatten((args, kwargs))
+        if not compiled:
+            flat = FlatFunction(fn, structure)
+            compiled.append(compile_flat(flat, leaves, options, next(AOT_COUNTER)))
+            compiled.append(flat)
+        outputs = compiled[0](list(leaves))
+        return compiled[1].unflatten(outputs)
+
+    return returned_function
+
+
+class FlatFunction:
+    """A function of flat arguments with flat results; keeps the structure of the results."""
+
+    def __init__(self, function: Callable[..., Any], structure: Any) -> None:
+        self.function = function
+        self.structure = structure
+        self.out_structure: Any = None
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        args, kwargs = pytree.tree_unflatten(list(leaves), self.structure)
+        found, self.out_structure = pytree.tree_flatten(self.function(*args, **kwargs))
+        return found
+
+    def unflatten(self, outputs: list[Any]) -> Any:
+        return pytree.tree_unflatten(outputs, self.out_structure)
+
+
+class AOTModule(Module):
+    """A module whose calls are compiled; the original is its submodule `orig_module`."""
+
+    def __init__(self, mod: Module, options: dict[str, Any], positional: tuple[Any, ...]) -> None:
+        super().__init__()
+        self.orig_module = mod
+
+        def functional(parameters: Any, buffers: Any, args: Any, kwargs: Any) -> Any:
+            return functional_call(mod, {**parameters, **buffers}, args, kwargs)
+
+        count = len(list(mod.named_parameters())) + len(list(mod.named_buffers()))
+        options.setdefault("num_params_buffers", count)
+        self.compiled = aot_function(functional, *positional, **options)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.compiled(
+            dict(self.orig_module.named_parameters()),
+            dict(self.orig_module.named_buffers()),
+            args,
+            kwargs,
+        )
+
+
+def aot_module(mod: Module, *args: Any, **kwargs: Any) -> Module:
+    """A module whose forward and backward are compiled at the first call."""
+    return AOTModule(mod, kwargs, args)
+
+
+def aot_module_simplified(
+    mod: Module,
+    args: Any,
+    fw_compiler: Callable[..., Any],
+    bw_compiler: Callable[..., Any] | None = None,
+    partition_fn: Callable[..., Any] = default_partition,
+    decompositions: dict[Any, Callable[..., Any]] | None = None,
+    keep_inference_input_mutations: bool = False,
+    inference_compiler: Callable[..., Any] | None = None,
+    **options: Any,
+) -> Callable[..., Any]:
+    """Compile a module of flat inputs and outputs for these inputs, now."""
+    names, values = [], []
+    for name, tensor in (*mod.named_parameters(), *mod.named_buffers()):
+        names.append(name)
+        values.append(tensor)
+
+    def functional(*flat: Any) -> Any:
+        state = dict(zip(names, flat))
+        result = functional_call(mod, state, flat[len(names) :], {})
+        if not isinstance(result, (tuple, list)):
+            raise RuntimeError(
+                "Graph output must be a (). This is so that we can avoid pytree processing of the "
+                "outputs. Please change the module to have tuple outputs or use aot_module instead."
+            )
+        return result
+
+    run = compile_flat(
+        functional,
+        [*values, *args],
+        Options(
+            fw_compiler=fw_compiler,
+            bw_compiler=bw_compiler or fw_compiler,
+            inference_compiler=inference_compiler or fw_compiler,
+            partition_fn=partition_fn,
+            decompositions=decompositions or {},
+            parameters=len(names),
+            keep_writes=keep_inference_input_mutations,
+        ),
+        next(AOT_COUNTER),
+    )
+
+    def forward(*given: Any) -> Any:
+        current = [*[p for _, p in mod.named_parameters()], *[b for _, b in mod.named_buffers()]]
+        return run([*current, *given])
+
+    forward.zero_grad = mod.zero_grad  # type: ignore[attr-defined]
+    forward.named_parameters = mod.named_parameters  # type: ignore[attr-defined]
+    forward.named_buffers = mod.named_buffers  # type: ignore[attr-defined]
+    return forward
+
+
+compiled_function = aot_function
+compiled_module = aot_module

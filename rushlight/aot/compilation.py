@@ -1,0 +1,171 @@
+"""One compilation: fake inputs, the dry run, tracing, partitioning, the user's compilers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from rushlight.aot.joint import trace_inference, trace_joint
+from rushlight.aot.metadata import Facts, collect_facts
+from rushlight.aot.runtime import Boxed, training_function, with_epilogue
+from rushlight.aot.tracing import shape_environment
+from rushlight.core.fake import FakeTensor, FakeTensorMode
+from rushlight.core.rng import default_generator
+from rushlight.core.state import LOCAL
+from rushlight.core.tensor import Tensor
+from rushlight.symbolic import SymBool, SymFloat, SymInt
+
+__all__ = ["Options", "compile_flat", "get_aot_compilation_context"]
+
+NUMBERS = (SymInt, SymFloat, SymBool)
+
+
+@dataclass
+class Options:
+    """What a compilation was asked for."""
+
+    fw_compiler: Callable[..., Any]
+    bw_compiler: Callable[..., Any]
+    inference_compiler: Callable[..., Any]
+    partition_fn: Callable[..., Any]
+    decompositions: dict[Any, Callable[..., Any]]
+    parameters: int = 0
+    keep_writes: bool = False
+    dynamic: bool = False
+
+
+class Context:
+    """Which graph is being compiled, for compilers that ask."""
+
+    names: list[str] = []
+    number = 0
+
+
+@contextmanager
+def compiling(name: str) -> Any:
+    before = Context.names
+    Context.names = [name]
+    try:
+        yield
+    finally:
+        Context.names = before
+
+
+def get_aot_compilation_context() -> tuple[list[str], str, int]:
+    """(names of the graphs being compiled, model name, how many graphs came before)."""
+    return list(Context.names), "model", Context.number
+
+
+def compile_flat(
+    function: Callable[..., Sequence[Any]], args: Sequence[Any], options: Options, number: int
+) -> Callable[[list[Any]], list[Any]]:
+    """Compile a function of flat arguments for these example arguments."""
+    check_arguments(args)
+    mode = mode_for(args, options.dynamic)
+    fakes = [fake_argument(mode, value, place, options) for place, value in enumerate(args)]
+    state = LOCAL.state
+    random_state = (default_generator._seed, default_generator._offset)
+    before = (state.grad, state.autocast)
+    try:
+        with mode:
+            training = state.grad and any(
+                isinstance(value, Tensor) and value.requires_grad for value in args
+            )
+            facts = collect_facts(function, fakes, options.keep_writes)
+            default_generator._put(*random_state)
+        facts.training = training and facts.needs_gradients
+        if facts.training:
+            run = compile_training(function, fakes, facts, mode, options, number)
+        else:
+            run = compile_inference(function, fakes, facts, mode, options, number)
+    finally:
+        default_generator._put(*random_state)
+        state.grad, state.autocast = before
+        state.refresh()
+    return with_epilogue(run, facts, facts.training)
+
+
+def check_arguments(args: Sequence[Any]) -> None:
+    from rushlight.core.device import device, layout, memory_format
+    from rushlight.core.dtype import dtype
+
+    known = (
+        Tensor, int, float, complex, bool, str, type(None), device, dtype, layout, memory_format,
+        *NUMBERS,
+    )  # fmt: skip
+    for value in args:
+        if not isinstance(value, known):
+            raise AssertionError(
+                f"Expected inputs to be tensors, numbers, strings or None, got {type(value)}"
+            )
+
+
+def mode_for(args: Sequence[Any], dynamic: bool) -> FakeTensorMode:
+    """The fake mode that inputs belong to, the active one, or a new one."""
+    for value in args:
+        if isinstance(value, FakeTensor):
+            return value.fake_mode  # type: ignore[no-any-return]
+    if LOCAL.state.fake is not None:
+        return LOCAL.state.fake  # type: ignore[no-any-return]
+    return FakeTensorMode(shape_env=shape_environment(required=True) if dynamic else None)
+
+
+def fake_argument(mode: FakeTensorMode, value: Any, place: int, options: Options) -> Any:
+    if not isinstance(value, Tensor) or isinstance(value, FakeTensor):
+        return value
+    static = True if place < options.parameters else None
+    return mode.from_tensor(value, static_shapes=static, source=f"args[{place}]")
+
+
+def compile_inference(
+    function: Any, fakes: Sequence[Any], facts: Facts, mode: Any, options: Options, number: int
+) -> Callable[[list[Any]], Any]:
+    graph = trace_inference(function, fakes, facts, mode, options.decompositions)
+    with compiling(f"{number}_inference"):
+        compiled = options.inference_compiler(graph, list(fakes))
+    return Boxed(compiled)
+
+
+def compile_training(
+    function: Any, fakes: Sequence[Any], facts: Facts, mode: Any, options: Options, number: int
+) -> Callable[[list[Any]], Any]:
+    joint = trace_joint(function, fakes, facts, mode, options.decompositions)
+    forward, backward = options.partition_fn(
+        joint, [list(fakes), list(facts.tangents)], num_fwd_outputs=facts.forward_count
+    )
+    placeholders = [node for node in backward.graph.nodes if node.op == "placeholder"]
+    numbers = sum(isinstance(node.meta.get("val"), NUMBERS) for node in placeholders)
+    with compiling(f"{number}_forward"):
+        compiled_forward = options.fw_compiler(forward, list(fakes))
+    compiled_backward = Late(
+        lambda: compile_backward(backward, placeholders, mode, options, number)
+    )
+    if numbers:
+        compiled_backward()
+    return training_function(Boxed(compiled_forward), compiled_backward, facts, numbers)
+
+
+def compile_backward(
+    graph: Any, placeholders: Sequence[Any], mode: Any, options: Options, number: int
+) -> Callable[[list[Any]], Any]:
+    examples = [node.meta.get("val") for node in placeholders]
+    with compiling(f"{number}_backward"):
+        return Boxed(options.bw_compiler(graph, examples))
+
+
+class Late:
+    """A value made on first use."""
+
+    __slots__ = ("made", "make")
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self.make: Callable[[], Any] | None = make
+        self.made: Any = None
+
+    def __call__(self) -> Any:
+        if self.make is not None:
+            self.made = self.make()
+            self.make = None
+        return self.made

@@ -1,0 +1,323 @@
+"""What a function does to its inputs and what its outputs alias, found by one dry run.
+
+The function runs on functional fake tensors. The facts decide the calling convention: which
+mutated inputs are returned and written back afterwards, which outputs are rebuilt from inputs or
+from other outputs, and which outputs have a tangent.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from rushlight.autograd.function import BackwardCFunction
+from rushlight.core.functional import (
+    FunctionalMode,
+    FunctionalTensor,
+    ViewStep,
+    from_functional,
+    to_functional,
+)
+from rushlight.core.node import GraphNode
+from rushlight.core.state import LOCAL
+from rushlight.core.tensor import Tensor, sizes_of, strides_of
+from rushlight.symbolic import SymInt
+
+__all__ = ["Facts", "InputFacts", "OutputFacts", "OutputKind", "collect_facts", "functional_input"]
+
+
+class OutputKind(Enum):
+    """How an output relates to other tensors, which is how it is given back to the caller."""
+
+    FRESH = "a tensor of its own, or no tensor"
+    IS_INPUT = "an input, returned as it is"
+    ALIAS_OF_INPUT = "a view of an input"
+    CUSTOM_VIEW = "a view of an input made by an autograd Function"
+    HIDDEN_VIEW = "the only view of an intermediate: nobody can tell"
+    ALIAS_OF_BASE = "a view of an intermediate that is an extra output"
+    ALIAS_OF_OUTPUT = "a view of another output"
+
+
+REBUILT = (
+    OutputKind.IS_INPUT,
+    OutputKind.ALIAS_OF_INPUT,
+    OutputKind.ALIAS_OF_BASE,
+    OutputKind.ALIAS_OF_OUTPUT,
+)
+
+
+@dataclass
+class InputFacts:
+    """What happens to one input."""
+
+    is_leaf: bool
+    requires_grad: bool
+    writes_data: bool
+    writes_geometry: bool
+    # All writes were on detached aliases, or without grad mode.
+    hidden: bool
+    quiet: bool
+    # The graph itself ends with a copy_ into the input.
+    kept_in_graph: bool = False
+
+    @property
+    def returned(self) -> bool:
+        """Whether the new value is an extra output, written back by the runtime."""
+        return (self.writes_data or self.writes_geometry) and not self.kept_in_graph
+
+    @property
+    def seen_by_autograd(self) -> bool:
+        """Whether a gradient must be taken with respect to the value before the write."""
+        return self.writes_data and not self.hidden and not self.quiet
+
+
+@dataclass
+class OutputFacts:
+    """What one output is."""
+
+    kind: OutputKind
+    is_tensor: bool
+    requires_grad: bool
+    # The input, output or intermediate base it is rebuilt from.
+    base: int | None = None
+    # The views that lead from the base to it; None where they cannot be replayed.
+    chain: tuple[ViewStep, ...] | None = None
+    symbolic_dims: frozenset[int] = frozenset()
+
+    @property
+    def rebuilt(self) -> bool:
+        return self.kind in REBUILT
+
+
+@dataclass
+class Facts:
+    """All that the dry run found."""
+
+    inputs: list[InputFacts]
+    outputs: list[OutputFacts]
+    bases: int
+    # Fake tensors like the tangents of mutated inputs, outputs and intermediate bases.
+    tangents: list[Any]
+    # Grad mode after the function, where it changed it.
+    grad_mode_after: bool | None = None
+    keep_writes: bool = False
+    training: bool = False
+    returned_inputs: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.returned_inputs = [i for i, entry in enumerate(self.inputs) if entry.returned]
+
+    @property
+    def needs_gradients(self) -> bool:
+        """Whether a backward can ever be asked for."""
+        return any(entry.requires_grad for entry in self.outputs) or any(
+            entry.requires_grad and entry.seen_by_autograd for entry in self.inputs
+        )
+
+    @property
+    def forward_count(self) -> int:
+        """Outputs of the forward graph before what is saved for backward."""
+        return len(self.returned_inputs) + len(self.outputs) + self.bases
+
+
+class InputNode(GraphNode):
+    """Makes an input of a traced function a tensor that may be written to, as no leaf may."""
+
+    __slots__ = ()
+
+    def apply(self, grads: tuple[Any, ...], needs: Any) -> tuple[Any, ...]:
+        return ()
+
+
+def functional_input(value: Any, seen: dict[int, Any]) -> Any:
+    """A traced function's argument; the same tensor twice is the same functional tensor."""
+    if not isinstance(value, Tensor):
+        return value
+    known = seen.get(id(value))
+    if known is None:
+        known = seen[id(value)] = to_functional(value)
+    return known
+
+
+def allow_writes(tensor: Any) -> None:
+    if isinstance(tensor, Tensor) and tensor._requires_grad and tensor._node is None:
+        node = InputNode()
+        node.output_metas = ((tuple(tensor.shape), tensor._dtype, tensor._ext),)
+        tensor._node = node
+
+
+def collect_facts(
+    function: Callable[..., Sequence[Any]], args: Sequence[Any], keep_writes: bool
+) -> Facts:
+    """Run `function` once on functional versions of fake `args`."""
+    seen: dict[int, Any] = {}
+    inputs = [functional_input(value, seen) for value in args]
+    for value in inputs:
+        allow_writes(value)
+    geometries = [geometry_of(value) for value in inputs]
+    before = LOCAL.state.grad
+    with FunctionalMode():
+        outputs = list(function(*inputs))
+    after = LOCAL.state.grad
+    if after != before:
+        LOCAL.state.set_grad(before)
+    found = [
+        input_facts(source, value, geometry, keep_writes)
+        for source, value, geometry in zip(args, inputs, geometries)
+    ]
+    classified, bases = Classifier(inputs, outputs).classify()
+    tangents = [
+        value
+        for value, entry in zip(inputs, found)
+        if entry.returned and entry.seen_by_autograd and entry.requires_grad
+    ]
+    tangents += [
+        value
+        for value, entry in zip(outputs, classified)
+        if entry.is_tensor and entry.requires_grad and not entry.rebuilt
+    ]
+    tangents += bases
+    return Facts(
+        inputs=found,
+        outputs=classified,
+        bases=len(bases),
+        tangents=[tangent_like(value) for value in tangents],
+        grad_mode_after=after if after != before else None,
+        keep_writes=keep_writes,
+    )
+
+
+def tangent_like(value: Any) -> Any:
+    """A fake tensor with the geometry of a forward output, without history."""
+    found = from_functional(value)
+    return found.detach() if isinstance(found, Tensor) else found
+
+
+def geometry_of(value: Any) -> Any:
+    if not isinstance(value, Tensor):
+        return None
+    return sizes_of(value), strides_of(value), value._offset
+
+
+def input_facts(source: Any, value: Any, geometry: Any, keep_writes: bool) -> InputFacts:
+    if not isinstance(value, FunctionalTensor):
+        return InputFacts(
+            is_leaf=False,
+            requires_grad=False,
+            writes_data=False,
+            writes_geometry=False,
+            hidden=False,
+            quiet=False,
+        )
+    storage = value.functional_storage
+    found = InputFacts(
+        is_leaf=source.is_leaf,
+        requires_grad=value.requires_grad,
+        writes_data=storage.writes > 0,
+        writes_geometry=value.moved and geometry_of(value) != geometry,
+        hidden=storage.writes > 0 and storage.hidden_writes == storage.writes,
+        quiet=storage.writes > 0 and storage.quiet_writes == storage.writes,
+    )
+    found.kept_in_graph = (
+        keep_writes
+        and found.writes_data
+        and (found.hidden or found.quiet or (not found.requires_grad and not found.writes_geometry))
+    )
+    return found
+
+
+class Classifier:
+    """Sorts outputs by what they alias."""
+
+    def __init__(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        self.outputs = outputs
+        self.input_of_storage: dict[int, int] = {}
+        self.input_of_tensor: dict[int, int] = {}
+        for position, value in enumerate(inputs):
+            if isinstance(value, FunctionalTensor):
+                self.input_of_storage.setdefault(id(value.functional_storage), position)
+                self.input_of_tensor.setdefault(id(value), position)
+        # How many outputs share a storage; how many of these are one of several views of an op.
+        self.aliases: Counter[int] = Counter()
+        self.split_aliases: Counter[int] = Counter()
+        self.output_of_tensor: dict[int, int] = {}
+        for position, value in enumerate(outputs):
+            if isinstance(value, FunctionalTensor):
+                key = id(value.functional_storage)
+                self.aliases[key] += 1
+                self.split_aliases[key] += is_split(value)
+                self.output_of_tensor.setdefault(id(value), position)
+        self.bases: list[Any] = []
+        self.base_of_tensor: dict[int, int] = {}
+
+    def classify(self) -> tuple[list[OutputFacts], list[Any]]:
+        found = []
+        for position, value in enumerate(self.outputs):
+            if not isinstance(value, FunctionalTensor):
+                found.append(OutputFacts(OutputKind.FRESH, False, False))
+                continue
+            kind, base, chain = self.kind_of(value, position)
+            symbolic = frozenset(
+                dim for dim, size in enumerate(sizes_of(value)) if isinstance(size, SymInt)
+            )
+            found.append(OutputFacts(kind, True, value.requires_grad, base, chain, symbolic))
+        return found, self.bases
+
+    def kind_of(
+        self, value: Any, position: int
+    ) -> tuple[OutputKind, int | None, tuple[ViewStep, ...] | None]:
+        key = id(value.functional_storage)
+        only_split = self.aliases[key] == self.split_aliases[key]
+        source = self.input_of_storage.get(key)
+        if source is not None:
+            if isinstance(value.grad_fn, BackwardCFunction):
+                return OutputKind.CUSTOM_VIEW, source, None
+            if value.grad_fn is not None and only_split:
+                return OutputKind.FRESH, None, None
+            same = self.input_of_tensor.get(id(value))
+            if same is not None:
+                return OutputKind.IS_INPUT, same, ()
+            return OutputKind.ALIAS_OF_INPUT, source, value.chain
+        base = value._base
+        if base is not None and value.requires_grad and base.requires_grad:
+            return self.view_of_intermediate(value, base)
+        if self.aliases[key] > 1 and not value.requires_grad:
+            for other, place in self.twins(value):
+                if other.requires_grad:
+                    return OutputKind.ALIAS_OF_OUTPUT, place, None
+        return OutputKind.FRESH, None, None
+
+    def view_of_intermediate(
+        self, value: Any, base: Any
+    ) -> tuple[OutputKind, int | None, tuple[ViewStep, ...] | None]:
+        key = id(value.functional_storage)
+        if self.aliases[key] - self.split_aliases[key] <= 1:
+            return OutputKind.HIDDEN_VIEW, None, None
+        returned = self.output_of_tensor.get(id(base))
+        if returned is not None:
+            return OutputKind.ALIAS_OF_OUTPUT, returned, value.chain
+        place = self.base_of_tensor.get(id(base))
+        if place is None:
+            place = self.base_of_tensor[id(base)] = len(self.bases)
+            self.bases.append(base)
+        return OutputKind.ALIAS_OF_BASE, place, value.chain
+
+    def twins(self, value: Any) -> list[tuple[Any, int]]:
+        """Other outputs over the same memory with the same geometry."""
+        geometry = geometry_of(value)
+        return [
+            (other, place)
+            for place, other in enumerate(self.outputs)
+            if isinstance(other, FunctionalTensor)
+            and other is not value
+            and other.functional_storage is value.functional_storage
+            and geometry_of(other) == geometry
+        ]
+
+
+def is_split(value: Any) -> bool:
+    """Whether a tensor is one of several views that one op returned."""
+    return any(step.number is not None for step in value.chain)

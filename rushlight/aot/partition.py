@@ -1,0 +1,205 @@
+"""Partitioners: a joint graph cut into a forward and a backward graph.
+
+What the backward needs from the forward is saved: `default_partition` saves every value that is
+used, `min_cut_rematerialization_partition` as few bytes as it can, and computes the rest again.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight.aot.recompute import choose_saved, merge_common
+from rushlight.core.tensor import Tensor
+from rushlight.fx.graph import Graph
+from rushlight.fx.node import Node
+from rushlight.nn.graphmodule import GraphModule
+from rushlight.symbolic import SymBool, SymFloat, SymInt, free_symbols
+
+__all__ = ["default_partition", "min_cut_rematerialization_partition"]
+
+NUMBERS = (SymInt, SymFloat, SymBool)
+
+
+def is_number(node: Node) -> bool:
+    return isinstance(node.meta.get("val"), NUMBERS)
+
+
+def is_tangent(node: Node) -> bool:
+    return node.op == "placeholder" and "tangents" in str(node.target)
+
+
+def is_primal(node: Node) -> bool:
+    return node.op == "placeholder" and "tangents" not in str(node.target)
+
+
+def flat_outputs(graph: Graph) -> list[Any]:
+    found = graph.output_node().args[0]
+    return list(found)
+
+
+def needed_for(results: Sequence[Any], given: frozenset[Node] = frozenset()) -> set[Node]:
+    """The nodes that the given results depend on, themselves included; `given` ones need none."""
+    found: set[Node] = set()
+    waiting = [node for node in results if isinstance(node, Node)]
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            if node not in given:
+                waiting += node.all_input_nodes
+    return found
+
+
+def writes_input(node: Node) -> bool:
+    """`copy_` into an input: an effect, whatever becomes of its result."""
+    schema = getattr(node.target, "_schema", None)
+    return node.op == "call_function" and schema is not None and schema.is_mutable
+
+
+def effects_of(graph: Graph) -> tuple[list[Node], list[Node]]:
+    """The writes to inputs that belong to the forward, and those that belong to the backward."""
+    found = [node for node in graph.nodes if writes_input(node)]
+    late = [n for n in found if n.meta.get("partitioner_tag") == "must_be_in_backward"]
+    return [node for node in found if node not in late], late
+
+
+def forward_nodes(graph: Graph, forward_outputs: Sequence[Any]) -> set[Node]:
+    """What belongs to the forward: all that its outputs and its writes to inputs need."""
+    return needed_for([*forward_outputs, *effects_of(graph)[0]])
+
+
+def extract(
+    joint: Graph, inputs: Sequence[Node], outputs: Sequence[Any], effects: Sequence[Node]
+) -> Graph:
+    """The part of a joint graph that computes `outputs` and `effects` from `inputs`, names kept."""
+    graph = Graph()
+    copies: dict[Node, Node] = {}
+    needed = needed_for([*outputs, *effects], frozenset(inputs))
+    for node in inputs:
+        copy = graph.placeholder(node.name)
+        copy.meta = dict(node.meta)
+        copies[node] = copy
+    for node in joint.nodes:
+        if node not in needed or node in copies or node.op == "output":
+            continue
+        if node.op == "placeholder":
+            raise RuntimeError(f"{node} is needed, but it is not an input of this graph")
+        copies[node] = graph.node_copy(node, lambda source: copies[source])
+    graph.output([copies[value] if isinstance(value, Node) else value for value in outputs])
+    graph.lint()
+    return graph
+
+
+def default_partition(
+    joint_module: GraphModule, _joint_inputs: Any, *, num_fwd_outputs: int
+) -> tuple[GraphModule, GraphModule]:
+    """Save every value of the forward that the backward uses."""
+    graph = joint_module.graph
+    results = flat_outputs(graph)
+    forward_outputs, backward_outputs = results[:num_fwd_outputs], results[num_fwd_outputs:]
+    forward = forward_nodes(graph, forward_outputs)
+    primals = [node for node in graph.nodes if is_primal(node)]
+    available = forward | set(primals)
+    saved: list[Node] = []
+    for node in graph.nodes:
+        if node not in available or node.op == "output":
+            continue
+        users = [user for user in node.users if user not in available and user.op != "output"]
+        is_gradient = any(node is value for value in backward_outputs)
+        if not users and not is_gradient:
+            continue
+        if "tensor_meta" not in node.meta and not is_number(node) and node.op == "call_function":
+            # A tuple is saved by its members.
+            saved += [user for user in node.users if user.target is operator.getitem]
+        elif users and not is_gradient and all(is_number(user) for user in users):
+            # Only its sizes are wanted: those are saved, not the tensor.
+            saved += users
+        else:
+            saved.append(node)
+    return split(joint_module, list(dict.fromkeys(saved)), num_fwd_outputs)
+
+
+def min_cut_rematerialization_partition(
+    joint_module: GraphModule,
+    _joint_inputs: Any,
+    compiler: str = "inductor",
+    *,
+    num_fwd_outputs: int,
+) -> tuple[GraphModule, GraphModule]:
+    """Save as few bytes as a minimum cut allows, and compute the rest again in the backward."""
+    merge_common(joint_module)
+    graph = joint_module.graph
+    results = flat_outputs(graph)
+    backward_outputs = results[num_fwd_outputs:]
+    if not any(isinstance(value, Node) for value in backward_outputs):
+        return default_partition(joint_module, _joint_inputs, num_fwd_outputs=num_fwd_outputs)
+    primals = {node for node in graph.nodes if is_primal(node)}
+    backward = after_tangents(graph)
+    # Everything else could be computed in the forward, where it is needed or not.
+    forward = {node for node in graph.nodes if node not in backward}
+    saved = choose_saved(graph, forward, backward, primals, backward_outputs)
+    return split(joint_module, saved, num_fwd_outputs)
+
+
+def after_tangents(graph: Graph) -> set[Node]:
+    """The tangents and all that depends on them."""
+    found: set[Node] = set()
+    for node in graph.nodes:
+        if node.op != "output" and (
+            is_tangent(node) or any(source in found for source in node.all_input_nodes)
+        ):
+            found.add(node)
+    return found
+
+
+def split(
+    joint_module: GraphModule, saved: Sequence[Node], num_fwd_outputs: int
+) -> tuple[GraphModule, GraphModule]:
+    """The two graphs, for a choice of what is saved."""
+    graph = joint_module.graph
+    results = flat_outputs(graph)
+    forward_outputs, backward_outputs = results[:num_fwd_outputs], results[num_fwd_outputs:]
+    primals = [node for node in graph.nodes if is_primal(node)]
+    tangents = [node for node in graph.nodes if is_tangent(node)]
+    numbers = [node for node in saved if is_number(node)]
+    tensors = [node for node in saved if not is_number(node)]
+    early, late = effects_of(graph)
+    # What the backward turns out not to use need not be saved.
+    used = needed_for([*backward_outputs, *late], frozenset((*saved, *tangents)))
+    tensors = [node for node in tensors if node in used]
+    numbers = [node for node in numbers if node in used]
+    numbers = with_symbols(graph, numbers, [*tensors, *tangents])
+    forward = extract(graph, primals, [*forward_outputs, *tensors, *numbers], early)
+    backward = extract(graph, [*numbers, *tensors, *tangents], backward_outputs, late)
+    return (
+        GraphModule(joint_module, forward, "GraphModule"),
+        GraphModule(joint_module, backward, "GraphModule"),
+    )
+
+
+def with_symbols(graph: Graph, numbers: Sequence[Node], tensors: Sequence[Node]) -> list[Node]:
+    """The numbers to save, with those added that shapes of the backward's inputs mention."""
+    known: set[Any] = set()
+    for node in numbers:
+        known |= {node.meta["val"].node.expr}
+    wanted: set[Any] = set()
+    for node in tensors:
+        value = node.meta.get("val")
+        if isinstance(value, Tensor):
+            wanted |= set(free_symbols(value))
+    binders = {
+        node.meta["val"].node.expr: node
+        for node in graph.nodes
+        if is_number(node) and node.op in ("placeholder", "call_function")
+    }
+    binding: list[Node] = [node for node in numbers if is_symbol(node)]
+    derived = [node for node in numbers if not is_symbol(node)]
+    missing = sorted(wanted - known, key=str)
+    binding += [binders[symbol] for symbol in missing if symbol in binders]
+    return binding + derived
+
+
+def is_symbol(node: Node) -> bool:
+    return bool(node.meta["val"].node.expr.is_Symbol)

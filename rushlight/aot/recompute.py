@@ -1,0 +1,231 @@
+"""What to save for backward: a minimum cut over the bytes of forward values.
+
+A value is worth computing again where that is cheap (elementwise ops, views, fresh constants) and
+it is computed from values that are kept anyway. Everything else is saved at the cost of its bytes.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rushlight.core.op import OpOverload
+from rushlight.core.tensor import Tensor, sizes_of
+from rushlight.fx.graph import Graph
+from rushlight.fx.node import Node
+from rushlight.nn.graphmodule import GraphModule
+from rushlight.symbolic import SymBool, SymFloat, SymInt, hint_int
+
+__all__ = ["choose_saved", "merge_common", "minimum_cut"]
+
+NUMBERS = (SymInt, SymFloat, SymBool)
+INFINITE = float("inf")
+# How much a value gains in weight with each step that separates it from its use in the backward.
+STEP_WEIGHT = 1.1
+# A value that would not have been written to memory but for the backward counts double.
+FUSED_WEIGHT = 2
+RECOMPUTED_KINDS = frozenset(("POINTWISE", "VIEW", "CREATION", "FACT"))
+RECOMPUTED_NAMES = frozenset(
+    (
+        "clone", "_to_copy", "_unsafe_view", "expand_copy", "constant_pad_nd", "native_layer_norm",
+        "cat", "stack", "flip", "roll", "repeat", "tril", "triu", "sum", "mean", "amax", "amin",
+        "var", "var_mean", "std", "argmax", "argmin", "slice_scatter", "select_scatter",
+        "as_strided_scatter", "diagonal_scatter", "_softmax", "_log_softmax", "index", "gather",
+        "index_select", "embedding",
+    )
+)  # fmt: skip
+
+
+def merge_common(module: GraphModule) -> None:
+    """Common subexpressions become one node."""
+    graph = module.graph
+    seen: dict[Any, Node] = {}
+    for node in list(graph.nodes):
+        if node.op != "call_function" or is_seeded(node) or writes(node):
+            continue
+        try:
+            key = (node.target, hashed(node.args), hashed(node.kwargs))
+            known = seen.setdefault(key, node)
+        except TypeError:
+            continue
+        if known is not node:
+            node.replace_all_uses_with(known)
+            graph.erase_node(node)
+
+
+def hashed(value: Any) -> Any:
+    """An argument as a key: equal numbers of different types are different."""
+    if isinstance(value, (list, tuple)):
+        return (type(value).__name__, *[hashed(item) for item in value])
+    if isinstance(value, dict):
+        return tuple([(key, hashed(item)) for key, item in value.items()])
+    if isinstance(value, slice):
+        return ("slice", hashed(value.start), hashed(value.stop), hashed(value.step))
+    return (type(value), value)
+
+
+def is_seeded(node: Node) -> bool:
+    return "nondeterministic_seeded" in getattr(node.target, "tags", ())
+
+
+def writes(node: Node) -> bool:
+    schema = getattr(node.target, "_schema", None)
+    return schema is not None and bool(schema.is_mutable)
+
+
+def is_cheap(node: Node) -> bool:
+    """Whether a node may be computed again."""
+    if node.op == "get_attr" or node.target is operator.getitem:
+        return True
+    if node.op != "call_function" or is_seeded(node) or writes(node):
+        return False
+    target = node.target
+    if not isinstance(target, OpOverload):
+        # Arithmetic on sizes.
+        return True
+    return target.kind.name in RECOMPUTED_KINDS or target.base_name in RECOMPUTED_NAMES
+
+
+def size_in_bytes(node: Node) -> float:
+    value = node.meta.get("val")
+    if isinstance(value, NUMBERS) or value is None or isinstance(value, (int, float, bool)):
+        return 1.0
+    if isinstance(value, Tensor):
+        count = 1
+        for size in sizes_of(value):
+            count *= hint_int(size, fallback=4096)
+        return float(max(count * value._dtype.itemsize, 1))
+    return INFINITE
+
+
+def steps_to_backward(graph: Graph, forward: set[Node]) -> dict[Node, int]:
+    """How many nodes lie between a forward value and its nearest use in the backward."""
+    distance: dict[Node, int] = {}
+    for node in reversed(graph.nodes):
+        if node.op == "output" or node not in forward:
+            distance[node] = 0 if node.op != "output" else 10**9
+        else:
+            distance[node] = min([distance[user] + 1 for user in node.users], default=10**9)
+    return distance
+
+
+def choose_saved(
+    graph: Graph,
+    forward: set[Node],
+    backward: set[Node],
+    primals: set[Node],
+    backward_outputs: Sequence[Any],
+) -> list[Node]:
+    """The forward values to save, in the order of the graph."""
+    distance = steps_to_backward(graph, forward)
+    edges: list[tuple[Any, Any, float]] = []
+    gradients = {node for node in backward_outputs if isinstance(node, Node)}
+    for node in graph.nodes:
+        if node.op == "output" or node not in forward:
+            continue
+        enter, leave = (node, "in"), (node, "out")
+        if node in primals or not is_cheap(node):
+            edges.append(("source", enter, INFINITE))
+        edges.append((enter, leave, weight_of(node, distance, forward)))
+        if node in gradients:
+            edges.append((leave, "sink", INFINITE))
+        for user in node.users:
+            if user in backward:
+                edges.append((leave, "sink", INFINITE))
+            elif user in forward:
+                edges.append((leave, (user, "in"), INFINITE))
+    reached = minimum_cut(edges, "source", "sink")
+    return [
+        node
+        for node in graph.nodes
+        if node in forward and (node, "in") in reached and (node, "out") not in reached
+    ]
+
+
+def weight_of(node: Node, distance: dict[Node, int], forward: set[Node]) -> float:
+    size = size_in_bytes(node)
+    if size == INFINITE:
+        return INFINITE
+    size = float(int(size * STEP_WEIGHT ** max(min(distance[node], 100), 1)))
+    if node.op == "placeholder" or isinstance(node.meta.get("val"), NUMBERS):
+        return size
+    fused = all(user in forward and is_cheap(user) for user in node.users if user.op != "output")
+    return size * FUSED_WEIGHT if fused else size
+
+
+# -- maximum flow ----------------------------------------------------------------------------------
+
+
+def minimum_cut(edges: Iterable[tuple[Any, Any, float]], source: Any, sink: Any) -> set[Any]:
+    """The vertices on the source's side of a minimum cut (Dinic's algorithm)."""
+    flow = Flow(edges)
+    flow.saturate(source, sink)
+    return flow.levels(source).keys() | {source}
+
+
+class Flow:
+    """A residual network: each edge lies beside its reverse."""
+
+    def __init__(self, edges: Iterable[tuple[Any, Any, float]]) -> None:
+        self.outgoing: dict[Any, list[int]] = {}
+        self.heads: list[Any] = []
+        self.room: list[float] = []
+        for tail, head, capacity in edges:
+            for vertex, other, amount in ((tail, head, capacity), (head, tail, 0.0)):
+                self.outgoing.setdefault(vertex, []).append(len(self.heads))
+                self.heads.append(other)
+                self.room.append(amount)
+
+    def levels(self, source: Any) -> dict[Any, int]:
+        """Distances from the source over edges with room."""
+        found = {source: 0}
+        waiting = deque([source])
+        while waiting:
+            vertex = waiting.popleft()
+            for edge in self.outgoing.get(vertex, ()):
+                head = self.heads[edge]
+                if self.room[edge] > 0 and head not in found:
+                    found[head] = found[vertex] + 1
+                    waiting.append(head)
+        return found
+
+    def saturate(self, source: Any, sink: Any) -> None:
+        while True:
+            levels = self.levels(source)
+            if sink not in levels:
+                return
+            next_edge = dict.fromkeys(levels, 0)
+            while self.push(source, sink, levels, next_edge):
+                pass
+
+    def push(self, source: Any, sink: Any, levels: Any, next_edge: Any) -> bool:
+        """Send flow along one shortest path; False when there is none left."""
+        path: list[int] = []
+        vertex = source
+        while vertex != sink:
+            edges = self.outgoing[vertex]
+            advanced = False
+            while next_edge[vertex] < len(edges):
+                edge = edges[next_edge[vertex]]
+                head = self.heads[edge]
+                if self.room[edge] > 0 and levels.get(head) == levels[vertex] + 1:
+                    path.append(edge)
+                    vertex = head
+                    advanced = True
+                    break
+                next_edge[vertex] += 1
+            if not advanced:
+                if not path:
+                    return False
+                edge = path.pop()
+                vertex = self.heads[edge ^ 1]
+                next_edge[vertex] += 1
+        amount = min(self.room[edge] for edge in path)
+        if amount == INFINITE:
+            raise RuntimeError("a value that the backward needs can neither be saved nor computed")
+        for edge in path:
+            self.room[edge] -= amount
+            self.room[edge ^ 1] += amount
+        return True

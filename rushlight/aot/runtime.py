@@ -1,0 +1,316 @@
+"""What surrounds compiled graphs at run time: autograd, writes to inputs, rebuilt aliases.
+
+The user must not be able to tell the compiled function from the eager one. A compiled forward and
+backward become one autograd Function; the epilogue writes mutated inputs back and rebuilds
+outputs that alias inputs or one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rushlight.aot.metadata import Facts, InputFacts, OutputFacts, OutputKind
+from rushlight.autograd.function import Function
+from rushlight.core import dispatch
+from rushlight.core.functional import ViewStep
+from rushlight.core.state import LOCAL
+from rushlight.core.tensor import Tensor, sizes_of, strides_of
+from rushlight.symbolic import SymBool, SymFloat, SymInt
+
+__all__ = ["Boxed", "boxed", "make_boxed_func", "training_function", "with_epilogue"]
+
+NUMBERS = (SymInt, SymFloat, SymBool)
+DOUBLE_BACKWARD = "torch.compile with aot_autograd does not currently support double backward"
+
+
+def make_boxed_func(f: Callable[..., Any]) -> Callable[[list[Any]], Any]:
+    """`f` as a function of one list, which it may empty."""
+
+    def g(args: list[Any]) -> Any:
+        return f(*args)
+
+    g._boxed_call = True  # type: ignore[attr-defined]
+    return g
+
+
+def boxed(f: Callable[..., Any]) -> Callable[[list[Any]], Any]:
+    return f if getattr(f, "_boxed_call", False) else make_boxed_func(f)
+
+
+def make_boxed_compiler(compiler: Callable[..., Any]) -> Callable[..., Any]:
+    """A compiler whose results take one list."""
+
+    def compile_boxed(fx_g: Any, inps: Any) -> Any:
+        return make_boxed_func(compiler(fx_g, inps))
+
+    return compile_boxed
+
+
+class NoGrad:
+    """Grad mode and autocast off: compiled graphs hold casts and gradients already."""
+
+    __slots__ = ("before",)
+
+    def __enter__(self) -> None:
+        state = LOCAL.state
+        self.before = (state.grad, state.autocast)
+        state.grad = False
+        state.autocast = None
+        state.refresh()
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        state = LOCAL.state
+        state.grad, state.autocast = self.before
+        state.refresh()
+
+
+class Alias:
+    """A tensor that an autograd Function hands through without noticing it."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+
+
+class Boxed:
+    """A compiled graph that takes and empties one list, without recording."""
+
+    __slots__ = ("function",)
+    _boxed_call = True
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = boxed(function)
+
+    def __call__(self, args: list[Any]) -> Any:
+        with NoGrad():
+            return self.function(args)
+
+
+def training_function(
+    forward: Callable[[list[Any]], Any],
+    backward: Callable[[], Callable[[list[Any]], Any]],
+    facts: Facts,
+    saved_numbers: int,
+) -> Callable[[list[Any]], Any]:
+    """Compiled graphs as one differentiable function; `backward()` compiles on first need."""
+    returned = len(facts.returned_inputs)
+    count = facts.forward_count
+    tangent_places = tangents_among(facts)
+
+    class CompiledFunction(Function):
+        """A compiled forward whose gradient is a compiled backward."""
+
+        @staticmethod
+        def forward(ctx: Any, *args: Any) -> Any:
+            with NoGrad():
+                outputs = list(forward(list(args)))
+            results = [unlinked(value) for value in outputs[:count]]
+            saved = outputs[count:]
+            numbers = saved[len(saved) - saved_numbers :] if saved_numbers else []
+            tensors = saved[: len(saved) - saved_numbers]
+            ctx.save_for_backward(*[unlinked(tensor) for tensor in tensors])
+            ctx.numbers = numbers
+            hidden = hidden_results(facts, results)
+            ctx.mark_non_differentiable(
+                *[
+                    value
+                    for place, value in enumerate(results)
+                    if isinstance(value, Tensor)
+                    and place not in tangent_places
+                    and place not in hidden
+                ]
+            )
+            ctx.set_materialize_grads(False)
+            ctx.results = [like(results[place]) for place in tangent_places]
+            return tuple(
+                Alias(value) if place in hidden else value for place, value in enumerate(results)
+            )
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            tangents = [
+                tangent(grads[place], shape) for place, shape in zip(tangent_places, ctx.results)
+            ]
+            args = [*ctx.numbers, *ctx.saved_tensors, *tangents]
+            if LOCAL.state.grad and any(
+                isinstance(value, Tensor) and value.requires_grad for value in args
+            ):
+                return DoubleBackward.apply(len(args), lambda given: run(given), *args)
+            return run(args)
+
+    def run(args: list[Any]) -> Any:
+        compiled = backward()
+        with NoGrad():
+            return tuple(compiled(args))
+
+    def apply(args: list[Any]) -> list[Any]:
+        results = CompiledFunction.apply(*args)
+        args.clear()
+        return [value.tensor if isinstance(value, Alias) else value for value in results]
+
+    apply.returned = returned  # type: ignore[attr-defined]
+    return apply
+
+
+class DoubleBackward(Function):
+    """The backward of a compiled function while gradients of gradients are recorded."""
+
+    @staticmethod
+    def forward(ctx: Any, count: int, run: Any, *args: Any) -> Any:
+        return run(list(args))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError(DOUBLE_BACKWARD)
+
+
+def tangents_among(facts: Facts) -> list[int]:
+    """Positions of the forward's results that have a tangent, in the order of the tangents."""
+    offset = len(facts.returned_inputs)
+    found = [
+        place
+        for place, position in enumerate(facts.returned_inputs)
+        if facts.inputs[position].seen_by_autograd and facts.inputs[position].requires_grad
+    ]
+    found += [
+        offset + place
+        for place, entry in enumerate(facts.outputs)
+        if entry.is_tensor and entry.requires_grad and not entry.rebuilt
+    ]
+    first = offset + len(facts.outputs)
+    return found + list(range(first, first + facts.bases))
+
+
+def hidden_results(facts: Facts, results: Sequence[Any]) -> set[int]:
+    """Results that the runtime rebuilds: only their geometry is used."""
+    offset = len(facts.returned_inputs)
+    found = {offset + place for place, entry in enumerate(facts.outputs) if entry.rebuilt}
+    for place, position in enumerate(facts.returned_inputs):
+        entry = facts.inputs[position]
+        if not entry.writes_data or entry.hidden or entry.quiet:
+            found.add(place)
+    return found
+
+
+def unlinked(value: Any) -> Any:
+    """A graph's result without the record of its being a view, which is the graph's own affair."""
+    return value.detach() if isinstance(value, Tensor) and value._is_view() else value
+
+
+def like(tensor: Any) -> Any:
+    return sizes_of(tensor), tensor._dtype, tensor.device
+
+
+def tangent(grad: Any, shape: Any) -> Any:
+    """An incoming gradient as compiled backwards take it: contiguous, zeros where undefined."""
+    if grad is None:
+        from rushlight.core.op import find_overload
+
+        sizes, kind, place = shape
+        return find_overload("aten", "zeros", "default")(sizes, dtype=kind, device=place)
+    return grad.contiguous()
+
+
+# -- epilogue --------------------------------------------------------------------------------------
+
+
+def with_epilogue(
+    run: Callable[[list[Any]], Any], facts: Facts, training: bool
+) -> Callable[[list[Any]], list[Any]]:
+    """`run` followed by writes to inputs and rebuilt aliases."""
+    writes = [(position, facts.inputs[position]) for position in facts.returned_inputs]
+    rebuilt = any(entry.rebuilt for entry in facts.outputs)
+    count = len(facts.outputs)
+
+    def call(args: list[Any]) -> list[Any]:
+        inputs = list(args)
+        results = list(run(args))
+        updated, outputs = results[: len(writes)], results[len(writes) :]
+        for (position, entry), value in zip(writes, updated):
+            write(inputs[position], value, entry)
+        if rebuilt:
+            bases = outputs[count : count + facts.bases]
+            outputs = rebuild_all(inputs, outputs[:count], bases, facts)
+        else:
+            outputs = outputs[:count]
+        for value, known in zip(outputs, facts.outputs):
+            if known.symbolic_dims and isinstance(value, Tensor):
+                value.__dict__["_dynamo_weak_dynamic_indices"] = set(known.symbolic_dims)
+        if facts.grad_mode_after is not None:
+            LOCAL.state.set_grad(facts.grad_mode_after)
+        return outputs
+
+    return call
+
+
+def write(target: Any, value: Any, entry: InputFacts) -> None:
+    """Give the caller's tensor the value that the function left in it."""
+    if not entry.writes_data:
+        # Only the geometry changed; no gradient passes through the graph.
+        target.as_strided_(sizes_of(value), strides_of(value), value.storage_offset())
+        return
+    if entry.writes_geometry:
+        target.as_strided_(sizes_of(value), strides_of(value), value.storage_offset())
+    if entry.hidden or (target.is_leaf and target.requires_grad):
+        target.detach().copy_(value)
+    elif entry.quiet:
+        with NoGrad():
+            target.copy_(value)
+    else:
+        target.copy_(value)
+
+
+def rebuild_all(
+    inputs: Sequence[Any], outputs: list[Any], bases: Sequence[Any], facts: Facts
+) -> list[Any]:
+    found = list(outputs)
+    for place, entry in enumerate(facts.outputs):
+        if entry.kind is OutputKind.IS_INPUT:
+            found[place] = inputs[entry.base or 0]
+        elif entry.kind is OutputKind.ALIAS_OF_INPUT:
+            found[place] = rebuild(inputs[entry.base or 0], outputs[place], entry)
+        elif entry.kind is OutputKind.ALIAS_OF_BASE:
+            found[place] = rebuild(bases[entry.base or 0], outputs[place], entry)
+    for place, entry in enumerate(facts.outputs):
+        if entry.kind is OutputKind.ALIAS_OF_OUTPUT:
+            found[place] = rebuild(found[entry.base or 0], outputs[place], entry)
+    return found
+
+
+def rebuild(base: Any, graph_output: Any, entry: OutputFacts) -> Any:
+    """A view of `base` with the geometry that the graph's output has."""
+    made = replayed(base, entry.chain, graph_output)
+    if made is None:
+        made = base.as_strided(
+            sizes_of(graph_output), strides_of(graph_output), graph_output.storage_offset()
+        )
+        if made._dtype is not graph_output._dtype:
+            made = made.view(graph_output._dtype)
+    if made.requires_grad and not entry.requires_grad:
+        return made.detach()
+    if entry.requires_grad and not made.requires_grad:
+        return made.requires_grad_(True)
+    return made
+
+
+def replayed(base: Any, chain: tuple[ViewStep, ...] | None, graph_output: Any) -> Any:
+    """The view by its own ops; None where they cannot be had or lead to other sizes."""
+    if chain is None or any(has_symbols(step.args) for step in chain):
+        return None
+    made = base
+    try:
+        for step in chain:
+            made = dispatch.call(step.op, (made, *step.args))
+            if step.number is not None:
+                made = made[step.number]
+    except RuntimeError:
+        return None
+    return made if sizes_of(made) == sizes_of(graph_output) else None
+
+
+def has_symbols(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(has_symbols(item) for item in value)
+    return isinstance(value, NUMBERS)
