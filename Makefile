@@ -33,7 +33,7 @@ $(STAMP): pyproject.toml
 	  { echo "Rushlight needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) ..."
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[test]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[compile,test]'
 	@touch $@
 
 venv: $(STAMP)
