@@ -128,7 +128,7 @@ def choose_saved(
         enter, leave = (node, "in"), (node, "out")
         if node in primals or not is_cheap(node):
             edges.append(("source", enter, INFINITE))
-        edges.append((enter, leave, weight_of(node, distance, forward)))
+        edges.append((enter, leave, weight_of(node, distance)))
         if node in gradients:
             edges.append((leave, "sink", INFINITE))
         for user in node.users:
@@ -144,14 +144,14 @@ def choose_saved(
     ]
 
 
-def weight_of(node: Node, distance: dict[Node, int], forward: set[Node]) -> float:
+def weight_of(node: Node, distance: dict[Node, int]) -> float:
     size = size_in_bytes(node)
     if size == INFINITE:
         return INFINITE
     size = float(int(size * STEP_WEIGHT ** max(min(distance[node], 100), 1)))
     if node.op == "placeholder" or isinstance(node.meta.get("val"), NUMBERS):
         return size
-    fused = all(user in forward and is_cheap(user) for user in node.users if user.op != "output")
+    fused = all(is_cheap(user) for user in node.users if user.op != "output")
     return size * FUSED_WEIGHT if fused else size
 
 

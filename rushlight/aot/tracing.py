@@ -129,7 +129,7 @@ def parameter_names(f: Callable[..., Any], count: int) -> tuple[list[str], list[
         return anonymous
     if isinstance(f, Module) and not hasattr(type(f).forward, "__wrapped__"):
         parameters = list(inspect.signature(f.forward).parameters.values())
-    elif not hasattr(function, "__code__"):
+    elif not hasattr(function, "__code__") or is_stub(function):
         return anonymous
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
@@ -138,6 +138,11 @@ def parameter_names(f: Callable[..., Any], count: int) -> tuple[list[str], list[
     if len(named) < count:
         return anonymous
     return [p.name for p in named[:count]], [p.default for p in named[:count]]
+
+
+def is_stub(function: Any) -> bool:
+    """Whether a function was generated from an op's record: its parameters are the schema's."""
+    return str(function.__code__.co_filename).startswith("<rushlight")
 
 
 def place_inputs(

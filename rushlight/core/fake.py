@@ -30,6 +30,8 @@ __all__ = [
     "snapshot",
 ]
 
+# Ops that bring a tensor made of Python numbers into the program.
+LIFTS = ("lift_fresh", "lift_fresh_copy")
 # torch: constants larger than this are not followed.
 CONSTANT_LIMIT = 1
 
@@ -305,7 +307,7 @@ class FakeTensorMode:
 
     def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """Run one op by its shape rule."""
-        if op.base_name == "lift_fresh" and not isinstance(args[0], FakeTensor):
+        if op.base_name in LIFTS and not isinstance(args[0], FakeTensor):
             return self.constant_of(args[0])
         if op.base_name == "_local_scalar_dense":
             return self.number_of(op, args[0])

@@ -57,6 +57,15 @@ def decided(test: Any) -> bool:
     return bool(guard_size_oblivious(test))
 
 
+def equal(a: Ints, b: Ints) -> bool:
+    """Whether sizes or strides are the same, as far as can be told."""
+    try:
+        return bool(a == b)
+    except RuntimeError:
+        # An entry that only run time tells was compared.
+        return len(a) == len(b) and all(decided(x == y) for x, y in zip(a, b, strict=True))
+
+
 def at_least_one(size: Any) -> Any:
     """max(size, 1)."""
     return 1 if is_size(size, 0) else size
@@ -281,11 +290,11 @@ def compare_axes(inner: int, outer: int, sizes: Ints, operands: Sequence[Ints]) 
     """1 if the axes must be exchanged, -1 if they stand well, 0 if no operand tells."""
     for strides in operands:
         stride0, stride1 = strides[inner], strides[outer]
-        if stride0 == 0 or stride1 == 0:
+        if is_size(stride0, 0) or is_size(stride1, 0):
             continue
-        if stride0 < stride1:
+        if decided(stride0 < stride1):
             return -1
-        if stride0 > stride1 or sizes[inner] > sizes[outer]:
+        if decided(stride0 > stride1) or decided(sizes[inner] > sizes[outer]):
             return 1
     return 0
 
@@ -305,9 +314,9 @@ def elementwise_strides(out_shape: Ints, operands: Sequence[tuple[Ints, Ints]]) 
     """
     contiguous = contiguous_strides(out_shape)
     for sizes, strides in operands:
-        if sizes != out_shape:
+        if not equal(sizes, out_shape):
             break
-        if strides != contiguous and not is_contiguous(sizes, strides):
+        if not equal(strides, contiguous) and not is_contiguous(sizes, strides):
             common = agreed_strides(out_shape, operands)
             if common is not None:
                 return common
@@ -324,12 +333,12 @@ def elementwise_strides(out_shape: Ints, operands: Sequence[tuple[Ints, Ints]]) 
 
 def agreed_strides(out_shape: Ints, operands: Sequence[tuple[Ints, Ints]]) -> Ints | None:
     """The strides that operands of one shape, not all contiguous, agree on."""
-    if any(sizes != out_shape for sizes, _ in operands):
+    if not all(equal(sizes, out_shape) for sizes, _ in operands):
         return None
     if all(is_channels_last(sizes, strides) for sizes, strides in operands):
         return channels_last_strides(out_shape)
     first = operands[0][1]
-    if all(strides == first for _, strides in operands) and all(
+    if all(equal(strides, first) for _, strides in operands) and all(
         is_non_overlapping_and_dense(sizes, strides) for sizes, strides in operands
     ):
         return first

@@ -215,7 +215,7 @@ class Recorder:
         )
         try:
             with Excluding(BELOW_PROXY):
-                result = dispatch.below_autograd(op, args)
+                result = dispatch.below_autograd(target, args)
         except BaseException:
             self.graph.erase_node(node)
             raise

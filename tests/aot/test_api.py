@@ -1,0 +1,355 @@
+"""aot_function and its kin: the compiled function is the eager one, seen from outside."""
+
+import pytest
+
+import rushlight as torch
+from rushlight.aot.api import (
+    aot_function,
+    aot_module,
+    aot_module_simplified,
+    get_aot_compilation_context,
+)
+from rushlight.aot.compilers import (
+    make_boxed_compiler,
+    make_boxed_func,
+    memory_efficient_fusion,
+    nnc_jit,
+    nop,
+)
+from rushlight.aot.partition import default_partition, min_cut_rematerialization_partition
+
+F = torch.nn.functional
+
+
+class Seen:
+    """A compiler that keeps the graphs it is given."""
+
+    def __init__(self):
+        self.graphs = []
+
+    def __call__(self, graph, inputs):
+        self.graphs.append(graph)
+        return graph
+
+    def text(self, place=0):
+        return self.graphs[place].code.strip()
+
+    def counts(self, place):
+        graph = self.graphs[place].graph
+        inputs = sum(node.op == "placeholder" for node in graph.nodes)
+        return inputs, len(graph.output_node().args[0])
+
+
+def gradients(f, *inputs):
+    leaves = [x.clone().requires_grad_() if x.is_floating_point() else x for x in inputs]
+    out = f(*leaves)
+    total = sum(o.sum() for o in (out if isinstance(out, (tuple, list)) else [out]))
+    total.backward()
+    return out, [x.grad for x in leaves if x.is_floating_point()]
+
+
+# -- training and inference --------------------------------------------------------------------------
+
+
+def test_forward_and_backward_graphs():
+    seen = Seen()
+    x, w, b = torch.ones(5, 3), torch.ones(4, 3), torch.ones(4)
+    f = aot_function(lambda x, w, b: F.linear(x, w, b), seen)
+    out, grads = gradients(f, x, w, b)
+    expected, wanted = gradients(F.linear, x, w, b)
+    assert torch.equal(out, expected)
+    assert all(torch.equal(a, b) for a, b in zip(grads, wanted))
+    assert "CompiledFunctionBackward" in type(out.grad_fn).__name__
+    assert seen.text() == (
+        "def forward(self, primals_1, primals_2, primals_3):\n"
+        "    t = torch.ops.aten.t.default(primals_2);  primals_2 = None\n"
+        "    addmm = torch.ops.aten.addmm.default(primals_3, primals_1, t);  primals_3 = None\n"
+        "    return [addmm, primals_1, t]"
+    )
+
+
+def test_without_gradients_there_is_one_graph():
+    seen, training = Seen(), Seen()
+    f = aot_function(lambda x: x.sin(), training, inference_compiler=seen)
+    assert torch.equal(f(torch.ones(2)), torch.ones(2).sin())
+    assert seen.text().startswith("def forward(self, arg0_1):")
+    assert seen.text().endswith("return (sin,)")
+    assert training.graphs == []
+
+
+def test_backward_compiles_when_it_is_first_needed():
+    forward, backward = Seen(), Seen()
+    f = aot_function(lambda x: x.sin(), forward, backward)
+    out = f(torch.ones(2, requires_grad=True))
+    assert (len(forward.graphs), len(backward.graphs)) == (1, 0)
+    out.sum().backward()
+    assert len(backward.graphs) == 1
+
+
+def test_structure_of_arguments_and_results():
+    def f(a, d, scale=1):
+        return {"sum": a[0] + d["x"] * scale, "same": d["x"], "number": 7}
+
+    x, y = torch.ones(2), torch.full((2,), 3.0)
+    result = aot_function(f, nop)([x], {"x": y}, scale=2)
+    assert result["sum"].tolist() == [7.0, 7.0]
+    assert result["same"] is y
+    assert result["number"] == 7
+
+
+def test_numbers_are_baked_in():
+    f = aot_function(lambda x, n: x * n, nop)
+    assert f(torch.ones(1), 3).item() == 3
+    assert f(torch.ones(1), 4).item() == 3
+
+
+def test_double_backward_is_refused():
+    x = torch.ones(2, requires_grad=True)
+    out = aot_function(lambda x: x.sin(), nop)(x)
+    (g,) = torch.autograd.grad(out.sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="does not currently support double backward"):
+        g.sum().backward()
+
+
+def test_random_numbers_are_those_of_an_eager_run():
+    f = lambda x: F.dropout(x, 0.5)  # noqa: E731
+    x = torch.ones(20, requires_grad=True)
+    torch.manual_seed(5)
+    expected = f(x)
+    torch.manual_seed(5)
+    assert torch.equal(aot_function(f, nop)(x), expected)
+
+
+def test_grad_mode_changes_are_carried_out():
+    def f(x):
+        torch.set_grad_enabled(False)
+        return x * 2
+
+    compiled = aot_function(f, nop)
+    try:
+        compiled(torch.ones(2))
+        assert not torch.is_grad_enabled()
+    finally:
+        torch.set_grad_enabled(True)
+
+
+def test_inner_gradients_are_traced_through():
+    x = torch.ones(2, requires_grad=True)
+    f = aot_function(lambda x: torch.autograd.grad(x.exp().sum(), x)[0], nop)
+    assert torch.equal(f(x), x.exp().detach())
+
+
+def test_other_types_are_refused():
+    with pytest.raises(AssertionError, match="Expected inputs to be tensors"):
+        aot_function(lambda x, y: x, nop)(torch.ones(1), object())
+
+
+# -- writes and aliases ------------------------------------------------------------------------------
+
+
+def test_written_inputs_are_written_back():
+    seen = Seen()
+
+    def f(a):
+        a.mul_(2)
+        return a * 3
+
+    compiled = aot_function(f, seen)
+    a, b = (torch.ones(2, requires_grad=True).add(1) for _ in range(2))
+    out, expected = compiled(a), f(b)
+    assert torch.equal(out, expected)
+    assert torch.equal(a, b)
+    assert seen.text() == (
+        "def forward(self, primals_1):\n"
+        "    clone = torch.ops.aten.clone.default(primals_1);  primals_1 = None\n"
+        "    mul = torch.ops.aten.mul.Tensor(clone, 2);  clone = None\n"
+        "    mul_1 = torch.ops.aten.mul.Tensor(mul, 3)\n"
+        "    return [mul, mul_1]"
+    )
+
+
+def test_writes_may_stay_in_the_graph():
+    seen = Seen()
+
+    def f(buffer, x):
+        buffer.add_(1)
+        return x * buffer
+
+    buffer = torch.zeros(2)
+    compiled = aot_function(f, seen, keep_inference_input_mutations=True)
+    out = compiled(buffer, torch.ones(2, requires_grad=True))
+    assert buffer.tolist() == [1.0, 1.0]
+    assert out.tolist() == [1.0, 1.0]
+    assert "copy_ = torch.ops.aten.copy_.default(primals_1, add)" in seen.text()
+
+
+def test_geometry_changes_are_applied():
+    def f(a):
+        a.t_()
+        return a + 1
+
+    a, b = torch.arange(6.0).reshape(2, 3), torch.arange(6.0).reshape(2, 3)
+    out = aot_function(f, nop)(a)
+    assert torch.equal(out, f(b))
+    assert (a.shape, a.stride()) == (b.shape, b.stride())
+
+
+def test_views_of_inputs_are_views_of_the_callers_tensors():
+    x = torch.ones(2, 2, requires_grad=True).clone()
+    out = aot_function(lambda x: x.view(-1), nop)(x)
+    assert out._base is x
+    assert out.grad_fn.name() == "ViewBackward0"
+    out.mul_(2)
+    assert x.tolist() == [[2.0, 2.0], [2.0, 2.0]]
+
+
+def test_views_of_one_intermediate_stay_views_of_one_another():
+    seen = Seen()
+
+    def f(x):
+        y = x * 2
+        return y.view(-1), y.t()
+
+    x = torch.ones(2, 2, requires_grad=True)
+    first, second = aot_function(f, seen)(x)
+    assert first._base is second._base
+    assert seen.counts(0) == (1, 3)
+    (first.sum() * 3 + second.sum()).backward()
+    assert x.grad.tolist() == [[8.0, 8.0], [8.0, 8.0]]
+
+
+def test_results_without_gradient_next_to_results_with_one():
+    x = torch.ones(2, requires_grad=True)
+    out, detached = aot_function(lambda x: (x * 2, (x * 3).detach()), nop)(x)
+    assert out.requires_grad
+    assert not detached.requires_grad
+
+
+# -- partitioners ------------------------------------------------------------------------------------
+
+
+def test_default_partition_saves_what_is_used():
+    seen = Seen()
+    x, w, b = torch.ones(4, 3), torch.ones(3), torch.ones(3)
+    f = lambda x, w, b: F.layer_norm(x, (3,), w, b)  # noqa: E731
+    gradients(aot_function(f, seen, partition_fn=default_partition), x, w, b)
+    assert seen.counts(0) == (3, 6)
+    assert seen.counts(1) == (6, 3)
+
+
+def test_minimum_cut_recomputes_what_is_cheap():
+    seen = Seen()
+    f = lambda x: x.cos().cos().cos()  # noqa: E731
+    part = min_cut_rematerialization_partition
+    out, grads = gradients(aot_function(f, seen, partition_fn=part), torch.ones(50))
+    assert seen.counts(0) == (1, 2)
+    assert seen.counts(1) == (2, 1)
+    assert torch.allclose(grads[0], gradients(f, torch.ones(50))[1][0])
+
+
+def test_minimum_cut_saves_one_sum_rather_than_four_terms():
+    seen = Seen()
+    f = lambda a, b, c, d: (a + b + c + d).cos().cos()  # noqa: E731
+    inputs = [torch.ones(50) for _ in range(4)]
+    part = min_cut_rematerialization_partition
+    gradients(aot_function(f, seen, partition_fn=part), *inputs)
+    assert seen.counts(0) == (4, 2)
+    assert seen.counts(1) == (2, 4)
+
+
+def test_random_values_are_never_recomputed():
+    seen = Seen()
+    part = min_cut_rematerialization_partition
+    x = torch.ones(30, requires_grad=True)
+    torch.manual_seed(0)
+    out = aot_function(lambda x: F.dropout(x.sin(), 0.5), seen, partition_fn=part)(x)
+    out.sum().backward()
+    assert "native_dropout.default" not in seen.text(1)
+    assert torch.equal(x.grad == 0, out == 0)
+
+
+@pytest.mark.parametrize("part", [default_partition, min_cut_rematerialization_partition])
+def test_sizes_are_saved_rather_than_tensors(part):
+    pytest.importorskip("sympy")
+    seen = Seen()
+    f = aot_function(lambda x: x.sum(1), seen, partition_fn=part, dynamic=True)
+    x = torch.ones(3, 4, requires_grad=True)
+    f(x).sum().backward()
+    assert [n.name for n in seen.graphs[0].graph.output_node().args[0]][1:] == [
+        "sym_size_int",
+        "sym_size_int_1",
+    ]
+    y = torch.ones(5, 6, requires_grad=True)
+    f(y).sum().backward()
+    assert y.grad.shape == (5, 6)
+
+
+# -- modules, compilers ------------------------------------------------------------------------------
+
+
+def test_modules():
+    layer = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU())
+    seen = Seen()
+    compiled = aot_module(layer, seen)
+    x = torch.ones(2, 3)
+    assert torch.equal(compiled(x), layer(x))
+    compiled(x).sum().backward()
+    assert [name for name, _ in compiled.named_parameters()][0] == "orig_module.0.weight"
+    assert layer[0].weight.grad is not None
+
+
+def test_flat_modules():
+    class Pair(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(2, 2)
+
+        def forward(self, x):
+            return (self.linear(x), x + 1)
+
+    module = Pair()
+    x = torch.ones(3, 2)
+    compiled = aot_module_simplified(module, (x,), nop)
+    assert all(torch.equal(a, b) for a, b in zip(compiled(x), module(x)))
+    assert [n for n, _ in compiled.named_parameters()] == ["linear.weight", "linear.bias"]
+    with pytest.raises(RuntimeError, match=r"Graph output must be a \(\)"):
+        aot_module_simplified(module.linear, (x,), nop)
+
+
+def test_boxed_functions_take_one_list():
+    taken = []
+
+    def compiler(graph, inputs):
+        def run(args):
+            taken.append(type(args))
+            result = graph(*args)
+            args.clear()
+            return result
+
+        run._boxed_call = True
+        return run
+
+    f = aot_function(lambda x: x * 2, compiler)
+    assert f(torch.ones(1)).item() == 2
+    assert taken == [list]
+    assert make_boxed_func(lambda a, b: a + b)([1, 2]) == 3
+    assert make_boxed_compiler(lambda g, i: g)(lambda a: a, None)._boxed_call
+
+
+def test_compilers_are_told_which_graph_they_have():
+    names = []
+
+    def compiler(graph, inputs):
+        names.append(get_aot_compilation_context()[0][0].split("_")[1])
+        return graph
+
+    aot_function(lambda x: x.sin(), compiler)(torch.ones(2, requires_grad=True)).sum().backward()
+    aot_function(lambda x: x.sin(), compiler)(torch.ones(2))
+    assert names == ["forward", "backward", "inference"]
+
+
+def test_ready_made_compilers():
+    assert torch.equal(nnc_jit(torch.sin)(torch.ones(2)), torch.ones(2).sin())
+    layer = torch.nn.Linear(2, 2)
+    fused = memory_efficient_fusion(layer)
+    assert torch.equal(fused(torch.ones(1, 2)), layer(torch.ones(1, 2)))

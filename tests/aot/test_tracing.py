@@ -1,0 +1,160 @@
+"""make_fx: what is recorded, how it is named, and that it runs."""
+
+import pytest
+
+import rushlight as torch
+from rushlight.aot.tracing import is_sym_node, make_fx
+from rushlight.core.fake import FakeTensor
+from rushlight.symbolic import GuardOnDataDependentSymNode
+
+
+def text(module):
+    return module.code.strip()
+
+
+def test_functions_print_as_python_and_run_on_new_data():
+    graph = make_fx(lambda x: x.sin() * 2)(torch.ones(3))
+    assert text(graph) == (
+        "def forward(self, x_1):\n"
+        "    sin = torch.ops.aten.sin.default(x_1);  x_1 = None\n"
+        "    mul = torch.ops.aten.mul.Tensor(sin, 2);  sin = None\n"
+        "    return mul"
+    )
+    new = torch.arange(5.0)
+    assert torch.equal(graph(new), new.sin() * 2)
+
+
+def test_nested_inputs_and_outputs_keep_their_structure():
+    def f(x, d):
+        return {"sum": x + d["w"], "kept": 3}
+
+    graph = make_fx(f)(torch.ones(2), {"w": torch.ones(2), "v": torch.ones(1)})
+    assert "x_1, d_1, d_2, = fx_pytree.tree_flatten_spec([x, d], self._in_spec)" in graph.code
+    result = graph(torch.ones(2), {"w": torch.full((2,), 4.0), "v": torch.ones(1)})
+    assert result["sum"].tolist() == [5.0, 5.0]
+    assert result["kept"] == 3
+
+
+def test_parameters_without_names_are_numbered():
+    graph = make_fx(lambda *args: args[0] + args[1])(torch.ones(2), torch.ones(2))
+    assert [n.name for n in graph.graph.nodes if n.op == "placeholder"] == ["arg0_1", "arg1_1"]
+
+
+def test_gradient_formulas_are_recorded():
+    def f(x):
+        x = x.detach().requires_grad_()
+        return torch.autograd.grad(x.sin().sum(), x)[0]
+
+    names = [node.name for node in make_fx(f)(torch.ones(3)).graph.nodes]
+    assert names[-5:] == ["ones_like", "expand", "cos", "mul", "output"]
+
+
+def test_tensors_from_outside_become_attributes():
+    weight = torch.nn.Parameter(torch.ones(2))
+    other = torch.full((2,), 2.0)
+    graph = make_fx(lambda x: x * weight + other * other)(torch.ones(2))
+    assert graph._param_constant0 is weight
+    assert graph._tensor_constant0.tolist() == [2.0, 2.0]
+    assert graph(torch.ones(2)).tolist() == [5.0, 5.0]
+
+
+def test_constants_come_out_fresh_each_time():
+    def f(x):
+        counter = torch.tensor(0.0)
+        counter.add_(1)
+        return x + counter
+
+    graph = make_fx(f)(torch.ones(1))
+    assert graph(torch.ones(1)).item() == 2
+    assert graph(torch.ones(1)).item() == 2
+
+
+def test_writes_stay_in_place():
+    def f(x):
+        y = x.clone()
+        y[0] = 5
+        return y
+
+    graph = make_fx(f)(torch.zeros(2))
+    assert "copy_" in graph.code or "fill_" in graph.code
+    assert graph(torch.ones(2)).tolist() == [5.0, 1.0]
+
+
+def test_decompositions_replace_ops():
+    aten = torch.ops.aten
+    table = {aten.silu.default: lambda x: x * x.sigmoid()}
+    graph = make_fx(torch.nn.functional.silu, table)(torch.ones(2))
+    targets = [n.target for n in graph.graph.nodes if n.op == "call_function"]
+    assert targets == [aten.sigmoid.default, aten.mul.Tensor]
+
+
+def test_several_results_are_taken_apart():
+    graph = make_fx(lambda x: torch.max(x, 0))(torch.ones(2, 2))
+    names = [node.name for node in graph.graph.nodes]
+    assert names == ["x_1", "max_1", "getitem", "getitem_1", "output"]
+
+
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+def test_nodes_carry_geometry(mode):
+    graph = make_fx(lambda x: x.t() @ x, tracing_mode=mode)(torch.ones(3, 2))
+    node = next(n for n in graph.graph.nodes if n.name == "mm")
+    assert isinstance(node.meta["val"], FakeTensor)
+    assert tuple(map(int, node.meta["val"].shape)) == (2, 2)
+    assert tuple(map(int, node.meta["tensor_meta"].stride)) == (2, 1)
+    assert torch.equal(graph(torch.ones(3, 2)), torch.full((2, 2), 3.0))
+
+
+def test_values_cannot_be_read():
+    def f(x):
+        return x * 2 if x.sum() > 0 else x
+
+    with pytest.raises(RuntimeError, match="trying to get value out of a tracing tensor"):
+        make_fx(f)(torch.ones(2))
+    with pytest.raises(GuardOnDataDependentSymNode):
+        make_fx(f, tracing_mode="symbolic")(torch.ones(2))
+
+
+def test_sizes_become_nodes_only_where_they_are_used():
+    graph = make_fx(lambda x: x * 2, tracing_mode="symbolic")(torch.ones(3, 4))
+    assert not any(is_sym_node(node) for node in graph.graph.nodes)
+    graph = make_fx(lambda x: x.new_zeros(x.shape[0] * 2, 3), tracing_mode="symbolic")(
+        torch.ones(4, 5)
+    )
+    assert "sym_size_int = torch.ops.aten.sym_size.int(x_1, 0)" in graph.code
+    assert graph(torch.ones(7, 5)).shape == (14, 3)
+
+
+def test_data_dependent_sizes_are_symbols():
+    graph = make_fx(lambda x: x.nonzero() + 1, tracing_mode="symbolic")(torch.ones(3))
+    assert graph(torch.tensor([0.0, 1.0, 0.0, 2.0])).tolist() == [[2], [4]]
+
+
+def test_real_tensors_in_fake_traces_need_leave():
+    weight = torch.ones(3)
+    with pytest.raises(AssertionError, match="Please convert all Tensors to FakeTensors"):
+        make_fx(lambda x: x + weight, tracing_mode="fake")(torch.ones(3))
+    graph = make_fx(lambda x: x + weight, tracing_mode="fake", _allow_non_fake_inputs=True)(
+        torch.ones(3)
+    )
+    assert graph._tensor_constant0 is weight
+
+
+def test_unknown_modes_are_refused():
+    with pytest.raises(AssertionError, match="tracing_mode"):
+        make_fx(lambda x: x, tracing_mode="dreamt")
+
+
+def test_vmap_leaves_ordinary_ops():
+    graph = make_fx(torch.vmap(torch.sin))(torch.ones(3))
+    targets = [str(n.target) for n in graph.graph.nodes if n.op == "call_function"]
+    assert targets == ["aten.sin.default"]
+
+
+def test_tracing_leaves_no_state_behind():
+    from rushlight.core.state import LOCAL, PROCESS
+
+    before = PROCESS.special
+    with pytest.raises(ZeroDivisionError):
+        make_fx(lambda x: x / (1 / 0), tracing_mode="fake")(torch.ones(1))
+    assert PROCESS.special == before
+    assert (LOCAL.state.proxy, LOCAL.state.fake) == (None, None)
