@@ -48,7 +48,7 @@ def gradients(f, *inputs):
     return out, [x.grad for x in leaves if x.is_floating_point()]
 
 
-# -- training and inference --------------------------------------------------------------------------
+# -- training and inference ------------------------------------------------------------------------
 
 
 def test_forward_and_backward_graphs():
@@ -144,7 +144,7 @@ def test_other_types_are_refused():
         aot_function(lambda x, y: x, nop)(torch.ones(1), object())
 
 
-# -- writes and aliases ------------------------------------------------------------------------------
+# -- writes and aliases ----------------------------------------------------------------------------
 
 
 def test_written_inputs_are_written_back():
@@ -225,7 +225,7 @@ def test_results_without_gradient_next_to_results_with_one():
     assert not detached.requires_grad
 
 
-# -- partitioners ------------------------------------------------------------------------------------
+# -- partitioners ----------------------------------------------------------------------------------
 
 
 def test_default_partition_saves_what_is_used():
@@ -241,7 +241,7 @@ def test_minimum_cut_recomputes_what_is_cheap():
     seen = Seen()
     f = lambda x: x.cos().cos().cos()  # noqa: E731
     part = min_cut_rematerialization_partition
-    out, grads = gradients(aot_function(f, seen, partition_fn=part), torch.ones(50))
+    _, grads = gradients(aot_function(f, seen, partition_fn=part), torch.ones(50))
     assert seen.counts(0) == (1, 2)
     assert seen.counts(1) == (2, 1)
     assert torch.allclose(grads[0], gradients(f, torch.ones(50))[1][0])
@@ -284,7 +284,7 @@ def test_sizes_are_saved_rather_than_tensors(part):
     assert y.grad.shape == (5, 6)
 
 
-# -- modules, compilers ------------------------------------------------------------------------------
+# -- modules, compilers ----------------------------------------------------------------------------
 
 
 def test_modules():
@@ -294,7 +294,7 @@ def test_modules():
     x = torch.ones(2, 3)
     assert torch.equal(compiled(x), layer(x))
     compiled(x).sum().backward()
-    assert [name for name, _ in compiled.named_parameters()][0] == "orig_module.0.weight"
+    assert next(name for name, _ in compiled.named_parameters()) == "orig_module.0.weight"
     assert layer[0].weight.grad is not None
 
 
