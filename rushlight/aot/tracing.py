@@ -11,10 +11,10 @@ import functools
 import inspect
 from collections.abc import Callable
 from contextlib import ExitStack
-from importlib.util import find_spec
 from typing import Any
 
 from rushlight.base import pytree
+from rushlight.base.errors import MissingExtra
 from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.recording import Recorder, describe
 from rushlight.core.state import LOCAL
@@ -98,10 +98,12 @@ def fake_mode_for(leaves: list[Any], tracing_mode: str, allow_real: bool) -> Any
 
 def shape_environment(required: bool) -> Any:
     """A ShapeEnv; None where symbols are not required and cannot be had."""
-    if not required and find_spec("sympy") is None:
+    try:
+        from rushlight.symbolic import ShapeEnv
+    except MissingExtra:
+        if required:
+            raise
         return None
-    from rushlight.symbolic import ShapeEnv
-
     return ShapeEnv()
 
 

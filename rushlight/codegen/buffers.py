@@ -1,0 +1,91 @@
+"""Memory for results and scratch: aligned, and reused once nothing refers to it any more.
+
+Fresh pages cost more than most kernels that fill them. Large buffers are therefore kept, and one is
+handed out again when the only reference left is this module's: every array over it, of
+whatever tensor or view, holds a reference to it, so reuse can never reach living memory.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+__all__ = ["ALIGNMENT", "aligned_bytes", "empty", "release"]
+
+ALIGNMENT = 64
+# Smaller buffers come as fast from NumPy.
+LARGE = 1 << 16
+# The most that is kept, in bytes and in buffers of one size.
+MOST_BYTES = 1 << 29
+MOST_OF_A_SIZE = 8
+
+KEPT: dict[int, list[Any]] = {}
+kept_bytes = 0
+
+
+def taken(kept: list[Any]) -> tuple[Any, int, int]:
+    """The first entry, off the list so that no other thread finds it meanwhile: its memory, where
+    that is aligned, and how many references there are to it."""
+    owner, offset = kept.pop(0)
+    return owner, offset, sys.getrefcount(owner)
+
+
+# References to memory that nobody uses, counted in the way that they will be counted.
+IDLE = taken([(np.empty(1, np.uint8), 0)])[2]
+REUSES = getattr(sys, "_is_gil_enabled", lambda: True)()
+
+ndarray = np.ndarray
+
+
+def aligned_bytes(nbytes: int) -> Any:
+    """Fresh memory that starts at a multiple of ALIGNMENT."""
+    raw = np.empty(nbytes + ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    return raw[start : start + nbytes]
+
+
+def large_bytes(nbytes: int) -> Any:
+    """Memory of this size that nothing else refers to, as (owner, offset)."""
+    global kept_bytes
+    kept = KEPT.get(nbytes)
+    if kept is None:
+        kept = KEPT[nbytes] = []
+    for _ in range(len(kept)):
+        try:
+            owner, offset, references = taken(kept)
+        except IndexError:
+            break
+        if references <= IDLE:
+            # The caller's array refers to the owner before anybody sees the list again.
+            return owner, offset, kept
+        kept.append((owner, offset))
+    owner = np.empty(nbytes + ALIGNMENT, np.uint8)
+    offset = -owner.ctypes.data % ALIGNMENT
+    if len(kept) < MOST_OF_A_SIZE and REUSES and nbytes <= MOST_BYTES // 4:
+        if kept_bytes + nbytes > MOST_BYTES:
+            KEPT.clear()
+            kept_bytes = 0
+            kept = KEPT[nbytes] = []
+        kept_bytes += nbytes
+        return owner, offset, kept
+    return owner, offset, None
+
+
+def release() -> None:
+    """Give all memory back that is kept for later results."""
+    global kept_bytes
+    KEPT.clear()
+    kept_bytes = 0
+
+
+def empty(shape: tuple[int, ...], kind: Any, nbytes: int) -> Any:
+    """An uninitialised C-ordered array; large ones may have memory that was used before."""
+    if nbytes < LARGE:
+        return np.empty(shape, kind)
+    owner, offset, kept = large_bytes(nbytes)
+    array = ndarray(shape, kind, owner, offset)
+    if kept is not None:
+        kept.append((owner, offset))
+    return array

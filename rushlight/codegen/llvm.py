@@ -1,0 +1,594 @@
+"""Kernels as LLVM IR text: scalar loops that LLVM's vectoriser widens.
+
+Each kernel is a function over `noalias` pointers. Arithmetic keeps IEEE rules, so results equal an
+eager run's to the bit; only sums and products may be reordered (`reassoc`), and extremes ignore the
+sign of zero while NaN still wins. An entry point per segment takes NumPy arrays as a CPython
+fastcall function would, or an array of pointers, and calls its kernels in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.codegen import vectormath
+from rushlight.codegen.expressions import BINARY_FUNCTIONS, UNARY_FUNCTIONS, Expression, walk
+from rushlight.codegen.loops import Buffer, Ints, Kernel, Loop, Statement, accesses, loop_order
+from rushlight.core import dtype as dtypes
+from rushlight.core.dtype import BOOL, FLOAT, INTEGER, dtype
+
+__all__ = ["ModuleText"]
+
+FLOAT_TYPES = {
+    dtypes.float16: "half",
+    dtypes.bfloat16: "i16",
+    dtypes.float32: "float",
+    dtypes.float64: "double",
+}
+FLOAT_COMPARE = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
+INTRINSICS = {"sqrt", "floor", "ceil", "trunc", "rint", "copysign"}
+# The rectangles in which transposing loops walk memory. Few steps along the outer dim: LLVM unrolls
+# them, and what a cache line holds is used while it is there.
+TILE = (4, 16)
+# The data pointer within a NumPy array object.
+DATA_OFFSET = 16
+
+
+def register_type(kind: dtype) -> str:
+    if kind.category == BOOL:
+        return "i1"
+    return FLOAT_TYPES.get(kind) or f"i{kind.itemsize * 8}"
+
+
+def memory_type(kind: dtype) -> str:
+    return "i8" if kind.category == BOOL else register_type(kind)
+
+
+def short(kind: dtype) -> str:
+    return "f32" if kind is dtypes.float32 else "f64"
+
+
+class ModuleText:
+    """The text of one module: kernels, entry points, math functions."""
+
+    def __init__(
+        self, triple: str, layout: str, cpu: str, features: str, reads_arrays: bool
+    ) -> None:
+        # Whether entry points take array objects as CPython calls builtins, or bare pointers.
+        self.reads_arrays = reads_arrays
+        self.head = f'target triple = "{triple}"\ntarget datalayout = "{layout}"\n'
+        target = f'"target-cpu"="{cpu}" "target-features"="{features}"'
+        wide = '"prefer-vector-width"="512" "no-trapping-math"="true"'
+        self.attributes = (
+            f"attributes #0 = {{ nounwind noinline {wide} {target} }}\n"
+            "attributes #1 = { nounwind willreturn memory(none) }\n"
+            f"attributes #2 = {{ nounwind alwaysinline {wide} {target} }}\n"
+        )
+        self.functions: list[str] = []
+        # Names of kernels by their text from the parameters on.
+        self.kernels: dict[str, str] = {}
+        self.declared: set[str] = set()
+        self.math: set[tuple[str, str]] = set()
+
+    def add_kernel(self, kernel: Kernel) -> tuple[str, list[Buffer]]:
+        """Add a kernel, unless there is one that does the same; its name and arguments."""
+        text = KernelText(self, kernel)
+        body = text.function()
+        name = self.kernels.get(body)
+        if name is None:
+            name = self.kernels[body] = f"kernel{len(self.kernels)}"
+            self.functions.append(f"define internal void @{name}{body}")
+        return name, text.buffers
+
+    def add_entry(self, name: str, calls: list[tuple[str, list[Any]]], count: int) -> None:
+        """An entry point over `count` arrays; an argument of a call is the number of an array, or
+        (number, offset in bytes)."""
+        lines = []
+        for at in range(count):
+            lines.append(f"  %o{at} = getelementptr ptr, ptr %args, i64 {at}")
+            if self.reads_arrays:
+                lines.append(f"  %a{at} = load ptr, ptr %o{at}, align 8")
+                lines.append(f"  %d{at} = getelementptr i8, ptr %a{at}, i64 {DATA_OFFSET}")
+                lines.append(f"  %p{at} = load ptr, ptr %d{at}, align 8")
+            else:
+                lines.append(f"  %p{at} = load ptr, ptr %o{at}, align 8")
+        body = "\n".join(lines + self.kernel_calls(calls))
+        if self.reads_arrays:
+            self.declared.add("declare void @Py_IncRef(ptr)")
+            head = f"define ptr @{name}(ptr %self, ptr %args, i64 %count) #0 {{"
+            end = "  call void @Py_IncRef(ptr %self)\n  ret ptr %self\n}"
+        else:
+            head, end = f"define void @{name}(ptr %args) #0 {{", "  ret void\n}"
+        self.functions.append(f"{head}\n{body}\n{end}")
+
+    def kernel_calls(self, calls: list[tuple[str, list[Any]]]) -> list[str]:
+        lines: list[str] = []
+        for at, (kernel, places) in enumerate(calls):
+            given = []
+            for number, place in enumerate(places):
+                if type(place) is tuple:
+                    name = f"%s{at}.{number}"
+                    lines.append(f"  {name} = getelementptr i8, ptr %p{place[0]}, i64 {place[1]}")
+                    given.append(f"ptr {name}")
+                else:
+                    given.append(f"ptr %p{place}")
+            lines.append(f"  call void @{kernel}({', '.join(given)})")
+        return lines
+
+    def text(self) -> str:
+        functions, declared = vectormath.define(self.math)
+        parts = [self.head, *functions, *self.functions]
+        parts += [*sorted(self.declared | declared), self.attributes]
+        return "\n".join(parts)
+
+
+class KernelText:
+    """Writes one kernel."""
+
+    def __init__(self, module: ModuleText, kernel: Kernel) -> None:
+        self.module = module
+        self.kernel = kernel
+        self.buffers = kernel.buffers()
+        self.pointers = {buffer: f"%p{at}" for at, buffer in enumerate(self.buffers)}
+        self.lines: list[str] = []
+        self.allocas: list[str] = []
+        self.count = 0
+        self.block = "entry"
+        self.indices: dict[int, str] = {}
+        # SSA values by expression, buffers in registers, linear indices: one dict per open scope.
+        self.scopes: list[dict[Any, str]] = [{}]
+        self.merge_dims()
+
+    # -- dims --------------------------------------------------------------------------------------
+
+    def merge_dims(self) -> None:
+        """Choose the order of loops, and walk neighbours that memory holds as one dim in one."""
+        kernel = self.kernel
+        self.order = loop_order(kernel.sizes, kernel.statements())
+        self.sizes = dict(enumerate(kernel.sizes))
+        self.rows = [dim for dim in self.order if dim in (kernel.rows or ())]
+        self.loop_dims = [[d for d in self.order if d in loop.dims] for loop in kernel.loops]
+        every: set[Ints] = set()
+        for statement in kernel.statements():
+            every.add(statement.strides)
+            for node in walk(statement.value):
+                if node.op == "load" or node.op == "index":
+                    every.add(node.payload[-2])
+        groups = [self.rows, *self.loop_dims]
+        at = 0
+        while at + 1 < len(self.order):
+            outer, inner = self.order[at], self.order[at + 1]
+            together = all([(outer in group) == (inner in group) for group in groups])
+            size = self.sizes[inner]
+            if together and all([s[outer] == s[inner] * size for s in every]):
+                self.sizes[inner] *= self.sizes[outer]
+                for group in [*groups, self.order]:
+                    if outer in group:
+                        group.remove(outer)
+            else:
+                at += 1
+
+    # -- text --------------------------------------------------------------------------------------
+
+    def put(self, text: str) -> str:
+        self.count += 1
+        name = f"%v{self.count}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def label(self, name: str) -> None:
+        self.lines.append(f"{name}:")
+        self.block = name
+
+    def known(self, key: Any) -> str | None:
+        for scope in reversed(self.scopes):
+            if key in scope:
+                found: str = scope[key]
+                return found
+        return None
+
+    def function(self) -> str:
+        """Parameters and body."""
+        self.nest(self.rows, self.row)
+        given = ", ".join([f"ptr noalias {self.pointers[b]}" for b in self.buffers])
+        body = "\n".join(self.lines)
+        head = "\n".join(["entry:", *self.allocas])
+        return f"({given}) #0 {{\n{head}\n{body}\n  ret void\n}}"
+
+    def nest(self, dims: list[int], body: Callable[[], None]) -> None:
+        """Loops over dims, outermost first, around what `body` writes."""
+        if not dims:
+            body()
+            return
+        dim, rest = dims[0], dims[1:]
+        self.counted(dim, "0", str(self.sizes[dim]), 1, lambda: self.nest(rest, body))
+
+    def counted(self, dim: int, start: str, stop: str, step: int, body: Callable[[], None]) -> None:
+        """One loop of at least one turn; inside it the dim has an index."""
+        self.count += 1
+        name = f"loop{self.count}"
+        index = f"%i{self.count}"
+        before = self.block
+        self.lines.append(f"  br label %{name}")
+        self.label(name)
+        at = len(self.lines)
+        outer = self.indices.get(dim)
+        self.indices[dim] = index
+        self.scopes.append({})
+        body()
+        self.scopes.pop()
+        phi = f"  {index} = phi i64 [ {start}, %{before} ], [ {index}.next, %{self.block} ]"
+        self.lines.insert(at, phi)
+        self.lines.append(f"  {index}.next = add nuw nsw i64 {index}, {step}")
+        self.lines.append(f"  {index}.more = icmp ult i64 {index}.next, {stop}")
+        self.lines.append(f"  br i1 {index}.more, label %{name}, label %{name}.end")
+        if outer is None:
+            del self.indices[dim]
+        else:
+            self.indices[dim] = outer
+        self.label(f"{name}.end")
+
+    def tiles(self, loop: Loop, dims: list[int]) -> tuple[int, int] | None:
+        """Two dims to walk in rectangles: some accesses run along one in memory, some along the
+        other."""
+        if len(dims) < 2 or any([s.fold for s in loop.statements]):
+            return None
+        along: set[int] = set()
+        for statement in loop.statements:
+            for strides in accesses(statement):
+                steps = [(abs(strides[d]), d) for d in dims if strides[d]]
+                if len(steps) > 1:
+                    along.add(min(steps)[1])
+        others = [d for d in along if d != dims[-1] and self.sizes[d] >= 2 * TILE[0]]
+        if dims[-1] not in along or len(others) != 1 or self.sizes[dims[-1]] < 2 * TILE[1]:
+            return None
+        return others[0], dims[-1]
+
+    def tiled(self, dims: list[int], pair: tuple[int, int], body: Callable[[], None]) -> None:
+        """Loops over dims with two of them cut into rectangles."""
+        outer = [d for d in dims if d not in pair]
+        first, last = pair
+
+        def inside() -> None:
+            corner = self.indices[first], self.indices[last]
+            ends = []
+            for dim, start, side in zip(pair, corner, TILE):
+                end = self.put(f"add nuw nsw i64 {start}, {side}")
+                size = self.sizes[dim]
+                if size % side:
+                    self.module.declared.add("declare i64 @llvm.umin.i64(i64, i64)")
+                    end = self.put(f"call i64 @llvm.umin.i64(i64 {end}, i64 {size})")
+                ends.append(end)
+            self.counted(
+                first,
+                corner[0],
+                ends[0],
+                1,
+                lambda: self.counted(last, corner[1], ends[1], 1, body),
+            )
+
+        def blocks() -> None:
+            sizes = [str(self.sizes[dim]) for dim in pair]
+            self.counted(
+                first,
+                "0",
+                sizes[0],
+                TILE[0],
+                lambda: self.counted(last, "0", sizes[1], TILE[1], inside),
+            )
+
+        self.nest(outer, blocks)
+
+    def row(self) -> None:
+        for loop, dims in zip(self.kernel.loops, self.loop_dims):
+            self.loop(loop, dims)
+
+    def loop(self, loop: Loop, dims: list[int]) -> None:
+        accumulators: dict[Statement, str] = {}
+        for statement in loop.statements:
+            if statement.fold:
+                kept = [d for d in dims if statement.strides[d]]
+                if kept:
+                    self.nest(kept, lambda s=statement: self.begin_vector(s))  # type: ignore[misc]
+                else:
+                    accumulators[statement] = self.begin(statement)
+
+        def body() -> None:
+            for statement in loop.statements:
+                self.statement(statement, accumulators.get(statement))
+
+        pair = self.tiles(loop, dims)
+        if pair is None:
+            self.nest(dims, body)
+        else:
+            self.tiled(dims, pair, body)
+        for statement, place in accumulators.items():
+            kind = register_type(statement.value.dtype)
+            value = self.put(f"load {kind}, ptr {place}")
+            self.finish(statement, value)
+
+    # -- statements --------------------------------------------------------------------------------
+
+    def begin(self, statement: Statement) -> str:
+        """A register that accumulates a fold."""
+        kind = statement.value.dtype
+        self.count += 1
+        place = f"%acc{self.count}"
+        self.allocas.append(f"  {place} = alloca {register_type(kind)}")
+        start = identity(statement.fold or "", kind)
+        self.lines.append(f"  store {register_type(kind)} {start}, ptr {place}")
+        return place
+
+    def begin_vector(self, statement: Statement) -> None:
+        kind = statement.value.dtype
+        start = identity(statement.fold or "", kind)
+        self.store(statement.target, statement.strides, start, kind)
+
+    def statement(self, statement: Statement, accumulator: str | None) -> None:
+        value = self.value(statement.value)
+        kind = statement.value.dtype
+        if statement.fold is None:
+            self.finish(statement, value)
+        elif accumulator is not None:
+            before = self.put(f"load {register_type(kind)}, ptr {accumulator}")
+            after = self.folded(statement.fold, kind, before, value, True)
+            self.lines.append(f"  store {register_type(kind)} {after}, ptr {accumulator}")
+        else:
+            before = self.load(statement.target, statement.strides, 0)
+            after = self.folded(statement.fold, kind, before, value, False)
+            self.store(statement.target, statement.strides, after, kind)
+
+    def finish(self, statement: Statement, value: str) -> None:
+        """Keep a statement's value where the rest of its row, or of its loop, finds it."""
+        target = statement.target
+        self.scopes[-1][target, statement.strides] = value
+        if target.role != "register":
+            self.store(target, statement.strides, value, statement.value.dtype)
+
+    def folded(self, fold: str, kind: dtype, a: str, b: str, free: bool) -> str:
+        """One step of a fold; `free` lets sums be reordered."""
+        type_ = register_type(kind)
+        if fold in ("any", "all"):
+            return self.put(f"{'or' if fold == 'any' else 'and'} i1 {a}, {b}")
+        if fold in ("sum", "prod"):
+            if kind.category == FLOAT:
+                flags = "reassoc nsz " if free else ""
+                return self.put(f"{'fadd' if fold == 'sum' else 'fmul'} {flags}{type_} {a}, {b}")
+            return self.put(f"{'add' if fold == 'sum' else 'mul'} {type_} {a}, {b}")
+        if kind.category == FLOAT:
+            return self.intrinsic(
+                "maximum" if fold == "max" else "minimum", kind, a, b, flags="nsz"
+            )
+        return self.whole_extreme(fold, kind, a, b)
+
+    # -- memory ------------------------------------------------------------------------------------
+
+    def linear(self, strides: Ints, offset: int) -> str:
+        """offset + strides · indices; what depends on rows alone is computed once for each."""
+        key = ("linear", strides, offset)
+        found = self.known(key)
+        if found is not None:
+            return found
+        total: str | None = str(offset) if offset else None
+        for dim in self.order:
+            step = strides[dim]
+            if not step:
+                continue
+            index = self.indices[dim]
+            term = index if step == 1 else self.put(f"mul nsw i64 {index}, {step}")
+            total = term if total is None else self.put(f"add nsw i64 {total}, {term}")
+        value = "0" if total is None else total
+        self.scopes[-1][key] = value
+        return value
+
+    def address(self, buffer: Buffer, strides: Ints, offset: int) -> str:
+        index = self.linear(strides, offset)
+        pointer = self.pointers[buffer]
+        if index == "0":
+            return pointer
+        return self.put(
+            f"getelementptr inbounds {memory_type(buffer.dtype)}, ptr {pointer}, i64 {index}"
+        )
+
+    def load(self, buffer: Buffer, strides: Ints, offset: int) -> str:
+        kind = buffer.dtype
+        place = self.address(buffer, strides, offset)
+        value = self.put(f"load {memory_type(kind)}, ptr {place}, align {kind.itemsize}")
+        return self.put(f"icmp ne i8 {value}, 0") if kind.category == BOOL else value
+
+    def store(self, buffer: Buffer, strides: Ints, value: str, kind: dtype) -> None:
+        if kind.category == BOOL:
+            value = self.put(f"zext i1 {value} to i8")
+        place = self.address(buffer, strides, 0)
+        self.lines.append(
+            f"  store {memory_type(kind)} {value}, ptr {place}, align {kind.itemsize}"
+        )
+
+    # -- expressions -------------------------------------------------------------------------------
+
+    def value(self, root: Expression) -> str:
+        for node in walk(root):
+            if self.known(node) is None:
+                self.scopes[-1][node] = self.node(node)
+        found = self.known(root)
+        assert found is not None
+        return found
+
+    def node(self, node: Expression) -> str:
+        kind = node.dtype
+        if node.op == "const":
+            return literal(node.payload, kind)
+        if node.op == "load":
+            buffer, strides, offset = node.payload
+            kept = self.known((buffer, strides)) if offset == 0 else None
+            return self.load(buffer, strides, offset) if kept is None else kept
+        if node.op == "index":
+            return self.linear(*node.payload)
+        args = []
+        for argument in node.args:
+            found = self.known(argument)
+            assert found is not None
+            args.append(found)
+        if node.op == "cast":
+            if kind is dtypes.float16 and rounds_to_float(node.args[0]):
+                # LLVM would make one rounding of the two.
+                args[0] = self.intrinsic("arithmetic.fence", dtypes.float32, args[0])
+            return self.cast(args[0], node.args[0].dtype, kind)
+        if node.op == "select":
+            type_ = register_type(kind)
+            return self.put(f"select i1 {args[0]}, {type_} {args[1]}, {type_} {args[2]}")
+        source = node.args[0].dtype
+        if source.category == FLOAT:
+            return self.floating(node.op, source, args)
+        return self.whole(node.op, source, args)
+
+    def intrinsic(self, name: str, kind: dtype, *args: str, flags: str = "") -> str:
+        type_ = register_type(kind)
+        function = f"@llvm.{name}.{short(kind)}"
+        types = ", ".join([type_] * len(args))
+        self.module.declared.add(f"declare {type_} {function}({types})")
+        given = ", ".join([f"{type_} {a}" for a in args])
+        return self.put(f"call {flags} {type_} {function}({given})")
+
+    def floating(self, op: str, kind: dtype, args: list[str]) -> str:
+        type_ = register_type(kind)
+        simple = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "fmod": "frem"}
+        if op in simple:
+            return self.put(f"{simple[op]} {type_} {args[0]}, {args[1]}")
+        if op in FLOAT_COMPARE:
+            return self.put(f"fcmp {FLOAT_COMPARE[op]} {type_} {args[0]}, {args[1]}")
+        if op == "neg":
+            return self.put(f"fneg {type_} {args[0]}")
+        if op == "isnan":
+            return self.put(f"fcmp uno {type_} {args[0]}, {args[0]}")
+        if op in ("max", "min"):
+            # NaN wins; of equal operands (zeros of either sign) the second.
+            first = self.put(f"fcmp {'ogt' if op == 'max' else 'olt'} {type_} {args[0]}, {args[1]}")
+            broken = self.put(f"fcmp uno {type_} {args[0]}, {args[0]}")
+            taken = self.put(f"or i1 {first}, {broken}")
+            return self.put(f"select i1 {taken}, {type_} {args[0]}, {type_} {args[1]}")
+        if op == "abs":
+            return self.intrinsic("fabs", kind, *args)
+        if op in INTRINSICS:
+            return self.intrinsic(op, kind, *args)
+        if op in UNARY_FUNCTIONS or op in BINARY_FUNCTIONS:
+            self.module.math.add((op, short(kind)))
+            given = ", ".join([f"{type_} {a}" for a in args])
+            return self.put(f"call {type_} @rl.{op}.{short(kind)}({given})")
+        raise AssertionError(op)
+
+    def whole_extreme(self, op: str, kind: dtype, a: str, b: str) -> str:
+        name = f"{'s' if kind.is_signed else 'u'}{op}"
+        type_ = register_type(kind)
+        self.module.declared.add(f"declare {type_} @llvm.{name}.{type_}({type_}, {type_})")
+        return self.put(f"call {type_} @llvm.{name}.{type_}({type_} {a}, {type_} {b})")
+
+    def whole(self, op: str, kind: dtype, args: list[str]) -> str:
+        type_ = register_type(kind)
+        signed = kind.is_signed and kind.category == INTEGER
+        if op in ("add", "sub", "mul", "and", "or", "xor", "shl"):
+            return self.put(f"{op} {type_} {args[0]}, {args[1]}")
+        if op in FLOAT_COMPARE:
+            sign = "" if op in ("eq", "ne") else "s" if signed else "u"
+            return self.put(f"icmp {sign}{op} {type_} {args[0]}, {args[1]}")
+        if op == "neg":
+            return self.put(f"sub {type_} 0, {args[0]}")
+        if op == "abs":
+            self.module.declared.add(f"declare {type_} @llvm.abs.{type_}({type_}, i1)")
+            return self.put(f"call {type_} @llvm.abs.{type_}({type_} {args[0]}, i1 false)")
+        if op in ("max", "min"):
+            return self.whole_extreme(op, kind, *args)
+        if op == "shr":
+            return self.put(f"{'ashr' if signed else 'lshr'} {type_} {args[0]}, {args[1]}")
+        if op in ("idiv", "irem") or not signed:
+            name = {"idiv": "div", "idiv_floor": "div", "irem": "rem", "irem_floor": "rem"}[op]
+            return self.put(f"{'s' if signed else 'u'}{name} {type_} {args[0]}, {args[1]}")
+        rest = self.put(f"srem {type_} {args[0]}, {args[1]}")
+        inexact = self.put(f"icmp ne {type_} {rest}, 0")
+        apart = self.put(f"icmp slt {type_} {self.put(f'xor {type_} {rest}, {args[1]}')}, 0")
+        off = self.put(f"and i1 {inexact}, {apart}")
+        if op == "irem_floor":
+            more = self.put(f"add {type_} {rest}, {args[1]}")
+            return self.put(f"select i1 {off}, {type_} {more}, {type_} {rest}")
+        assert op == "idiv_floor"
+        quotient = self.put(f"sdiv {type_} {args[0]}, {args[1]}")
+        one = self.put(f"zext i1 {off} to {type_}") if type_ != "i1" else off
+        return self.put(f"sub {type_} {quotient}, {one}")
+
+    # -- conversion --------------------------------------------------------------------------------
+
+    def cast(self, x: str, source: dtype, kind: dtype) -> str:
+        here, there = register_type(source), register_type(kind)
+        if source is dtypes.bfloat16:
+            wide = self.put(f"shl i32 {self.put(f'zext i16 {x} to i32')}, 16")
+            return self.put(f"bitcast i32 {wide} to float")
+        if kind is dtypes.bfloat16:
+            return self.to_bfloat(x)
+        if kind.category == BOOL:
+            if source.category == FLOAT:
+                return self.put(f"fcmp une {here} {x}, 0.0")
+            return self.put(f"icmp ne {here} {x}, 0")
+        if source.category == FLOAT:
+            if kind.category == FLOAT:
+                name = "fpext" if kind.itemsize > source.itemsize else "fptrunc"
+                return self.put(f"{name} {here} {x} to {there}")
+            return self.to_whole(x, source, kind)
+        if kind.category == FLOAT:
+            name = "sitofp" if source.is_signed else "uitofp"
+            return self.put(f"{name} {here} {x} to {there}")
+        if source.category != BOOL and kind.itemsize <= source.itemsize:
+            same = kind.itemsize == source.itemsize
+            return x if same else self.put(f"trunc {here} {x} to {there}")
+        return self.put(f"{'sext' if source.is_signed else 'zext'} {here} {x} to {there}")
+
+    def to_bfloat(self, x: str) -> str:
+        """Round a float32 to the nearest, ties to even."""
+        bits = self.put(f"bitcast float {x} to i32")
+        odd = self.put(f"and i32 {self.put(f'lshr i32 {bits}, 16')}, 1")
+        up = self.put(f"add i32 {self.put(f'add i32 {bits}, {odd}')}, 32767")
+        high = self.put(f"trunc i32 {self.put(f'lshr i32 {up}, 16')} to i16")
+        broken = self.put(f"fcmp uno float {x}, {x}")
+        return self.put(f"select i1 {broken}, i16 32704, i16 {high}")
+
+    def to_whole(self, x: str, source: dtype, kind: dtype) -> str:
+        """Towards zero; what does not fit gives the value that x86 conversions give."""
+        here = register_type(source)
+        wide = 64 if kind.itemsize == 8 else 32
+        high = float(1 << (wide - 1))
+        fits = self.put(f"fcmp oge {here} {x}, {vectormath.constant(-high, short(source))}")
+        below = self.put(f"fcmp olt {here} {x}, {vectormath.constant(high, short(source))}")
+        fits = self.put(f"and i1 {fits}, {below}")
+        safe = self.put(f"select i1 {fits}, {here} {x}, {here} 0.0")
+        value = self.put(f"fptosi {here} {safe} to i{wide}")
+        value = self.put(f"select i1 {fits}, i{wide} {value}, i{wide} {-(1 << (wide - 1))}")
+        if kind.itemsize * 8 == wide:
+            return value
+        return self.put(f"trunc i{wide} {value} to {register_type(kind)}")
+
+
+def rounds_to_float(node: Expression) -> bool:
+    """Whether a float32 may come straight from a conversion of a float64."""
+    return node.op == "cast" or node.op in UNARY_FUNCTIONS or node.op in BINARY_FUNCTIONS
+
+
+def literal(value: Any, kind: dtype) -> str:
+    if kind.category == BOOL:
+        return "true" if value else "false"
+    if kind.category == INTEGER:
+        return str(value)
+    assert kind in (dtypes.float32, dtypes.float64), kind
+    return vectormath.constant(value, short(kind))
+
+
+def identity(fold: str, kind: dtype) -> str:
+    """What a fold starts from."""
+    if fold in ("any", "all"):
+        return literal(fold == "all", dtypes.bool_)
+    if fold in ("sum", "prod"):
+        return literal(0 if fold == "sum" else 1, kind)
+    if kind.category == FLOAT:
+        return literal(float("-inf") if fold == "max" else float("inf"), kind)
+    bits = kind.itemsize * 8
+    if kind.is_signed:
+        return str(-(1 << (bits - 1)) if fold == "max" else (1 << (bits - 1)) - 1)
+    return str(0 if fold == "max" else (1 << bits) - 1)

@@ -1,0 +1,759 @@
+"""From a functional graph to the steps of a program: statements, views and calls.
+
+Every node's value is an expression over its own shape until something needs it in memory: a
+result, a call, a reduction's outcome, or several heavy uses. Elementwise ops apply their `scalar`
+text to the expression builder, with the promotion of their kind; views change the strides of loads;
+`lowerings.TABLE` says what else becomes loops. Whatever cannot be said runs as a call of the op.
+Memory has the strides that the node's `meta["val"]` tells, which are those of an eager run.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from rushlight.codegen.expressions import (
+    BINARY_FUNCTIONS,
+    HALVES,
+    UNARY_FUNCTIONS,
+    Builder,
+    Expression,
+    Inexpressible,
+    walk,
+)
+from rushlight.codegen.loops import Buffer, Ints, Statement, accesses, restrided
+from rushlight.core import device as devices
+from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
+from rushlight.core.dtype import dtype
+from rushlight.core.op import OpOverload
+from rushlight.core.tensor import Tensor, shell
+from rushlight.fx.node import Node
+from rushlight.opset.kinds import POINTWISE, scalar_array
+
+__all__ = ["Call", "Program", "Value", "read_graph"]
+
+# Views that only change sizes, strides and offset.
+VIEWS = frozenset(
+    (
+        "permute", "transpose", "t", "expand", "unsqueeze", "squeeze", "select", "slice",
+        "view", "_unsafe_view", "alias", "detach", "diagonal", "unfold", "split",
+        "split_with_sizes", "unbind", "_reshape_alias", "lift_fresh",
+    )
+)  # fmt: skip
+# Expressions beyond these are put into memory before they grow further.
+MOST_NODES = 256
+MOST_LOADS = 10
+LIGHT_NODES = 6
+
+
+# Lengths up to which float32 sums accumulate in float32: in vector lanes, and one by one.
+LONG = 1 << 14
+OUTER = 128
+
+
+class Value:
+    """What a node stands for: an expression over `shape`, or a tensor that only calls see."""
+
+    __slots__ = ("base", "buffer", "dtype", "expr", "name", "shape", "strides")
+
+    def __init__(
+        self, name: str, shape: Ints, strides: Ints, kind: dtype, expr: Expression | None
+    ) -> None:
+        self.name = name
+        self.shape = shape
+        self.strides = strides
+        self.dtype = kind
+        self.expr = expr
+        self.buffer: Buffer | None = None
+        # For a view: (op, arguments, place among several results), to make the tensor with.
+        self.base: Any = None
+
+
+class Call:
+    """A step that runs an op on tensors. `results` are the names of what it makes."""
+
+    __slots__ = (
+        "args",
+        "given",
+        "kwargs",
+        "made",
+        "many",
+        "op",
+        "picks",
+        "results",
+        "through_dispatch",
+    )
+
+    def __init__(self, op: Any, args: Any, kwargs: Any, results: list[str | None]) -> None:
+        self.op = op
+        self.args = args
+        self.kwargs = kwargs
+        self.results = results
+        # Which of several results is meant, and whether there are several.
+        self.picks: int | None = None
+        self.many = False
+        self.given: set[Buffer] = set()
+        self.made: list[Buffer] = []
+        self.through_dispatch = False
+
+    @property
+    def is_barrier(self) -> bool:
+        return not isinstance(self.op, OpOverload) or bool(self.op._schema.is_mutable)
+
+    def reads(self) -> set[Buffer]:
+        return self.given
+
+    def writes(self) -> set[Buffer]:
+        return set(self.made)
+
+    def __str__(self) -> str:
+        names = ", ".join([name or "_" for name in self.results])
+        args = ", ".join(map(str, self.args))
+        return f"{names} = {self.op}({args})"
+
+
+class Product:
+    """A step that multiplies matrices, or batches of them, through BLAS. Operands are buffers with
+    a mark whether their last two dims are swapped."""
+
+    __slots__ = ("left", "right", "target")
+
+    is_barrier = False
+
+    def __init__(
+        self, left: tuple[Buffer, bool], right: tuple[Buffer, bool], target: Buffer
+    ) -> None:
+        self.left = left
+        self.right = right
+        self.target = target
+
+    def reads(self) -> set[Buffer]:
+        return {self.left[0], self.right[0]}
+
+    def writes(self) -> set[Buffer]:
+        return {self.target}
+
+    def __str__(self) -> str:
+        sides = [f"{b}.mT" if swapped else str(b) for b, swapped in (self.left, self.right)]
+        return f"{self.target} = {sides[0]} @ {sides[1]}"
+
+
+class Name:
+    """A tensor variable in the arguments of a call."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def facts_of(value: Any, name: str) -> tuple[Ints, Ints, dtype]:
+    """Sizes, strides and dtype of a tensor without values; refuses what is not static."""
+    sizes, strides = tuple(value.shape), tuple(value.stride())
+    if not all([type(number) is int for number in (*sizes, *strides)]):
+        raise NotImplementedError(
+            f"compile_graph: '{name}' has symbolic sizes {geometry.show(sizes)}; compile a graph "
+            "captured with static shapes (dynamic=False)"
+        )
+    return sizes, strides, value.dtype
+
+
+class Program:
+    """The steps of a graph and the names that go in and out."""
+
+    def __init__(self, converts_half: bool = True) -> None:
+        self.m = Builder(converts_half)
+        self.steps: list[Any] = []
+        self.inputs: list[tuple[str, Value | None]] = []
+        self.constants: dict[str, Any] = {}
+        self.outputs: Any = None
+        self.values: dict[Any, Any] = {}
+        # Names of variables that hold tensors, and buffers over given tensors.
+        self.tensors: dict[Value, str] = {}
+        self.given: dict[str, Buffer] = {}
+        # Temporaries that are already some value's own memory.
+        self.adopted: set[Buffer] = set()
+        self.count = 0
+
+    # -- naming and memory -------------------------------------------------------------------------
+
+    def fresh(self, stem: str) -> str:
+        self.count += 1
+        return f"{stem}{self.count}"
+
+    def held(self, name: str, shape: Ints, strides: Ints, kind: dtype) -> Value:
+        """The value of a tensor that a variable holds."""
+        value = Value(name, shape, strides, kind, None)
+        buffer = Buffer(name, kind, shape, strides, "given")
+        self.given[name] = buffer
+        self.tensors[value] = name
+        value.buffer = buffer
+        if not kind.is_complex and kind not in dtypes.FLOAT8:
+            value.expr = self.m.load(buffer, strides, 0)
+        return value
+
+    def realise(self, value: Value) -> Buffer:
+        """Put a value into memory with its own strides."""
+        if value.buffer is not None:
+            return value.buffer
+        if value.expr is None:
+            raise Inexpressible(value.name)
+        if self.adopts(value, value.expr):
+            return value.expr.payload[0]  # type: ignore[no-any-return]
+        # A view that must be copied is nobody's tensor: it may lie as is best.
+        copied = value.base is not None
+        strides = geometry.contiguous_strides(value.shape) if copied else value.strides
+        buffer = Buffer(self.fresh("b"), value.dtype, value.shape, strides, "temporary")
+        if 0 not in value.shape:
+            self.steps.append(Statement(buffer, value.shape, strides, value.expr))
+        self.adopted.add(buffer)
+        value.buffer = buffer
+        value.expr = self.m.load(buffer, strides, 0)
+        return buffer
+
+    def adopts(self, value: Value, expr: Expression) -> bool:
+        """Let a value take over the memory of a reduction or product that it is, unchanged."""
+        if expr.op != "load" or value.base is not None or 0 in value.shape:
+            return False
+        buffer, strides, offset = expr.payload
+        if buffer.role != "temporary" or buffer in self.adopted or offset:
+            return False
+        here = [pair for pair in zip(value.shape, strides) if pair[0] != 1]
+        there = [pair for pair in zip(buffer.shape, buffer.strides) if pair[0] != 1]
+        wanted = [pair for pair in zip(value.shape, value.strides) if pair[0] != 1]
+        if not here == there == wanted:
+            return False
+        self.adopted.add(buffer)
+        buffer.shape, buffer.strides = value.shape, value.strides
+        value.buffer = buffer
+        value.expr = self.m.load(buffer, value.strides, 0)
+        return True
+
+    def reused(self, value: Value) -> None:
+        """Compute a value once where a rule reads it in several passes."""
+        if value.expr is not None and value.buffer is None and is_heavy(value.expr):
+            self.realise(value)
+
+    def stored(self, expr: Expression, shape: Ints) -> Expression:
+        """An expression over `shape` computed once, into contiguous memory."""
+        value = Value("", shape, geometry.contiguous_strides(shape), expr.dtype, expr)
+        self.realise(value)
+        assert value.expr is not None
+        return value.expr
+
+    def fold(self, kind: str, expr: Expression, shape: Ints, axes: Ints) -> Expression:
+        """A reduction over `axes`, as an expression that is constant along them."""
+        axes = tuple(sorted(axes))
+        kept = tuple([1 if dim in axes else size for dim, size in enumerate(shape)])
+        dense = geometry.contiguous_strides(kept)
+        strides = tuple([0 if dim in axes else step for dim, step in enumerate(dense)])
+        length = 1
+        for axis in axes:
+            length *= shape[axis]
+        inner = runs_inside(expr, shape, axes)
+        result = expr.dtype
+        if kind == "sum" and result is dtypes.float32 and length > (LONG if inner else OUTER):
+            # Long sums keep their accuracy in double; short stretches of memory first in single.
+            last = innermost(expr, shape, axes)
+            if inner and OUTER < shape[last] <= LONG and len(axes) > 1:
+                expr = self.fold("sum", expr, shape, (last,))
+                shape = tuple([1 if dim == last else size for dim, size in enumerate(shape)])
+            expr = self.m.cast(expr, dtypes.float64)
+        buffer = Buffer(self.fresh("r"), expr.dtype, kept, dense, "temporary")
+        if 0 in shape:
+            if 0 not in kept:
+                empty = self.m.const(IDENTITIES[kind], expr.dtype)
+                self.steps.append(Statement(buffer, kept, dense, empty))
+        else:
+            moving = tuple([axis for axis in axes if shape[axis] != 1])
+            self.steps.append(
+                Statement(buffer, shape, strides, expr, kind if moving else None, moving, inner)
+            )
+        return self.m.cast(self.m.load(buffer, strides, 0), result)
+
+    def product(self, left: Value, right: Value, shape: Ints) -> Expression:
+        """A matrix product of float32 or float64, in contiguous memory."""
+        kind = left.dtype
+        if kind not in (dtypes.float32, dtypes.float64) or right.dtype is not kind:
+            raise Inexpressible(f"a product of {kind} and {right.dtype}")
+        if 0 in (*left.shape, *right.shape):
+            raise Inexpressible("an empty product")
+        strides = geometry.contiguous_strides(shape)
+        target = Buffer(self.fresh("p"), kind, shape, strides, "temporary")
+        self.steps.append(Product(self.operand(left), self.operand(right), target))
+        return self.m.load(target, strides, 0)
+
+    def operand(self, value: Value) -> tuple[Buffer, bool]:
+        """Memory that holds a value as it is, or with its last two dims swapped."""
+        expr = value.expr
+        if expr is None:
+            raise Inexpressible(value.name)
+        if expr.op != "load" and value.base is not None:
+            expr = self.through_memory(value)
+        found = self.as_operand(value, expr) if expr.op == "load" else None
+        if found is None:
+            self.realise(value)
+            assert value.expr is not None
+            found = self.as_operand(value, value.expr)
+        assert found is not None
+        return found
+
+    def through_memory(self, value: Value) -> Expression:
+        """A view's expression over the memory of its base, which both may then share."""
+        op, args, pick = value.base
+        base = args[0]
+        if base.base is None:
+            self.realise(base)
+        else:
+            base.expr = self.through_memory(base)
+        assert value.expr is not None
+        try:
+            found = viewed(base, op, args[1:], None if pick is None else range(pick + 1))
+        except Inexpressible:
+            return value.expr
+        expr: Expression = found if pick is None else found[pick]
+        return expr
+
+    def as_operand(self, value: Value, expr: Expression) -> tuple[Buffer, bool] | None:
+        buffer, strides, offset = expr.payload
+        if offset == 0 and (buffer.shape, buffer.strides) == (value.shape, strides):
+            return buffer, False
+        turned = (*range(len(strides) - 2), len(strides) - 1, len(strides) - 2)
+        shape = tuple([value.shape[dim] for dim in turned])
+        steps = tuple([strides[dim] for dim in turned])
+        if offset == 0 and (buffer.shape, buffer.strides) == (shape, steps):
+            return buffer, True
+        return None
+
+    # -- geometry of expressions -------------------------------------------------------------------
+
+    def expanded(self, value: Value, shape: Ints) -> Expression:
+        """The value's expression over a shape that it broadcasts to."""
+        if value.expr is None:
+            raise Inexpressible(f"{value.dtype}")
+        own = value.shape
+        if own == shape:
+            return value.expr
+        return restrided(
+            value.expr,
+            lambda strides, offset: (geometry.broadcast_strides(shape, own, strides), offset),
+        )
+
+    # -- tensors -----------------------------------------------------------------------------------
+
+    def tensor(self, value: Value) -> str:
+        """The name of a variable that holds the value as a tensor."""
+        found = self.tensors.get(value)
+        if found is not None:
+            return found
+        if value.base is not None:
+            op, args, pick = value.base
+            name = self.fresh("t")
+            given = [self.argument(a) for a in args]
+            call = Call(op, *with_keywords(op, given), [name])
+            call.picks = pick
+            call.through_dispatch = True
+            call.given = self.given_to(args)
+            self.steps.append(call)
+            self.tensors[value] = name
+            return name
+        buffer = self.realise(value)
+        if buffer.role == "temporary":
+            buffer.role = "result"
+        self.tensors[value] = buffer.name
+        return buffer.name
+
+    def argument(self, value: Any) -> Any:
+        """An argument of a call, tensors by the names of their variables."""
+        if isinstance(value, Value):
+            return Name(self.tensor(value))
+        if isinstance(value, (list, tuple)):
+            return type(value)([self.argument(item) for item in value])
+        return value
+
+    def given_to(self, args: Any) -> set[Buffer]:
+        found: set[Buffer] = set()
+        for value in args:
+            if isinstance(value, Value):
+                if value.buffer is not None:
+                    found.add(value.buffer)
+                if value.base is not None:
+                    found |= self.given_to(value.base[1])
+            elif isinstance(value, (list, tuple)):
+                found |= self.given_to(value)
+        return found
+
+    def call(self, node: Any, op: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Run an op as it is."""
+        if isinstance(op, OpOverload) and op._schema.is_mutable:
+            self.settle()
+        given = [self.argument(value) for value in args]
+        named = {name: self.argument(value) for name, value in kwargs.items()}
+        results: list[str | None] = []
+        val = node.meta.get("val")
+        many = isinstance(val, (tuple, list))
+        made: list[Any] = []
+        call = Call(op, given, named, results)
+        call.given = self.given_to([*args, *kwargs.values()])
+        for entry in val if many else [val]:
+            if not isinstance(entry, Tensor):
+                results.append(self.fresh("t") if entry is not None or not many else None)
+                made.append(None if results[-1] is None else Name(results[-1]))
+                continue
+            name = self.fresh("t")
+            results.append(name)
+            value = self.held(name, *facts_of(entry, node.name))
+            assert value.buffer is not None
+            call.made.append(value.buffer)
+            made.append(value)
+        call.many = many
+        call.through_dispatch = (
+            not isinstance(op, OpOverload)
+            or op.body is not None
+            or bool(op._schema.is_mutable)
+            or bool(op.is_view_op)
+            or bool(named)
+        )
+        if call.through_dispatch and isinstance(op, OpOverload) and not named:
+            call.args, call.kwargs = with_keywords(op, given)
+        self.steps.append(call)
+        return type(val)(made) if many else made[0]
+
+    def settle(self) -> None:
+        """Before memory changes: put every pending value that reads given memory into its own."""
+        for value in flat_values(self.values.values()):
+            if value.expr is None or value.buffer is not None or value.base is not None:
+                continue
+            if any([node.op == "load" for node in walk(value.expr)]):
+                self.realise(value)
+
+
+IDENTITIES: dict[str, Any] = {
+    "sum": 0,
+    "prod": 1,
+    "any": False,
+    "all": True,
+    "max": float("-inf"),
+    "min": float("inf"),
+}
+
+
+def flat_values(values: Any) -> list[Value]:
+    found: list[Value] = []
+    for value in values:
+        if isinstance(value, Value):
+            found.append(value)
+        elif isinstance(value, (tuple, list)):
+            found += flat_values(value)
+    return found
+
+
+def walked(expr: Expression, shape: Ints) -> list[int]:
+    """For every access that moves along several dims, or the only one: the dim of least stride."""
+    found: list[int] = []
+    probe = Statement(Buffer("", expr.dtype, (), (), ""), shape, (0,) * len(shape), expr)
+    for strides in accesses(probe):
+        steps = [(abs(s), d) for d, s in enumerate(strides) if s and shape[d] != 1]
+        if len(steps) > 1 or (steps and len([d for d in shape if d != 1]) == 1):
+            found.append(min(steps)[1])
+    return found
+
+
+def runs_inside(expr: Expression, shape: Ints, axes: Ints) -> bool:
+    """Whether a reduction over `axes` runs along the dim that most loads walk in steps of 1."""
+    votes = [dim in axes for dim in walked(expr, shape)]
+    return votes.count(True) >= votes.count(False)
+
+
+def innermost(expr: Expression, shape: Ints, axes: Ints) -> int:
+    """The reduced axis that most loads walk in steps of 1."""
+    votes = [dim for dim in walked(expr, shape) if dim in axes]
+    return max(votes, key=votes.count) if votes else axes[-1]
+
+
+def bound(op: OpOverload, args: Any, kwargs: Any) -> list[Any]:
+    """The arguments of a call in the order of the schema, in the forms that kernels expect: the
+    op's own binder makes them, with tensors without values standing for values."""
+    stands_for: dict[int, Value] = {}
+
+    def stand_in(value: Any) -> Any:
+        if isinstance(value, Value):
+            found = meta_of(value)
+            stands_for[id(found)] = value
+            return found
+        if isinstance(value, (list, tuple)):
+            return type(value)([stand_in(item) for item in value])
+        return value
+
+    def put_back(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return stands_for[id(value)]
+        if isinstance(value, (list, tuple)):
+            return type(value)([put_back(item) for item in value])
+        return value
+
+    given = [stand_in(value) for value in args]
+    named = {name: stand_in(value) for name, value in kwargs.items()}
+    return [put_back(value) for value in op.bind(*given, **named)]
+
+
+def has_variables(args: Any) -> bool:
+    """Whether an argument is known only when the graph runs, and no tensor."""
+    return any(
+        [
+            isinstance(value, Name) or (isinstance(value, (list, tuple)) and has_variables(value))
+            for value in args
+        ]
+    )
+
+
+def with_keywords(op: OpOverload, values: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Arguments in the order of the schema as a call gives them: some only by keyword."""
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    for argument, value in zip(op._schema.arguments, values):
+        if not argument.kwarg_only:
+            args.append(value)
+        elif not (argument.has_default and value == argument.default):
+            kwargs[argument.name] = value
+    return args, kwargs
+
+
+def meta_of(value: Any) -> Any:
+    """An argument for shape rules: tensors without values in place of values."""
+    if isinstance(value, Value):
+        return shell(value.shape, value.strides, value.dtype, devices.meta)
+    if isinstance(value, (list, tuple)):
+        return type(value)([meta_of(item) for item in value])
+    return value
+
+
+# -- elementwise ops ------------------------------------------------------------------------------
+
+
+def apply_text(program: Program, op: OpOverload, args: list[Any], val: Any) -> Any:
+    """The expression of an elementwise op, in the dtypes that its kind computes in."""
+    options = op.options
+    text = options.get("scalar")
+    own = op.rules.get("kernel")
+    if text is None or (own is not None and own is not text):
+        raise Inexpressible(op.name())
+    m = program.m
+    metas = tuple([meta_of(value) for value in args])
+    compute, result = POINTWISE.dtypes_of(op, metas)
+    if compute.is_complex or compute in dtypes.FLOAT8 or result.is_complex:
+        raise Inexpressible(f"{compute}")
+    working = dtypes.float32 if compute in HALVES else compute
+    first = val[0] if isinstance(val, (tuple, list)) else val
+    shape = tuple(first.shape)
+    as_is = options.get("unpromoted", ())
+    rounded = compute is not working and not options.get("exact_scalars")
+    number_dtype = compute if rounded else working
+    given: list[Any] = list(args)
+
+    def number(value: Any, kind: dtype) -> Expression:
+        return m.const(scalar_array(value, kind).astype(working.np).item(), working)
+
+    for position in op.tensor_positions:
+        value = args[position]
+        if isinstance(value, Value):
+            expr = program.expanded(value, shape)
+            if position not in as_is:
+                narrows = compute is not working and value.dtype is not compute
+                if narrows and (rounded or position == 0 or value.shape):
+                    expr = m.cast(expr, compute)
+                expr = m.cast(expr, working)
+            given[position] = expr
+        elif value is not None and type(value) in (int, float, bool):
+            given[position] = number(value, number_dtype)
+        elif value is not None:
+            raise Inexpressible(f"a {type(value).__name__}")
+    for position in options.get("cast_scalars", ()):
+        given[position] = number(args[position], working)
+    for position in options.get("promoted_scalars", ()):
+        if args[position] is not None:
+            given[position] = number(args[position], number_dtype)
+    try:
+        found = text(m, *given)
+    except (AttributeError, TypeError) as error:
+        # The text asks of an operand what only arrays have.
+        raise Inexpressible(str(error)) from None
+    if isinstance(found, tuple):
+        return tuple([m.cast(e, entry.dtype) for e, entry in zip(found, val, strict=True)])
+    return m.cast(found, result)
+
+
+# -- views ----------------------------------------------------------------------------------------
+
+
+def view_geometry(op: OpOverload, shape: Ints, strides: Ints, rest: list[Any], kind: dtype) -> Any:
+    if op.base_name in ("_unsafe_view", "_reshape_alias"):
+        sizes = geometry.infer_size(rest[0], geometry.numel(shape))
+        found = geometry.view_strides(shape, strides, sizes)
+        if found is None:
+            raise Inexpressible("a reshape that copies")
+        return sizes, found, 0
+    try:
+        return op.rule("shape")(shell(shape, strides, kind, devices.meta), *rest)
+    except RuntimeError as error:
+        raise Inexpressible(str(error)) from None
+
+
+def apply_view(program: Program, op: OpOverload, args: list[Any], val: Any) -> Any:
+    """A view's expression: that of its base with other strides."""
+    base, rest = args[0], args[1:]
+    if base.expr is None or any([isinstance(item, (Value, Tensor)) for item in rest]):
+        raise Inexpressible(op.name())
+    try:
+        return viewed(base, op, rest, val)
+    except Inexpressible:
+        # Strides of a broadcast or permuted operand may not allow it: those of memory may.
+        if base.buffer is not None:
+            raise
+    program.realise(base)
+    return viewed(base, op, rest, val)
+
+
+def viewed(base: Value, op: OpOverload, rest: list[Any], val: Any) -> Any:
+    assert base.expr is not None
+    several = isinstance(val, (tuple, list, range))
+
+    def of(pick: int | None) -> Expression:
+        def change(strides: Ints, offset: int) -> tuple[Ints, int]:
+            found = view_geometry(op, base.shape, strides, rest, base.dtype)
+            if pick is not None:
+                found = found[pick]
+            if len(found) != 3:
+                raise Inexpressible("a view in another dtype")
+            return tuple(found[1]), offset + found[2]
+
+        assert base.expr is not None
+        return restrided(base.expr, change)
+
+    return tuple([of(pick) for pick in range(len(val))]) if several else of(None)
+
+
+# -- the walk -------------------------------------------------------------------------------------
+
+
+def is_heavy(expr: Expression) -> bool:
+    """Whether computing it twice costs more than reading it again."""
+    nodes = walk(expr)
+    loads = {n.payload[0] for n in nodes if n.op == "load"}
+    costly = any([n.op in UNARY_FUNCTIONS or n.op in BINARY_FUNCTIONS for n in nodes])
+    return costly or len(loads) > 1 or len(nodes) > LIGHT_NODES
+
+
+def is_large(expr: Expression) -> bool:
+    nodes = walk(expr)
+    return len(nodes) > MOST_NODES or len([n for n in nodes if n.op == "load"]) > MOST_LOADS
+
+
+def read_graph(module: Any, example_inputs: Any, converts_half: bool = True) -> Program:
+    """The program of a GraphModule whose nodes carry `meta["val"]`."""
+    program = Program(converts_half)
+    examples = iter(() if example_inputs is None else example_inputs)
+    for node in module.graph.nodes:
+        read_node(program, module, node, examples)
+    return program
+
+
+def read_node(program: Program, module: Any, node: Any, examples: Any) -> None:
+    if node.op == "placeholder":
+        example = next(examples, None)
+        val = node.meta.get("val", example)
+        name = program.fresh("x")
+        if isinstance(val, Tensor):
+            value = program.held(name, *facts_of(val, node.name))
+            program.values[node] = value
+            program.inputs.append((name, value))
+        else:
+            program.values[node] = Name(name)
+            program.inputs.append((name, None))
+    elif node.op == "get_attr":
+        found = module
+        for part in str(node.target).split("."):
+            found = getattr(found, part)
+        name = program.fresh("c")
+        program.constants[name] = found
+        if isinstance(found, Tensor):
+            program.values[node] = program.held(name, *facts_of(found, node.name))
+        else:
+            program.values[node] = Name(name)
+    elif node.op == "output":
+        program.outputs = program.argument(values_in(program, node.args[0]))
+    elif node.op == "call_function":
+        program.values[node] = read_call(program, node)
+    else:
+        raise NotImplementedError(
+            f"compile_graph: node '{node.name}' is a {node.op}; graphs to compile hold calls of "
+            "functions only (trace with make_fx or export first)"
+        )
+
+
+def values_in(program: Program, value: Any) -> Any:
+    """A node's argument with values in place of nodes."""
+    if isinstance(value, (list, tuple)):
+        items = [values_in(program, item) for item in value]
+        return tuple(items) if isinstance(value, tuple) else items
+    if isinstance(value, dict):
+        return {name: values_in(program, item) for name, item in value.items()}
+    return program.values[value] if isinstance(value, Node) else value
+
+
+def read_call(program: Program, node: Any) -> Any:
+    op = node.target
+    args = values_in(program, tuple(node.args))
+    kwargs = values_in(program, dict(node.kwargs))
+    if op is operator.getitem and isinstance(args[0], (tuple, list)):
+        return args[0][args[1]]
+    if not isinstance(op, OpOverload) or has_variables([*args, *kwargs.values()]):
+        return program.call(node, op, list(args), kwargs)
+    given = bound(op, args, kwargs)
+    val = node.meta.get("val")
+    found: Any = None
+    if val is not None and not op._schema.is_mutable:
+        try:
+            found = expression_of(program, op, given, val)
+        except Inexpressible:
+            # What was put into memory on the way is dropped if nothing reads it.
+            found = None
+    if found is None:
+        return program.call(node, op, given, {})
+    several = isinstance(found, tuple)
+    values: list[Any] = []
+    is_view = op.base_name in VIEWS
+    for at, expr in enumerate(found if several else (found,)):
+        if expr is None:
+            values.append(None)
+            continue
+        entry = val[at] if several else val
+        value = Value(node.name, *facts_of(entry, node.name), expr)
+        if is_view:
+            value.base = (op, given, at if several else None)
+        elif (len(node.users) > 1 and is_heavy(expr)) or is_large(expr):
+            program.realise(value)
+        values.append(value)
+    return tuple(values) if several else values[0]
+
+
+def expression_of(program: Program, op: OpOverload, args: list[Any], val: Any) -> Any:
+    """The expression of a call, a tuple for several results; raises `Inexpressible`."""
+    from rushlight.codegen.lowerings import TABLE
+
+    entries = val if isinstance(val, (tuple, list)) else [val]
+    for entry in entries:
+        if entry is not None and entry.device.type not in ("cpu", "meta"):
+            raise Inexpressible(f"on {entry.device}")
+    rule = TABLE.get(op.name())
+    if rule is not None:
+        return rule(program, args, val)
+    if op.base_name in VIEWS and (op.is_view_op or op.base_name in ("_unsafe_view",)):
+        return apply_view(program, op, args, val)
+    if op.kind is POINTWISE:
+        return apply_text(program, op, args, val)
+    raise Inexpressible(op.name())
