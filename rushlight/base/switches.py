@@ -1,0 +1,68 @@
+"""Modules of switches: plain module attributes that can be set for a while.
+
+A config module lists its switches as assignments and ends with `patch = patcher(__name__)`.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["Patch", "patcher"]
+
+
+def patcher(module: str) -> Callable[..., Patch]:
+    """`patch(name=value)`, `patch("name", value)` or `patch({...})` for a module's switches."""
+
+    def patch(changes: Any = None, value: Any = None, **switches: Any) -> Patch:
+        if isinstance(changes, str):
+            switches = {changes: value}
+        elif changes is not None:
+            switches = {**changes, **switches}
+        return Patch(module, switches)
+
+    return patch
+
+
+class Patch:
+    """Other values for switches, inside a `with` block or a decorated function or class."""
+
+    def __init__(self, module: str, switches: dict[str, Any]) -> None:
+        self.module = module
+        self.switches = switches
+        self.before: list[dict[str, Any]] = []
+
+    def __enter__(self) -> None:
+        module = sys.modules[self.module]
+        unknown = [name for name in self.switches if not hasattr(module, name)]
+        if unknown:
+            raise AttributeError(f"{self.module} has no switch named {unknown[0]!r}")
+        self.before.append({name: getattr(module, name) for name in self.switches})
+        for name, value in self.switches.items():
+            setattr(module, name, value)
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        module = sys.modules[self.module]
+        for name, before in self.before.pop().items():
+            setattr(module, name, before)
+
+    def __call__(self, target: Any) -> Any:
+        if isinstance(target, type):
+            return self.around_tests(target)
+
+        @functools.wraps(target)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with Patch(self.module, self.switches):
+                return target(*args, **kwargs)
+
+        return inside
+
+    def around_tests(self, target: Any) -> Any:
+        """A test class whose tests run with the switches set."""
+        for name in dir(target):
+            found = getattr(target, name)
+            if name.startswith("test") and callable(found):
+                setattr(target, name, self(found))
+        return target
