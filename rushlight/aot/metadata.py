@@ -191,9 +191,10 @@ def collect_facts(
 
 
 def tangent_like(value: Any) -> Any:
-    """A fake tensor with the geometry of a forward output, without history."""
+    """A fake tensor of a forward output's sizes, contiguous as `runtime.tangent` makes it, without
+    history."""
     found = from_functional(value)
-    return found.detach() if isinstance(found, Tensor) else found
+    return found.detach().contiguous() if isinstance(found, Tensor) else found
 
 
 def geometry_of(value: Any) -> Any:

@@ -2,7 +2,8 @@
 
 `core.history.note_creation` records the stack; this module turns the mode on and off, checks
 results, and reports. The report goes through `warnings`; where a filter would turn it into an
-exception it goes to stderr instead, so that the original error surfaces.
+exception it goes to stderr instead, so that the original error surfaces. Results of forward
+calls are looked at by a `ForwardGuard`, which `core.dispatch` calls where the thread has one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 from rushlight.core.state import LOCAL, ThreadState
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled"]
-__all__ += ["set_detect_anomaly"]
+__all__ += ["set_anomaly_enabled", "set_detect_anomaly"]
 
 
 def is_anomaly_enabled() -> bool:
@@ -25,20 +26,47 @@ def is_anomaly_check_nan_enabled() -> bool:
     return LOCAL.state.anomaly_check_nan
 
 
-def set_anomaly(enabled: bool, check_nan: bool) -> None:
+def guard_for(check_forward: bool | str) -> Any:
+    """The guard that `check_forward=` asks for, or None."""
+    if check_forward is False:
+        return None
+    from rushlight.autograd.nonfinite import ForwardGuard
+
+    if check_forward is True or check_forward == "nan":
+        return ForwardGuard(nan_only=check_forward == "nan")
+    raise ValueError(f"check_forward must be True, False or 'nan', not {check_forward!r}")
+
+
+def current_mode() -> tuple[bool, bool, Any]:
+    state = LOCAL.state
+    return state.anomaly, state.anomaly_check_nan, state.forward_guard
+
+
+def set_mode(enabled: bool, check_nan: bool, guard: Any) -> None:
     state = LOCAL.state
     state.anomaly = enabled
     state.anomaly_check_nan = check_nan
+    state.forward_guard = guard if enabled else None
     state.refresh()
 
 
-class detect_anomaly:
-    """Inside: errors of backward name the forward call behind them; NaN gradients are errors."""
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """Switch anomaly detection; forward calls are not watched."""
+    set_mode(enabled, check_nan, None)
 
-    def __init__(self, check_nan: bool = True) -> None:
-        state = LOCAL.state
-        self.previous = (state.anomaly, state.anomaly_check_nan)
+
+class detect_anomaly:
+    """Inside: errors of backward name the forward call behind them; NaN gradients are errors.
+
+    With `check_forward=True`, an op of the forward pass that makes a NaN or an infinity from
+    finite inputs raises at once and names itself, the module and the line; with "nan" infinities
+    may pass. Off by default, because programs may well compute with infinities.
+    """
+
+    def __init__(self, check_nan: bool = True, check_forward: bool | str = False) -> None:
+        self.previous = current_mode()
         self.check_nan = check_nan
+        self.guard = guard_for(check_forward)
         warnings.warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should "
             "only be enabled for debugging.",
@@ -46,27 +74,33 @@ class detect_anomaly:
         )
 
     def __enter__(self) -> None:
-        state = LOCAL.state
-        self.previous = (state.anomaly, state.anomaly_check_nan)
-        set_anomaly(True, self.check_nan)
+        self.previous = current_mode()
+        set_mode(True, self.check_nan, self.guard)
 
     def __exit__(self, *args: object) -> None:
-        set_anomaly(*self.previous)
+        set_mode(*self.previous)
 
 
 class set_detect_anomaly:
     """Switch anomaly detection at once; as a context manager, restore it afterwards."""
 
-    def __init__(self, mode: bool, check_nan: bool = True) -> None:
-        state = LOCAL.state
-        self.previous = (state.anomaly, state.anomaly_check_nan)
-        set_anomaly(mode, check_nan)
+    def __init__(
+        self, mode: bool, check_nan: bool = True, check_forward: bool | str = False
+    ) -> None:
+        self.previous = current_mode()
+        set_mode(mode, check_nan, guard_for(check_forward))
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *args: object) -> None:
-        set_anomaly(*self.previous)
+        set_mode(*self.previous)
+
+
+FORWARD_HINT = (
+    "\nIf the forward pass already had values that are not finite, detect_anomaly("
+    "check_forward=True) stops at the operation that made the first of them."
+)
 
 
 def apply_watched(node: Any, grads: Any, needs: Any, state: ThreadState) -> Any:
@@ -75,8 +109,9 @@ def apply_watched(node: Any, grads: Any, needs: Any, state: ThreadState) -> Any:
     if state.anomaly_check_nan:
         for number, result in enumerate(results):
             if result is not None and has_nan(result):
+                hint = "" if state.forward_guard is not None else FORWARD_HINT
                 raise RuntimeError(
-                    f"Function '{node.name()}' returned nan values in its {number}th output."
+                    f"Function '{node.name()}' returned nan values in its {number}th output.{hint}"
                 )
     return results
 

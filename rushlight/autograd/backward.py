@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight.autograd.engine import run_backward
 from rushlight.autograd.plain import run_plain
+from rushlight.core import history
 from rushlight.core.node import gradient_node
 from rushlight.core.size import Size
 from rushlight.core.state import LOCAL, PROCESS
@@ -334,3 +335,4 @@ def tensor_backward(
 
 tensor_backward.__name__ = tensor_backward.__qualname__ = "backward"
 Tensor.backward = tensor_backward  # type: ignore[attr-defined]
+history.gradients_of = grad

@@ -20,7 +20,7 @@ from rushlight.core import geometry
 from rushlight.core.node import (
     AccumulateGrad,
     GraphNode,
-    accumulator,
+    accumulator_for,
     autograd_state,
     resolve_edges,
 )
@@ -125,7 +125,7 @@ def count_dependencies(task: GraphTask, roots: list[Any]) -> None:
                 stack.append(following)
             else:
                 points_to_leaf = True
-                following = accumulator(following)
+                following = accumulator_for(following, node)
                 dependencies[following] = dependencies.get(following, 0) + 1
         if points_to_leaf:
             resolve_edges(node)
@@ -221,12 +221,12 @@ def run_in_thread(task: GraphTask, state: ThreadState) -> None:
 
 def execute(task: GraphTask, state: ThreadState) -> None:
     """Run a task in the thread that `state` belongs to; then its final callbacks."""
-    grad, excluded = state.grad, state.excluded
-    state.tasks = (*state.tasks, task)
-    # Overrides being off changes nothing that `set_grad` does not look at.
-    state.excluded = excluded | OVERRIDES
-    state.set_grad(task.create_graph)
+    grad, excluded, tasks = state.grad, state.excluded, state.tasks
     try:
+        state.tasks = (*tasks, task)
+        # Overrides being off changes nothing that `set_grad` does not look at.
+        state.excluded = excluded | OVERRIDES
+        state.set_grad(task.create_graph)
         run_ready(task, state)
         task.current = None
         if task.callbacks:
@@ -238,12 +238,12 @@ def execute(task: GraphTask, state: ThreadState) -> None:
             report(task.current)
         raise
     finally:
+        # Stores before calls: a signal may raise in any of these.
+        state.tasks, state.excluded, state.grad = tasks, excluded, grad
         task.current = None
+        state.set_grad(grad)
         task.heap.clear()
         task.buffers.clear()
-        state.tasks = state.tasks[:-1]
-        state.excluded = excluded
-        state.set_grad(grad)
 
 
 def run_ready(task: GraphTask, state: ThreadState) -> None:
@@ -490,9 +490,9 @@ def apply_checked(node: Any, grads: Any, needs: Any, state: ThreadState) -> Any:
 def with_user_code(state: ThreadState, function: Any, *args: Any) -> Any:
     """Run a hook: user code, so overrides of functions are on again."""
     excluded = state.excluded
-    state.excluded = as_python(excluded)
-    state.refresh()
     try:
+        state.excluded = as_python(excluded)
+        state.refresh()
         return function(*args)
     finally:
         state.excluded = excluded
@@ -563,6 +563,9 @@ def keeps_layout(grad: Any, variable: Any) -> bool:
     """Whether a gradient's strides are those that `variable.grad` must have."""
     if grad._contig and variable._contig:
         return True
+    if grad.shape != variable.shape:
+        # The leaf has taken other memory since.
+        return bool(grad.is_contiguous())
     strides = strides_of(variable)
     if geometry.is_non_overlapping_and_dense(variable.shape, strides):
         return same_strides(grad.shape, strides_of(grad), strides)
@@ -674,7 +677,9 @@ def copy_like(variable: Any, grad: Any) -> Any:
     if not LOCAL.state.grad and grad._contig and variable._contig:
         return grad.clone()
     strides = strides_of(variable)
-    if geometry.is_non_overlapping_and_dense(variable.shape, strides):
+    if grad.shape == variable.shape and geometry.is_non_overlapping_and_dense(
+        variable.shape, strides
+    ):
         result = grad.new_empty_strided(tuple(variable.shape), strides)
         return result.copy_(grad)
     from rushlight.core.device import contiguous_format

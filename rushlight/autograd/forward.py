@@ -386,9 +386,9 @@ def transposed(
 
         return level.each(alone, values, tangents, outputs)
     before = state.grad
-    state.grad = True
-    state.refresh()
     try:
+        state.grad = True
+        state.refresh()
         everything = named(op, values, outputs)
         dummies = [
             functions.zeros_like(output.detach()).requires_grad_()

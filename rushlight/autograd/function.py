@@ -16,6 +16,7 @@ from rushlight.core import history
 from rushlight.core.node import (
     FREED,
     GraphNode,
+    SavedTensor,
     edge,
     needs_grad,
     next_sequence,
@@ -92,6 +93,7 @@ class BackwardCFunction(FunctionCtx, GraphNode):
         "function_freed",
         "function_inputs",
         "function_opaque_grads",
+        "function_ran",
         "materialize_grads",
         "needs_input_grad",
         "non_differentiable",
@@ -121,6 +123,7 @@ class BackwardCFunction(FunctionCtx, GraphNode):
         self.function_inputs: tuple[bool, ...] = ()
         self.function_opaque_grads: frozenset[int] = frozenset()
         self.function_freed = False
+        self.function_ran = False
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
@@ -128,8 +131,8 @@ class BackwardCFunction(FunctionCtx, GraphNode):
             found: tuple[Any, ...] = self.saved_for_forward
             return found
         slots = self.saved_slots
-        if self.function_freed:
-            raise RuntimeError(FREED)
+        if (self.function_ran and not LOCAL.state.tasks) or self.function_freed:
+            self.check_alive()
         return () if slots is None else tuple([unpack(self, entry) for entry in slots])
 
     @property
@@ -142,12 +145,27 @@ class BackwardCFunction(FunctionCtx, GraphNode):
     @property
     def _raw_saved_tensors(self) -> tuple[Any, ...]:
         slots = self.saved_slots
+        if (self.function_ran and not LOCAL.state.tasks) or self.function_freed:
+            self.check_alive()
+        return () if slots is None else tuple([raw_saved(self, i) for i in range(len(slots))])
+
+    def check_alive(self) -> None:
+        """Refuse saved tensors that were freed, and those of a ctx that `backward` put aside and
+        whose graph has gone since. Not asked inside a backward, where the graph is there.
+        """
         if self.function_freed:
             raise RuntimeError(FREED)
-        return () if slots is None else tuple([raw_saved(self, i) for i in range(len(slots))])
+        if self.saved_slots and not is_in_graph(self):
+            self.release()
+            raise RuntimeError(
+                f"The graph that this {self.name()} belonged to no longer exists, so its saved "
+                "tensors are gone. Keep an output of the Function alive, or copy what you need "
+                "from ctx during backward."
+            )
 
     def apply(self, grads: tuple[Any, ...], needs: tuple[bool, ...] | None) -> tuple[Any, ...]:
         formula = backward_of(self._forward_cls)
+        self.function_ran = True
         if self.materialize_grads and any([grad is None for grad in grads]):
             grads = self.materialized(grads)
         state = LOCAL.state
@@ -197,6 +215,15 @@ class BackwardCFunction(FunctionCtx, GraphNode):
 
     def __repr__(self) -> str:
         return f"<torch.autograd.function.{type(self).__name__} object at {id(self):#x}>"
+
+
+def is_in_graph(node: Any) -> bool:
+    """Whether a tensor or another node leads to this one, as opposed to user code holding it."""
+    import gc
+
+    # Edges are tuples; everything else in a graph refers to nodes directly.
+    parts = (Tensor, GraphNode, SavedTensor, tuple)
+    return any([isinstance(holder, parts) for holder in gc.get_referrers(node)])
 
 
 def zeros_like_meta(meta: tuple[Any, Any, Any]) -> Any:
@@ -398,11 +425,11 @@ def run_function(
         tensors = [value for i, value in enumerate(args) if is_tensor[i]]
         ctx.next_nodes = tuple([edge(tensor) for tensor in tensors])
         ctx.next_nrs = tuple([tensor._output_nr for tensor in tensors])
-    state.grad = False
-    state.forward_enabled = False
-    state.excluded = as_python(excluded)
-    state.refresh()
     try:
+        state.grad = False
+        state.forward_enabled = False
+        state.excluded = as_python(excluded)
+        state.refresh()
         if split:
             output = cls.forward(*args)
             cls.setup_context(ctx, args, output)
@@ -564,10 +591,10 @@ def alias_of_input(value: Any) -> Any:
     """An input returned as it is: the same memory as a view, made below function overrides."""
     state = LOCAL.state
     grad, excluded = state.grad, state.excluded
-    state.grad = False
-    state.excluded = excluded | OVERRIDES
-    state.refresh()
     try:
+        state.grad = False
+        state.excluded = excluded | OVERRIDES
+        state.refresh()
         alias = value.view_as(value)
     finally:
         state.grad, state.excluded = grad, excluded
@@ -585,9 +612,9 @@ def once_differentiable(fn: Any) -> Any:
     def wrapper(ctx: Any, *args: Any) -> Any:
         state = LOCAL.state
         grad = state.grad
-        state.grad = False
-        state.refresh()
         try:
+            state.grad = False
+            state.refresh()
             outputs = fn(ctx, *args)
         finally:
             state.grad = grad

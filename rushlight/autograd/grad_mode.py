@@ -27,7 +27,23 @@ def is_inference_mode_enabled() -> bool:
 
 
 def write_grad(value: bool) -> None:
-    LOCAL.state.set_grad(value)
+    state = LOCAL.state
+    # Also where a signal raises before `set_grad` runs.
+    state.grad = value
+    state.set_grad(value)
+
+
+def enter_grad(value: bool) -> bool:
+    """Set grad mode on entering a context: not at all if that is interrupted. Returns the old."""
+    state = LOCAL.state
+    before = state.grad
+    try:
+        state.set_grad(value)
+    except BaseException:
+        state.grad = before
+        state.refresh()
+        raise
+    return before
 
 
 class Mode:
@@ -123,12 +139,20 @@ class no_grad(NoParameterMode):
     previous = False
 
     def __enter__(self) -> None:
+        # `enter_grad` and `write_grad`, written out: this mode is entered often.
         state = LOCAL.state
-        self.previous = state.grad
-        state.set_grad(False)
+        before = self.previous = state.grad
+        try:
+            state.set_grad(False)
+        except BaseException:
+            state.grad = before
+            state.refresh()
+            raise
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        write_grad(self.previous)
+        state = LOCAL.state
+        state.grad = self.previous
+        state.set_grad(self.previous)
 
 
 class enable_grad(NoParameterMode):
@@ -138,8 +162,7 @@ class enable_grad(NoParameterMode):
         self.previous = True
 
     def __enter__(self) -> None:
-        self.previous = LOCAL.state.grad
-        write_grad(True)
+        self.previous = enter_grad(True)
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         write_grad(self.previous)
@@ -195,9 +218,13 @@ class inference_mode(Mode):
     def __enter__(self) -> None:
         state = LOCAL.state
         self.previous = (state.inference, state.grad)
-        state.inference = self.mode
-        state.grad = not self.mode
-        state.refresh()
+        try:
+            state.inference, state.grad = self.mode, not self.mode
+            state.refresh()
+        except BaseException:
+            state.inference, state.grad = self.previous
+            state.refresh()
+            raise
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         state = LOCAL.state

@@ -204,12 +204,12 @@ def run_plain(root: Any, number: int, grad: Any, keep_graph: bool, state: Thread
             return True
         # Written anew from this graph, it will serve both.
         program = PATIENCE
-    before, excluded = state.grad, state.excluded
+    before, excluded, tasks = state.grad, state.excluded, state.tasks
     task = GraphTask(keep_graph, False)
-    state.tasks = (*state.tasks, task)
-    state.excluded = excluded | OVERRIDES
-    state.set_grad(False)
     try:
+        state.tasks = (*tasks, task)
+        state.excluded = excluded | OVERRIDES
+        state.set_grad(False)
         start: list[Any] = [None] * len(root.output_metas)
         start[number] = grad
         if found.signature is not None and program is not False:
@@ -222,8 +222,8 @@ def run_plain(root: Any, number: int, grad: Any, keep_graph: bool, state: Thread
         del grad
         run_nodes(root, start, count_edges(found.nodes), keep_graph, task, None)
     finally:
-        state.tasks = state.tasks[:-1]
-        state.excluded = excluded
+        # Stores before calls: a signal may raise in any of these.
+        state.tasks, state.excluded, state.grad = tasks, excluded, before
         state.set_grad(before)
     return True
 
@@ -282,10 +282,11 @@ def run_program(
             own.grad = result
             continue
         before = state.grad
-        state.set_grad(False)
         try:
+            state.set_grad(False)
             store(leaf, result, False)
         finally:
+            state.grad = before
             state.set_grad(before)
 
 

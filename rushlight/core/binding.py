@@ -332,6 +332,9 @@ def compile_binder(op: Any) -> Any:
             scope[f"as_{position}"] = converter
             call = f"as_{position}({spelled})"
         tests = []
+        if kind.kind == "List" and argument.default == ():
+            # torch: None stands for a list that is empty unless given.
+            body.append(f"    if {spelled} is None: {spelled} = default_{position}")
         if kind.optional:
             tests.append(f"{spelled} is not None")
         quick = QUICK.get(kind.kind)

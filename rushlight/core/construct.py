@@ -309,6 +309,10 @@ def make_tensor(*args: Any, **kwargs: Any) -> Any:
         data = kwargs.pop("data")
     else:
         raise TypeError('tensor() missing 1 required positional arguments: "data"')
+    if "names" in kwargs:
+        from rushlight.core.names import with_names
+
+        return with_names(make_tensor, (data,), kwargs)
     place = kwargs.pop("device", None)
     kind = kwargs.pop("dtype", None)
     requires_grad = kwargs.pop("requires_grad", False)

@@ -143,9 +143,9 @@ def call_function_mode(state: ThreadState, api: Any, args: Any, kwargs: Any) -> 
     """Give the call to the innermost TorchFunctionMode, which is off while it runs."""
     modes = state.function_modes
     api = handed_over(api)
-    state.function_modes = modes[:-1]
-    state.refresh()
     try:
+        state.function_modes = modes[:-1]
+        state.refresh()
         types = tuple(type(value) for value in overriding(args, kwargs))
         value = modes[-1].__torch_function__(api, types, args, kwargs)
     finally:
@@ -306,9 +306,9 @@ def redispatch(op: OpOverload, args: tuple[Any, ...], excluded: int) -> Any:
     """Run an overload with more layers switched off."""
     state = LOCAL.state
     before = state.excluded
-    state.excluded = before | excluded
-    state.refresh()
     try:
+        state.excluded = before | excluded
+        state.refresh()
         return call(op, args)
     finally:
         state.excluded = before
@@ -330,9 +330,9 @@ def run_body(op: OpOverload, args: tuple[Any, ...]) -> Any:
     before = state.excluded
     if before & INSIDE == INSIDE:
         return body(*args)
-    state.excluded = before | INSIDE
-    state.refresh()
     try:
+        state.excluded = before | INSIDE
+        state.refresh()
         return body(*args)
     finally:
         state.excluded = before
@@ -390,12 +390,14 @@ def seen_again(op: OpOverload, result: Any, state: ThreadState) -> Any:
 
 def run_below(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> Any:
     """Continue below autograd, which stays off for every call made from there."""
+    if state.forward_guard is not None and not state.tasks:
+        return state.forward_guard(op, args, state)
     if not (state.below or layers_of(op, args)):
         return backend_call(op, args, state)
     before = state.excluded
-    state.excluded = before | LAYER_AUTOGRAD
-    state.refresh()
     try:
+        state.excluded = before | LAYER_AUTOGRAD
+        state.refresh()
         return below_autograd(op, args)
     finally:
         state.excluded = before
@@ -481,10 +483,10 @@ def call_mode(op: OpOverload, args: tuple[Any, ...], state: ThreadState, stack: 
     """Give the call to the innermost mode of a stack, which is off while it runs."""
     modes = getattr(state, stack)
     excluded = state.excluded
-    setattr(state, stack, modes[:-1])
-    state.excluded = as_python(excluded)
-    state.refresh()
     try:
+        setattr(state, stack, modes[:-1])
+        state.excluded = as_python(excluded)
+        state.refresh()
         positional, keywords = torch_arguments(op, args)
         types = tuple(dict.fromkeys(type(value) for value in subclass_operands(op, args)))
         value = modes[-1].__torch_dispatch__(op, types, positional, keywords)
@@ -519,10 +521,10 @@ def call_subclass(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> 
             kinds.insert(place, kind)
     positional, keywords = torch_arguments(op, args)
     excluded = state.excluded
-    # Python code runs here: functions called on plain tensors may be overridden again.
-    state.excluded = as_python(excluded)
-    state.refresh()
     try:
+        # Python code runs here: functions called on plain tensors may be overridden again.
+        state.excluded = as_python(excluded)
+        state.refresh()
         for kind in kinds:
             result = kind.__torch_dispatch__(op, tuple(kinds), positional, keywords)
             if result is not NotImplemented:

@@ -15,7 +15,7 @@ from rushlight.core import dispatch, geometry
 from rushlight.core.device import device
 from rushlight.core.op import OpOverload, Refused
 from rushlight.core.refusals import DataDependentOutputException, DynamicOutputShapeException
-from rushlight.core.state import BELOW_FAKE, LAYER_FAKE, LOCAL
+from rushlight.core.state import BELOW_FAKE, LAYER_FAKE, LOCAL, Occupant
 from rushlight.core.storage import Storage, VersionCounter
 from rushlight.core.tensor import Tensor, shell, sizes_of, storage_of, strides_of
 
@@ -146,7 +146,7 @@ def active_fake_mode() -> Any:
     return LOCAL.state.fake
 
 
-class FakeTensorMode:
+class FakeTensorMode(Occupant):
     """While active, ops run by their shape rules and make fake tensors.
 
     >>> import rushlight as torch
@@ -155,6 +155,8 @@ class FakeTensorMode:
     ...     print((x @ x.t()).shape)
     torch.Size([3, 3])
     """
+
+    slot = "fake"
 
     def __init__(
         self,
@@ -165,30 +167,18 @@ class FakeTensorMode:
         static_shapes: bool | None = None,
         export: bool = False,
     ) -> None:
+        super().__init__()
         self.allow_fallback_kernels = allow_fallback_kernels
         self.allow_non_fake_inputs = allow_non_fake_inputs
         self.shape_env = shape_env
         self.static_shapes = shape_env is None if static_shapes is None else static_shapes
         self.export = export
-        self.before: list[Any] = []
         # Real tensor or storage (by identity, alive as long as it is) -> its fake form.
         self.tensors: dict[int, tuple[Any, Any]] = {}
         self.storages: dict[int, tuple[Any, Any]] = {}
         # Fakes whose values are known, to be forgotten when their memory is written to.
         self.known: dict[int, list[Any]] = {}
         self.fake_tensor_converter = Converter(self)
-
-    def __enter__(self) -> FakeTensorMode:
-        state = LOCAL.state
-        self.before.append(state.fake)
-        state.fake = self
-        state.refresh()
-        return self
-
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        state = LOCAL.state
-        state.fake = self.before.pop()
-        state.refresh()
 
     # -- from real tensors -------------------------------------------------------------------------
 

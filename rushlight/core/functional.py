@@ -17,7 +17,7 @@ from typing import Any
 
 from rushlight.core import dispatch
 from rushlight.core.op import OpOverload, Refused
-from rushlight.core.state import BELOW_FUNCTIONAL, LAYER_FUNCTIONAL, LOCAL
+from rushlight.core.state import BELOW_FUNCTIONAL, LAYER_FUNCTIONAL, LOCAL, Excluding, Occupant
 from rushlight.core.storage import Storage, VersionCounter
 from rushlight.core.tensor import Ext, Tensor, sizes_of, storage_of, strides_of, wrap
 
@@ -197,7 +197,7 @@ def sync(tensor: Any) -> None:
     storage = tensor.functional_storage
     if tensor.generation == storage.generation:
         return
-    with below_functional():
+    with Excluding(BELOW_FUNCTIONAL):
         if storage.updates:
             storage.apply_updates()
         value = storage.base
@@ -205,23 +205,6 @@ def sync(tensor: Any) -> None:
             value = step.replay(value)
     tensor.generation = storage.generation
     take_value(tensor, value)
-
-
-class below_functional:
-    """Calls made inside enter below functionalization."""
-
-    __slots__ = ("before",)
-
-    def __enter__(self) -> None:
-        state = LOCAL.state
-        self.before = state.excluded
-        state.excluded |= BELOW_FUNCTIONAL
-        state.refresh()
-
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        state = LOCAL.state
-        state.excluded = self.before
-        state.refresh()
 
 
 def map_tensors(op: OpOverload, args: tuple[Any, ...], change: Callable[[Any], Any]) -> list[Any]:
@@ -236,23 +219,10 @@ def map_tensors(op: OpOverload, args: tuple[Any, ...], change: Callable[[Any], A
     return changed
 
 
-class FunctionalMode:
+class FunctionalMode(Occupant):
     """While active, all tensors that ops make are functional."""
 
-    def __init__(self) -> None:
-        self.before: list[Any] = []
-
-    def __enter__(self) -> FunctionalMode:
-        state = LOCAL.state
-        self.before.append(state.functional)
-        state.functional = self
-        state.refresh()
-        return self
-
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        state = LOCAL.state
-        state.functional = self.before.pop()
-        state.refresh()
+    slot = "functional"
 
     def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """One op as a function of values."""
@@ -261,7 +231,7 @@ class FunctionalMode:
         if op.mutated_positions:
             return self.write(op, args)
         values = map_tensors(op, args, from_functional)
-        with below_functional():
+        with Excluding(BELOW_FUNCTIONAL):
             result = dispatch.below_autograd(op, tuple(values))
         return self.wrapped(result)
 
@@ -279,7 +249,7 @@ class FunctionalMode:
     def view(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """Note [View steps]."""
         source, rest = args[0], args[1:]
-        with below_functional():
+        with Excluding(BELOW_FUNCTIONAL):
             result = dispatch.below_autograd(op, (source.functional_value, *rest))
         if isinstance(result, (list, tuple)):
             return [
@@ -298,8 +268,11 @@ class FunctionalMode:
     # -- writes ------------------------------------------------------------------------------------
 
     def write(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
-        targets = [args[position] for position in op.mutated_positions]
-        written = [target for target in targets if isinstance(target, Tensor)]
+        written = []
+        for position in op.mutated_positions:
+            target = args[position]
+            targets = target if isinstance(target, (list, tuple)) else [target]
+            written += [value for value in targets if isinstance(value, Tensor)]
         if not any(isinstance(target, FunctionalTensor) for target in written):
             if any(isinstance(v, FunctionalTensor) for v in operands_of(op, args)):
                 raise RuntimeError(
@@ -307,7 +280,7 @@ class FunctionalMode:
                     "not allowed. Please ensure that all of your inputs are wrapped inside of a "
                     "functionalize() call."
                 )
-            with below_functional():
+            with Excluding(BELOW_FUNCTIONAL):
                 return dispatch.below_autograd(op, args)
         if op.replayed_as is not None:
             return self.move(op, args)
@@ -321,7 +294,7 @@ class FunctionalMode:
         count = len(op.out_positions)
         if count:
             values = values[:-count]
-        with below_functional():
+        with Excluding(BELOW_FUNCTIONAL):
             result = dispatch.below_autograd(functional, tuple(values))
         results = list(result) if isinstance(result, (list, tuple)) else [result]
         extra = results[: len(results) - len(written)]
@@ -336,7 +309,7 @@ class FunctionalMode:
         storage = target.functional_storage
         if storage.frozen:
             raise RuntimeError("cannot mutate tensors with frozen storage")
-        with below_functional():
+        with Excluding(BELOW_FUNCTIONAL):
             if value._dtype is not target._dtype:
                 value = value.to(target._dtype)
         storage.updates.append((value, target.chain))
@@ -350,7 +323,7 @@ class FunctionalMode:
         """`x.t_()`: the tensor becomes the view of itself."""
         target, rest = args[0], args[1:]
         assert op.replayed_as is not None
-        with below_functional():
+        with Excluding(BELOW_FUNCTIONAL):
             value = dispatch.below_autograd(op.replayed_as, (target.functional_value, *rest))
         target.chain = (*target.chain, ViewStep(op.replayed_as, rest, None))
         target.moved = True
@@ -381,7 +354,7 @@ def functional_form(op: OpOverload) -> OpOverload:
 
 def check_write(op: OpOverload, args: tuple[Any, ...]) -> None:
     """Run a write by its shape rule on the outer tensors, for its checks and for out= sizes."""
-    with below_functional():
+    with Excluding(BELOW_FUNCTIONAL):
         op.backend(*args)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from rushlight.core import node as nodes
 from rushlight.core.extras import view_info
 from rushlight.core.node import GraphNode, edge, needs_grad, output_meta, recorded_node
-from rushlight.core.state import LOCAL, ThreadState
+from rushlight.core.state import LOCAL, PROCESS, ThreadState
 from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import Ext, Tensor, ViewInfo, strides_of
 
@@ -257,9 +257,9 @@ def regenerate(tensor: Any) -> Any:
             raise RuntimeError(creation_error(tensor, view.kind, is_write=False))
         state = LOCAL.state
         before = (state.grad, state.dispatch_modes, state.excluded)
-        state.grad, state.dispatch_modes, state.excluded = True, (), 0
-        state.refresh()
         try:
+            state.grad, state.dispatch_modes, state.excluded = True, (), 0
+            state.refresh()
             if state.view_replay or base._dtype is not tensor._dtype:
                 fresh = replay(view, base)
             else:
@@ -318,7 +318,7 @@ def bump_version(tensor: Any, state: ThreadState | None = None) -> None:
     if counter is None:
         counter = tensor._counter = VersionCounter()
     counter.value += 1
-    if state is not None and state.anomaly:
+    if PROCESS.special and (state or LOCAL.state).anomaly:
         counter.written_at = creation_trace()
 
 
@@ -401,9 +401,9 @@ def saved_copy(target: Any) -> Any:
     """The value of an in-place target before the write, with the target's history."""
     state = LOCAL.state
     before = state.grad
-    state.grad = False
-    state.refresh()
     try:
+        state.grad = False
+        state.refresh()
         copy = target.clone()
     finally:
         state.grad = before
@@ -617,3 +617,8 @@ def push_tangents(op: Any, args: tuple[Any, ...], result: Any, state: ThreadStat
 def has_tangents(op: Any, args: tuple[Any, ...], state: ThreadState) -> bool:
     """Whether an operand has a tangent to push; replaced by `autograd.forward`."""
     return False
+
+
+def gradients_of(*args: Any, **options: Any) -> Any:
+    """`autograd.grad`, for formulas that are the gradient of other ops; replaced by it."""
+    raise NotImplementedError("there is no engine to compute gradients")

@@ -238,6 +238,7 @@ class AutogradState:
         "hooks",
         "post_accumulate",
         "retains_grad",
+        "retired",
         "tangent",
         "user_hooks",
     )
@@ -248,6 +249,8 @@ class AutogradState:
         self.hooks: NodeHooks | None = None
         self.post_accumulate: HookDict | None = None
         self.retains_grad = False
+        # Accumulators of before `retire_accumulator`: [sequence number, metas, weak reference].
+        self.retired: list[Any] | None = None
         self.detached_at = 0
         self.tangent: Any = None
         self.user_hooks: Any = None
@@ -259,6 +262,44 @@ def autograd_state(tensor: Any) -> AutogradState:
         state = tensor._ag = AutogradState()
     found: AutogradState = state
     return found
+
+
+MOST_RETIRED = 8
+
+
+def retire_accumulator(tensor: Any) -> None:
+    """Called before a leaf takes other memory. Nodes recorded so far expect the shape it has now,
+    also those that still point to the leaf itself (Note [Leaf edges]); later ones get a new
+    accumulator.
+    """
+    state = autograd_state(tensor)
+    ref = state.accumulator
+    node = ref() if ref is not None else None
+    metas = (output_meta(tensor),) if node is None else node.output_metas
+    kept = (state.retired or [])[1 - MOST_RETIRED :]
+    state.retired = [*kept, [next_sequence(), metas, None if node is None else ref]]
+    state.accumulator = None
+    if state.hooks is None:
+        # Keeps the leaf off the paths that know only its present shape.
+        state.hooks = NodeHooks()
+
+
+def accumulator_for(tensor: Any, node: Any) -> AccumulateGrad:
+    """The accumulator that a leaf had when `node` was recorded."""
+    state = tensor._ag
+    if state is None or state.retired is None:
+        return accumulator(tensor)
+    with ACCUMULATOR_LOCK:
+        for entry in state.retired:
+            if node.sequence_nr < entry[0]:
+                found = entry[2]() if entry[2] is not None else None
+                if found is None:
+                    found = AccumulateGrad(tensor)
+                    found.output_metas = entry[1]
+                    entry[2] = weakref.ref(found)
+                old: AccumulateGrad = found
+                return old
+    return accumulator(tensor)
 
 
 def edge(tensor: Any) -> Any:
@@ -287,7 +328,10 @@ def resolve_edges(node: Any) -> tuple[Any, ...]:
     for entry in following:
         if entry is not None and not isinstance(entry, GraphNode):
             following = node.next_nodes = tuple(
-                [n if n is None or isinstance(n, GraphNode) else accumulator(n) for n in following]
+                [
+                    n if n is None or isinstance(n, GraphNode) else accumulator_for(n, node)
+                    for n in following
+                ]
             )
             break
     return following
@@ -429,10 +473,10 @@ def without_grad(function: Callable[..., Any], value: Any) -> Any:
     """Call a pack or unpack hook: user code, with grad mode off."""
     state = LOCAL.state
     grad, excluded = state.grad, state.excluded
-    state.grad = False
-    state.excluded = as_python(excluded) & ~LAYER_AUTOGRAD
-    state.refresh()
     try:
+        state.grad = False
+        state.excluded = as_python(excluded) & ~LAYER_AUTOGRAD
+        state.refresh()
         return function(value)
     finally:
         state.grad, state.excluded = grad, excluded
@@ -525,10 +569,10 @@ def detached(tensor: Any) -> Any:
 
     state = LOCAL.state
     before = (state.grad, state.excluded)
-    state.grad = False
-    state.excluded |= LAYER_FUNCTION | LAYER_FUNCTION_MODES
-    state.refresh()
     try:
+        state.grad = False
+        state.excluded |= LAYER_FUNCTION | LAYER_FUNCTION_MODES
+        state.refresh()
         return find_overload("aten", "detach", "default")(tensor)
     finally:
         state.grad, state.excluded = before

@@ -16,7 +16,7 @@ from rushlight.core import dispatch, fake
 from rushlight.core.device import channels_last, channels_last_3d, contiguous_format
 from rushlight.core.op import OpOverload, find_overload
 from rushlight.core.parameter import Parameter
-from rushlight.core.state import BELOW_PROXY, BELOW_SUBCLASS, LOCAL
+from rushlight.core.state import BELOW_PROXY, BELOW_SUBCLASS, Excluding, Occupant
 from rushlight.core.tensor import Tensor, sizes_of, strides_of
 from rushlight.fx.graph import Graph
 from rushlight.symbolic import SymBool, SymFloat, SymInt
@@ -58,33 +58,23 @@ class Tracked(NamedTuple):
     fixed: bool
 
 
-class Recorder:
+class Recorder(Occupant):
     """Records the operator calls made while it is active."""
+
+    slot = "proxy"
 
     def __init__(
         self,
         graph: Graph | None = None,
         decompositions: dict[Any, Callable[..., Any]] | None = None,
     ) -> None:
+        super().__init__()
         self.graph = Graph() if graph is None else graph
         self.decompositions = decompositions or {}
         self.tensors: dict[int, Tracked] = {}
         # Expression -> its node, or a function that makes the node.
         self.numbers: dict[Any, Any] = {}
         self.attributes: dict[str, Any] = {}
-        self.before: list[Any] = []
-
-    def __enter__(self) -> Recorder:
-        state = LOCAL.state
-        self.before.append(state.proxy)
-        state.proxy = self
-        state.refresh()
-        return self
-
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        state = LOCAL.state
-        state.proxy = self.before.pop()
-        state.refresh()
 
     # -- what is known -----------------------------------------------------------------------------
 
@@ -271,26 +261,6 @@ class SizeNode:
         )
         describe(node, self.value)
         return node
-
-
-class Excluding:
-    """Calls made inside pass the given layers by."""
-
-    __slots__ = ("before", "layers")
-
-    def __init__(self, layers: int) -> None:
-        self.layers = layers
-
-    def __enter__(self) -> None:
-        state = LOCAL.state
-        self.before = state.excluded
-        state.excluded |= self.layers
-        state.refresh()
-
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        state = LOCAL.state
-        state.excluded = self.before
-        state.refresh()
 
 
 def describe(node: Any, value: Any) -> None:

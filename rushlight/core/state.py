@@ -79,6 +79,7 @@ class ThreadState:
         "excluded",
         "fake",
         "forward_enabled",
+        "forward_guard",
         "forward_level",
         "function_modes",
         "functional",
@@ -119,6 +120,8 @@ class ThreadState:
         self.forward_enabled = True
         self.anomaly = False
         self.anomaly_check_nan = True
+        # What looks at the results of forward calls in anomaly mode: `guard(op, args, state)`.
+        self.forward_guard: Any = None
         self.profiler: Any = None
         self.view_replay = False
         self.multithreading = True
@@ -134,8 +137,8 @@ class ThreadState:
         self.grad = value
         special = self.layers or not value or self.excluded != 0
         if special is not self.counted:
-            self.counted = special
             with PROCESS.lock:
+                self.counted = special
                 PROCESS.special += 1 if special else -1
 
     def refresh(self) -> None:
@@ -162,8 +165,8 @@ class ThreadState:
         )
         special = self.layers or not self.grad or self.excluded != 0
         if special is not self.counted:
-            self.counted = special
             with PROCESS.lock:
+                self.counted = special
                 PROCESS.special += 1 if special else -1
 
     def snapshot(self) -> dict[str, Any]:
@@ -208,6 +211,47 @@ class ExitGuard:
 
 
 LOCAL = Local()
+
+
+class Occupant:
+    """A mode that has a layer of its own: the field `slot` of the state while it is active."""
+
+    slot = ""
+
+    def __init__(self) -> None:
+        self.before: list[Any] = []
+
+    def __enter__(self) -> Any:
+        state = LOCAL.state
+        self.before.append(getattr(state, self.slot))
+        setattr(state, self.slot, self)
+        state.refresh()
+        return self
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        state = LOCAL.state
+        setattr(state, self.slot, self.before.pop())
+        state.refresh()
+
+
+class Excluding:
+    """Calls made inside pass the given layers by."""
+
+    __slots__ = ("before", "layers")
+
+    def __init__(self, layers: int) -> None:
+        self.layers = layers
+
+    def __enter__(self) -> None:
+        state = LOCAL.state
+        self.before = state.excluded
+        state.excluded |= self.layers
+        state.refresh()
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        state = LOCAL.state
+        state.excluded = self.before
+        state.refresh()
 
 
 def stash_obj_in_tls(key: str, value: Any) -> None:

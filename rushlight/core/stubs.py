@@ -305,10 +305,16 @@ def generic_stub(packet: Any, name: str) -> Any:
 
 def named_stub(packet: Any, name: str, result_class: Any) -> Any:
     """The stub of an op of several named results."""
+    lists = any(entry.type.kind == "List" for entry in packet.candidates[0]._schema.returns)
 
     def stub(*args: Any, **kwargs: Any) -> Any:
         result = packet_call(packet, stub, args, kwargs)
-        return result_class(result) if type(result) is tuple else result
+        # An override may answer with anything.
+        if type(result) is not tuple or len(result) != result_class.n_fields:
+            return result
+        if lists:
+            result = [tuple(item) if type(item) is list else item for item in result]
+        return result_class(result)
 
     stub.__name__ = name
     stub.__qualname__ = name
@@ -369,7 +375,10 @@ def make_stub(packet: Any, name: str, method: bool, named: bool = True) -> Any:
         stub = compile_quick_stub(packet, op, name, quick)
     elif name.startswith("__"):
         stub = operator_stub(packet, name)
-    elif any(r.type.kind == "List" for c in packet.candidates for r in c._schema.returns):
+    elif any(
+        len(c._schema.returns) == 1 and c._schema.returns[0].type.kind == "List"
+        for c in packet.candidates
+    ):
         stub = sequence_stub(packet, name)
     else:
         result_class = named_result(packet) if named else None
@@ -511,7 +520,7 @@ def stub(self=MISSING, *rest, **keywords):
         if state.layers:
             return slow(self, rest, keywords)
         grad = state.grad
-    if rest and second is not None:
+    if rest and second is not None and (type(self) is Tensor or type(self) in PLAIN):
         return second(self, *rest, **keywords)
     if (rest or keywords or (type(self) is not Tensor and type(self) not in PLAIN)
             or self._ext is not None or not self._contig or not self._dtype.scalar_fast):

@@ -36,6 +36,7 @@ from rushlight.core.node import (
     autograd_state,
     needs_grad,
     next_sequence,
+    retire_accumulator,
     view_node,
 )
 from rushlight.core.refusals import check_grad_assignment, dim_type_error
@@ -233,6 +234,42 @@ class Tensor(metaclass=TensorType):
     def is_inference(self) -> bool:
         return self._ext is not None and self._ext.inference
 
+    # -- names of dims: `core.names` ----------------------------------------------------------
+
+    @property
+    def names(self) -> tuple[str | None, ...]:
+        return (None,) * self.dim()
+
+    @names.setter
+    def names(self, value: Any) -> None:
+        self.rename_(*((None,) if value is None else value))
+
+    def has_names(self) -> bool:
+        return False
+
+    def refine_names(self, *names: Any) -> Any:
+        from rushlight.core.names import refine_names
+
+        return refine_names(self, *names)
+
+    def rename(self, *names: Any, **rename_map: Any) -> Any:
+        from rushlight.core.names import rename
+
+        return rename(self, *names, **rename_map)
+
+    def rename_(self, *names: Any, **rename_map: Any) -> Any:
+        from rushlight.core.names import rename_
+
+        return rename_(self, *names, **rename_map)
+
+    def align_to(self, *names: Any) -> Any:
+        from rushlight.core.names import align_to
+
+        return align_to(self, *names)
+
+    def align_as(self, other: Any) -> Any:
+        return self.align_to(*other.names)
+
     # -- memory -----------------------------------------------------------------------------
 
     def data_ptr(self) -> int:
@@ -409,15 +446,16 @@ class Tensor(metaclass=TensorType):
             )
         if self._counter is None:
             self._counter = VersionCounter()
+        if self._requires_grad and self._node is None:
+            before = (self._dtype, self.device, self.shape)
+            if before != (value._dtype, value.device, value.shape):
+                retire_accumulator(self)
         self._storage = storage_of(value)
         self._array = value._array
         self._dtype = value._dtype
         self._contig = value._contig
         self._offset = value._offset
         self._ext = value._ext
-        if self._ag is not None:
-            # The accumulator's record of the leaf's shape no longer holds.
-            self._ag.accumulator = None
 
     @data.deleter
     def data(self) -> None:
@@ -512,9 +550,9 @@ class Tensor(metaclass=TensorType):
                 return NotImplemented
         state = LOCAL.state
         excluded = state.excluded
-        state.excluded = excluded | LAYER_FUNCTION | USER_FUNCTION
-        state.refresh()
         try:
+            state.excluded = excluded | LAYER_FUNCTION | USER_FUNCTION
+            state.refresh()
             result = func(*args, **(kwargs or {}))
         finally:
             state.excluded = excluded
@@ -576,10 +614,10 @@ class Tensor(metaclass=TensorType):
 
         state = LOCAL.state
         before = (state.dispatch_modes, state.excluded)
-        state.dispatch_modes = ()
-        state.excluded |= LAYER_FUNCTION | LAYER_FUNCTION_MODES | LAYER_SUBCLASS
-        state.refresh()
         try:
+            state.dispatch_modes = ()
+            state.excluded |= LAYER_FUNCTION | LAYER_FUNCTION_MODES | LAYER_SUBCLASS
+            state.refresh()
             result = find_overload("aten", "alias", "default")(self)
         finally:
             state.dispatch_modes, state.excluded = before
@@ -601,9 +639,9 @@ class Tensor(metaclass=TensorType):
 
         state = LOCAL.state
         excluded = state.excluded
-        state.excluded = excluded | LAYER_FUNCTION | LAYER_FUNCTION_MODES
-        state.refresh()
         try:
+            state.excluded = excluded | LAYER_FUNCTION | LAYER_FUNCTION_MODES
+            state.refresh()
             if state.duals is None:
                 return tensor_str(self)
             from rushlight.core.duals import tangent_of

@@ -157,3 +157,101 @@ def test_metadata_is_freed_without_the_collector():
             assert alive() is None
     finally:
         gc.enable()
+
+
+def through_view(a):
+    a[0:1].mul_(2)  # overwritten here
+
+
+def without_grad(a):
+    with torch.no_grad():
+        a.zero_()  # overwritten here
+
+
+def by_item(a):
+    a[0] = 3.0  # overwritten here
+
+
+def by_out(a):
+    torch.ones(1, out=a.detach())  # overwritten here
+
+
+def by_detached(a):
+    a.detach().fill_(0)  # overwritten here
+
+
+def by_set(a):
+    with torch.no_grad():
+        a.set_(torch.zeros(1))  # overwritten here
+
+
+def by_dirty_function(a):
+    class Write(Function):
+        @staticmethod
+        def forward(ctx, x):
+            x.add_(1)
+            ctx.mark_dirty(x)
+            return x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    Write.apply(a)  # overwritten here
+
+
+WRITES = [
+    through_view, without_grad, by_item, by_out, by_detached, by_set, by_dirty_function,
+]  # fmt: skip
+
+
+class Saver(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.saved_tensors[0]
+
+
+SAVES = {
+    "op": lambda a: a.sin(),  # saved here
+    "function": lambda a: Saver.apply(a),  # saved here
+    "list": lambda a: torch.stack([a * a, a]).sum(),  # saved here
+}
+
+
+@pytest.mark.parametrize("save", SAVES.values(), ids=SAVES)
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.filterwarnings("ignore")
+def test_both_lines_are_named_however_it_was_overwritten(save, write):
+    with set_detect_anomaly(True):
+        a = leaf(1.0) * 1
+        y = save(a)
+        write(a)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation") as info:
+            y.backward()
+    saved, overwritten = str(info.value).split("It was overwritten at:")
+    assert "# saved here" in saved and "# overwritten here" in overwritten
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_overwritten_result_names_both_lines():
+    with set_detect_anomaly(True):
+        y = leaf(1.0).exp()  # saved here
+        y.add_(1)  # overwritten here
+        with pytest.raises(RuntimeError, match="output 0 of AddBackward0|ExpBackward0") as info:
+            y.backward()
+    saved, overwritten = str(info.value).split("It was overwritten at:")
+    assert "# saved here" in saved and "# overwritten here" in overwritten
+
+
+def test_without_the_mode_the_error_tells_of_it():
+    a = leaf(1.0) * 1
+    y = a.sin()
+    a.add_(1)
+    with pytest.raises(RuntimeError, match=r"set_detect_anomaly\(True\)") as info:
+        y.backward()
+    assert "overwritten at" not in str(info.value)

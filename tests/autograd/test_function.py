@@ -448,6 +448,37 @@ def test_saved_variables_warns():
         node.saved_variables
 
 
+def test_ctx_put_aside_by_backward_loses_its_tensors_with_the_graph():
+    kept = []
+
+    class Hoard(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, grad):
+            kept.append(ctx)
+            return grad * ctx.saved_tensors[0]
+
+    x = leaf(3.0)
+    y = Hoard.apply(x)
+    z = y.exp()
+    y.backward(retain_graph=True)
+    assert kept[0].saved_tensors[0] is x
+    del y
+    # The node is still part of a graph.
+    assert kept[0].saved_tensors[0] is x and len(kept[0]._raw_saved_tensors) == 1
+    del z
+    for _ in range(2):
+        with pytest.raises(RuntimeError):
+            kept[0].saved_tensors
+    # A node that someone looks at, and that has not run, keeps what it saved.
+    node = Hoard.apply(x).grad_fn
+    assert node.saved_tensors[0] is x
+
+
 def test_saved_output_makes_no_cycle_and_differentiates_twice():
     class Exp(Function):
         @staticmethod

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import subprocess
 import sys
 import threading
 import weakref
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +17,7 @@ from rushlight import nn
 from rushlight.autograd.engine import current_graph_task_id
 from rushlight.core.state import PROCESS
 
+ROOT = Path(__file__).parent.parent.parent
 THREADS, ROUNDS = 8, 1000
 
 
@@ -217,6 +220,66 @@ def test_interrupted_graph_can_be_used_again_when_retained():
     handle.remove()
     y.backward()
     assert w.grad.tolist() == [2.0, 2.0]
+
+
+SIGNALLED = """
+import os, signal, sys, threading, time
+import rushlight as torch
+from rushlight.core.state import LOCAL, PROCESS
+from rushlight.autograd.engine import current_graph_task_id
+
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.saved_tensors[0]
+
+w = torch.ones(64, requires_grad=True)
+caught = 0
+for number in range(40):
+    # The signal arrives anywhere: while recording, in the engine, in a hook, while adding up.
+    timer = threading.Timer(0.002 + 0.0003 * number, os.kill, (os.getpid(), signal.SIGINT))
+    try:
+        timer.start()
+        while True:
+            h = w * 2
+            for _ in range(30):
+                h = (h * w).sin() + h
+            h.register_hook(lambda g: g * 1)
+            Twice.apply(h).sum().backward()
+            (w * w).sum().backward()
+    except KeyboardInterrupt:
+        caught += 1
+    timer.join()
+    assert torch.is_grad_enabled() and current_graph_task_id() == -1
+    assert LOCAL.state.excluded == 0 and not LOCAL.state.saved_hooks
+    # A signal may leave the flag of special states raised, which costs time only.
+    with torch.no_grad():
+        pass
+    assert PROCESS.special == 0, PROCESS.special
+    fresh = torch.ones(2, requires_grad=True)
+    thread = threading.Thread(target=lambda: (fresh * 3).sum().backward())
+    thread.start()
+    thread.join(20)
+    (fresh * 2).sum().backward()
+    assert not thread.is_alive() and fresh.grad.tolist() == [5.0, 5.0]
+    # The gradient of the interrupted leaf can be added to: its lock is free.
+    w.sum().backward()
+    w.grad = None
+print("caught", caught)
+"""
+
+
+def test_real_signals_leave_everything_intact():
+    done = subprocess.run(
+        [sys.executable, "-c", SIGNALLED], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.split() == ["caught", "40"]
 
 
 # -- leaks -----------------------------------------------------------------------------------------
