@@ -16,7 +16,7 @@ K ?=
 # A Python that has PyTorch, for `make reference`.
 ORACLE ?= python3
 
-.PHONY: help venv demo test lint conformance bench reference clean
+.PHONY: help venv demo test lint conformance bench reference docs clean
 
 help:
 	@echo "make venv         set up .venv"
@@ -26,6 +26,7 @@ help:
 	@echo "make conformance  run the conformance kit  (KIT, SEED=autograd, K='hook')"
 	@echo "make bench        overhead and import time beside PyTorch"
 	@echo "make reference    record reference values  (ORACLE=python with PyTorch)"
+	@echo "make docs         write docs/ops.md from the registry"
 	@echo "make clean        remove .venv and caches"
 
 $(STAMP): pyproject.toml
@@ -61,12 +62,16 @@ bench: $(STAMP)
 	  { echo "The benchmarks compare with PyTorch, which is not in $(VENV). Install it: $(BIN)/pip install torch"; exit 1; }
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/compiled.py
+	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/import_time.py
 
 reference:
 	@$(ORACLE) -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torch") is None)' || \
 	  { echo "$(ORACLE) has no PyTorch. Name one that has: make reference ORACLE=path/to/python"; exit 1; }
 	$(ORACLE) tools/record_reference.py
+
+docs: $(STAMP)
+	$(BIN)/python tools/write_ops_page.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

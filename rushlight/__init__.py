@@ -52,6 +52,7 @@ _FUNCTIONS: dict[str, str] = {
     "norm": "rushlight.opset.norms",
     "cdist": "rushlight.opset.products",
     "chain_matmul": "rushlight.opset.products",
+    "lu": "rushlight.opset.factor",
     "tensordot": "rushlight.opset.products",
     "einsum": "rushlight.opset.einsum",
     "Tag": "rushlight.core.op",
@@ -71,6 +72,7 @@ for _module, _names in (
     ("rushlight.core.format", "set_printoptions get_printoptions printoptions"),
     ("rushlight.opset.sizes", "broadcast_shapes unravel_index"),
     ("rushlight.core.interop", "from_dlpack to_dlpack"),
+    ("rushlight.io.checkpoint", "save load"),
     ("rushlight.core.state", "set_warn_always is_warn_always_enabled"),
     (
         "rushlight.symbolic.numbers",
@@ -82,6 +84,8 @@ for _module, _names in (
         "__config__ are_deterministic_algorithms_enabled get_deterministic_debug_mode "
         "get_float32_matmul_precision get_num_interop_threads get_num_threads "
         "is_deterministic_algorithms_warn_only_enabled set_deterministic_debug_mode "
+        "compiled_with_cxx11_abi get_device_module get_file_path has_lapack has_mkl has_openmp "
+        "has_spectral init_num_threads is_vulkan_available "
         "set_float32_matmul_precision set_flush_denormal set_num_interop_threads set_num_threads "
         "typename use_deterministic_algorithms",
     ),
@@ -94,7 +98,10 @@ for _module, _names in (
         "set_autocast_dtype set_autocast_enabled "
         "set_autocast_gpu_dtype",
     ),
-    ("rushlight.autograd.anomaly", "is_anomaly_enabled is_anomaly_check_nan_enabled"),
+    (
+        "rushlight.autograd.anomaly",
+        "is_anomaly_enabled is_anomaly_check_nan_enabled set_anomaly_enabled",
+    ),
     ("rushlight.opset.index", "nonzero"),
     ("rushlight.opset.sort", "unique unique_consecutive"),
     (
@@ -115,6 +122,10 @@ for _module, _names in (
         "blackman_window bartlett_window kaiser_window",
     ),
     ("rushlight.opset.diagonal", "tril_indices triu_indices"),
+    ("rushlight.lowrank", "svd_lowrank pca_lowrank"),
+    ("rushlight.eigensolver", "lobpcg"),
+    ("rushlight.opset.shorttime", "stft"),
+    ("rushlight.opset.methods", "detach_ get_device"),
     (
         "rushlight.opset.random",
         "rand randn randint randperm rand_like randn_like randint_like normal Generator "
@@ -124,10 +135,10 @@ for _module, _names in (
     _FUNCTIONS.update(dict.fromkeys(_names.split(), _module))
 _SUBMODULES = frozenset(
     (
-        "amp", "autograd", "backends", "compat", "compiler", "cuda", "fft", "func", "futures",
-        "fx",
-        "jit", "library", "linalg", "nested", "nn", "ops", "optim", "overrides", "profiler",
-        "random", "sparse", "special", "testing", "utils", "version", "viz",
+        "amp", "autograd", "backends", "compat", "compiler", "cpu", "cuda", "fft", "func",
+        "functional", "futures", "fx", "jit", "library", "linalg", "multiprocessing", "nested",
+        "nn", "ops", "optim", "overrides", "profiler", "random", "serialization", "signal",
+        "sparse", "special", "testing", "utils", "version", "viz",
     )
 )  # fmt: skip
 

@@ -6,9 +6,12 @@ import os
 from typing import Any
 
 __all__ = [
-    "are_deterministic_algorithms_enabled", "get_deterministic_debug_mode",
-    "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads",
-    "is_deterministic_algorithms_warn_only_enabled", "set_deterministic_debug_mode",
+    "are_deterministic_algorithms_enabled", "compiled_with_cxx11_abi",
+    "get_deterministic_debug_mode", "get_device_module", "get_file_path",
+    "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads", "has_lapack",
+    "has_mkl", "has_openmp", "has_spectral", "init_num_threads",
+    "is_deterministic_algorithms_warn_only_enabled", "is_vulkan_available",
+    "set_deterministic_debug_mode",
     "set_float32_matmul_precision", "set_flush_denormal", "set_num_interop_threads",
     "set_num_threads", "typename", "use_deterministic_algorithms",
 ]  # fmt: skip
@@ -116,6 +119,45 @@ def get_float32_matmul_precision() -> str:
 def set_flush_denormal(mode: bool) -> bool:
     """Whether denormal numbers can be flushed to zero: NumPy offers no such switch."""
     return False
+
+
+def init_num_threads() -> None:
+    """Kept for worker processes that call it: thread counts need no preparation."""
+
+
+def compiled_with_cxx11_abi() -> bool:
+    """torch: which C++ ABI extensions must be compiled for; there are none here."""
+    return True
+
+
+def is_vulkan_available() -> bool:
+    return False
+
+
+has_lapack = has_spectral = True
+has_mkl = has_openmp = False
+
+
+def get_file_path(*path_components: str) -> str:
+    """A path next to this package."""
+    return os.path.join(
+        os.path.dirname(os.path.dirname(os.path.abspath(__file__))), *path_components
+    )
+
+
+def get_device_module(device: Any = None) -> Any:
+    """The module of a device type: `torch.cpu` where none is named."""
+    import rushlight
+
+    if device is not None and not isinstance(device, (str, rushlight.device)):
+        raise RuntimeError(f"Invalid value of device '{device}', expect torch.device, str, or None")
+    name = "cpu" if device is None else rushlight.device(device).type
+    try:
+        return getattr(rushlight, name)
+    except AttributeError:
+        raise RuntimeError(
+            f"Device '{name}' does not have a corresponding module registered as 'torch.{name}'."
+        ) from None
 
 
 def typename(obj: Any) -> str:

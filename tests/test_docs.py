@@ -17,12 +17,14 @@ MODULES = (
     "rushlight.autograd.forward_ad",
     "rushlight.autograd.grad_mode",
     "rushlight.func.vmap",
+    "rushlight.io.checkpoint",
     "rushlight.nn.containers",
     "rushlight.nn.layers",
     "rushlight.nn.module",
     "rushlight.optim.adam",
     "rushlight.optim.sgd",
     "rushlight.utils.checkpoint",
+    "rushlight.viz.graphs",
 )
 
 

@@ -29,7 +29,7 @@ import torch  # noqa: E402
 import rushlight  # noqa: E402
 from rushlight.core import dtype as dtypes  # noqa: E402
 from rushlight.core.tensor import Tensor, storage_of, strides_of  # noqa: E402
-from rushlight.opset import audit  # noqa: E402
+from rushlight.opset import audit, registry  # noqa: E402
 from rushlight.opset.samples import DTYPES, Sample, errors_of, samples_of  # noqa: E402
 from tests.reference import forms, store  # noqa: E402
 
@@ -177,7 +177,9 @@ class Recorder:
         self.errors(op, call, entry)
 
     def errors(self, op: Any, call: Any, entry: dict[str, Any]) -> None:
-        public = public_function(op, methods=False) or call
+        # An op that is no public function here is called as the overload that it is.
+        hidden = op.options.get("function", True) is False and registry.public(op.base_name) is None
+        public = (None if hidden else public_function(op, methods=False)) or call
         try:
             cases = errors_of(op)
         except Exception as error:
@@ -246,7 +248,7 @@ class Recorder:
         if not leaves:
             return
         try:
-            result = call(*prepared.args, **prepared.kwargs)
+            result = store.settled(op, call(*prepared.args, **prepared.kwargs))
             outs = [t for t in store.flat(result) if isinstance(t, torch.Tensor)]
             if any(t.layout is not torch.strided for t in outs):
                 return

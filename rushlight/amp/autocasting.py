@@ -25,7 +25,8 @@ LOWER = frozenset(
     (
         "_addmm_activation", "_convolution", "addbmm", "addmm", "baddbmm", "bmm", "conv1d",
         "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-        "linalg_vecdot", "linear", "matmul", "mm", "prelu", "scaled_dot_product_attention",
+        "linalg_vecdot", "linear", "matmul", "mkldnn_rnn_layer", "mm", "prelu",
+        "scaled_dot_product_attention",
     )
 )  # fmt: skip
 # What loses too much in low precision.

@@ -8,8 +8,16 @@ from typing import Any
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import Tensor
+from rushlight.opset import families, functions
 
 __all__ = ["GradScaler"]
+
+
+def sparse_like(grad: Any, values: Any) -> Any:
+    """A coalesced sparse gradient with other values."""
+    indices = grad.coalesce().indices()
+    return functions.sparse_coo_tensor(indices, values, grad.shape, is_coalesced=True)
+
 
 READY, UNSCALED, STEPPED = "ready", "unscaled", "stepped"
 
@@ -47,11 +55,12 @@ class GradScaler:
             raise AssertionError("The backoff factor must be < 1.0.")
         self._init_scale = float(init_scale)
         # None until the first loss is scaled.
-        self._scale: float | None = None
+        self._scale: Any = None
         self._growth_factor = growth_factor
         self._backoff_factor = backoff_factor
         self._growth_interval = growth_interval
-        self._growth_tracker = 0
+        self._init_growth_tracker = 0
+        self._growth_tracker: Any = None
         # id of an optimizer -> (stage, whether a gradient was infinite)
         self.stages: dict[int, tuple[str, bool]] = {}
 
@@ -60,7 +69,8 @@ class GradScaler:
         if not self._enabled:
             return outputs
         if self._scale is None:
-            self._scale = self._init_scale
+            self._scale = functions.full((), self._init_scale, dtype=dtypes.float32)
+            self._growth_tracker = functions.full((), self._init_growth_tracker, dtype=dtypes.int32)
         if isinstance(outputs, Tensor):
             return outputs * self._scale  # type: ignore[operator]
         if isinstance(outputs, (list, tuple)):
@@ -69,7 +79,7 @@ class GradScaler:
             return map(self.scale, outputs)
         raise ValueError("outputs must be a Tensor or an iterable of Tensors")
 
-    def known_scale(self, what: str) -> float:
+    def known_scale(self, what: str) -> Any:
         if self._scale is None:
             raise AssertionError(
                 f"Attempted {what} but _scale is None.  This may indicate your script did not use "
@@ -91,19 +101,25 @@ class GradScaler:
             )
         if stage == STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
-        factor = 1.0 / self.known_scale("unscale_")
-        infinite = False
+        factor = self.known_scale("unscale_").double().reciprocal().float()
+        found = functions.full((), 0.0, dtype=dtypes.float32)
+        grads = [
+            parameter.grad
+            for group in optimizer.param_groups
+            for parameter in group["params"]
+            if parameter.grad is not None
+        ]
+        if any(grad.dtype is dtypes.float16 for grad in grads):
+            raise ValueError("Attempting to unscale FP16 gradients.")
+        # The values of a sparse gradient are all there is to scale.
+        dense = [grad.coalesce().values() if grad.is_sparse else grad for grad in grads]
+        families.ensure("fused")
         with no_grad():
-            for group in optimizer.param_groups:
-                for parameter in group["params"]:
-                    grad = parameter.grad
-                    if grad is None:
-                        continue
-                    if grad.dtype is dtypes.float16:
-                        raise ValueError("Attempting to unscale FP16 gradients.")
-                    infinite = infinite or not bool(grad.isfinite().all().item())
-                    grad.mul_(factor)
-        self.stages[id(optimizer)] = (UNSCALED, infinite)
+            functions._amp_foreach_non_finite_check_and_unscale_(dense, found, factor)
+            for grad, values in zip(grads, dense, strict=True):
+                if grad.is_sparse:
+                    grad.copy_(sparse_like(grad, values))
+        self.stages[id(optimizer)] = (UNSCALED, bool(found.item()))
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """`optimizer.step()`, unless a gradient is infinite or NaN."""
@@ -127,24 +143,32 @@ class GradScaler:
             return
         scale = self.known_scale("update")
         if new_scale is not None:
-            self._scale = float(new_scale)
+            scale.fill_(float(new_scale))
         else:
             if not self.stages:
                 raise AssertionError("No inf checks were recorded prior to update.")
-            if any(infinite for _, infinite in self.stages.values()):
-                self._scale = scale * self._backoff_factor
-                self._growth_tracker = 0
-            else:
-                self._growth_tracker += 1
-                if self._growth_tracker == self._growth_interval:
-                    self._scale = scale * self._growth_factor
-                    self._growth_tracker = 0
+            infinite = any(infinite for _, infinite in self.stages.values())
+            families.ensure("fused")
+            functions._amp_update_scale_(
+                scale,
+                self._growth_tracker,
+                functions.full((), float(infinite), dtype=dtypes.float32),
+                self._growth_factor,
+                self._backoff_factor,
+                self._growth_interval,
+            )
         self.stages.clear()
 
     def get_scale(self) -> float:
         if not self._enabled:
             return 1.0
-        return self._init_scale if self._scale is None else self._scale
+        return self._init_scale if self._scale is None else float(self._scale.item())
+
+    def _get_growth_tracker(self) -> int:
+        if not self._enabled:
+            return 0
+        tracker = self._growth_tracker
+        return self._init_growth_tracker if tracker is None else int(tracker.item())
 
     def get_growth_factor(self) -> float:
         return self._growth_factor
@@ -175,7 +199,7 @@ class GradScaler:
             "growth_factor": self._growth_factor,
             "backoff_factor": self._backoff_factor,
             "growth_interval": self._growth_interval,
-            "_growth_tracker": self._growth_tracker,
+            "_growth_tracker": self._get_growth_tracker(),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -188,8 +212,10 @@ class GradScaler:
             )
         self._init_scale = float(state_dict["scale"])
         if self._scale is not None:
-            self._scale = self._init_scale
+            self._scale.fill_(self._init_scale)
         self._growth_factor = state_dict["growth_factor"]
         self._backoff_factor = state_dict["backoff_factor"]
         self._growth_interval = state_dict["growth_interval"]
-        self._growth_tracker = state_dict["_growth_tracker"]
+        self._init_growth_tracker = state_dict["_growth_tracker"]
+        if self._growth_tracker is not None:
+            self._growth_tracker.fill_(self._init_growth_tracker)

@@ -331,6 +331,19 @@ class Math:
     scaled_modified_bessel_k0 = special("scaled_modified_bessel_k0", "bessel")
     scaled_modified_bessel_k1 = special("scaled_modified_bessel_k1", "bessel")
     spherical_bessel_j0 = special("spherical_bessel_j0", "bessel")
+    chebyshev_polynomial_t = special("chebyshev_polynomial_t", "polynomials")
+    chebyshev_polynomial_u = special("chebyshev_polynomial_u", "polynomials")
+    chebyshev_polynomial_v = special("chebyshev_polynomial_v", "polynomials")
+    chebyshev_polynomial_w = special("chebyshev_polynomial_w", "polynomials")
+    hermite_polynomial_h = special("hermite_polynomial_h", "polynomials")
+    hermite_polynomial_he = special("hermite_polynomial_he", "polynomials")
+    laguerre_polynomial_l = special("laguerre_polynomial_l", "polynomials")
+    legendre_polynomial_p = special("legendre_polynomial_p", "polynomials")
+    shifted_chebyshev_polynomial_t = special("shifted_chebyshev_polynomial_t", "polynomials")
+    shifted_chebyshev_polynomial_u = special("shifted_chebyshev_polynomial_u", "polynomials")
+    shifted_chebyshev_polynomial_v = special("shifted_chebyshev_polynomial_v", "polynomials")
+    shifted_chebyshev_polynomial_w = special("shifted_chebyshev_polynomial_w", "polynomials")
+    airy_ai = special("airy_ai", "polynomials")
 
     @staticmethod
     def zero_where(mask: Any, x: Any) -> Any:

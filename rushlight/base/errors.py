@@ -7,6 +7,8 @@ Invariant: a code is registered once and never changes its meaning.
 
 from __future__ import annotations
 
+# NumPy has imported it already.
+from pickle import UnpicklingError
 from typing import NoReturn
 
 
@@ -41,6 +43,18 @@ class MissingExtra(ImportError):
 
 class LinAlgError(RuntimeError):
     """A matrix for which the requested factorisation or solution does not exist."""
+
+
+# torch: the class has a private name, which tracebacks show.
+_LinAlgError = LinAlgError
+LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"
+
+
+class CheckpointError(UnpicklingError, RuntimeError):
+    """A file that cannot be read: damaged, of another kind, or telling lies about itself.
+
+    It is both of what torch raises for such files.
+    """
 
 
 class OutOfMemoryError(RuntimeError):

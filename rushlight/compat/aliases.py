@@ -39,6 +39,11 @@ _SYMBOLS = (
     "free_unbacked_symbols has_free_unbacked_symbols"
 )
 
+_NN_MODULES = (
+    "activation adaptive channelshuffle container distance flatten fold linear normalization "
+    "padding pixelshuffle pooling rnn sparse transformer upsampling"
+)
+
 ALIASES: dict[str, Entry] = {
     # ------------------------------------------------------------ torch itself
     "torch": {
@@ -48,7 +53,10 @@ ALIASES: dict[str, Entry] = {
         **bare(".symbolic.checks", "_check _check_index _check_is_size _check_not_implemented"),
         **bare(".symbolic.checks", "_check_type _check_value"),
     },
-    "torch._utils": {"is_compiling": ".compiler:is_compiling"},
+    "torch._utils": {
+        "is_compiling": ".compiler:is_compiling",
+        **same(".data.failure", "ExceptionWrapper KeyErrorMessage"),
+    },
     "torch._vmap_internals": {"_vmap": ".func.vmap:plain_vmap", "vmap": ".func.vmap:vmap"},
     "torch._tensor": {"Tensor": ".core.tensor:Tensor"},
     "torch._ops": {
@@ -65,6 +73,7 @@ ALIASES: dict[str, Entry] = {
         "TensorBase": ".core.tensor:Tensor",
         "_TensorBase": ".core.tensor:Tensor",
         "_WeakTensorRef": ".autograd.graph:WeakTensorRef",
+        "_LinAlgError": ".base.errors:LinAlgError",
         "_set_grad_enabled": ".autograd.grad_mode:write_grad",
         "_set_fwd_grad_enabled": ".autograd.forward_ad:_set_fwd_grad_enabled",
         "_is_fwd_grad_enabled": ".autograd.forward_ad:_is_fwd_grad_enabled",
@@ -136,6 +145,25 @@ ALIASES: dict[str, Entry] = {
         ".core.modes", "_get_current_function_mode _get_current_function_mode_stack"
     ),
     "torch.utils._contextlib": {"*": ".base.contexts"},
+    "torch.utils.data": {"_DatasetKind": ".data.fetch:DatasetKind"},
+    "torch.utils.data.dataloader": {
+        "_DatasetKind": ".data.fetch:DatasetKind",
+        "_BaseDataLoaderIter": ".data.iteration:LoaderIterator",
+        "_SingleProcessDataLoaderIter": ".data.iteration:SingleIterator",
+        "_MultiProcessingDataLoaderIter": ".data.iteration:WorkerIterator",
+        "_InfiniteConstantSampler": ".data.sampler:EndlessSampler",
+        "ExceptionWrapper": ".data.failure:ExceptionWrapper",
+        **same(".data.loader", "BatchSampler RandomSampler SequentialSampler IterableDataset"),
+        **same(".data.dataset", "Dataset"),
+        **same(".data.sampler", "Sampler"),
+    },
+    "torch.utils.data._utils.collate": ".data.collate",
+    "torch.utils.data._utils.pin_memory": same(".data.collate", "pin_memory"),
+    "torch.utils.data._utils.worker": same(".data.worker", "WorkerInfo get_worker_info"),
+    "torch.utils.data._utils.fetch": {
+        "_MapDatasetFetcher": ".data.fetch:MapFetcher",
+        "_IterableDatasetFetcher": ".data.fetch:IterableFetcher",
+    },
     # ------------------------------------------------------------ shapes, fakes, make_fx
     "torch._subclasses": same(".core.fake", "FakeTensor FakeTensorMode CrossRefFakeMode"),
     "torch._subclasses.fake_tensor": {
@@ -221,11 +249,31 @@ ALIASES: dict[str, Entry] = {
     },
     # ------------------------------------------------------------ old paths of public modules
     "torch.nn.modules": {"*": ".nn"},
+    **{f"torch.nn.modules.{name}": {"*": ".nn"} for name in _NN_MODULES.split()},
     "torch.nn.modules.module": {"*": ".nn.module"},
-    "torch.nn.parameter": {"*": ".nn"},
+    "torch.nn.modules.lazy": ".nn.lazy",
+    "torch.nn.modules.batchnorm": {
+        "_BatchNorm": ".nn.norm:BatchNorm",
+        "_NormBase": ".nn.norm:ChannelNorm",
+        "_LazyNormBase": ".nn.lazy:LazyNorm",
+        "*": ".nn",
+    },
+    "torch.nn.modules.instancenorm": {"_InstanceNorm": ".nn.norm:InstanceNorm", "*": ".nn"},
+    "torch.nn.modules.conv": {
+        "_ConvNd": ".nn.conv:Convolution",
+        "_ConvTransposeNd": ".nn.conv:Transposed",
+        "_LazyConvXdMixin": ".nn.lazy:LazyConvolution",
+        "*": ".nn",
+    },
+    "torch.nn.modules.dropout": {"_DropoutNd": ".nn.layers:DropoutKind", "*": ".nn"},
+    "torch.nn.modules.loss": {
+        "_Loss": ".nn.layers:Loss",
+        "_WeightedLoss": ".nn.layers:Loss",
+        "*": ".nn",
+    },
     "torch.optim.optimizer": {"*": ".optim"},
     "torch.optim.lr_scheduler": {"*": ".optim"},
     "torch.functional": {"*": "."},
     "torch.random": {"*": "."},
-    "torch.serialization": {"*": "."},
+    "torch._weights_only_unpickler": {"UnpicklingError": ".base.errors:CheckpointError"},
 }

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from rushlight.core.parameter import Parameter
-from rushlight.nn import functional, init
+from rushlight.nn import functional, init, utils
+from rushlight.nn.activation import *
 from rushlight.nn.containers import *
 from rushlight.nn.conv import *
+from rushlight.nn.dropout import *
 from rushlight.nn.layers import *
-from rushlight.nn.module import Buffer, Module
+from rushlight.nn.lazy import *
+from rushlight.nn.losses import *
+from rushlight.nn.module import Module
 from rushlight.nn.norm import *
+from rushlight.nn.padding import *
 from rushlight.nn.parallel import DataParallel
+from rushlight.nn.parameter import (
+    Buffer,
+    Parameter,
+    UninitializedBuffer,
+    UninitializedParameter,
+)
+from rushlight.nn.pooling import *
 from rushlight.nn.recurrent import *
+from rushlight.nn.transformer import *
+from rushlight.nn.upsampling import *

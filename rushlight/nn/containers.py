@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from operator import index as as_index
@@ -11,7 +12,7 @@ from rushlight.core.parameter import Parameter
 from rushlight.core.tensor import Tensor
 from rushlight.nn.module import Module
 
-__all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+__all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
 
 def position(index: Any, length: int) -> int:
@@ -78,6 +79,21 @@ class Numbered(Module):
         found: Module = self._modules[self.name_at(index)]
         del self[index]
         return found
+
+
+class Container(Module):
+    """torch: modules by keyword; a Module with attributes does the same."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__()
+        warnings.warn(
+            "`nn.Container` is deprecated. All of its functionality is now implemented in "
+            "`nn.Module`. Subclass that instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        for name, module in kwargs.items():
+            self.add_module(name, module)
 
 
 class Sequential(Numbered):

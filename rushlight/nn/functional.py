@@ -6,26 +6,34 @@ import math
 import warnings
 from typing import Any
 
+from rushlight.nn import functional_image, functional_loss, functional_pool
+from rushlight.nn.functional_image import *  # noqa: F403
+from rushlight.nn.functional_loss import *  # noqa: F403
+from rushlight.nn.functional_loss import REDUCTIONS, legacy_reduction, reduction_number
+from rushlight.nn.functional_pool import *  # noqa: F403
+from rushlight.nn.offering import offered
 from rushlight.opset import functions
 
 __all__ = [
-    "batch_norm", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu",
-    "cross_entropy", "dropout", "elu", "embedding", "embedding_bag", "group_norm",
+    "alpha_dropout", "batch_norm", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+    "celu", "cross_entropy", "ctc_loss", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu",
+    "embedding", "embedding_bag", "feature_alpha_dropout", "glu", "group_norm", "gumbel_softmax",
     "hardsigmoid", "hardswish", "hardtanh", "huber_loss", "instance_norm", "kl_div", "l1_loss",
-    "layer_norm", "leaky_relu", "log_softmax", "mish", "mse_loss", "nll_loss", "normalize",
-    "one_hot", "relu", "relu6", "rrelu", "selu", "silu", "smooth_l1_loss", "softmax",
-    "softmin", "softsign", "tanhshrink", "threshold",
+    "layer_norm", "leaky_relu", "linear_cross_entropy", "local_response_norm", "log_softmax",
+    "mish", "mse_loss", "nll_loss", "normalize", "pad", "relu", "relu6", "rms_norm", "rrelu",
+    "selu", "silu", "smooth_l1_loss", "softmax", "softmin", "softsign", "tanhshrink", "threshold",
 ]  # fmt: skip
-
-REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
+__all__ += functional_image.__all__ + functional_loss.__all__ + functional_pool.__all__
 
 # Operators that are functions here under the same name; anything else is defined below.
 SAME = frozenset(
     (
-        "bilinear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
-        "conv_transpose3d", "cosine_similarity", "gelu", "glu", "hardshrink", "linear",
-        "logsigmoid", "pad", "pixel_shuffle", "pixel_unshuffle", "prelu", "rms_norm", "sigmoid",
-        "softplus", "softshrink", "tanh",
+        "adaptive_avg_pool1d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "bilinear",
+        "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d",
+        "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "gelu", "hardshrink", "linear",
+        "logsigmoid", "native_channel_shuffle", "one_hot", "pairwise_distance", "pdist",
+        "pixel_shuffle", "pixel_unshuffle", "prelu", "scaled_dot_product_attention", "softplus",
+        "softshrink",
         "celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "rrelu_", "selu_", "threshold_",
     )
 )  # fmt: skip
@@ -33,9 +41,14 @@ SAME = frozenset(
 
 def __getattr__(name: str) -> Any:
     try:
-        if name not in SAME:
+        if name == "multi_head_attention_forward":
+            from rushlight.nn.attention import multi_head_attention_forward
+
+            found = offered(multi_head_attention_forward, __name__)
+        elif name in SAME:
+            found = getattr(functions, "log_sigmoid" if name == "logsigmoid" else name)
+        else:
             raise AttributeError(name)
-        found = getattr(functions, "log_sigmoid" if name == "logsigmoid" else name)
     except AttributeError:
         raise AttributeError(
             f"module 'rushlight.nn.functional' has no attribute '{name}'"
@@ -120,6 +133,23 @@ def threshold(input: Any, threshold: float, value: float, inplace: bool = False)
     return (functions.threshold_ if inplace else functions.threshold)(input, threshold, value)
 
 
+def glu(input: Any, dim: int = -1) -> Any:
+    """One half of the input along `dim` times the sigmoid of the other."""
+    if input.dim() == 0:
+        raise RuntimeError("glu does not support scalars because halving size must be even")
+    return functions.glu(input, dim)
+
+
+def sigmoid(input: Any) -> Any:
+    """1 / (1 + exp(-input))."""
+    return input.sigmoid()
+
+
+def tanh(input: Any) -> Any:
+    """Hyperbolic tangent."""
+    return input.tanh()
+
+
 def softsign(input: Any) -> Any:
     """input / (1 + |input|)."""
     return input / (input.abs() + 1)
@@ -149,16 +179,101 @@ def default_dim(input: Any, name: str) -> int:
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include "
         "dim=X as an argument.",
-        stacklevel=3,
+        stacklevel=4,
     )
     return 0 if input.dim() in (0, 1, 3) else 1
 
 
-def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
-    """Zero elements with probability `p` while training, scaling the rest by 1/(1-p)."""
+def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None) -> Any:
+    """The input with a border: widths on both sides, last dim first."""
+    return functions.pad(input, pad, mode, value)
+
+
+def check_probability(p: float) -> None:
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """Zero elements with probability `p` while training, scaling the rest by 1/(1-p)."""
+    check_probability(p)
     return (functions.dropout_ if inplace else functions.dropout)(input, p, training)
+
+
+def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
+    """`dropout` to the lower limit of `selu`, keeping mean and variance."""
+    check_probability(p)
+    return (functions.alpha_dropout_ if inplace else functions.alpha_dropout)(input, p, training)
+
+
+def feature_alpha_dropout(
+    input: Any, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Any:
+    """`alpha_dropout` of whole channels."""
+    check_probability(p)
+    run = functions.feature_alpha_dropout_ if inplace else functions.feature_alpha_dropout
+    return run(input, p, training)
+
+
+def channel_dropout(input: Any, p: float, training: bool, inplace: bool, batched: bool) -> Any:
+    """`dropout` of whole channels; an input without a batch is a batch of one."""
+    if batched:
+        return (functions.feature_dropout_ if inplace else functions.feature_dropout)(
+            input, p, training
+        )
+    if inplace:
+        functions.feature_dropout_(input.unsqueeze(0), p, training)
+        return input
+    return functions.feature_dropout(input.unsqueeze(0), p, training).squeeze(0)
+
+
+def warn_of_dims(input: Any, count: int) -> None:
+    dims = input.dim()
+    if dims not in (count + 1, count + 2):
+        warnings.warn(
+            f"dropout{count}d: Received a {dims}-D input to dropout{count}d, which is deprecated "
+            "and will result in an error in a future release. To retain the behavior and silence "
+            f"this warning, please use dropout instead. Note that dropout{count}d exists to "
+            f"provide channel-wise dropout on inputs with {count} spatial dimensions, a channel "
+            f"dimension, and an optional batch dimension (i.e. {count + 1}D or {count + 2}D "
+            "inputs).",
+            stacklevel=4,
+        )
+
+
+def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """`dropout` of whole channels of (N, C, L) or (C, L)."""
+    check_probability(p)
+    if input.dim() not in (2, 3):
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. Note that "
+            "dropout1d exists to provide channel-wise dropout on inputs with 1 spatial dimension, "
+            "a channel dimension, and an optional batch dimension (i.e. 2D or 3D inputs)."
+        )
+    return channel_dropout(input, p, training, inplace, input.dim() == 3)
+
+
+def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """`dropout` of whole channels of (N, C, H, W)."""
+    check_probability(p)
+    warn_of_dims(input, 2)
+    if input.dim() == 3:
+        warnings.warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout "
+            "behavior is desired - input is interpreted as shape (N, C, L), where C is the channel "
+            "dim. This behavior will change in a future release to interpret the input as one "
+            "without a batch dimension, i.e. shape (C, H, W). To maintain the 1D channel-wise "
+            "dropout behavior, please switch to using dropout1d instead.",
+            stacklevel=3,
+        )
+    return channel_dropout(input, p, training, inplace, True)
+
+
+def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """`dropout` of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
+    check_probability(p)
+    warn_of_dims(input, 3)
+    return channel_dropout(input, p, training, inplace, input.dim() == 5)
 
 
 def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Any = None) -> Any:
@@ -168,34 +283,6 @@ def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out:
 
 
 # -- losses ----------------------------------------------------------------------------------------
-
-
-def legacy_reduction(size_average: Any, reduce: Any) -> str:
-    """torch: the reduction that the two older arguments stand for."""
-    found = "sum" if size_average is not None and not size_average else "mean"
-    if reduce is not None and not reduce:
-        found = "none"
-    warnings.warn(
-        f"size_average and reduce args will be deprecated, please use reduction='{found}' instead.",
-        stacklevel=4,
-    )
-    return found
-
-
-def reduction_number(reduction: str, size_average: Any = None, reduce: Any = None) -> int:
-    """The number by which loss ops know a reduction."""
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce)
-    elif reduction == "elementwise_mean":
-        warnings.warn(
-            "reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.",
-            stacklevel=3,
-        )
-        reduction = "mean"
-    found = REDUCTIONS.get(reduction)
-    if found is None:
-        raise ValueError(f"{reduction} is not a valid value for reduction")
-    return found
 
 
 def weighted(values: Any, weight: Any, number: int) -> Any:
@@ -227,6 +314,55 @@ def cross_entropy(
         reduction_number(reduction, size_average, reduce),
         ignore_index,
         label_smoothing,
+    )
+
+
+def linear_cross_entropy(
+    input: Any,
+    linear_weight: Any,
+    target: Any,
+    *,
+    linear_bias: Any = None,
+    weight: Any = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+) -> Any:
+    """`cross_entropy` of the logits that a linear layer makes of the input."""
+    if input.dim() not in (1, 2):
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
+    if linear_weight.dim() < 2:
+        raise RuntimeError(
+            f"expected linear_weight with dimensionality at least 2, got {linear_weight.dim()}"
+        )
+    outer, (classes, *others, features) = input.shape[:-1], linear_weight.shape
+    if input.shape[-1] != features:
+        raise RuntimeError(
+            "expected equal input and linear_weight last dimensions (in_features), got "
+            f"{input.shape[-1]} and {features}, respectively"
+        )
+    if linear_bias is not None and tuple(linear_bias.shape) != (classes, *others):
+        raise RuntimeError(
+            f"expected linear_bias shape {(classes, *others)}, got {tuple(linear_bias.shape)}"
+        )
+    if others and not outer:
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} "
+            f"requires batched input, (N, {features}), got unbatched input with shape "
+            f"{tuple(input.shape)}"
+        )
+    sizes = (*outer, classes, *others)
+    if tuple(target.shape) == sizes and ignore_index is not None:
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    bias = None if linear_bias is None else linear_bias.reshape(-1)
+    logits = functions.linear(input, linear_weight.reshape(-1, features), bias).reshape(sizes)
+    return cross_entropy(
+        logits,
+        target,
+        weight,
+        ignore_index=-100 if ignore_index is None else ignore_index,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
     )
 
 
@@ -362,12 +498,33 @@ def kl_div(
             "'batchmean' divides only by the batch size, and aligns with the KL div math "
             "definition.'mean' will be changed to behave the same as 'batchmean' in the next major "
             "release.",
-            stacklevel=2,
+            stacklevel=3,
         )
     by_batch = reduction == "batchmean"
     number = REDUCTIONS["sum"] if by_batch else reduction_number(reduction)
     result = functions.kl_div(input, target, number, log_target=log_target)
     return result / input.shape[0] if by_batch and input.dim() else result
+
+
+def ctc_loss(
+    log_probs: Any,
+    targets: Any,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Any:
+    """The loss of all alignments of targets with log probabilities over time."""
+    return functions.ctc_loss(
+        log_probs,
+        targets,
+        input_lengths,
+        target_lengths,
+        blank,
+        reduction_number(reduction),
+        zero_infinity,
+    )
 
 
 def same_size(input: Any, target: Any) -> tuple[Any, Any]:
@@ -377,7 +534,7 @@ def same_size(input: Any, target: Any) -> tuple[Any, Any]:
         f"Using a target size ({target.shape}) that is different to the input size "
         f"({input.shape}). This will likely lead to incorrect results due to broadcasting. "
         "Please ensure they have the same size.",
-        stacklevel=3,
+        stacklevel=4,
     )
     pair = functions.broadcast_tensors([input, target])
     return pair[0], pair[1]
@@ -452,29 +609,48 @@ def group_norm(
     return functions.group_norm(input, num_groups, weight, bias, eps, False)
 
 
-# -- indices ---------------------------------------------------------------------------------------
+def rms_norm(
+    input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None
+) -> Any:
+    """Division by the root mean square over the last dims."""
+    return functions.rms_norm(input, normalized_shape, weight, eps)
 
 
-def one_hot(tensor: Any, num_classes: int = -1) -> Any:
-    """Class indices as rows of zeros with a single one."""
-    from rushlight.core.dtype import int64
-
-    if tensor.dtype is not int64:
-        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
-    if tensor.numel() == 0:
-        if num_classes <= 0:
-            raise RuntimeError("Can not infer total number of classes from empty tensor.")
-    elif int(tensor.min()) < 0:
-        raise RuntimeError(f"Class values must be non-negative. Got {int(tensor.min())}.")
-    elif num_classes == -1:
-        num_classes = int(tensor.max()) + 1
-    elif int(tensor.max()) >= num_classes:
-        raise RuntimeError(
-            f"Class values must be smaller than num_classes. Got {int(tensor.max())} with "
-            f"num_classes={num_classes}."
+def local_response_norm(
+    input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Any:
+    """Division by a power of the mean square over `size` neighbouring channels."""
+    dims = input.dim()
+    if dims < 3:
+        # torch: the line break inside its message is one of spaces.
+        raise ValueError(
+            f"Expected 3D or higher dimensionality {' ' * 25}input (got {dims} dimensions)"
         )
-    classes = functions.arange(num_classes, dtype=int64)
-    return (tensor.unsqueeze(-1) == classes).to(int64)
+    if input.numel() == 0:
+        return input
+    sizes = input.shape
+    squares = (input * input).reshape(sizes[0], 1, sizes[1], sizes[2], -1)
+    squares = functions.pad(squares, (0, 0, 0, 0, size // 2, (size - 1) // 2))
+    means = functions.avg_pool3d(squares, (size, 1, 1), 1).reshape(sizes)
+    return input / (means * alpha + k) ** beta
+
+
+def gumbel_softmax(
+    logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Any:
+    """Softmax of logits with Gumbel noise; `hard` gives one-hot values with its gradient."""
+    if eps != 1e-10:
+        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=3)
+    noise = -functions.empty_like(logits).exponential_().log()
+    soft = ((logits + noise) / tau).softmax(dim)
+    if not hard:
+        return soft
+    index = soft.max(dim, keepdim=True)[1]
+    chosen = functions.zeros_like(logits).scatter_(dim, index, 1.0)
+    return chosen - soft.detach() + soft
+
+
+# -- indices ---------------------------------------------------------------------------------------
 
 
 def padding_row(padding_idx: int | None, rows: int, name: str) -> int | None:
@@ -531,7 +707,7 @@ def embedding_bag(
             "weight, input, ...)` is deprecated, and should now be `embedding_bag(input, weight, "
             "...)`.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
         weight, input = input, weight
     if per_sample_weights is not None and input.size() != per_sample_weights.size():
@@ -590,3 +766,7 @@ def embedding_bag(
         include_last_offset,
         padding_idx,
     )[0]
+
+
+for public in __all__:
+    globals()[public] = offered(globals()[public], __name__)

@@ -18,6 +18,7 @@ __all__ = [
     "SELU",
     "BCELoss",
     "BCEWithLogitsLoss",
+    "Bilinear",
     "CrossEntropyLoss",
     "Dropout",
     "Embedding",
@@ -96,6 +97,53 @@ class Linear(Module):
         return (
             f"in_features={self.in_features}, out_features={self.out_features}, "
             f"bias={self.bias is not None}"
+        )
+
+
+class Bilinear(Module):
+    """x₁ᵀ W x₂ + b.
+
+    >>> import rushlight as torch
+    >>> torch.nn.Bilinear(2, 3, 4)(torch.ones(5, 2), torch.ones(5, 3)).shape
+    torch.Size([5, 4])
+    """
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.in1_features, self.in2_features = in1_features, in2_features
+        self.out_features = out_features
+        place = {"device": device, "dtype": dtype}
+        size = (out_features, in1_features, in2_features)
+        self.weight = Parameter(functions.empty(size, **place))
+        shift = Parameter(functions.empty((out_features,), **place)) if bias else None
+        self.register_parameter("bias", shift)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        if self.in1_features <= 0:
+            raise ValueError(
+                f"in1_features must be > 0, but got (in1_features={self.in1_features})"
+            )
+        bound = 1 / math.sqrt(self.in1_features)
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input1: Any, input2: Any) -> Any:
+        return functions.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return (
+            f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
+            f"out_features={self.out_features}, bias={self.bias is not None}"
         )
 
 
@@ -286,8 +334,10 @@ class EmbeddingBag(Table):
         return shown if self.padding_idx is None else f"{shown}, padding_idx={self.padding_idx}"
 
 
-class Dropout(Module):
-    """Zeroes elements at random while training."""
+class DropoutKind(Module):
+    """What the kinds of dropout share: a function of (input, p, training, inplace)."""
+
+    function: Any
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
@@ -297,10 +347,16 @@ class Dropout(Module):
         self.inplace = inplace
 
     def forward(self, input: Any) -> Any:
-        return F.dropout(input, self.p, self.training, self.inplace)
+        return type(self).function(input, self.p, self.training, self.inplace)
 
     def extra_repr(self) -> str:
         return f"p={self.p}, inplace={self.inplace}"
+
+
+class Dropout(DropoutKind):
+    """Zeroes elements at random while training."""
+
+    function = staticmethod(F.dropout)
 
 
 class Flatten(Module):
@@ -455,25 +511,32 @@ class Threshold(Module):
         return shown_with_inplace(self, "threshold", "value")
 
 
-class Softmax(Module):
-    """exp(x) normalised along a dim."""
+class AlongDim(Module):
+    """A function of (input, dim)."""
+
+    function: Any
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
         self.dim = dim
 
     def forward(self, input: Any) -> Any:
-        return F.softmax(input, self.dim)
+        return type(self).function(input, self.dim)
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}"
 
 
-class LogSoftmax(Softmax):
+class Softmax(AlongDim):
+    """exp(x) normalised along a dim."""
+
+    function = staticmethod(F.softmax)
+
+
+class LogSoftmax(AlongDim):
     """The logarithm of `Softmax`."""
 
-    def forward(self, input: Any) -> Any:
-        return F.log_softmax(input, self.dim)
+    function = staticmethod(F.log_softmax)
 
 
 class Loss(FunctionModule):
@@ -493,13 +556,13 @@ class Loss(FunctionModule):
             else:
                 setattr(self, name, value)
 
+    def stored(self) -> dict[str, Any]:
+        """The options as the function takes them."""
+        names = [name for name, _ in self.options if name not in ("size_average", "reduce")]
+        return {name: getattr(self, name) for name in names}
+
     def forward(self, input: Any, target: Any) -> Any:
-        options = {
-            name: getattr(self, name)
-            for name, _ in self.options
-            if name not in ("size_average", "reduce")
-        }
-        return type(self).function(input, target, **options)
+        return type(self).function(input, target, **self.stored())
 
 
 def loss(name: str, function: Any, doc: str, options: str, **defaults: Any) -> Any:

@@ -12,8 +12,9 @@ from rushlight.nn.module import Module
 from rushlight.opset import functions
 
 __all__ = [
-    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d",
-    "InstanceNorm3d", "LayerNorm", "RMSNorm",
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "CrossMapLRN2d", "GroupNorm", "InstanceNorm1d",
+    "InstanceNorm2d", "InstanceNorm3d", "LayerNorm", "LocalResponseNorm", "RMSNorm",
+    "SyncBatchNorm",
 ]  # fmt: skip
 
 
@@ -193,6 +194,51 @@ class BatchNorm3d(BatchNorm):
     dims = (5,)
 
 
+class SyncBatchNorm(BatchNorm):
+    """Batch norm over the batches of all processes; of one process, plain batch norm."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+        )
+        self.process_group = process_group
+
+    def check_input_dim(self, input: Any) -> None:
+        if input.dim() < 2:
+            raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+        if input.shape[1] == 0:
+            raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """The module with every batch norm in it replaced, its parameters and buffers kept."""
+        result = module
+        if isinstance(module, BatchNorm):
+            made = SyncBatchNorm(
+                module.num_features, module.eps, module.momentum, module.affine,
+                module.track_running_stats, process_group, bias=module.bias is not None,
+            )  # fmt: skip
+            made._parameters.update(module._parameters)
+            made._buffers.update(module._buffers)
+            made.training = module.training
+            result = made
+        for name, child in module.named_children():
+            result.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return result
+
+
 class InstanceNorm1d(InstanceNorm):
     """Instance norm of (C, L) or (N, C, L)."""
 
@@ -312,3 +358,44 @@ class GroupNorm(Module):
             f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
             f"bias={self.bias is not None}"
         )
+
+
+class ResponseNorm(Module):
+    """What norms over neighbouring channels share."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class LocalResponseNorm(ResponseNorm):
+    """Division by a power of the mean square over neighbouring channels."""
+
+    def forward(self, input: Any) -> Any:
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+
+class CrossMapLRN2d(ResponseNorm):
+    """`LocalResponseNorm` of (N, C, H, W) over windows of an odd width."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__(size, alpha, beta, k)
+
+    def forward(self, input: Any) -> Any:
+        if input.dim() != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
+        reach = (self.size - 1) // 2
+        squares = input * input
+        padded = functions.pad(squares, (0, 0, 0, 0, reach, reach))
+        sums = padded.unfold(1, 2 * reach + 1, 1).sum(-1)
+        # torch: the first channel never leaves the window.
+        count = input.shape[1] - reach - 1
+        if count > 0:
+            first = functions.pad(
+                squares[:, :1].expand(-1, count, -1, -1), (0, 0, 0, 0, reach + 1, 0)
+            )
+            sums = sums + first
+        return input * (sums * (self.alpha / self.size) + self.k) ** -self.beta

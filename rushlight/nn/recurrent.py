@@ -1,4 +1,4 @@
-"""Recurrent layers, one step after the other over ordinary ops."""
+"""Recurrent layers and cells, and the loss of sequences that are not aligned."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ import math
 import warnings
 from typing import Any
 
-from rushlight.base.errors import MissingFeature
 from rushlight.core.parameter import Parameter
+from rushlight.core.state import LOCAL
+from rushlight.core.tensor import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.module import Module
+from rushlight.nn.utils.rnn import PackedSequence
 from rushlight.opset import functions
 
-__all__ = ["GRU", "LSTM", "RNN", "LSTMCell"]
+__all__ = ["GRU", "LSTM", "RNN", "CTCLoss", "GRUCell", "LSTMCell", "RNNBase", "RNNCell",
+           "RNNCellBase"]  # fmt: skip
+
+GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
 def reset_by_size(module: Any) -> None:
@@ -23,13 +28,43 @@ def reset_by_size(module: Any) -> None:
         init.uniform_(weight, -bound, bound)
 
 
-class Recurrent(Module):
-    """Layers of cells over a sequence; a subclass gives the cell and the gates per hidden unit."""
+def check_options(module: Any, dropout: Any, stacklevel: int) -> None:
+    if isinstance(dropout, bool) or not isinstance(dropout, (int, float)) or not 0 <= dropout <= 1:
+        raise ValueError(
+            "dropout should be a number in range [0, 1] representing the probability of an "
+            "element being zeroed"
+        )
+    if dropout > 0 and module.num_layers == 1:
+        warnings.warn(
+            "dropout option adds dropout after all but last recurrent layer, so non-zero dropout "
+            f"expects num_layers greater than 1, but got dropout={dropout} and "
+            f"num_layers={module.num_layers}",
+            stacklevel=stacklevel + 1,
+        )
+    wanted = (("bias", bool), ("batch_first", bool), ("input_size", int), ("hidden_size", int))
+    for name, kind in wanted:
+        value = getattr(module, name)
+        if not isinstance(value, kind):
+            raise TypeError(
+                f"{name} should be of type {kind.__name__}, got: {type(value).__name__}"
+            )
+    for name in ("input_size", "hidden_size", "num_layers"):
+        if getattr(module, name) <= 0:
+            raise ValueError(f"{name} must be greater than zero")
+    if module.proj_size < 0:
+        raise ValueError("proj_size should be a positive integer or zero to disable projections")
+    if module.proj_size >= module.hidden_size:
+        raise ValueError("proj_size has to be smaller than hidden_size")
 
-    gates = 1
+
+class RNNBase(Module):
+    """Layers of cells over a sequence."""
+
+    state_names: tuple[str, ...] = ("hidden",)
 
     def __init__(
         self,
+        mode: str,
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
@@ -42,50 +77,44 @@ class Recurrent(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if proj_size:
-            raise MissingFeature(
-                f"{type(self).__name__}(proj_size={proj_size})", "Apply nn.Linear to the output."
-            )
-        if isinstance(dropout, bool) or not 0 <= dropout <= 1:
-            raise ValueError(
-                "dropout should be a number in range [0, 1] representing the probability of an "
-                "element being zeroed"
-            )
-        if dropout > 0 and num_layers == 1:
-            warnings.warn(
-                "dropout option adds dropout after all but last recurrent layer, so non-zero "
-                f"dropout expects num_layers greater than 1, but got dropout={dropout} and "
-                f"num_layers={num_layers}",
-                stacklevel=3,
-            )
-        if not isinstance(hidden_size, int):
-            raise TypeError(f"hidden_size should be of type int, got: {type(hidden_size).__name__}")
-        if hidden_size <= 0:
-            raise ValueError("hidden_size must be greater than zero")
-        if num_layers <= 0:
-            raise ValueError("num_layers must be greater than zero")
+        self.mode = mode
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers
         self.bias = bias
         self.batch_first = batch_first
-        self.dropout = float(dropout)
         self.bidirectional = bidirectional
         self.proj_size = proj_size
+        check_options(self, dropout, 3)
+        self.dropout = float(dropout)
+        if mode not in GATES:
+            raise ValueError(f"Unrecognized RNN mode: {mode}")
         directions = 2 if bidirectional else 1
         place = {"device": device, "dtype": dtype}
-        rows = self.gates * hidden_size
+        rows, size = GATES[mode] * hidden_size, proj_size or hidden_size
+        self._all_weights: list[list[str]] = []
         for layer in range(num_layers):
-            width = input_size if layer == 0 else hidden_size * directions
+            width = input_size if layer == 0 else size * directions
             for direction in range(directions):
-                ending = f"l{layer}" + ("_reverse" if direction else "")
-                shapes = {"weight_ih": (rows, width), "weight_hh": (rows, hidden_size)}
+                shapes: dict[str, Any] = {"weight_ih": (rows, width), "weight_hh": (rows, size)}
                 if bias:
                     shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
+                if proj_size:
+                    shapes["weight_hr"] = (proj_size, hidden_size)
+                ending = f"l{layer}" + ("_reverse" if direction else "")
                 for name, shape in shapes.items():
                     made = Parameter(functions.empty(shape, **place))
                     self.register_parameter(f"{name}_{ending}", made)
+                self._all_weights.append([f"{name}_{ending}" for name in shapes])
         self.reset_parameters()
+
+    @property
+    def all_weights(self) -> list[list[Any]]:
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
+
+    @property
+    def _flat_weights(self) -> list[Any]:
+        return [getattr(self, name) for names in self._all_weights for name in names]
 
     def reset_parameters(self) -> None:
         reset_by_size(self)
@@ -93,102 +122,120 @@ class Recurrent(Module):
     def flatten_parameters(self) -> None:
         """Nothing to do: weights need no common memory."""
 
-    def step(self, gates: Any, hidden: Any, state: Any, weight: Any, bias: Any) -> tuple[Any, ...]:
-        """(output, *state) of one cell from the input's share of the gates and the state."""
-        raise NotImplementedError
+    # -- states -----------------------------------------------------------------------------------
 
-    def run_layer(self, inputs: Any, state: tuple[Any, ...], ending: str, backwards: bool) -> Any:
-        weight = getattr(self, f"weight_hh_{ending}")
-        bias = getattr(self, f"bias_hh_{ending}") if self.bias else None
-        own = getattr(self, f"bias_ih_{ending}") if self.bias else None
-        # The inputs' share of all steps is one product.
-        shares = functions.linear(inputs, getattr(self, f"weight_ih_{ending}"), own).unbind(0)
-        outputs: list[Any] = []
-        for share in reversed(shares) if backwards else shares:
-            state = self.step(share, state[0], state, weight, bias)
-            outputs.append(state[0])
-        if backwards:
-            outputs.reverse()
-        return functions.stack(outputs), state
+    def state_sizes(self, batch: Any) -> list[tuple[Any, ...]]:
+        """Sizes of the states for a number of sequences."""
+        layers = self.num_layers * (2 if self.bidirectional else 1)
+        sizes = (self.proj_size or self.hidden_size, self.hidden_size)
+        return [(layers, batch, size) for size in sizes[: len(self.state_names)]]
+
+    def check_input(self, input: Any, batch_sizes: Any) -> None:
+        weight = self._flat_weights[0]
+        if input.dtype is not weight.dtype and LOCAL.state.autocast is None:
+            raise ValueError(
+                f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). "
+                f"Convert input: input.to({weight.dtype}), or convert model: "
+                f"model.to({input.dtype})"
+            )
+        if batch_sizes is not None and input.dim() != 2:
+            raise RuntimeError(f"input must have 2 dimensions, got {input.dim()}")
+        if input.shape[-1] != self.input_size:
+            raise RuntimeError(
+                "input.size(-1) must be equal to input_size. Expected "
+                f"{self.input_size}, got {input.shape[-1]}"
+            )
+
+    def check_states(self, states: Any, batch: Any) -> None:
+        for name, state, size in zip(
+            self.state_names, states, self.state_sizes(batch), strict=True
+        ):
+            if tuple(state.shape) != size:
+                raise RuntimeError(f"Expected {name} size {size}, got {list(state.shape)}")
+
+    def check_ranks(self, states: Any, batched: bool) -> None:
+        rank = 3 if batched else 2
+        ranks = [f"{state.dim()}-D" for state in states]
+        if all(found == f"{rank}-D" for found in ranks):
+            return
+        names, shown = "hx", f"{ranks[0]} tensor"
+        if len(ranks) > 1:
+            names, shown = "hx and cx", f"({', '.join(ranks)}) tensors"
+        raise RuntimeError(
+            f"For {'batched' if batched else 'unbatched'} {rank}-D input, {names} should also be "
+            f"{rank}-D but got {shown}"
+        )
+
+    def first_states(self, input: Any, batch: Any) -> list[Any]:
+        place = {"dtype": input.dtype, "device": input.device}
+        return [functions.zeros(size, **place) for size in self.state_sizes(batch)]
+
+    def permute_hidden(self, hx: Any, permutation: Any) -> Any:
+        if permutation is None:
+            return hx
+        if isinstance(hx, tuple):
+            return tuple([part.index_select(1, permutation) for part in hx])
+        return hx.index_select(1, permutation)
+
+    # -- running ----------------------------------------------------------------------------------
+
+    def run(self, states: list[Any], *sequence: Any) -> Any:
+        """The op over (input) or (data, batch sizes)."""
+        options = (self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
+        if len(sequence) == 1:
+            options = (*options, self.batch_first)
+        function = getattr(functions, self.mode.lower())
+        state = states if len(self.state_names) > 1 else states[0]
+        return function(*sequence, state, self._flat_weights, *options)
 
     def forward(self, input: Any, hx: Any = None) -> Any:
-        if type(input).__name__ == "PackedSequence":
-            raise MissingFeature(
-                f"{type(self).__name__} on a PackedSequence", "Pass a padded tensor instead."
-            )
+        if isinstance(input, PackedSequence):
+            return self.forward_packed(input, hx)
         if input.dim() not in (2, 3):
             raise ValueError(
                 f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.dim()}D instead"
             )
-        if input.shape[-1] != self.input_size:
-            raise RuntimeError(
-                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got "
-                f"{input.shape[-1]}"
-            )
         batched = input.dim() == 3
+        steps = 0 if self.batch_first else 1
         if not batched:
-            input = input.unsqueeze(1)
-        elif self.batch_first:
-            input = input.transpose(0, 1)
-        state = self.first_state(input, hx, batched)
-        directions = 2 if self.bidirectional else 1
-        last: list[tuple[Any, ...]] = []
-        for layer in range(self.num_layers):
-            found = []
-            for direction in range(directions):
-                ending = f"l{layer}" + ("_reverse" if direction else "")
-                place = layer * directions + direction
-                begin = tuple(part[place] for part in state)
-                outputs, end = self.run_layer(input, begin, ending, direction == 1)
-                found.append(outputs)
-                last.append(end)
-            input = found[0] if directions == 1 else functions.cat(found, -1)
-            if self.dropout and layer < self.num_layers - 1:
-                input = F.dropout(input, self.dropout, self.training)
-        if not batched:
-            input = input.squeeze(1)
-        elif self.batch_first:
-            input = input.transpose(0, 1)
-        parts = [functions.stack([end[i] for end in last]) for i in range(len(state))]
-        if not batched:
-            parts = [part.squeeze(1) for part in parts]
-        return input, self.last_state(parts)
-
-    def first_state(self, input: Any, hx: Any, batched: bool) -> tuple[Any, ...]:
-        layers = self.num_layers * (2 if self.bidirectional else 1)
-        expected = (layers, input.shape[1], self.hidden_size)
-        count = len(self.state_names)
+            input = input.unsqueeze(steps)
+        batch = input.shape[0 if self.batch_first else 1]
         if hx is None:
-            zeros = functions.zeros(expected, dtype=input.dtype, device=input.device)
-            return (zeros,) * count
-        given = hx if count > 1 else (hx,)
-        rank = 3 if batched else 2
-        if any(part.dim() != rank for part in given):
-            ranks = [f"{part.dim()}-D" for part in given]
-            names, shown = (
-                ("hx", f"{ranks[0]} tensor")
-                if count == 1
-                else ("hx and cx", f"({', '.join(ranks)}) tensors")
-            )
-            raise RuntimeError(
-                f"For {'batched' if batched else 'unbatched'} {rank}-D input, {names} should also "
-                f"be {rank}-D but got {shown}"
-            )
-        found = []
-        for name, part in zip(self.state_names, given, strict=True):
-            value = part if batched else part.unsqueeze(1)
-            if tuple(value.shape) != expected:
-                raise RuntimeError(f"Expected {name} size {expected}, got {list(value.shape)}")
-            found.append(value)
-        return tuple(found)
+            states = self.first_states(input, batch)
+        else:
+            states = list(hx) if len(self.state_names) > 1 else [hx]
+            self.check_ranks(states, batched)
+            if not batched:
+                states = [state.unsqueeze(1) for state in states]
+        self.check_input(input, None)
+        self.check_states(states, batch)
+        output, *last = self.run(states, input)
+        if not batched:
+            output = output.squeeze(steps)
+            last = [state.squeeze(1) for state in last]
+        return output, self.joined(last)
 
-    state_names: tuple[str, ...] = ("hidden",)
+    def forward_packed(self, sequence: Any, hx: Any) -> Any:
+        data, batch_sizes, sorted_indices, unsorted_indices = sequence
+        batch = batch_sizes[0].item()
+        if hx is None:
+            states = self.first_states(data, batch)
+        else:
+            states = list(hx) if len(self.state_names) > 1 else [hx]
+            states = [self.permute_hidden(state, sorted_indices) for state in states]
+        self.check_input(data, batch_sizes)
+        self.check_states(states, batch)
+        output, *last = self.run(states, data, batch_sizes)
+        packed = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
+        return packed, self.permute_hidden(self.joined(last), unsorted_indices)
 
-    def last_state(self, parts: list[Any]) -> Any:
-        return parts[0] if len(parts) == 1 else tuple(parts)
+    def joined(self, states: list[Any]) -> Any:
+        return tuple(states) if len(self.state_names) > 1 else states[0]
 
     def extra_repr(self) -> str:
         shown = f"{self.input_size}, {self.hidden_size}"
+        if self.proj_size:
+            shown += f", proj_size={self.proj_size}"
         if self.num_layers != 1:
             shown += f", num_layers={self.num_layers}"
         if self.bias is not True:
@@ -202,14 +249,12 @@ class Recurrent(Module):
         return shown
 
 
-def lstm_step(gates: Any, cell: Any) -> tuple[Any, Any]:
-    """(hidden, cell) from the four gates: input, forget, cell, output."""
-    enter, keep, value, leave = gates.chunk(4, 1)
-    cell = keep.sigmoid() * cell + enter.sigmoid() * value.tanh()
-    return leave.sigmoid() * cell.tanh(), cell
+def refuse_projection(options: dict[str, Any]) -> None:
+    if "proj_size" in options:
+        raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
 
 
-class LSTM(Recurrent):
+class LSTM(RNNBase):
     """Long short-term memory.
 
     >>> import rushlight as torch
@@ -218,31 +263,25 @@ class LSTM(Recurrent):
     (torch.Size([5, 1, 4]), torch.Size([2, 1, 4]))
     """
 
-    gates = 4
     state_names = ("hidden[0]", "hidden[1]")
 
-    def step(self, gates: Any, hidden: Any, state: Any, weight: Any, bias: Any) -> tuple[Any, ...]:
-        return lstm_step(gates + functions.linear(hidden, weight, bias), state[1])
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__("LSTM", *args, **kwargs)
 
 
-class GRU(Recurrent):
+class GRU(RNNBase):
     """Gated recurrent unit."""
 
-    gates = 3
-
-    def step(self, gates: Any, hidden: Any, state: Any, weight: Any, bias: Any) -> tuple[Any, ...]:
-        reset, update, value = gates.chunk(3, 1)
-        from_reset, from_update, from_value = functions.linear(hidden, weight, bias).chunk(3, 1)
-        reset = (reset + from_reset).sigmoid()
-        update = (update + from_update).sigmoid()
-        value = (value + reset * from_value).tanh()
-        return (value + update * (hidden - value),)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        refuse_projection(kwargs)
+        super().__init__("GRU", *args, **kwargs)
 
 
-class RNN(Recurrent):
+class RNN(RNNBase):
     """A plain recurrent layer with tanh or relu."""
 
     def __init__(self, *args: Any, nonlinearity: str = "tanh", **kwargs: Any) -> None:
+        refuse_projection(kwargs)
         if len(args) > 3:
             nonlinearity = args[3]
             args = args[:3] + args[4:]
@@ -250,22 +289,22 @@ class RNN(Recurrent):
             raise ValueError(
                 f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'."
             )
+        super().__init__(f"RNN_{nonlinearity.upper()}", *args, **kwargs)
         self.nonlinearity = nonlinearity
-        super().__init__(*args, **kwargs)
-
-    def step(self, gates: Any, hidden: Any, state: Any, weight: Any, bias: Any) -> tuple[Any, ...]:
-        total = gates + functions.linear(hidden, weight, bias)
-        return (total.tanh() if self.nonlinearity == "tanh" else total.relu(),)
 
 
-class LSTMCell(Module):
-    """One step of an LSTM."""
+# -- cells -----------------------------------------------------------------------------------------
+
+
+class RNNCellBase(Module):
+    """One step; a subclass names its op."""
 
     def __init__(
         self,
         input_size: int,
         hidden_size: int,
-        bias: bool = True,
+        bias: bool,
+        num_chunks: int,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
@@ -274,7 +313,7 @@ class LSTMCell(Module):
         self.hidden_size = hidden_size
         self.bias = bias
         place = {"device": device, "dtype": dtype}
-        rows = 4 * hidden_size
+        rows = num_chunks * hidden_size
         self.weight_ih = Parameter(functions.empty((rows, input_size), **place))
         self.weight_hh = Parameter(functions.empty((rows, hidden_size), **place))
         for name in ("bias_ih", "bias_hh"):
@@ -285,39 +324,139 @@ class LSTMCell(Module):
     def reset_parameters(self) -> None:
         reset_by_size(self)
 
+    def run(self, input: Any, states: list[Any]) -> Any:
+        raise NotImplementedError
+
     def forward(self, input: Any, hx: Any = None) -> Any:
+        name = type(self).__name__
         if input.dim() not in (1, 2):
-            raise ValueError(f"LSTMCell: Expected input to be 1D or 2D, got {input.dim()}D instead")
+            raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.dim()}D instead")
+        self.check_state_ranks(name, hx)
         batched = input.dim() == 2
         source = input if batched else input.unsqueeze(0)
         if hx is None:
-            zeros = functions.zeros(
-                (source.shape[0], self.hidden_size), dtype=input.dtype, device=input.device
-            )
-            hidden, cell = zeros, zeros
+            size = (source.shape[0], self.hidden_size)
+            zeros = functions.zeros(size, dtype=input.dtype, device=input.device)
+            states = self.as_states(None, zeros)
         else:
-            hidden, cell = [part if batched else part.unsqueeze(0) for part in hx]
-        if source.shape[1] != self.input_size:
-            raise RuntimeError(
-                f"input has inconsistent input_size: got {source.shape[1]} expected "
-                f"{self.input_size}"
-            )
-        for number, part in enumerate((hidden, cell)):
-            if part.shape[0] != source.shape[0]:
-                raise RuntimeError(
-                    f"Input batch size {source.shape[0]} doesn't match hidden{number} batch size "
-                    f"{part.shape[0]}"
-                )
-            if part.shape[1] != self.hidden_size:
-                raise RuntimeError(
-                    f"hidden{number} has inconsistent hidden_size: got {part.shape[1]}, expected "
-                    f"{self.hidden_size}"
-                )
-        gates = functions.linear(source, self.weight_ih, self.bias_ih)
-        gates = gates + functions.linear(hidden, self.weight_hh, self.bias_hh)
-        hidden, cell = lstm_step(gates, cell)
-        return (hidden, cell) if batched else (hidden.squeeze(0), cell.squeeze(0))
+            states = self.as_states(hx, None)
+            if not batched:
+                states = [state.unsqueeze(0) for state in states]
+        result = self.run(source, states)
+        if batched:
+            return result
+        if isinstance(result, tuple):
+            return tuple([part.squeeze(0) for part in result])
+        return result.squeeze(0)
+
+    def as_states(self, hx: Any, zeros: Any) -> list[Any]:
+        return [zeros if hx is None else hx]
+
+    def check_state_ranks(self, name: str, hx: Any) -> None:
+        if hx is not None and hx.dim() not in (1, 2):
+            raise ValueError(f"{name}: Expected hidden to be 1D or 2D, got {hx.dim()}D instead")
+
+    def weights(self) -> tuple[Any, ...]:
+        return self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
 
     def extra_repr(self) -> str:
         shown = f"{self.input_size}, {self.hidden_size}"
-        return shown if self.bias else f"{shown}, bias={self.bias}"
+        if not self.bias:
+            shown += f", bias={self.bias}"
+        nonlinearity = self.__dict__.get("nonlinearity", "tanh")
+        return shown if nonlinearity == "tanh" else f"{shown}, nonlinearity={nonlinearity}"
+
+
+class RNNCell(RNNCellBase):
+    """One step of a plain recurrent layer."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 1, device, dtype)
+        self.nonlinearity = nonlinearity
+
+    def run(self, input: Any, states: list[Any]) -> Any:
+        if self.nonlinearity not in ("tanh", "relu"):
+            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
+        function = getattr(functions, f"rnn_{self.nonlinearity}_cell")
+        return function(input, states[0], *self.weights())
+
+
+class GRUCell(RNNCellBase):
+    """One step of a gated recurrent unit."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
+
+    def run(self, input: Any, states: list[Any]) -> Any:
+        return functions.gru_cell(input, states[0], *self.weights())
+
+
+class LSTMCell(RNNCellBase):
+    """One step of an LSTM."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
+
+    def as_states(self, hx: Any, zeros: Any) -> list[Any]:
+        if isinstance(hx, Tensor):
+            raise TypeError(
+                "lstm_cell(): argument 'hx' (position 2) must be tuple of Tensors, not Tensor"
+            )
+        return [zeros, zeros] if hx is None else list(hx)
+
+    def check_state_ranks(self, name: str, hx: Any) -> None:
+        if hx is None:
+            return
+        for place, state in enumerate(hx):
+            if state.dim() not in (1, 2):
+                raise ValueError(
+                    f"{name}: Expected hx[{place}] to be 1D or 2D, got {state.dim()}D instead"
+                )
+
+    def run(self, input: Any, states: list[Any]) -> Any:
+        return tuple(functions.lstm_cell(input, states, *self.weights()))
+
+
+class CTCLoss(Module):
+    """The loss of all alignments of targets with log probabilities over time."""
+
+    def __init__(
+        self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
+    ) -> None:
+        super().__init__()
+        self.reduction = reduction
+        self.blank = blank
+        self.zero_infinity = zero_infinity
+
+    def forward(self, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> Any:
+        return F.ctc_loss(
+            log_probs,
+            targets,
+            input_lengths,
+            target_lengths,
+            self.blank,
+            self.reduction,
+            self.zero_infinity,
+        )

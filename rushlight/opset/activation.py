@@ -753,16 +753,15 @@ prelu_kernel_backward = backward_op(
     "bool training=False, Generator? generator=None) -> Tensor",
     method=False,
     inplace=True,
+    tags=("nondeterministic_seeded", "pointwise"),
     samples=lambda make: ((make(3, 4),), (make(3), 0.1, 0.2), (make(),)),
     errors=lambda make: ((RuntimeError, sample_of(make(3), 0.5, 0.1)),),
 )
 def rrelu(self: Any, lower: Any, upper: Any, training: bool, generator: Any) -> Any:
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
-    if not training:
-        return functions.leaky_relu(self, (lower + upper) / 2)
-    noise = functions.empty_like(self).uniform_(lower, upper, generator=generator)
-    return self * functions.where(self <= 0, noise, 1.0)
+    noise = functions.empty_like(self)
+    return functions.rrelu_with_noise(self, noise, lower, upper, training, generator)
 
 
 # -- gating ---------------------------------------------------------------------------------------

@@ -173,7 +173,7 @@ DIMS = frozenset(("dim", "dim0", "dim1", "dim2", "dims", "dimension"))
     "_softmax_backward_data _log_softmax_backward_data mode kthvalue sort topk flip rot90 gather "
     "scatter scatter_add scatter_reduce slice_scatter select_scatter diagonal_scatter unbind split "
     "unsafe_split split_with_sizes unsafe_split_with_sizes select slice diagonal unfold transpose "
-    "logsumexp",
+    "logsumexp _fft_c2c _fft_r2c _fft_c2r",
     writes=True,
 )
 def along(level: VmapLevel, op: OpOverload, args: Args) -> Any:

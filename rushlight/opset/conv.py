@@ -672,3 +672,99 @@ by_backend.samples = lambda make: [
         False,
     ),
 ]  # fmt: skip
+
+
+# -- time first ------------------------------------------------------------------------------------
+
+
+def time_gradient(grad: Any, self: Any, weight: Any, pad: int, which: int) -> Any:
+    """The gradient of the input (0) or the weights (1), from the convolution of channels first."""
+    found = aten.convolution_backward(
+        grad.permute(1, 2, 0),
+        self.permute(1, 2, 0),
+        weight.permute(2, 1, 0),
+        None,
+        [1],
+        [pad],
+        [1],
+        False,
+        [0],
+        1,
+        [which == 0, which == 1, False],
+    )[which]
+    return found.permute(2, 1, 0) if which else found.permute(2, 0, 1)
+
+
+conv_tbc = op(
+    "conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor",
+    kind=WINDOW,
+    method=False,
+    vjp={
+        "self": lambda grad, self, weight, pad: time_gradient(grad, self, weight, pad, 0),
+        "weight": lambda grad, self, weight, pad: time_gradient(grad, self, weight, pad, 1),
+        "bias": lambda grad: grad.sum((0, 1)),
+    },
+)
+
+
+def time_extent(self: Any, weight: Any, bias: Any, pad: int) -> tuple[Any, ...]:
+    """Sizes of the result, for tensors and arrays alike."""
+    if len(self.shape) != 3:
+        raise RuntimeError("Input must have 3 dims: time, batch, in_channel")
+    if len(weight.shape) != 3:
+        raise RuntimeError(
+            "Weight tensor must have 3 dims: kernel_width, in_channels, out_channels."
+        )
+    if len(bias.shape) != 1:
+        raise RuntimeError("Bias must be 1-D")
+    if self.shape[2] != weight.shape[1]:
+        raise RuntimeError("Input dim 2 (input channels) is not == dim 1 in the weight tensor")
+    if bias.shape[0] != weight.shape[2]:
+        raise RuntimeError("Bias size must equal dim 2 in the weight tensor (output channels).")
+    sizes = (self.shape[0] + 2 * pad - weight.shape[0] + 1, self.shape[1], weight.shape[2])
+    if sizes[0] < 0:
+        raise RuntimeError(
+            f"Trying to create tensor with negative dimension {sizes[0]}: {list(sizes)}"
+        )
+    return sizes
+
+
+@conv_tbc.shape
+def _(self: Any, weight: Any, bias: Any, pad: int) -> Any:
+    return Spec(time_extent(self, weight, bias, pad), self._dtype)
+
+
+@conv_tbc.kernel
+def _(xp: Any, self: Any, weight: Any, bias: Any, pad: int) -> Any:
+    sizes = time_extent(self, weight, bias, pad)
+    kind = dtypes.from_numpy(self.dtype)
+    for other in (weight, bias):
+        if other.dtype != self.dtype:
+            raise RuntimeError(
+                f"expected m1 and m2 to have the same dtype, but got: {cpp_type(kind)} != "
+                f"{cpp_type(dtypes.from_numpy(other.dtype))}"
+            )
+    if kind is dtypes.bool_:
+        raise unsupported("addmm_impl_cpu_", kind)
+    whole = padded(wide(self), [(pad, pad), (0, 0), (0, 0)])
+    width, _, results = weight.shape
+    if not whole.size or not sizes[0]:
+        return xp.broadcast_to(bias, sizes).copy()
+    windows = xp.lib.stride_tricks.sliding_window_view(whole, width, 0)
+    rows = xp.moveaxis(windows, 3, 2).reshape(sizes[0] * sizes[1], -1)
+    found = rows @ wide(weight).reshape(-1, results) + wide(bias)
+    return found.reshape(sizes).astype(self.dtype)
+
+
+conv_tbc.samples = lambda make: [
+    (make(3, 2, 2), make(2, 2, 3), make(3)),
+    (make(3, 2, 2), make(2, 2, 3), make(3), 1),
+    (make.strided(4, 1, 2), make.strided(3, 2, 2), make(2), 2),
+]
+conv_tbc.errors = lambda make: [
+    (RuntimeError, (make(2, 2), make(2, 2, 3), make(3))),
+    (RuntimeError, (make(3, 2, 2), make(2, 3), make(3))),
+    (RuntimeError, (make(3, 2, 2), make(2, 2, 3), make(2))),
+    (RuntimeError, (make(3, 2, 2), make(2, 3, 3), make(3))),
+    (RuntimeError, (make(3, 2, 2), make(5, 2, 3), make(3))),
+]

@@ -137,6 +137,10 @@ def factory(name: str, shortcut: Any = None, method: bool = False) -> Any:
             result = shortcut(args, kwargs)
             if result is not None:
                 return result
+        if "names" in kwargs:
+            from rushlight.core.names import with_names
+
+            return with_names(function, args, kwargs)
         requires_grad = kwargs.pop("requires_grad", False)
         if type(requires_grad) is not bool:
             raise TypeError(

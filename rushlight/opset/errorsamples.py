@@ -34,9 +34,9 @@ UNKNOWN = {"no_such_argument": 1}
 
 def public_function(op: OpOverload) -> Any:
     """The generated public function of an op, or None. Derivatives have none, and those of
-    `special` and `linalg` have it in a module of their own."""
+    `special`, `linalg` and `fft` have it in a module of their own."""
     name = op.base_name
-    apart = name.endswith("_backward") or name.startswith(("special_", "linalg_"))
+    apart = name.endswith("_backward") or name.startswith(("special_", "linalg_", "fft_"))
     return None if apart or op.namespace != "aten" else registry.public(name)
 
 

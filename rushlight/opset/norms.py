@@ -268,6 +268,29 @@ norm_op(
 )
 
 
+@composite(
+    "norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor",
+    method=False,
+    samples=lambda make: [
+        (make(2, 3),),
+        (make.strided(2, 3), 2, 1),
+        (make(2, 3, 2), 3, 1),
+        (make(2, 3), 2, -1),
+    ],
+)
+def norm_except_dim(v: Any, pow: int, dim: int) -> Any:
+    if dim == -1:
+        return v.norm(pow)
+    if 0 < dim < v.dim() - 1:
+        return packet("norm_except_dim")(v.transpose(0, dim), pow, 0).transpose(0, dim)
+    shape = [1] * v.dim()
+    shape[dim] = v.shape[dim]
+    rest = geometry.numel(v.shape[1:] if dim == 0 else v.shape[:-1])
+    if dim == 0:
+        return v.contiguous().view(v.shape[0], rest).norm(pow, 1).view(shape)
+    return v.contiguous().view(rest, v.shape[dim]).norm(pow, 0).view(shape)
+
+
 def norm(
     input: Any,
     p: Any = "fro",
@@ -287,15 +310,8 @@ def norm(
     dims = dim if dim is None or isinstance(dim, (list, tuple)) else [dim]
     options = {"dtype": dtype} if out is None else {"dtype": dtype, "out": out}
     if isinstance(p, str) and not (p == "fro" and (dims is None or len(dims) <= 2)):
-        try:
-            matrix_norm = packet("linalg_matrix_norm")
-        except KeyError:
-            raise NotImplementedError(
-                f"norm(): the matrix norm '{p}' is not supported; pass a number or 'fro' as p"
-            ) from None
-        return matrix_norm(
-            input, p, range(input.dim()) if dims is None else dims, keepdim, **options
-        )
+        dims = list(range(input.dim())) if dims is None else dims
+        return packet("linalg_matrix_norm")(input, p, dims, keepdim, **options)
     order = 2.0 if p is None or isinstance(p, str) else p
     return packet("linalg_vector_norm")(input, order, dims, keepdim, **options)
 

@@ -457,3 +457,13 @@ channel_shuffle.samples = lambda make: [
     (make(2, 4, 2), 2),
 ]
 channel_shuffle.errors = lambda make: [(RuntimeError, (make(1, 3, 2, 2), 2))]
+
+
+@composite(
+    "native_channel_shuffle(Tensor self, SymInt groups) -> Tensor",
+    method=False,
+    out=False,
+    samples=lambda make: [(make(1, 4, 2), 2), (make.strided(2, 6, 1, 1), 3)],
+)
+def native_channel_shuffle(self: Any, groups: Any) -> Any:
+    return aten.channel_shuffle(self, groups)

@@ -503,12 +503,7 @@ def linalg_matrix_power(self: Any, n: int) -> Any:
         identity = aten.eye(rows, dtype=self._dtype, device=self.device)
         return self.clone(memory_format=contiguous_format).copy_(identity)
     if n < 0:
-        inverse = getattr(aten, "linalg_inv", None)
-        if inverse is None:
-            raise NotImplementedError(
-                f"linalg.matrix_power: inverses are not supported, so n must be >= 0, got {n}"
-            )
-        self, n = inverse(self), -n
+        self, n = aten.linalg_inv(self), -n
         if n == 1:
             return self
     elif n == 1:

@@ -45,12 +45,15 @@ def op(
     inplace, out      derive `name_` / `out=` forms (out: on unless the op is a view or in-place)
     inplace_vjp       the gradient of `name_` where it differs, with inplace_node_index
     inplace_check     refuses arguments of `name_` that the op itself takes
+    out_check         refuses tensors that a composite's results could be written into
     method, function  whether it is a Tensor method / public function (both on)
                       (function=None: the function of that name is written in Python)
     numbers           tensor arguments after the first accept Python numbers
     node, node_index  the backward node's name, or the digit at its end
     differentiable, non_differentiable   argument names / output positions
     layout            result strides, see `kinds`
+    invariants        function of the results: what of them does not depend on signs, phases or an
+                      order that the algorithm may choose; comparisons look at that alone
     """
     rules = {name: options.pop(name) for name in records.RULES if name in options}
     record = OpOverload(schema, kind, namespace, **options)
@@ -284,7 +287,16 @@ def out_record(base: OpOverload) -> OpOverload | None:
     )
     record.functional = base
     if base.body is not None:
-        record.body = lambda *args: fill(args[-len(names) :], base.body(*args[: -len(names)]))
+        count = len(names)
+        check = base.options.get("out_check")
+        body = base.body
+
+        def checked(*args: Any) -> Any:
+            if check is not None:
+                check(*args[-count:])
+            return fill(args[-count:], body(*args[:-count]))
+
+        record.body = checked
     base.packet.add(record)
     return record
 

@@ -11,7 +11,7 @@ from typing import Any
 from rushlight.core import geometry, history
 from rushlight.core.device import contiguous_format, preserve_format
 from rushlight.core.gradrule import GradRule
-from rushlight.core.node import needs_grad, output_meta
+from rushlight.core.node import needs_grad, output_meta, retire_accumulator
 from rushlight.core.op import OpOverload, Tag, refuse
 from rushlight.core.state import LOCAL
 from rushlight.core.storage import Storage
@@ -156,15 +156,14 @@ def set_memory(
     needed = geometry.storage_extent(size, stride, offset) * target._dtype.itemsize
     if storage.nbytes_ < needed:
         storage.resize_(needed)
+    if target._requires_grad and target._node is None:
+        retire_accumulator(target)
     counter = target._counter
     carrier = target.detach()
     carrier._storage = storage
     take_geometry(target, make_view(carrier, tuple(size), tuple(stride), offset))
     target._counter = counter
     history.bump_version(target)
-    if target._ag is not None:
-        # The accumulator's record of the leaf's shape no longer holds.
-        target._ag.accumulator = None
     if node is not None:
         node.output_metas = (output_meta(target),)
         target._node, target._output_nr, target._requires_grad = node, 0, True

@@ -735,7 +735,7 @@ def _(xp: Any, self: Any, bins: int, range: Any, weight: Any, density: bool) -> 
     elif self.size:
         low, high = float(self.min()), float(self.max())
     else:
-        low, high = 0.0, 0.0
+        low, high = 0.0, 1.0
     check_finite(low, high, "torch.histogramdd: dimension 0's range")
     if low == high:
         low, high = low - 0.5, high + 0.5

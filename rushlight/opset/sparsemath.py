@@ -27,7 +27,7 @@ from rushlight.opset.compressed import (
     is_compressed,
     to_compressed,
 )
-from rushlight.opset.registry import find
+from rushlight.opset.registry import alias, find
 from rushlight.opset.rules import aten, conj, sample
 from rushlight.opset.sparse import (
     coalesced,
@@ -715,3 +715,7 @@ def softmax_op(log: bool) -> None:
 
 softmax_op(False)
 softmax_op(True)
+
+# The product by its older names.
+alias("dsmm", "mm", method=False)
+alias("spmm", "mm", method=False)

@@ -352,3 +352,46 @@ for second, first in (
     ("special_xlogy", "xlogy"),
 ):
     alias(second, first, method=False)
+
+
+# -- along a dim ----------------------------------------------------------------------------------
+
+
+def dim_samples(make: Any) -> Any:
+    return [(make(3, 4), 1), (make.strided(3, 4), 0), (make(), 0)]
+
+
+def dim_errors(make: Any) -> Any:
+    return [(IndexError, (make(3, 4), 5))]
+
+
+@composite(
+    "special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+    method=False,
+    samples=lambda make: [*dim_samples(make), (make(2, 3, 2), (0, -1), True)],
+    errors=dim_errors,
+)
+def special_logsumexp(self: Any, dim: Any, keepdim: bool) -> Any:
+    return functions.logsumexp(self, dim, keepdim)
+
+
+@composite(
+    "special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    method=False,
+    out=False,
+    samples=dim_samples,
+    errors=dim_errors,
+)
+def special_softmax(self: Any, dim: int, dtype: Any) -> Any:
+    return functions.softmax(self, dim, dtype)
+
+
+@composite(
+    "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    method=False,
+    out=False,
+    samples=dim_samples,
+    errors=dim_errors,
+)
+def special_log_softmax(self: Any, dim: int, dtype: Any) -> Any:
+    return functions.log_softmax(self, dim, dtype)

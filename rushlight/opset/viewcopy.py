@@ -11,6 +11,7 @@ import numpy as np
 from rushlight.core import geometry
 from rushlight.core.device import contiguous_format
 from rushlight.core.op import OpOverload
+from rushlight.opset import complex as complexes
 from rushlight.opset import split as splits
 from rushlight.opset import view as views
 from rushlight.opset.kinds import Kind, Spec, make_view, resolved, result_tensor, shell_of
@@ -112,6 +113,8 @@ for record in (
     splits.split_with_sizes,
     views.alias,
     views.detach,
+    complexes.view_as_real,
+    complexes.view_as_complex,
 ):
     register_copy(record)
 register_copy(views.lift_fresh, function=False)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rushlight.autograd.grad_mode import no_grad
 from rushlight.opset import functions
-from rushlight.optim.optimizer import Optimizer, check_options
+from rushlight.optim.optimizer import check_options
+from rushlight.optim.rule import PerParameter, fused_step, is_plain, number, step_count, zeros_after
 
 __all__ = ["Adam", "AdamW"]
 
 
-class Adam(Optimizer):
+class Adam(PerParameter):
     """Adaptive moments; weight decay is part of the gradient.
 
     >>> import rushlight as torch
@@ -23,10 +23,12 @@ class Adam(Optimizer):
     tensor([0.5000], requires_grad=True)
     """
 
+    sparse_advice = ", please consider SparseAdam instead"
+
     def __init__(
         self,
         params: Any,
-        lr: float = 1e-3,
+        lr: Any = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
@@ -53,57 +55,55 @@ class Adam(Optimizer):
             decoupled_weight_decay=decoupled_weight_decay,
         )
         check_options(**options)
-        for position, beta in enumerate(betas):
-            if not 0.0 <= beta < 1.0:
-                raise ValueError(f"Invalid beta parameter at index {position}: {beta}")
         super().__init__(params, options)
 
-    @no_grad()
-    def step(self, closure: Any = None) -> Any:
-        loss = self.run_closure(closure)
-        for group in self.param_groups:
-            for value in self.with_gradients(group):
-                self.update(value, group)
-        return loss
+    def new_state(self, value: Any, group: dict[str, Any]) -> dict[str, Any]:
+        state = {
+            "step": step_count(),
+            "exp_avg": zeros_after(value),
+            "exp_avg_sq": zeros_after(value),
+        }
+        if group["amsgrad"]:
+            state["max_exp_avg_sq"] = zeros_after(value)
+        return state
 
-    def update(self, value: Any, group: dict[str, Any]) -> None:
-        if value.grad.is_sparse:
-            raise RuntimeError(
-                "Adam does not support sparse gradients, please consider SparseAdam instead"
-            )
-        grad = -value.grad if group["maximize"] else value.grad
-        state = self.state[value]
-        if not state:
-            state["step"] = functions.scalar_tensor(0.0)
-            state["exp_avg"] = functions.zeros_like(value)
-            state["exp_avg_sq"] = functions.zeros_like(value)
-            if group["amsgrad"]:
-                state["max_exp_avg_sq"] = functions.zeros_like(value)
-        lr, (beta1, beta2) = group["lr"], group["betas"]
-        if group["weight_decay"]:
-            if group["decoupled_weight_decay"]:
-                value.mul_(1 - lr * group["weight_decay"])
-            else:
-                grad = grad.add(value, alpha=group["weight_decay"])
-        state["step"] += 1
-        step = state["step"].item()
-        first, second, most = (
-            real_view(state.get(name)) for name in ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
-        )
-        grad, value = real_view(grad), real_view(value)
+    def update(
+        self, value: Any, grad: Any, state: dict[str, Any], group: dict[str, Any], lr: float
+    ) -> None:
+        step, (beta1, beta2) = state["step"].item(), map(number, group["betas"])
+        first, second = state["exp_avg"], state["exp_avg_sq"]
         first.lerp_(grad, 1 - beta1)
         second.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         if group["amsgrad"]:
+            most = state["max_exp_avg_sq"]
             functions.maximum(most, second, out=most)
             second = most
         denominator = (second.sqrt() / math.sqrt(1 - beta2**step)).add_(group["eps"])
         value.addcdiv_(first, denominator, value=-lr / (1 - beta1**step))
 
-
-def real_view(tensor: Any) -> Any:
-    """A complex tensor as pairs of real numbers, each with moments of its own."""
-    is_complex = tensor is not None and tensor.is_complex()
-    return functions.view_as_real(tensor) if is_complex else tensor
+    def update_together(self, values: list[Any], group: dict[str, Any]) -> bool:
+        if not is_plain(values, group):
+            return False
+        states = [self.state[value] for value in values]
+        decoupled = group["decoupled_weight_decay"]
+        move = fused_step("_fused_adamw_" if decoupled else "_fused_adam_")
+        beta1, beta2 = map(number, group["betas"])
+        move(
+            values,
+            [value.grad for value in values],
+            [state["exp_avg"] for state in states],
+            [state["exp_avg_sq"] for state in states],
+            [state["max_exp_avg_sq"] for state in states] if group["amsgrad"] else [],
+            [state["step"] for state in states],
+            lr=number(group["lr"]),
+            beta1=beta1,
+            beta2=beta2,
+            weight_decay=group["weight_decay"],
+            eps=group["eps"],
+            amsgrad=group["amsgrad"],
+            maximize=group["maximize"],
+        )
+        return True
 
 
 class AdamW(Adam):
@@ -112,12 +112,29 @@ class AdamW(Adam):
     def __init__(
         self,
         params: Any,
-        lr: float = 1e-3,
+        lr: Any = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 1e-2,
         amsgrad: bool = False,
-        **options: Any,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
-        options["decoupled_weight_decay"] = True
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **options)
+        super().__init__(
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            foreach=foreach,
+            maximize=maximize,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            decoupled_weight_decay=True,
+        )

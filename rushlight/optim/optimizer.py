@@ -58,16 +58,33 @@ def add_hook(table: HookDict, hook: Callable[..., Any], prepend: bool = False) -
     return handle
 
 
+# Option -> what error messages call it.
+NOT_NEGATIVE = {
+    "lr": "learning rate",
+    "eps": "epsilon value",
+    "momentum": "momentum value",
+    "weight_decay": "weight_decay value",
+    "lr_decay": "lr_decay value",
+    "momentum_decay": "momentum_decay value",
+    "initial_accumulator_value": "initial_accumulator_value value",
+    "alpha": "alpha value",
+}
+
+
 def check_options(**options: Any) -> None:
     """Refuse negative numbers, and ways to run a step that cannot be had."""
-    names = {"lr": "learning rate", "momentum": "momentum value", "eps": "epsilon value"}
-    names["weight_decay"] = "weight_decay value"
-    for option, name in names.items():
+    lr = options.get("lr", 0.0)
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    for option, name in NOT_NEGATIVE.items():
         if options.get(option, 0.0) < 0.0:
             raise ValueError(f"Invalid {name}: {options[option]}")
-    if options["fused"] and options["foreach"]:
+    for position, beta in enumerate(options.get("betas", ())):
+        if not 0.0 <= beta < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {position}: {beta}")
+    if options.get("fused") and options.get("foreach"):
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-    if options["differentiable"]:
+    if options.get("differentiable"):
         raise MissingFeature(
             "optimisers with differentiable=True", "Write the update with functions of tensors."
         )
@@ -162,7 +179,7 @@ class Optimizer:
                     f"optimizer can only optimize Tensors, but one of the params is "
                     f"{typename(value)}"
                 )
-            if not value.is_leaf:
+            if not (value.is_leaf or value.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")
         for name, default in self.defaults.items():
             group.setdefault(name, default)
@@ -173,6 +190,13 @@ class Optimizer:
                 "information",
                 stacklevel=3,
             )
+        for other in self.param_groups:
+            if ("param_names" in group) != ("param_names" in other):
+                how = "with names" if "param_names" in group else "without names"
+                raise ValueError(
+                    "all optimizer param groups should be with/without names. cannot add param "
+                    f"group {how} to the optimizer"
+                )
         known = {value for other in self.param_groups for value in other["params"]}
         if not known.isdisjoint(group["params"]):
             raise ValueError("some parameters appear in more than one parameter group")

@@ -28,7 +28,7 @@ OUTSIDE = """
 """
 
 # Samples that interleave have no unit stride.
-NEEDS_UNIT_STRIDE = frozenset(("view_as_complex", "view_copy"))
+NEEDS_UNIT_STRIDE = frozenset(("view_as_complex", "view_as_complex_copy", "view_copy"))
 
 
 def is_candidate(op: Any) -> bool:

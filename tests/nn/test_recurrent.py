@@ -8,7 +8,6 @@ import pytest
 
 import rushlight as torch
 from rushlight import nn
-from rushlight.base.errors import MissingFeature
 
 
 def filled(module, value):
@@ -53,8 +52,26 @@ def test_wrong_inputs_are_named():
         nn.LSTM(3, 4)(torch.ones(5, 1, 2))
     with pytest.raises(RuntimeError, match=r"Expected hidden\[0\] size \(1, 1, 4\)"):
         nn.LSTM(3, 4)(torch.ones(5, 1, 3), (torch.ones(1, 2, 4), torch.ones(1, 2, 4)))
-    with pytest.raises(MissingFeature, match="proj_size"):
-        nn.LSTM(3, 4, proj_size=2)
+    with pytest.raises(ValueError, match="proj_size has to be smaller than hidden_size"):
+        nn.LSTM(3, 4, proj_size=4)
+    with pytest.raises(ValueError, match="only supported for LSTM"):
+        nn.GRU(3, 4, proj_size=2)
+    with pytest.raises(ValueError, match="does not match weight dtype"):
+        nn.GRU(3, 4)(torch.ones(5, 1, 3, dtype=torch.float64))
+    with pytest.raises(RuntimeError, match="sequence length to be larger than 0"):
+        nn.RNN(3, 4)(torch.ones(0, 1, 3))
+    with pytest.raises(TypeError, match="must be tuple of Tensors, not Tensor"):
+        nn.LSTMCell(3, 4)(torch.ones(2, 3), torch.ones(2, 4))
+    with pytest.raises(RuntimeError, match="hidden0 has inconsistent hidden_size: got 5"):
+        nn.GRUCell(3, 4)(torch.ones(2, 3), torch.ones(2, 5))
+
+
+def test_looks():
+    assert repr(nn.LSTM(3, 4, 2, proj_size=2, bidirectional=True)) == (
+        "LSTM(3, 4, proj_size=2, num_layers=2, bidirectional=True)"
+    )
+    assert repr(nn.RNNCell(3, 4, nonlinearity="relu")) == "RNNCell(3, 4, nonlinearity=relu)"
+    assert list(nn.LSTM(3, 4, proj_size=2).state_dict())[-1] == "weight_hr_l0"
 
 
 def test_batch_norm_counts_batches():

@@ -350,6 +350,7 @@ def test_gradient_of_a_strided_factor_is_row_major():
     assert grad.stride() == (1, 4)
 
 
-def test_power_without_an_inverse():
-    with pytest.raises(NotImplementedError, match="n must be >= 0, got -1"):
-        torch.matrix_power(torch.eye(2), -1)
+def test_negative_power():
+    assert torch.matrix_power(torch.eye(2) * 2, -2).tolist() == [[0.25, 0], [0, 0.25]]
+    with pytest.raises(torch.linalg.LinAlgError, match="the inversion could not be completed"):
+        torch.matrix_power(torch.ones(2, 2), -1)

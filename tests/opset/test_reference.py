@@ -176,21 +176,39 @@ def compare_leaf(
         found.add(kind, "strides", case, f"{strides_of(got)}, expected {tuple(strides)}")
     if record.offset is not None and got.storage_offset() != record.offset:
         found.add(kind, "offset", case, f"{got.storage_offset()}, expected {record.offset}")
-    if record.values is None:
-        return
-    values = values_of(got)
-    if is_exact(op, kind, record.dtype) or record.dtype.name not in TOLERANCES:
-        right = identical(values, record.values)
+    if record.values is not None and "invariants" not in op.options:
+        compare_array(op, found, kind, case, values_of(got), record.values)
+
+
+def compare_array(
+    op: Any, found: Differences, kind: Any, case: Sample, values: Any, wanted: Any
+) -> None:
+    result = dtypes.from_numpy(wanted.dtype)
+    if is_exact(op, kind, result) or result.name not in TOLERANCES:
+        right = identical(values, wanted)
     else:
-        rtol, atol = TOLERANCES[record.dtype.name]
-        unit = HALVES.get(record.dtype.name)
+        rtol, atol = TOLERANCES[result.name]
+        unit = HALVES.get(result.name)
         if unit is not None:
-            finite = np.abs(record.values.astype(np.float64))
+            finite = np.abs(wanted.astype(np.float64))
             finite = finite[np.isfinite(finite)]
             rtol, atol = 4 * unit, max(atol, 2 * unit * float(finite.max(initial=0.0)))
-        right = close(values, record.values, rtol, atol)
+        right = close(values, wanted, rtol, atol)
     if not right:
-        found.add(kind, "value", case, f"{brief(values)}, expected {brief(record.values)}")
+        found.add(kind, "value", case, f"{brief(values)}, expected {brief(wanted)}")
+
+
+def compare_invariants(
+    op: Any, found: Differences, kind: Any, case: Sample, got: Any, leaves: Any, reader: Any
+) -> None:
+    """What two results that may differ in signs, phases or order must share."""
+    records = [store.Recorded(reader, leaf) for leaf in leaves]
+    if any(record.values is None for record in records):
+        return
+    wanted = [wrap(np.array(record.values), record.dtype) for record in records]
+    mine, theirs = store.settled(op, tuple(got)), store.settled(op, tuple(wanted))
+    for left, right in zip(store.flat(mine), store.flat(theirs), strict=True):
+        compare_array(op, found, kind, case, values_of(left), values_of(right))
 
 
 def compare_sparse(
@@ -222,7 +240,7 @@ def compare_gradients(
         return value
 
     prepared = store.mapped(case, ready)
-    result = op(*prepared.args, **prepared.kwargs)
+    result = store.settled(op, op(*prepared.args, **prepared.kwargs))
     outs = [t for t in store.flat(result) if isinstance(t, Tensor)]
     used = [i for i, t in enumerate(outs) if t.requires_grad]
     if used != record["needs"]:
@@ -315,6 +333,8 @@ def compare_sample(op: Any, found: Differences, kind: Any, record: Any, reader: 
         return
     for mine, theirs in zip(got, wanted, strict=True):
         compare_leaf(op, found, kind, case, mine, theirs, reader)
+    if "invariants" in op.options:
+        compare_invariants(op, found, kind, case, got, wanted, reader)
     # Where the reference has no derivative, having one is no difference.
     if "needs" in record and "grad_error" not in record:
         try:

@@ -75,6 +75,16 @@ def flat(value: Any) -> list[Any]:
     return [value]
 
 
+def settled(op: Any, result: Any) -> Any:
+    """What a result determines: where an algorithm may choose signs, phases or an order, the op's
+    option `invariants` makes values of it that do not depend on the choice. It is written in
+    methods that the reference's tensors have too."""
+    invariants = op.options.get("invariants")
+    if invariants is None:
+        return result
+    return invariants(*result) if isinstance(result, (tuple, list)) else invariants(result)
+
+
 def cotangent(position: int, shape: tuple[int, ...], kind: Any) -> Any:
     """The fixed array that gradients of output `position` are taken with."""
     count = 1

@@ -1,0 +1,229 @@
+"""What ops on batches of matrices share: their kind, checks, strides, batch rules and the errors
+of factorisations that fail.
+
+An op of this kind runs its shape rule first, so that checks stand in one place, and its kernel sees
+arguments that fit. Matrices come back column by column in memory, as LAPACK leaves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rushlight.base.errors import LinAlgError
+from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
+from rushlight.core.dtype import dtype as DType
+from rushlight.core.state import LOCAL
+from rushlight.core.tensor import Tensor
+from rushlight.opset.kinds import Kind, Spec, is_unusual, with_specs
+
+__all__ = [
+    "MATRICES", "adjoint_of", "batch_over", "check_float", "check_kernel", "check_square",
+    "column_strides", "failed", "is_recording", "matrix_spec",
+]  # fmt: skip
+
+COMPUTABLE = frozenset((dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128))
+
+
+class Matrices(Kind):
+    """Ops with strides of their own, checked by their shape rule before anything is computed.
+    Option any_dtype: the kernel takes every dtype as it is."""
+
+    def make_backend(self, op: Any) -> Callable[..., Any]:
+        kernel = op.rule("kernel")
+        shape = op.rule("shape")
+        any_dtype = op.options.get("any_dtype", False)
+
+        def backend(*args: Any) -> Any:
+            if is_unusual(args):
+                return self.unusual(op, args)
+            specs = shape(*args)
+            arrays = [value._array if isinstance(value, Tensor) else value for value in args]
+            if args[0]._dtype not in COMPUTABLE and not any_dtype:
+                return with_specs(*self.widened(kernel, arrays, specs))
+            value = kernel(np, *arrays)
+            if isinstance(value, tuple):
+                # Where values decide about sizes, the shape rule tells those of the usual case.
+                specs = tuple(map(fitted, specs, value))
+            return with_specs(value, specs)
+
+        return backend
+
+    def widened(self, kernel: Any, arrays: list[Any], specs: Any) -> tuple[Any, Any]:
+        """The results for empty matrices of a dtype that NumPy's functions do not take."""
+        kind = arrays[0].dtype
+        single: list[Any] = [
+            item.astype(np.float32) if isinstance(item, np.ndarray) and item.dtype == kind else item
+            for item in arrays
+        ]
+        value = kernel(np, *single)
+        if not isinstance(value, tuple):
+            return value.astype(specs.dtype.np), specs
+        pairs = zip(value, specs, strict=True)
+        return tuple([item.astype(spec.dtype.np) for item, spec in pairs]), specs
+
+
+def fitted(spec: Spec, array: Any) -> Spec:
+    return spec if spec.shape == array.shape else Spec(array.shape, spec.dtype)
+
+
+MATRICES = Matrices("LINALG", "shape")
+
+
+# -- sizes and strides -----------------------------------------------------------------------------
+
+
+def column_strides(sizes: Any) -> tuple[Any, ...]:
+    """Strides of matrices whose columns lie one after another."""
+    steps = geometry.contiguous_strides((*sizes[:-2], sizes[-1], sizes[-2]))
+    return (*steps[:-2], steps[-1], steps[-2])
+
+
+def matrix_spec(sizes: Any, kind: DType) -> Spec:
+    return Spec(sizes, kind, column_strides(sizes))
+
+
+# -- checks ----------------------------------------------------------------------------------------
+
+
+def check_matrix(name: str, self: Any, label: str = "A") -> None:
+    if self.dim() < 2:
+        raise RuntimeError(f"{name}: The input tensor {label} must have at least 2 dimensions.")
+
+
+def check_square(name: str, self: Any, label: str = "A") -> None:
+    check_matrix(name, self, label)
+    check_sides(f"{name}: ", self, label)
+
+
+def check_sides(prefix: str, self: Any, label: str = "A") -> None:
+    rows, columns = self.shape[-2:]
+    if rows != columns:
+        raise RuntimeError(
+            f"{prefix}{label} must be batches of square matrices, but they are {rows} by {columns} "
+            "matrices"
+        )
+
+
+def check_float(name: str, kind: DType, low_precision: bool = True) -> None:
+    if kind.category < dtypes.FLOAT:
+        raise RuntimeError(
+            f"{name}: Expected a floating point or complex tensor as input. Got "
+            f"{kind.scalar_type_name}"
+        )
+    if not low_precision and kind not in COMPUTABLE:
+        raise RuntimeError(
+            f"{name}: Low precision dtypes not supported. Got {kind.scalar_type_name}"
+        )
+
+
+def check_kernel(kernel: str, self: Any, empty: bool = False) -> None:
+    """Refuse what is not computed in a dtype; with `empty`, unless there is nothing to compute."""
+    if self._dtype not in COMPUTABLE and not (empty and self.numel() == 0):
+        raise dtypes.unsupported(kernel, self._dtype)
+
+
+# -- failures --------------------------------------------------------------------------------------
+
+# Part of a function's name -> what a nonzero `info` of it means.
+MEANINGS: tuple[tuple[str, type[Exception], str], ...] = (
+    (
+        "inv",
+        LinAlgError,
+        "The diagonal element {info} is zero, the inversion could not be completed because the "
+        "input matrix is singular.",
+    ),
+    ("solve", LinAlgError, "The solver failed because the input matrix is singular."),
+    (
+        "cholesky",
+        LinAlgError,
+        "The factorization could not be completed because the input is not positive-definite (the "
+        "leading minor of order {info} is not positive-definite).",
+    ),
+    (
+        "svd",
+        LinAlgError,
+        "The algorithm failed to converge because the input matrix is ill-conditioned or has too "
+        "many repeated singular values (error code: {info}).",
+    ),
+    (
+        "eig",
+        LinAlgError,
+        "The algorithm failed to converge because the input matrix is ill-conditioned or has too "
+        "many repeated eigenvalues (error code: {info}).",
+    ),
+    (
+        "lstsq",
+        LinAlgError,
+        "The least squares solution could not be computed because the input matrix does not have "
+        "full rank (error code: {info}).",
+    ),
+    (
+        "lu_factor",
+        RuntimeError,
+        "U[{info},{info}] is zero and using it on lu_solve would result in a division by zero. If "
+        "you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
+        "linalg.lu_factor_ex(A, pivot)",
+    ),
+    (
+        "ldl_factor",
+        RuntimeError,
+        "D[{info},{info}] is zero and using it on ldl_solve would result in a division by zero. "
+        "Call linalg.ldl_factor_ex(A) without check_errors to have the factors all the same.",
+    ),
+)
+
+
+def failed(name: str, info: Any, is_matrix: bool) -> None:
+    """Raise what the first nonzero entry of an array of `info` means."""
+    flat = info.reshape(-1)
+    places = np.flatnonzero(flat)
+    if not len(places):
+        return
+    first = int(places[0])
+    where = "" if is_matrix else f"(Batch element {first}): "
+    for part, error, words in MEANINGS:
+        if part in name:
+            raise error(f"{name}: {where}{words.format(info=int(flat[first]))}")
+    raise LinAlgError(f"{name}: {where}the factorization failed (error code: {int(flat[first])}).")
+
+
+# -- batches and gradients -------------------------------------------------------------------------
+
+
+def batch_over(op: Any, *ranks: int) -> None:
+    """Give an op its batch rule: one more leading dim. `ranks` are the dims that a matrix, or what
+    goes with it, has in each tensor argument; with more than one, batch dims broadcast."""
+    places = op.tensor_positions
+
+    def rule(level: Any, *args: Any) -> Any:
+        lead = [args[place].dim() - rank for place, rank in zip(places, ranks, strict=True)]
+        if min(lead) < 0:
+            return level.loop(op, args)
+        moved = list(args)
+        for place, rank in zip(places, ranks, strict=True):
+            moved[place] = level.full(args[place], max(lead) + rank)
+        return level.wrap(level.run(with_batch, level.below(op, tuple(moved)), level.size))
+
+    op.batch = rule
+
+
+def with_batch(result: Any, size: int) -> Any:
+    """Results with a batch axis where an empty one stands for what was not asked for."""
+    if isinstance(result, tuple):
+        return tuple([with_batch(item, size) for item in result])
+    return result.expand((size, 0)) if size and tuple(result.shape) == (0,) else result
+
+
+def is_recording() -> bool:
+    """Whether a gradient formula runs with a graph of its own, to be differentiated again."""
+    return LOCAL.state.grad
+
+
+def adjoint_of(value: Any) -> Any:
+    """The conjugate transpose of each matrix of a tensor."""
+    turned = value.transpose(-2, -1)
+    return turned.conj() if value._dtype.is_complex else turned

@@ -1,0 +1,251 @@
+"""Windows that slide over array axes, one axis at a time.
+
+A `Windows` says which places of one axis each output place covers. Sums, maxima and their adjoints
+over boxes are done axis after axis, one kernel tap at a time: the work grows with the sum of the
+kernel's sizes, not with their product, and no Python loop runs over places.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from rushlight.core import dispatch
+from rushlight.core.tensor import Tensor
+from rushlight.opset.kinds import Kind, is_unusual, with_specs
+
+__all__ = [
+    "WINDOW", "Windows", "adaptive", "add_along", "box_maximum", "box_spread", "box_sum",
+    "regular", "wide",
+]  # fmt: skip
+
+
+class Checked(Kind):
+    """Ops whose shape rule checks the call before the kernel runs, and lays out what it answers.
+
+    Option `fold`: the rank of its tensors with a batch dim, into which vmap may fold its own.
+    """
+
+    def derive(self, op: Any, rule: str) -> Any:
+        if rule == "batch" and "fold" in op.options:
+            return lambda level, *args: folded(op, level, args)
+        return None
+
+    def make_backend(self, op: Any) -> Callable[..., Any]:
+        kernel, shape = op.rule("kernel"), op.rule("shape")
+        singles = op.tensor_positions
+
+        def backend(*args: Any) -> Any:
+            if is_unusual(args):
+                return self.unusual(op, args)
+            specs = shape(*args)
+            arrays = list(args)
+            for position in singles:
+                if isinstance(args[position], Tensor):
+                    arrays[position] = args[position]._array
+            return with_specs(kernel(np, *arrays), specs)
+
+        return backend
+
+
+WINDOW = Checked("WINDOW")
+
+
+def folded(op: Any, level: Any, args: tuple[Any, ...]) -> Any:
+    """All samples of a vmap level as one batch."""
+    if len(args) != len(op.argument_names):
+        raise RuntimeError(f"vmap: {op.name()} with out= cannot be batched; call it without out=")
+    fold = op.options["fold"]
+    ranks = {args[position].dim() for position in op.tensor_positions}
+    if not level.size or ranks not in ({fold}, {fold - 1}):
+        return level.loop(op, args)
+    values = list(args)
+    for position in op.tensor_positions:
+        values[position] = level.front(args[position])
+
+    def every() -> Any:
+        for position in op.tensor_positions:
+            value = values[position]
+            if value is args[position]:
+                value = value.unsqueeze(0).expand((level.size, *value.shape))
+            values[position] = value.flatten(0, 1) if ranks == {fold} else value
+        result = dispatch.call(op, tuple(values))
+        if ranks != {fold}:
+            return result
+        several = isinstance(result, tuple)
+        made = tuple([parted(item, level.size) for item in (result if several else (result,))])
+        return made if several else made[0]
+
+    return level.wrap(level.run(every))
+
+
+def parted(value: Any, count: Any) -> Any:
+    return None if value is None else value.unflatten(0, (count, value.shape[0] // count))
+
+
+def wide(array: Any) -> Any:
+    """The array in a dtype that sums are computed in."""
+    return array.astype(np.float32) if array.itemsize == 2 and array.dtype.kind in "fV" else array
+
+
+class Windows:
+    """The windows over one axis of `size` places: tap t of window o lies at starts[o] + t * step,
+    and counts where that is neither before the axis nor at or after ends[o]."""
+
+    __slots__ = ("count", "ends", "size", "starts", "step", "stride", "taps")
+
+    def __init__(
+        self, size: int, starts: Any, ends: Any, count: int, step: int, stride: int | None
+    ) -> None:
+        self.size = size
+        self.starts = starts
+        self.ends = ends
+        self.count = count  # of taps
+        self.step = step
+        self.stride = stride  # between starts, where it is one and the same
+        self.taps = list(self.find_taps())
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def find_taps(self) -> Iterator[tuple[int, Any, Any]]:
+        """(tap, output places, input places) for every tap that any window has."""
+        for tap in range(self.count):
+            places = self.starts + tap * self.step
+            inside = np.flatnonzero((places >= 0) & (places < self.ends))
+            if not inside.size:
+                continue
+            first, last = int(inside[0]), int(inside[-1])
+            if self.stride is not None and last - first + 1 == inside.size:
+                stop = int(places[last]) + 1
+                yield tap, slice(first, last + 1), slice(int(places[first]), stop, self.stride)
+            else:
+                yield tap, inside, places[inside]
+
+    def first_taps(self) -> Any:
+        """The first tap of each window that lies inside."""
+        return np.maximum(-(self.starts // self.step), 0)
+
+
+def regular(
+    size: int, places: int, kernel: int, stride: int, padding: int, dilation: int = 1
+) -> Windows:
+    starts = np.arange(places) * stride - padding
+    return Windows(size, starts, np.full(places, size), kernel, dilation, stride)
+
+
+def adaptive(size: int, places: int) -> Windows:
+    """Windows that share the axis out among `places`, as evenly as whole numbers allow."""
+    order = np.arange(places)
+    starts = order * size // max(places, 1)
+    ends = -(-(order + 1) * size // max(places, 1))
+    count = int((ends - starts).max()) if places else 0
+    even = places > 0 and size % places == 0
+    return Windows(size, starts, ends, count, 1, size // places if even else None)
+
+
+def along(axis: int, ndim: int, selected: Any) -> tuple[Any, ...]:
+    entries: list[Any] = [slice(None)] * ndim
+    entries[axis] = selected
+    return tuple(entries)
+
+
+def add_along(target: Any, axis: int, index: Any, values: Any) -> None:
+    """target[index] += values along one axis, where `index` never decreases but may repeat."""
+    if not isinstance(index, slice):
+        repeats = np.diff(index) == 0
+        if repeats.any():
+            firsts = np.flatnonzero(np.concatenate(([True], ~repeats)))
+            values = np.add.reduceat(values, firsts, axis)
+            index = index[firsts]
+    target[along(axis, target.ndim, index)] += values
+
+
+def box_sum(array: Any, windows: list[Windows]) -> Any:
+    """Sums over boxes of the trailing axes."""
+    for axis in range(-1, -len(windows) - 1, -1):
+        plan = windows[axis]
+        sizes = list(array.shape)
+        sizes[axis] = len(plan)
+        result = np.zeros(sizes, array.dtype)
+        for _, outer, inner in plan.taps:
+            result[along(axis, array.ndim, outer)] += array[along(axis, array.ndim, inner)]
+        array = result
+    return array
+
+
+def box_spread(array: Any, windows: list[Windows]) -> Any:
+    """The adjoint of `box_sum`: every value is added to all places of its box."""
+    for axis in range(-len(windows), 0):
+        plan = windows[axis]
+        sizes = list(array.shape)
+        sizes[axis] = plan.size
+        result = np.zeros(sizes, array.dtype)
+        for _, outer, inner in plan.taps:
+            add_along(result, axis, inner, array[along(axis, array.ndim, outer)])
+        array = result
+    return array
+
+
+def lowest_of(kind: Any) -> Any:
+    return -np.inf if kind.kind == "f" else np.iinfo(kind).min
+
+
+def box_maximum(array: Any, windows: list[Windows]) -> tuple[Any, Any]:
+    """Maxima over boxes of the trailing axes, and where in the flattened axes they lie.
+
+    The first of equal values is named; of NaNs, which count as largest, the last one.
+    """
+    rank = len(windows)
+    best = wide(array)
+    count = math.prod([plan.count for plan in windows])
+    # A code numbers the taps of a box in their order in memory: a later find has a larger one.
+    kind = np.uint8 if count <= 256 else np.uint16 if count <= 65536 else np.uint32
+    with_nan = best.dtype.kind == "f" and best.size and bool(np.isnan(best.max()))
+    codes: Any = None
+    start: Any = np.zeros((1,) * rank, kind)
+    weight = 1
+    for axis in range(-1, -rank - 1, -1):
+        plan = windows[axis]
+        sizes = list(best.shape)
+        sizes[axis] = len(plan)
+        shape = [1] * rank
+        shape[axis] = len(plan)
+        start = start + (plan.first_taps() * weight).astype(kind).reshape(shape)
+        result = np.full(sizes, lowest_of(best.dtype), best.dtype)
+        found = np.empty(sizes, kind)
+        found[...] = start
+        for tap, outer, inner in plan.taps:
+            into = along(axis, best.ndim, outer)
+            values, seen = best[along(axis, best.ndim, inner)], result[into]
+            larger = values > seen
+            if with_nan:
+                larger |= np.isnan(values)
+            code: Any = kind(tap * weight)
+            if codes is not None:
+                code = codes[along(axis, best.ndim, inner)] + code
+            found[into] = np.maximum(found[into], larger.view(np.uint8) * code)
+            result[into] = np.maximum(seen, values)
+        best, codes = result, found
+        weight *= plan.count
+    return best.astype(array.dtype, copy=False), flat_places(codes, windows)
+
+
+def flat_places(codes: Any, windows: list[Windows]) -> Any:
+    """Taps of boxes as positions in the flattened trailing axes."""
+    rank = len(windows)
+    origin: Any = np.zeros((1,) * rank, np.int64)
+    offsets: Any = np.zeros((1,) * rank, np.int64)
+    step = 1
+    for axis in range(-1, -rank - 1, -1):
+        plan = windows[axis]
+        shape = [1] * rank
+        shape[axis] = len(plan)
+        origin = origin + (plan.starts * step).reshape(shape)
+        shape[axis] = plan.count
+        offsets = offsets + (np.arange(plan.count) * (plan.step * step)).reshape(shape)
+        step *= plan.size
+    return np.take(offsets.reshape(-1), codes) + origin

@@ -1,0 +1,59 @@
+"""Adadelta: steps in the units of the parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.optim.optimizer import check_options
+from rushlight.optim.rule import PerParameter, step_count, zeros_after
+
+__all__ = ["Adadelta"]
+
+
+class Adadelta(PerParameter):
+    """Gradients scaled by the ratio of running sizes: of past steps, of past gradients."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        capturable: bool = False,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        options = dict(
+            lr=lr,
+            rho=rho,
+            eps=eps,
+            weight_decay=weight_decay,
+            maximize=maximize,
+            capturable=capturable,
+            foreach=foreach,
+            differentiable=differentiable,
+        )
+        check_options(**options)
+        if not 0.0 <= rho <= 1.0:
+            raise ValueError(f"Invalid rho value: {rho}")
+        super().__init__(params, options)
+
+    def new_state(self, value: Any, group: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "step": step_count(),
+            "square_avg": zeros_after(value),
+            "acc_delta": zeros_after(value),
+        }
+
+    def update(
+        self, value: Any, grad: Any, state: dict[str, Any], group: dict[str, Any], lr: float
+    ) -> None:
+        rho, eps = group["rho"], group["eps"]
+        square, moved = state["square_avg"], state["acc_delta"]
+        square.mul_(rho).addcmul_(grad, grad, value=1 - rho)
+        delta = moved.add(eps).sqrt_().div_(square.add(eps).sqrt_()).mul_(grad)
+        moved.mul_(rho).addcmul_(delta, delta, value=1 - rho)
+        value.add_(delta, alpha=-lr)

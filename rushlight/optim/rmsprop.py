@@ -1,0 +1,67 @@
+"""RMSprop: gradients divided by their running size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.optim.optimizer import check_options
+from rushlight.optim.rule import PerParameter, step_count, zeros_after
+
+__all__ = ["RMSprop"]
+
+
+class RMSprop(PerParameter):
+    """Gradients over the root of their mean square, or of their variance when `centered`."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        options = dict(
+            lr=lr,
+            momentum=momentum,
+            alpha=alpha,
+            eps=eps,
+            centered=centered,
+            weight_decay=weight_decay,
+            capturable=capturable,
+            foreach=foreach,
+            maximize=maximize,
+            differentiable=differentiable,
+        )
+        check_options(**options)
+        super().__init__(params, options)
+
+    def new_state(self, value: Any, group: dict[str, Any]) -> dict[str, Any]:
+        state = {"step": step_count(), "square_avg": zeros_after(value)}
+        if group["momentum"] > 0:
+            state["momentum_buffer"] = zeros_after(value)
+        if group["centered"]:
+            state["grad_avg"] = zeros_after(value)
+        return state
+
+    def update(
+        self, value: Any, grad: Any, state: dict[str, Any], group: dict[str, Any], lr: float
+    ) -> None:
+        alpha, momentum, square = group["alpha"], group["momentum"], state["square_avg"]
+        square.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
+        if group["centered"]:
+            average = state["grad_avg"].lerp_(grad, 1 - alpha)
+            size = square.addcmul(average, average, value=-1).sqrt_()
+        else:
+            size = square.sqrt()
+        size.add_(group["eps"])
+        if momentum > 0:
+            value.add_(state["momentum_buffer"].mul_(momentum).addcdiv_(grad, size), alpha=-lr)
+        else:
+            value.addcdiv_(grad, size, value=-lr)

@@ -1,0 +1,133 @@
+"""`PerParameter`: optimisers that treat every parameter by itself.
+
+The base finds gradients, makes state, counts steps, applies weight decay and shows complex
+tensors as pairs of real ones; a subclass states what a parameter's state is and how it moves.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.autograd.grad_mode import no_grad
+from rushlight.core.dtype import float32, float64, get_default_dtype
+from rushlight.core.state import LOCAL, PROCESS
+from rushlight.core.tensor import PLAIN, Tensor
+from rushlight.opset import families, functions
+from rushlight.optim.optimizer import Optimizer
+
+__all__ = ["PerParameter", "fused_step", "is_plain", "number", "step_count", "zeros_after"]
+
+
+def number(value: Any) -> Any:
+    """An option that may be given as a tensor of one element."""
+    return value.item() if isinstance(value, Tensor) else value
+
+
+def step_count(value: float = 0.0) -> Any:
+    """A number kept as a tensor, so that it is saved like the rest of the state."""
+    wide = get_default_dtype() is float64
+    return functions.scalar_tensor(value, dtype=float64 if wide else float32)
+
+
+def zeros_after(value: Any) -> Any:
+    return functions.zeros_like(value)
+
+
+def real_view(tensor: Any) -> Any:
+    """A complex tensor as pairs of real numbers, each with state of its own."""
+    is_complex = isinstance(tensor, Tensor) and tensor.is_complex()
+    return functions.view_as_real(tensor) if is_complex else tensor
+
+
+class PerParameter(Optimizer):
+    """Optimisers whose update of a parameter depends on that parameter alone."""
+
+    # Whether gradients may be sparse, and what the error advises where they may not.
+    takes_sparse = False
+    sparse_advice = ""
+    # Whether the base applies the option `weight_decay`.
+    decays_weights = True
+
+    def new_state(self, value: Any, group: dict[str, Any]) -> dict[str, Any]:
+        """What is remembered of a parameter, before its first step."""
+        raise NotImplementedError(type(self).__name__)
+
+    def update(
+        self, value: Any, grad: Any, state: dict[str, Any], group: dict[str, Any], lr: float
+    ) -> None:
+        """Move one parameter. State holds tensors, which are to be changed in place."""
+        raise NotImplementedError(type(self).__name__)
+
+    def update_together(self, values: list[Any], group: dict[str, Any]) -> bool:
+        """Move all parameters of a group in one call; False where that cannot be."""
+        return False
+
+    @no_grad()
+    def step(self, closure: Any = None) -> Any:
+        loss = self.run_closure(closure)
+        for group in self.param_groups:
+            if group.get("capturable"):
+                raise AssertionError(
+                    "If capturable=True, params and state_steps must be on supported devices: "
+                    "['cuda', 'xpu', 'hpu', 'privateuseone', 'xla']."
+                )
+            values = self.with_gradients(group)
+            for value in values:
+                self.prepare(value, group)
+            if not self.update_together(values, group):
+                for value in values:
+                    self.update_one(value, group)
+        return loss
+
+    def prepare(self, value: Any, group: dict[str, Any]) -> None:
+        """Check a parameter's gradient, make its state and count the step."""
+        if value.grad.is_sparse and not self.takes_sparse:
+            raise RuntimeError(
+                f"{type(self).__name__} does not support sparse gradients{self.sparse_advice}"
+            )
+        state = self.state[value]
+        if not state:
+            state.update(self.new_state(value, group))
+        if "step" in state:
+            state["step"] += 1
+
+    def update_one(self, value: Any, group: dict[str, Any]) -> None:
+        lr = number(group["lr"])
+        grad = -value.grad if group.get("maximize") else value.grad
+        state = self.state[value]
+        decay = group.get("weight_decay", 0) if self.decays_weights else 0
+        if decay:
+            if grad.is_sparse:
+                raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+            if group.get("decoupled_weight_decay"):
+                value.mul_(1 - lr * decay)
+            else:
+                grad = grad.add(value, alpha=decay)
+        if value.is_complex():
+            value, grad = real_view(value), real_view(grad)
+            state = {name: real_view(entry) for name, entry in state.items()}
+        self.update(value, grad, state, group, lr)
+
+
+def fused_step(name: str) -> Any:
+    """An op that moves all parameters; only its own family is loaded for it."""
+    families.ensure("fused")
+    return getattr(functions, name)
+
+
+def is_plain(values: list[Any], group: dict[str, Any]) -> bool:
+    """Whether one fused call may move these parameters: nothing watches single operators."""
+    if not values or group.get("foreach") or group.get("fused") is False:
+        return False
+    if PROCESS.special and LOCAL.state.layers:
+        return False
+    for value in values:
+        grad = value.grad
+        for tensor in (value, grad):
+            if type(tensor) not in PLAIN:
+                return False
+            if tensor._ext is not None or not tensor._contig:
+                return False
+        if not value.dtype.is_floating_point or value.dtype is not grad.dtype:
+            return False
+    return True
