@@ -135,10 +135,10 @@ for _module, _names in (
     _FUNCTIONS.update(dict.fromkeys(_names.split(), _module))
 _SUBMODULES = frozenset(
     (
-        "amp", "autograd", "backends", "compat", "compiler", "cpu", "cuda", "fft", "func",
-        "functional", "futures", "fx", "jit", "library", "linalg", "multiprocessing", "nested",
-        "nn", "ops", "optim", "overrides", "profiler", "random", "serialization", "signal",
-        "sparse", "special", "testing", "utils", "version", "viz",
+        "amp", "autograd", "backends", "compat", "compiler", "cpu", "cuda", "distributions", "fft",
+        "func", "functional", "futures", "fx", "jit", "library", "linalg", "multiprocessing",
+        "nested", "nn", "ops", "optim", "overrides", "profiler", "random", "serialization",
+        "signal", "sparse", "special", "testing", "utils", "version", "viz",
     )
 )  # fmt: skip
 

@@ -13,7 +13,7 @@ from typing import Any
 from rushlight.aot.recompute import choose_saved, merge_common
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph import Graph
-from rushlight.fx.node import Node
+from rushlight.fx.node import Node, is_impure_function
 from rushlight.nn.graphmodule import GraphModule
 from rushlight.symbolic import SymBool, SymFloat, SymInt, free_symbols
 
@@ -52,21 +52,25 @@ def needed_for(results: Sequence[Any], given: frozenset[Node] = frozenset()) -> 
     return found
 
 
-def writes_input(node: Node) -> bool:
-    """`copy_` into an input: an effect, whatever becomes of its result."""
-    schema = getattr(node.target, "_schema", None)
-    return node.op == "call_function" and schema is not None and schema.is_mutable
+def has_effect(node: Node) -> bool:
+    """`copy_` into an input, a check that may raise: wanted, whatever becomes of the result."""
+    return node.op == "call_function" and is_impure_function(node.target, impure_random=False)
 
 
 def effects_of(graph: Graph) -> tuple[list[Node], list[Node]]:
-    """The writes to inputs that belong to the forward, and those that belong to the backward."""
-    found = [node for node in graph.nodes if writes_input(node)]
-    late = [n for n in found if n.meta.get("partitioner_tag") == "must_be_in_backward"]
+    """The effects that belong to the forward, and those that belong to the backward."""
+    found = [node for node in graph.nodes if has_effect(node)]
+    tangents = after_tangents(graph)
+    late = [
+        node
+        for node in found
+        if node in tangents or node.meta.get("partitioner_tag") == "must_be_in_backward"
+    ]
     return [node for node in found if node not in late], late
 
 
 def forward_nodes(graph: Graph, forward_outputs: Sequence[Any]) -> set[Node]:
-    """What belongs to the forward: all that its outputs and its writes to inputs need."""
+    """What belongs to the forward: all that its outputs and its effects need."""
     return needed_for([*forward_outputs, *effects_of(graph)[0]])
 
 

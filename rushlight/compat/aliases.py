@@ -43,6 +43,15 @@ _NN_MODULES = (
     "activation adaptive channelshuffle container distance flatten fold linear normalization "
     "padding pixelshuffle pooling rnn sparse transformer upsampling"
 )
+# The modules that torch has one distribution each in.
+_DISTRIBUTIONS = (
+    "bernoulli beta binomial categorical cauchy chi2 continuous_bernoulli dirichlet exponential "
+    "fishersnedecor gamma generalized_pareto geometric gumbel half_cauchy half_normal independent "
+    "inverse_gamma kumaraswamy laplace lkj_cholesky log_normal logistic_normal "
+    "lowrank_multivariate_normal mixture_same_family multinomial negative_binomial normal "
+    "one_hot_categorical pareto poisson studentT transformed_distribution uniform von_mises "
+    "weibull wishart"
+)
 
 ALIASES: dict[str, Entry] = {
     # ------------------------------------------------------------ torch itself
@@ -265,6 +274,9 @@ ALIASES: dict[str, Entry] = {
         "_LazyConvXdMixin": ".nn.lazy:LazyConvolution",
         "*": ".nn",
     },
+    "torch.nn.modules.utils": bare(
+        ".nn.sizes", "_ntuple _single _pair _triple _quadruple _reverse_repeat_tuple"
+    ),
     "torch.nn.modules.dropout": {"_DropoutNd": ".nn.layers:DropoutKind", "*": ".nn"},
     "torch.nn.modules.loss": {
         "_Loss": ".nn.layers:Loss",
@@ -275,5 +287,22 @@ ALIASES: dict[str, Entry] = {
     "torch.optim.lr_scheduler": {"*": ".optim"},
     "torch.functional": {"*": "."},
     "torch.random": {"*": "."},
+    "torch.distributions.utils": {
+        **bare(".distributions.utils", "_standard_normal _sum_rightmost"),
+    },
+    **{f"torch.distributions.{name}": {"*": ".distributions"} for name in _DISTRIBUTIONS.split()},
+    "torch.distributions.multivariate_normal": {
+        "*": ".distributions",
+        **bare(".distributions.multivariate", "_batch_mahalanobis _batch_mv"),
+        **bare(".distributions.multivariate", "_precision_to_scale_tril"),
+    },
+    "torch.distributions.relaxed_bernoulli": {
+        "*": ".distributions",
+        **same(".distributions.relaxed", "LogitRelaxedBernoulli"),
+    },
+    "torch.distributions.relaxed_categorical": {
+        "*": ".distributions",
+        **same(".distributions.relaxed", "ExpRelaxedCategorical"),
+    },
     "torch._weights_only_unpickler": {"UnpicklingError": ".base.errors:CheckpointError"},
 }

@@ -241,6 +241,14 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         spec = module.__spec__
         if spec is not None and isinstance(spec.loader_state, tuple):
             (module.__spec__,) = spec.loader_state
+            self._keep_hidden(module, spec.name)
+
+    def _keep_hidden(self, package: ModuleType, alias: str) -> None:
+        """Enter submodules that a name of their package hides: importing one would bring it out."""
+        for name, value in package.__dict__.items():
+            inner = sys.modules.get(f"{package.__name__}.{name}")
+            if inner is not None and inner is not value:
+                sys.modules.setdefault(f"{alias}.{name}", inner)
 
     def _real_loader(self, fullname: str) -> Any:
         found = importlib.util.find_spec(self.real_name(fullname))

@@ -226,10 +226,17 @@ class FunctionalMode(Occupant):
 
     def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """One op as a function of values."""
+        own = op.rules.get("functionalized")
+        if own is not None:
+            return own(self, op, args)
         if op.is_view_op and isinstance(args[0], FunctionalTensor):
             return self.view(op, args)
         if op.mutated_positions:
             return self.write(op, args)
+        return self.run(op, args)
+
+    def run(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        """An op that writes nothing, on up-to-date values."""
         values = map_tensors(op, args, from_functional)
         with Excluding(BELOW_FUNCTIONAL):
             result = dispatch.below_autograd(op, tuple(values))
@@ -284,9 +291,6 @@ class FunctionalMode(Occupant):
                 return dispatch.below_autograd(op, args)
         if op.replayed_as is not None:
             return self.move(op, args)
-        own = op.rules.get("functionalized")
-        if own is not None:
-            return own(self, op, args)
         functional = functional_form(op)
         # The write's own rule looks at sizes and dtypes, and resizes out= tensors.
         check_write(op, args)

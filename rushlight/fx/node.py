@@ -62,7 +62,8 @@ def is_impure_function(target: Any, impure_random: bool = True) -> bool:
             target.default, impure_random
         )
     schema = getattr(target, "_schema", None)
-    if schema is not None and schema.is_mutable:
+    if schema is not None and (schema.is_mutable or not schema.returns):
+        # What returns nothing is called for its effect.
         return True
     try:
         if target in _side_effectful_functions:

@@ -45,7 +45,7 @@ COLD: tuple[tuple[str, ...], ...] = (
     ("attention",),
     ("recurrent", "packing"),
     ("alignment",),
-    ("pad", "norm"),
+    ("pad", "norm", "batchstats"),
     ("conv",),
     ("pool", "adaptive", "unpool", "resample", "gridsample"),
     ("einsum",),

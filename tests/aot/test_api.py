@@ -353,3 +353,17 @@ def test_ready_made_compilers():
     layer = torch.nn.Linear(2, 2)
     fused = memory_efficient_fusion(layer)
     assert torch.equal(fused(torch.ones(1, 2)), layer(torch.ones(1, 2)))
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_running_statistics_are_updated(keep):
+    mine, theirs = torch.nn.BatchNorm1d(3), torch.nn.BatchNorm1d(3)
+    seen = Seen()
+    compiled = aot_module(mine, seen, keep_inference_input_mutations=keep)
+    for _ in range(3):
+        x = torch.randn(4, 3)
+        assert torch.allclose(compiled(x), theirs(x))
+    assert torch.allclose(mine.running_mean, theirs.running_mean)
+    assert torch.allclose(mine.running_var, theirs.running_var)
+    assert mine.num_batches_tracked == 3
+    assert ("copy_" in seen.text()) == keep

@@ -1,0 +1,45 @@
+"""torch.utils.data: datasets, samplers and the loader. Names are found on first access."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_MODULES = {
+    "rushlight.data.dataset": (
+        "ChainDataset ConcatDataset Dataset IterableDataset StackDataset Subset TensorDataset "
+        "random_split"
+    ),
+    "rushlight.data.sampler": (
+        "BatchSampler RandomSampler Sampler SequentialSampler SubsetRandomSampler "
+        "WeightedRandomSampler"
+    ),
+    "rushlight.data.distributed": "DistributedSampler",
+    "rushlight.data.loader": "DataLoader",
+    "rushlight.data.collate": "default_collate default_convert",
+    "rushlight.data.worker": "get_worker_info",
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
+_SUBMODULES = ("dataloader", "dataset", "distributed", "sampler")
+
+__all__ = [
+    "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler",
+    "IterableDataset", "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset",
+    "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "default_collate",
+    "default_convert", "get_worker_info", "random_split",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name in _SUBMODULES:
+        return import_module(f"rushlight.utils.data.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'rushlight.utils.data' has no attribute '{name}'")
+    found = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_SUBMODULES})
