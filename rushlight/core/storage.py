@@ -29,13 +29,15 @@ class VersionCounter:
 class Storage:
     """A flat run of bytes. `buffer` is None on the meta device."""
 
-    __slots__ = ("__weakref__", "buffer", "device", "nbytes_", "resizable")
+    __slots__ = ("__weakref__", "buffer", "device", "nbytes_", "resizable", "shared")
 
     def __init__(self, buffer: Any, nbytes: int | None = None, place: device = CPU) -> None:
         self.buffer = buffer
         self.nbytes_ = buffer.nbytes if nbytes is None else nbytes
         self.device = place
         self.resizable = True
+        # Whether forked processes see writes to it.
+        self.shared = False
 
     @classmethod
     def of_array(cls, array: Any) -> Storage:

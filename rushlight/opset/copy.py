@@ -872,12 +872,15 @@ def pin_memory(self: Any, device: Any = None) -> Any:
 
 
 def share_memory_(self: Any) -> Any:
-    """torch: threads share all memory already; processes are not served."""
+    """Move the tensor to memory that processes forked from now on share; spawned ones get copies."""
+    from rushlight.core.sharing import share
+
+    share(self)
     return self
 
 
 def is_shared(self: Any) -> bool:
-    return False
+    return bool(self._storage is not None and self._storage.shared)
 
 
 for function in (is_pinned, pin_memory, share_memory_, is_shared):

@@ -1,0 +1,44 @@
+"""Memory that forked processes have in common."""
+
+from __future__ import annotations
+
+import mmap
+import sys
+from typing import Any
+
+import numpy as np
+
+from rushlight.core.tensor import alias_array, sizes_of, storage_of, strides_of
+
+__all__ = ["share"]
+
+# To a storage while it is looked at: the tensor's, the local name's and the call's.
+OWN_REFERENCES = 3
+
+
+def share(tensor: Any) -> None:
+    """Move a tensor's storage to an anonymous shared mapping.
+
+    Tensors hold arrays over their storage, so no other tensor may be over this one.
+    """
+    if tensor._array is None:
+        raise RuntimeError("share_memory_(): the tensor has no memory")
+    storage = storage_of(tensor)
+    if storage.shared:
+        return
+    moved = [tensor] if tensor._view is None else [tensor, tensor._view.base]
+    if sys.getrefcount(storage) > OWN_REFERENCES + len(moved) - 1:
+        raise RuntimeError(
+            "share_memory_(): other tensors are views of the same memory and would be left behind. "
+            "Share the tensor before taking views of it, or share a clone."
+        )
+    nbytes = int(storage.nbytes_)
+    memory = np.frombuffer(mmap.mmap(-1, max(nbytes, 1)), np.uint8)[:nbytes]
+    memory[:] = storage.buffer
+    storage.buffer = memory
+    storage.shared = True
+    storage.resizable = False
+    for each in moved:
+        each._array = alias_array(
+            storage, each._dtype, sizes_of(each), strides_of(each), each._offset
+        )
