@@ -872,7 +872,7 @@ def pin_memory(self: Any, device: Any = None) -> Any:
 
 
 def share_memory_(self: Any) -> Any:
-    """Move the tensor to memory that processes forked from now on share; spawned ones get copies."""
+    """Move the tensor to memory that processes forked later share; spawned ones get copies."""
     from rushlight.core.sharing import share
 
     share(self)
