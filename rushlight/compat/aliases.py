@@ -287,6 +287,10 @@ ALIASES: dict[str, Entry] = {
     "torch.optim.lr_scheduler": {"*": ".optim"},
     "torch.functional": {"*": "."},
     "torch.random": {"*": "."},
+    "torch.distributions.kl": {
+        "_kl_expfamily_expfamily": ".distributions.kl:kl_exponential_families",
+    },
+    "torch.distributions.transforms": same(".distributions.combined", "_InverseTransform"),
     "torch.distributions.utils": {
         **bare(".distributions.utils", "_standard_normal _sum_rightmost"),
     },

@@ -523,6 +523,11 @@ def index(level: VmapLevel, op: OpOverload, args: Args) -> Any:
     return level.wrap(found)
 
 
+def covered_dims(entry: Any) -> int:
+    """How many dims of the indexed tensor a subscript stands for."""
+    return entry.dim() if entry.dtype in (bool_, uint8) else 1
+
+
 @rule("index_put _unsafe_index_put", writes=True)
 def index_put(level: VmapLevel, op: OpOverload, args: Args) -> Any:
     self, indices, values, accumulate = args
@@ -533,7 +538,7 @@ def index_put(level: VmapLevel, op: OpOverload, args: Args) -> Any:
     if parts.axis() or (parts.batched and parts.adjacent and parts.first):
         return level.loop(op, args)
     if is_batched(values, level.level):
-        covered = sum([1 for entry in indices if entry is not None])
+        covered = sum([covered_dims(entry) for entry in indices if entry is not None])
         values = level.front(values, self.dim() - covered + parts.rank)
     moved = (level.full(self), parts.entries, values, accumulate)
     return finished(level, op, level.below(op, moved))

@@ -301,3 +301,16 @@ def test_functions() -> None:
 
     with pytest.raises(RuntimeError, match="must override the setup_context staticmethod"):
         vmap(Unsplit.apply)(rows())
+
+
+def test_assignment_through_a_mask_of_several_dims():
+    mask = torch.ones(3, 3).tril(-1) > 0
+
+    def lower(values):
+        matrix = torch.zeros(3, 3) + values.sum() * 0
+        matrix[..., mask] = values
+        return matrix
+
+    values = torch.arange(6.0).reshape(2, 3)
+    expected = torch.stack([lower(entry) for entry in values])
+    assert torch.equal(torch.vmap(lower)(values), expected)
