@@ -274,9 +274,10 @@ ALIASES: dict[str, Entry] = {
         "_LazyConvXdMixin": ".nn.lazy:LazyConvolution",
         "*": ".nn",
     },
-    "torch.nn.modules.utils": bare(
-        ".nn.sizes", "_ntuple _single _pair _triple _quadruple _reverse_repeat_tuple"
-    ),
+    "torch.nn.modules.utils": {
+        **bare(".nn.sizes", "_ntuple _single _pair _triple _quadruple _reverse_repeat_tuple"),
+        **same(".nn.parallel", "consume_prefix_in_state_dict_if_present"),
+    },
     "torch.nn.modules.dropout": {"_DropoutNd": ".nn.layers:DropoutKind", "*": ".nn"},
     "torch.nn.modules.loss": {
         "_Loss": ".nn.layers:Loss",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from rushlight.core import history
+from rushlight.core import dispatch, history
 from rushlight.core.extras import PartInfo, ViewInfo
 from rushlight.core.node import autograd_state, recorded_node
 from rushlight.core.state import LOCAL
@@ -80,7 +80,7 @@ def base_of(tensor: Any) -> tuple[Any, list[ViewInfo]]:
 
 def replay_links(links: list[ViewInfo], base: Any) -> Any:
     for link in links:
-        base = link.op(base, *link.args)
+        base = dispatch.call(link.op, (base, *link.args))
         if isinstance(base, (list, tuple)):
             base = base[link.number]
     return base

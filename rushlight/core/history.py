@@ -86,6 +86,20 @@ def only_inference(op: Any, args: tuple[Any, ...]) -> bool:
     )
 
 
+def without_history(tensor: Any) -> Any:
+    """Another object over the same tensor, tangent included, that no graph leads to. No op is
+    called for it, so modes and graphs see the tensor itself."""
+    result = tensor._alias()
+    result.__class__ = type(tensor)
+    result.__dict__.update(tensor.__dict__)
+    if tensor._ag is not None and tensor._ag.tangent is not None:
+        nodes.autograd_state(result).tangent = tensor._ag.tangent
+    proxy = LOCAL.state.proxy
+    if proxy is not None:
+        proxy.track_alias(result, tensor)
+    return result
+
+
 # -- views -----------------------------------------------------------------------------------------
 
 

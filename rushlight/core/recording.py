@@ -112,6 +112,14 @@ class Recorder(Occupant):
                     value.node.expr, SizeNode(node, name, overload, rest, value)
                 )
 
+    def track_alias(self, alias: Any, tensor: Any) -> None:
+        """Let another object over the same tensor stand for the same node."""
+        found = self.known(tensor)
+        if found is not None:
+            key = id(alias)
+            reference = weakref.ref(alias, lambda _: self.tensors.pop(key, None))
+            self.tensors[key] = Tracked(reference, found.node, found.fixed)
+
     def known(self, tensor: Any) -> Tracked | None:
         found = self.tensors.get(id(tensor))
         return found if found is not None and found.tensor() is tensor else None

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["functional_call"]
+from rushlight.opset import functions
+
+__all__ = ["functional_call", "stack_module_state"]
 
 
 def functional_call(
@@ -123,3 +125,34 @@ def tied(known: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
         for name in group:
             found[name] = values[0]
     return found
+
+
+def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Parameters and buffers of models of one kind, stacked for `vmap` over an ensemble."""
+    models = list(models)
+    if not models:
+        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
+    if any(type(model) is not type(models[0]) for model in models):
+        raise RuntimeError(
+            "stack_module_state: Expected all models to be of the same class, got "
+            f"{[type(model).__name__ for model in models]}"
+        )
+    if any(model.training != models[0].training for model in models):
+        raise RuntimeError(
+            "stack_module_state: Expected all models to have the same training/eval mode."
+        )
+    parameters = {
+        name: stacked_leaf([dict(model.named_parameters())[name] for model in models])
+        for name, _ in models[0].named_parameters()
+    }
+    buffers = {
+        name: stacked_leaf([dict(model.named_buffers())[name] for model in models])
+        for name, _ in models[0].named_buffers()
+    }
+    return parameters, buffers
+
+
+def stacked_leaf(tensors: list[Any]) -> Any:
+    """A new leaf that holds all tensors along a new first dim."""
+    made = functions.stack([tensor.detach() for tensor in tensors])
+    return made.requires_grad_(tensors[0].requires_grad)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight.nn import functional, init, utils
 from rushlight.nn.activation import *
 from rushlight.nn.containers import *
@@ -24,3 +26,11 @@ from rushlight.nn.pooling import *
 from rushlight.nn.recurrent import *
 from rushlight.nn.transformer import *
 from rushlight.nn.upsampling import *
+
+
+def __getattr__(name: str) -> Any:
+    if name == "grad":
+        from importlib import import_module
+
+        return import_module("rushlight.nn.grad")
+    raise AttributeError(f"module 'rushlight.nn' has no attribute '{name}'")

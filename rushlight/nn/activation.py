@@ -34,8 +34,9 @@ def shown_bare(module: Any) -> str:
 
 Hardshrink = activation("Hardshrink", op_call("hardshrink"), "x, or 0 near 0.", lambd=0.5)
 Softshrink = activation("Softshrink", op_call("softshrink"), "x drawn to 0 by lambd.", lambd=0.5)
-# torch: these two print their option without its name.
+# torch: these two print their option without its name, and the next two print none.
 Hardshrink.extra_repr = Softshrink.extra_repr = shown_bare
+Hardsigmoid.extra_repr = Hardswish.extra_repr = Module.extra_repr
 
 
 class RReLU(Module):

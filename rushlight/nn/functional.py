@@ -327,8 +327,13 @@ def linear_cross_entropy(
     reduction: str = "mean",
     ignore_index: int | None = None,
     label_smoothing: float = 0.0,
+    options: Any = None,
 ) -> Any:
     """`cross_entropy` of the logits that a linear layer makes of the input."""
+    if options is not None:
+        raise NotImplementedError(
+            "linear_cross_entropy: the work is not split into chunks here; pass options=None"
+        )
     if input.dim() not in (1, 2):
         raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
     if linear_weight.dim() < 2:

@@ -73,6 +73,11 @@ def poisson_nll_loss(
     return functions.poisson_nll_loss(input, target, log_input, full, eps, number)
 
 
+def differing(wanted: tuple[int, ...], given: tuple[int, ...]) -> list[int]:
+    """The given sizes that are not the wanted ones."""
+    return [size for want, size in zip(wanted, given, strict=True) if want != size]
+
+
 def gaussian_nll_loss(
     input: Any,
     target: Any,
@@ -92,7 +97,7 @@ def gaussian_nll_loss(
     if given != wanted:
         if wanted[:-1] == given:
             var = var.unsqueeze(-1)
-        elif len(wanted) != len(given) or [g for w, g in zip(wanted, given) if w != g] != [1]:  # noqa: B905
+        elif len(wanted) != len(given) or [g for w, g in zip(wanted, given) if w != g] != [1]:
             raise ValueError("var is of incorrect size")
     if reduction not in REDUCTIONS:
         raise ValueError(f"{reduction} is not valid")
@@ -146,9 +151,7 @@ def multilabel_soft_margin_loss(
     """Binary cross entropy of logits, averaged over the classes of each sample."""
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce)
-    values = -(
-        target * functions.log_sigmoid(input) + (1 - target) * functions.log_sigmoid(-input)
-    )
+    values = -(target * functions.log_sigmoid(input) + (1 - target) * functions.log_sigmoid(-input))
     if weight is not None:
         values = values * weight
     return reduced(values.sum(-1) / input.shape[-1], reduction)

@@ -11,9 +11,10 @@ from rushlight.core.dtype import bool_
 from rushlight.opset import functions
 
 __all__ = [
-    "calculate_gain", "constant_", "eye_", "kaiming_normal_", "kaiming_uniform_", "normal_",
-    "ones_", "trunc_normal_", "uniform_", "xavier_normal_", "xavier_uniform_",
-    "zeros_",
+    "calculate_gain", "constant", "constant_", "dirac", "dirac_", "eye", "eye_", "kaiming_normal",
+    "kaiming_normal_", "kaiming_uniform", "kaiming_uniform_", "normal", "normal_", "ones_",
+    "orthogonal", "orthogonal_", "sparse", "sparse_", "trunc_normal_", "uniform", "uniform_",
+    "xavier_normal", "xavier_normal_", "xavier_uniform", "xavier_uniform_", "zeros_",
 ]  # fmt: skip
 
 LINEAR_GAINS = frozenset(
@@ -180,3 +181,84 @@ def kaiming_normal_(
     """Normal values that keep the variance of a rectified layer."""
     std = kaiming_std(tensor, a, mode, nonlinearity)
     return tensor if std is None else normal_(tensor, 0.0, std, generator)
+
+
+def dirac_(tensor: Any, groups: int = 1) -> Any:
+    """Kernels of a convolution that passes its input channels on, in each group."""
+    if tensor.dim() not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    outer = tensor.shape[0]
+    if outer % groups:
+        raise ValueError("dim 0 must be divisible by groups")
+    if tensor.is_meta:
+        return tensor
+    width = outer // groups
+    with no_grad():
+        tensor.zero_()
+        centre = tensor[(slice(None), slice(None), *[size // 2 for size in tensor.shape[2:]])]
+        for group in range(groups):
+            centre[group * width : (group + 1) * width].fill_diagonal_(1)
+    return tensor
+
+
+def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
+    """A matrix with orthonormal rows or columns, whichever are fewer."""
+    if tensor.dim() < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if tensor.numel() == 0 or tensor.is_meta:
+        return tensor
+    rows = tensor.shape[0]
+    columns = tensor.numel() // rows
+    with no_grad():
+        drawn = tensor.new_empty((rows, columns)).normal_(0, 1, generator=generator)
+        q, r = functions.linalg_qr(drawn.t() if rows < columns else drawn)
+        # Signs from R make the result uniformly distributed.
+        q = q * r.diagonal().sign()
+        tensor.copy_((q.t() if rows < columns else q).reshape(tensor.shape) * gain)
+    return tensor
+
+
+def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
+    """Normal values, and zeros in a fraction of each column."""
+    if tensor.dim() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    if tensor.is_meta:
+        return tensor
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    with no_grad():
+        tensor.normal_(0, std, generator=generator)
+        for column in range(columns):
+            tensor[functions.randperm(rows)[:zeros], column] = 0
+    return tensor
+
+
+def older_name(function: Any) -> Any:
+    """torch: a function under its name without underscore."""
+    new = function.__name__
+    old = new[:-1]
+
+    def deprecated_init(*args: Any, **kwargs: Any) -> Any:
+        warnings.warn(
+            f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return function(*args, **kwargs)
+
+    deprecated_init.__name__ = deprecated_init.__qualname__ = old
+    deprecated_init.__doc__ = f"The older name of `{new}`."
+    return deprecated_init
+
+
+constant = older_name(constant_)
+dirac = older_name(dirac_)
+eye = older_name(eye_)
+kaiming_normal = older_name(kaiming_normal_)
+kaiming_uniform = older_name(kaiming_uniform_)
+normal = older_name(normal_)
+orthogonal = older_name(orthogonal_)
+sparse = older_name(sparse_)
+uniform = older_name(uniform_)
+xavier_normal = older_name(xavier_normal_)
+xavier_uniform = older_name(xavier_uniform_)

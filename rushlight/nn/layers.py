@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from rushlight.autograd.grad_mode import no_grad
@@ -471,11 +472,32 @@ Softplus = activation(
 )
 
 
+def older_option(old: str, given: Any, new: str, value: Any) -> Any:
+    """torch: the value of an option that may have been given by its older name."""
+    if given is None:
+        return value
+    warnings.warn(
+        f"keyword argument `{old}` is deprecated and renamed to `{new}`",
+        FutureWarning,
+        stacklevel=3,
+    )
+    return given
+
+
 class Hardtanh(Module):
     """x clamped to a range."""
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+    def __init__(
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: float | None = None,
+        max_value: float | None = None,
+    ) -> None:
         super().__init__()
+        min_val = older_option("min_value", min_value, "min_val", min_val)
+        max_val = older_option("max_value", max_value, "max_val", max_val)
         if max_val <= min_val:
             raise AssertionError(f"max_val ({max_val}) must be greater than min_val ({min_val})")
         self.min_val, self.max_val, self.inplace = min_val, max_val, inplace

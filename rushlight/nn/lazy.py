@@ -17,6 +17,7 @@ __all__ = [
     "LazyInstanceNorm1d", "LazyInstanceNorm2d", "LazyInstanceNorm3d", "LazyLinear",
 ]  # fmt: skip
 
+
 class LazyModuleMixin:
     """Makes of a module one that learns its sizes from its first input.
 

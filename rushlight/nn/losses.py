@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -13,9 +15,9 @@ from rushlight.opset import functions
 
 __all__ = [
     "AdaptiveLogSoftmaxWithLoss", "CosineEmbeddingLoss", "CosineSimilarity", "GaussianNLLLoss",
-    "HingeEmbeddingLoss", "MarginRankingLoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss",
-    "MultiMarginLoss", "NLLLoss2d", "PairwiseDistance", "PoissonNLLLoss", "SoftMarginLoss",
-    "TripletMarginLoss", "TripletMarginWithDistanceLoss",
+    "HingeEmbeddingLoss", "LinearCrossEntropyLoss", "MarginRankingLoss", "MultiLabelMarginLoss",
+    "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss2d", "PairwiseDistance",
+    "PoissonNLLLoss", "SoftMarginLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
 ]  # fmt: skip
 
 
@@ -44,10 +46,6 @@ HingeEmbeddingLoss = loss(
     "HingeEmbeddingLoss", F.hinge_embedding_loss, "Distances, or what they lack of a margin.",
     f"margin {REDUCED}", margin=1.0,
 )  # fmt: skip
-PoissonNLLLoss = loss(
-    "PoissonNLLLoss", F.poisson_nll_loss, "Likelihood of counts.",
-    "log_input full size_average eps reduce reduction", log_input=True, full=False, eps=1e-8,
-)  # fmt: skip
 CosineEmbeddingLoss = of_three(
     "CosineEmbeddingLoss", F.cosine_embedding_loss, "Angles of pairs.", margin=0.0
 )
@@ -58,6 +56,29 @@ MarginRankingLoss = of_three(
 
 class NLLLoss2d(NLLLoss):
     """torch: the older name of `NLLLoss`."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(
+            "`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead as a drop-in "
+            "replacement and see https://pytorch.org/docs/main/nn.html#torch.nn.NLLLoss for more "
+            "details.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        super().__init__(*args, **kwargs)
+
+
+class PoissonNLLLoss(Loss):
+    """Likelihood of counts."""
+
+    function = staticmethod(F.poisson_nll_loss)
+    options = (
+        ("log_input", True), ("full", False), ("size_average", None), ("eps", 1e-8),
+        ("reduce", None), ("reduction", "mean"),
+    )  # fmt: skip
+
+    def forward(self, log_input: Any, target: Any) -> Any:
+        return super().forward(log_input, target)
 
 
 class MultiMarginLoss(Loss):
@@ -135,13 +156,71 @@ class GaussianNLLLoss(OfThree):
     function = staticmethod(F.gaussian_nll_loss)
     options = (("full", False), ("eps", 1e-6), ("reduction", "mean"))
 
-    def __init__(
-        self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
-    ) -> None:
+    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(full, eps, reduction)
 
     def forward(self, input: Any, target: Any, var: Any) -> Any:
         return super().forward(input, target, var)
+
+
+class LinearCrossEntropyLoss(Loss):
+    """A linear layer and the cross entropy of its logits."""
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        reduction: str = "mean",
+        weight: Any = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+        options: Any = None,
+    ) -> None:
+        if weight is not None and tuple(weight.shape) != (num_classes,):
+            raise RuntimeError(
+                f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}"
+            )
+        if not 0 <= label_smoothing <= 1:
+            raise RuntimeError(
+                f"expected label_smoothing to be in range [0, 1], got {label_smoothing}"
+            )
+        super().__init__()
+        self.register_buffer("weight", weight)
+        self.reduction = reduction
+        self.num_classes = num_classes
+        self.out_features = out_features
+        self.ignore_index = ignore_index
+        self.label_smoothing = label_smoothing
+        self.options = options
+        outputs = math.prod(out_features, start=num_classes)
+        self.linear = Linear(in_features, outputs, bias=bias, device=device, dtype=dtype)
+
+    def forward(self, input: Any, target: Any) -> Any:
+        shape = (self.num_classes, *self.out_features)
+        bias = self.linear.bias
+        return F.linear_cross_entropy(
+            input,
+            self.linear.weight.reshape((*shape, self.linear.in_features)),
+            target,
+            linear_bias=None if bias is None else bias.reshape(shape),
+            weight=self.weight,
+            reduction=self.reduction,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+            options=self.options,
+        )
+
+    def extra_repr(self) -> str:
+        names = ("num_classes", "out_features", "reduction", "ignore_index", "label_smoothing")
+        shown = [f"{name}={getattr(self, name)}" for name in (*names, "options")]
+        shown.insert(0, f"in_features={self.linear.in_features}")
+        shown.insert(3, f"bias={self.linear.bias is not None}")
+        return ", ".join(shown)
 
 
 class CosineSimilarity(Module):

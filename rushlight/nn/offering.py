@@ -1,11 +1,13 @@
 """`offered`: public Python functions that modes and subclasses may handle instead.
 
 An override is told of the function itself, with the arguments that have no default by position and
-all the others by name, whichever way the caller wrote them.
+all the others by name, whichever way the caller wrote them. The code that asks is generated for
+the function's own signature, on its first call: a plain call costs one more Python call.
 """
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any
 
 from rushlight.core.dispatch import call_function_mode, overriding, try_function_override
@@ -16,63 +18,64 @@ __all__ = ["offered"]
 
 # What most arguments are, and what never overrides a function.
 KNOWN = frozenset((*PLAIN, bool, int, float, str, tuple, list, type(None)))
-ABSENT = object()
+
+
+def not_yet(*args: Any, **kwargs: Any) -> Any:
+    """The code that a function has until its first call."""
+    specialise(public)  # type: ignore[name-defined]  # noqa: F821
+    return public(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
 
 
 def offered(function: Any, module: str) -> Any:
     """`function`, as a public name of `module`, after asking the overrides in force."""
-
-    def outer(first: Any = ABSENT, /, *args: Any, **kwargs: Any) -> Any:
-        if PROCESS.special:
-            state = LOCAL.state
-            if state.function_modes and not state.excluded & LAYER_FUNCTION_MODES:
-                args = args if first is ABSENT else (first, *args)
-                return call_function_mode(state, outer, *arranged(function, args, kwargs))
-        if type(first) not in KNOWN:
-            return ask(outer, function, args if first is ABSENT else (first, *args), kwargs)
-        if args:
-            for value in args:
-                if type(value) not in KNOWN:
-                    return ask(outer, function, (first, *args), kwargs)
-        elif not kwargs:
-            return function(first)
-        if not kwargs:
-            return function(first, *args)
-        for value in kwargs.values():
-            if type(value) not in KNOWN:
-                return ask(outer, function, (first, *args), kwargs)
-        return function(first, *args, **kwargs)
-
-    outer.__name__ = outer.__qualname__ = function.__name__
-    outer.__doc__ = function.__doc__
-    outer.__module__ = module
-    outer.__wrapped__ = function  # type: ignore[attr-defined]
-    return outer
+    names = {"function": function, "specialise": specialise, "ask": ask, "KNOWN": KNOWN}
+    names |= {"PROCESS": PROCESS, "LOCAL": LOCAL, "__name__": module}
+    made: Any = FunctionType(not_yet.__code__, names, function.__name__)
+    names["public"] = made
+    made.__qualname__ = function.__name__
+    made.__doc__ = function.__doc__
+    made.__wrapped__ = function
+    return made
 
 
-def ask(outer: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The call, by a subclass among the arguments if there is one."""
+def specialise(public: Any) -> None:
+    """Give a function the code for its signature."""
+    function = public.__wrapped__
+    code, defaults = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[: code.co_argcount]
+    required = names[: len(names) - len(defaults)]
+    options = names[len(required) :]
+    keywords = code.co_varnames[len(names) : len(names) + code.co_kwonlyargcount]
+    absent = [name for name, value in zip(options, defaults, strict=True) if value is None]
+    checks = [f"type({name}) not in KNOWN" for name in (*required, *absent)]
+    checks.append("PROCESS.special and LOCAL.state.function_modes")
+    by_name = [f"{name}={name}" for name in keywords]
+    passed = ", ".join([*names, *by_name])
+    head = ", ".join([*names, *(["*", *keywords] if keywords else [])])
+    args = "".join(f"{name}, " for name in required)
+    kwargs = ", ".join(f"{name!r}: {name}" for name in (*options, *keywords))
+    text = (
+        f"def {function.__name__}({head}):\n"
+        f"    if {' or '.join(checks)}:\n"
+        f"        return ask(public, function, ({args}), {{{kwargs}}})\n"
+        f"    return function({passed})\n"
+    )
+    made: dict[str, Any] = {}
+    exec(compile(text, f"<rushlight {public.__module__}.{function.__name__}>", "exec"), made)
+    # The code last: until then another thread calls what was there before.
+    public.__defaults__ = function.__defaults__
+    public.__kwdefaults__ = function.__kwdefaults__
+    public.__code__ = made[function.__name__].__code__
+
+
+def ask(public: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The call, by a mode or a subclass among the arguments if there is one."""
+    if PROCESS.special:
+        state = LOCAL.state
+        if state.function_modes and not state.excluded & LAYER_FUNCTION_MODES:
+            return call_function_mode(state, public, args, kwargs)
     if overriding(args, kwargs):
-        handled, result = try_function_override(outer, *arranged(function, args, kwargs))
+        handled, result = try_function_override(public, args, kwargs)
         if handled:
             return result
     return function(*args, **kwargs)
-
-
-def arranged(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """(args, kwargs) with every default filled in, in order of definition."""
-    code = function.__code__
-    names = code.co_varnames[: code.co_argcount]
-    keywords = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
-    defaults = function.__defaults__ or ()
-    required = names[: len(names) - len(defaults)]
-    given = dict(zip(names, args, strict=False))
-    wrong = len(args) > len(names) or any(
-        name in given or name not in (*names, *keywords) for name in kwargs
-    )
-    given.update(kwargs)
-    if wrong or any(name not in given for name in required):
-        function(*args, **kwargs)  # raises as a wrong call does
-    options = dict(zip(names[len(required) :], defaults, strict=True))
-    options |= {name: (function.__kwdefaults__ or {})[name] for name in keywords}
-    return tuple([given.pop(name) for name in required]), options | given

@@ -7,7 +7,7 @@ from typing import Any
 from rushlight.base.errors import MissingFeature
 from rushlight.nn.module import Module
 
-__all__ = ["DataParallel"]
+__all__ = ["DataParallel", "consume_prefix_in_state_dict_if_present"]
 
 
 class DataParallel(Module):
@@ -26,3 +26,14 @@ class DataParallel(Module):
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         return self.module(*inputs, **kwargs)
+
+
+def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
+    """Take a wrapper's prefix, as "module.", off the names of a state dict, in place."""
+    for key in list(state_dict):
+        if key.startswith(prefix):
+            state_dict[key[len(prefix) :]] = state_dict.pop(key)
+    metadata = getattr(state_dict, "_metadata", {})
+    for key in list(metadata):
+        if key and (key == prefix.replace(".", "") or key.startswith(prefix)):
+            metadata[key[len(prefix) :]] = metadata.pop(key)

@@ -20,8 +20,24 @@ __all__ = [
 
 # What may be asked of a tensor that has no values yet.
 ALLOWED = frozenset(
-    "__hash__ size copy_ is_complex is_floating_point half float double char short int long cuda "
-    "cpu to get_device".split()
+    [
+        "__hash__",
+        "size",
+        "copy_",
+        "is_complex",
+        "is_floating_point",
+        "half",
+        "float",
+        "double",
+        "char",
+        "short",
+        "int",
+        "long",
+        "cuda",
+        "cpu",
+        "to",
+        "get_device",
+    ]
 )
 
 
@@ -46,10 +62,12 @@ class UninitializedTensorMixin:
     @data.setter
     def data(self: Any, value: Any) -> None:
         # The plain setter compares shapes.
-        kind = type(self)
+        kind, value = type(self), empty_behind(value)
         self.__class__ = self.cls_to_become
-        self.data = value
-        self.__class__ = kind
+        try:
+            self.data = value
+        finally:
+            self.__class__ = kind
 
     @property
     def shape(self) -> Any:

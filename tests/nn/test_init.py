@@ -87,3 +87,46 @@ def test_what_cannot_be_initialised():
     for fill in (init.kaiming_uniform_, init.kaiming_normal_):
         with pytest.warns(UserWarning, match="Initializing zero-element tensors is a no-op"):
             assert fill(torch.empty(0, 3)).shape == (0, 3)
+
+
+@pytest.mark.parametrize("size", [(3, 3), (4, 2), (2, 3, 2)])
+def test_orthogonal_values(size):
+    matrix = init.orthogonal_(torch.empty(size), gain=2.0).flatten(1)
+    matrix = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
+    wanted = 4 * torch.eye(matrix.shape[0])
+    assert torch.allclose(matrix @ matrix.T, wanted, atol=1e-5)
+
+
+def test_dirac_values():
+    weight = init.dirac_(torch.empty(4, 2, 3), groups=2)
+    x = torch.arange(10.0).reshape(1, 2, 5)
+    passed = torch.nn.functional.conv1d(x, weight, padding=1)
+    assert torch.equal(passed, x.repeat(1, 2, 1))
+    flat = init.dirac_(torch.empty(3, 2, 2, 3)).flatten().nonzero().flatten().tolist()
+    assert flat == [4, 22]
+    assert init.dirac_(torch.empty(2, 2, 3, 3, 3)).sum().item() == 2.0
+
+
+def test_sparse_values():
+    weight = init.sparse_(torch.empty(10, 4), 0.33, std=2.0)
+    assert (weight == 0).sum(0).tolist() == [4] * 4
+    assert weight.abs().max().item() > 0.5
+
+
+def test_what_these_refuse():
+    with pytest.raises(ValueError, match="Only tensors with 3, 4, or 5 dimensions"):
+        init.dirac_(torch.ones(2, 2))
+    with pytest.raises(ValueError, match="dim 0 must be divisible by groups"):
+        init.dirac_(torch.ones(3, 2, 2), 2)
+    with pytest.raises(ValueError, match="Only tensors with 2 or more dimensions"):
+        init.orthogonal_(torch.ones(2))
+    with pytest.raises(ValueError, match="Only tensors with 2 dimensions"):
+        init.sparse_(torch.ones(2), 0.1)
+
+
+def test_older_names():
+    with pytest.warns(FutureWarning, match="`nn.init.constant` is now deprecated in favor of"):
+        assert init.constant(torch.empty(2), 3).tolist() == [3.0, 3.0]
+    older = "uniform normal constant eye dirac xavier_uniform xavier_normal kaiming_uniform "
+    for name in (older + "kaiming_normal orthogonal sparse").split():
+        assert getattr(init, name).__name__ == name

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 from rushlight.nn.utils import rnn
 from rushlight.nn.utils.clip_grad import (
     clip_grad_norm,
@@ -12,13 +15,49 @@ from rushlight.nn.utils.clip_grad import (
 )
 from rushlight.nn.utils.convert_parameters import parameters_to_vector, vector_to_parameters
 
+# Eager: these modules have the names of their functions, and the functions must win.
+from rushlight.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
+from rushlight.nn.utils.weight_norm import remove_weight_norm, weight_norm
+
 __all__ = [
     "clip_grad_norm",
     "clip_grad_norm_",
     "clip_grad_value_",
     "clip_grads_with_norm_",
+    "convert_conv2d_weight_memory_format",
+    "convert_conv3d_weight_memory_format",
+    "fuse_conv_bn_eval",
+    "fuse_conv_bn_weights",
+    "fuse_linear_bn_eval",
+    "fuse_linear_bn_weights",
     "get_total_norm",
     "parameters_to_vector",
+    "remove_spectral_norm",
+    "remove_weight_norm",
     "rnn",
+    "skip_init",
+    "spectral_norm",
     "vector_to_parameters",
+    "weight_norm",
 ]
+
+MODULES = frozenset(
+    ("fusion", "init", "memory_format", "parametrizations", "parametrize", "prune", "stateless")
+)
+HOMES = {
+    "convert_conv2d_weight_memory_format": "memory_format",
+    "convert_conv3d_weight_memory_format": "memory_format",
+    "fuse_conv_bn_eval": "fusion",
+    "fuse_conv_bn_weights": "fusion",
+    "fuse_linear_bn_eval": "fusion",
+    "fuse_linear_bn_weights": "fusion",
+    "skip_init": "init",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in MODULES:
+        return import_module(f"{__name__}.{name}")
+    if name in HOMES:
+        return getattr(import_module(f"{__name__}.{HOMES[name]}"), name)
+    raise AttributeError(f"module 'rushlight.nn.utils' has no attribute '{name}'")

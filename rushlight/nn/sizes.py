@@ -1,0 +1,30 @@
+"""Sizes given as one number for all dims, or one for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import repeat
+from typing import Any
+
+__all__ = ["ntuple", "pair", "quadruple", "reverse_repeat_tuple", "single", "triple"]
+
+
+def ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
+    """A function that makes tuples of `n` from a single value; others it keeps."""
+
+    def parse(x: Any) -> tuple[Any, ...]:
+        return tuple(x) if isinstance(x, Iterable) else tuple(repeat(x, n))
+
+    parse.__name__ = name
+    return parse
+
+
+single = ntuple(1, "_single")
+pair = ntuple(2, "_pair")
+triple = ntuple(3, "_triple")
+quadruple = ntuple(4, "_quadruple")
+
+
+def reverse_repeat_tuple(t: tuple[Any, ...], n: int) -> tuple[Any, ...]:
+    """Each value `n` times, last first: sizes by dim as `pad` takes them."""
+    return tuple([value for value in reversed(t) for _ in range(n)])

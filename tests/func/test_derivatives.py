@@ -1,0 +1,182 @@
+"""grad, vjp, jvp, Jacobians and Hessians: against formulas, nested, and under vmap."""
+
+import pytest
+
+import rushlight as torch
+from rushlight.base.errors import MissingFeature
+from rushlight.func import (
+    functional_call,
+    functionalize,
+    grad,
+    grad_and_value,
+    hessian,
+    jacfwd,
+    jacrev,
+    jvp,
+    linearize,
+    stack_module_state,
+    vjp,
+    vmap,
+)
+
+X = torch.tensor([1.0, 2.0, 3.0])
+
+
+def cubes(x):
+    return (x**3).sum()
+
+
+def mixed(x):
+    return x * x.sum()
+
+
+MIXED = [[7.0, 1.0, 1.0], [2.0, 8.0, 2.0], [3.0, 3.0, 9.0]]
+
+
+def test_gradients():
+    assert grad(cubes)(X).tolist() == [3.0, 12.0, 27.0]
+    assert grad(grad(torch.sin))(torch.tensor(1.0)).item() == pytest.approx(-0.841471)
+    gradient, value = grad_and_value(cubes)(X)
+    assert (gradient.tolist(), value.item()) == ([3.0, 12.0, 27.0], 36.0)
+    assert not gradient.requires_grad
+    assert not value.requires_grad
+
+
+def test_arguments_are_chosen_by_position():
+    f = lambda a, b: (a * b * b).sum()  # noqa: E731
+    first, second = grad(f, argnums=(0, 1))(X, X)
+    assert first.tolist() == [1.0, 4.0, 9.0]
+    assert second.tolist() == [2.0, 8.0, 18.0]
+    assert grad(f, argnums=-1)(X, X).tolist() == second.tolist()
+    with pytest.raises(RuntimeError, match="only 2 positional inputs"):
+        grad(f, argnums=2)(X, X)
+
+
+def test_nested_structures_and_aux():
+    f = lambda p: ((p["a"] * p["b"]).sum(), p["a"] + 1)  # noqa: E731
+    gradient, aux = grad(f, has_aux=True)({"a": X, "b": 2 * X})
+    assert gradient["a"].tolist() == [2.0, 4.0, 6.0]
+    assert aux.tolist() == [2.0, 3.0, 4.0]
+    assert not aux.requires_grad
+
+
+def test_refusals():
+    with pytest.raises(RuntimeError, match="return a scalar tensor"):
+        grad(mixed)(X)
+    with pytest.raises(RuntimeError, match="return a tensor"):
+        grad(lambda x: 3)(X)
+    with pytest.raises(RuntimeError, match="floating point and complex"):
+        grad(torch.sum)(torch.tensor([1, 2]))
+
+
+def test_grad_mode_outside_does_not_matter_and_inside_does():
+    with torch.no_grad():
+        assert grad(torch.sin)(torch.tensor(0.0)).item() == 1.0
+
+    def half_hidden(x):
+        with torch.no_grad():
+            hidden = x * x
+        return (hidden * x).sum()
+
+    assert grad(half_hidden)(X).tolist() == [1.0, 4.0, 9.0]
+
+
+def test_outer_graphs_go_on():
+    weight = torch.ones(3, requires_grad=True)
+    gradient = grad(lambda x: (weight * x * x).sum())(X)
+    assert torch.autograd.grad(gradient.sum(), weight)[0].tolist() == [2.0, 4.0, 6.0]
+    x = X.clone().requires_grad_()
+    assert torch.autograd.grad(grad(cubes)(x).sum(), x)[0].tolist() == [6.0, 12.0, 18.0]
+
+
+def test_unused_inputs_have_zero_gradients():
+    assert grad(lambda a, b: a.sum(), argnums=1)(X, X).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_pullbacks():
+    outputs, pull = vjp(lambda a, b: (a * b, a.sum()), X, 2 * X)
+    assert outputs[1].item() == 6.0
+    first, second = pull((X, torch.tensor(1.0)))
+    assert first.tolist() == [3.0, 9.0, 19.0]
+    assert second.tolist() == [1.0, 4.0, 9.0]
+    rows, _ = vmap(pull)((torch.eye(3), torch.zeros(3)))
+    assert torch.equal(rows, torch.diag(2 * X))
+    with pytest.raises(RuntimeError, match="pytree structure"):
+        pull(X)
+
+
+def test_jacobians():
+    for jacobian in (jacrev, jacfwd):
+        assert jacobian(mixed)(X).tolist() == MIXED
+    assert jacrev(mixed, chunk_size=2)(X).tolist() == MIXED
+    rows, columns = jacrev(lambda a, b: a * b, argnums=(0, 1))(X, 2 * X)
+    assert torch.equal(rows, torch.diag(2 * X))
+    assert torch.equal(columns, torch.diag(X))
+
+
+def test_hessians():
+    expected = [[12.0, 12.0, 27.0], [12.0, 12.0, 0.0], [27.0, 0.0, 18.0]]
+    f = lambda x: cubes(x) * x[0]  # noqa: E731
+    assert hessian(f)(X).tolist() == expected
+    assert jacrev(jacrev(f))(X).tolist() == expected
+
+
+def test_pushes():
+    value, pushed = jvp(torch.sin, (torch.tensor(0.0),), (torch.tensor(2.0),))
+    assert (value.item(), pushed.item()) == (0.0, 2.0)
+    _, push = linearize(mixed, X)
+    assert push(torch.ones(3)).tolist() == [9.0, 12.0, 15.0]
+
+
+def test_batches():
+    batch = torch.stack([X, 2 * X])
+    assert vmap(grad(cubes))(batch).tolist() == [[3.0, 12.0, 27.0], [12.0, 48.0, 108.0]]
+    expected = torch.tensor(MIXED)
+    assert torch.equal(vmap(jacrev(mixed))(batch), torch.stack([expected, 2 * expected]))
+    assert torch.equal(vmap(hessian(cubes))(batch)[1], torch.diag(12 * X))
+    nested = vmap(vmap(grad(lambda x: x**2)))(torch.ones(2, 3))
+    assert nested.tolist() == [[2.0] * 3] * 2
+
+
+def test_gradients_of_each_sample():
+    net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+    parameters = {name: p.detach() for name, p in net.named_parameters()}
+    x, y = torch.randn(5, 3), torch.randn(5, 1)
+
+    def loss(parameters, x, y):
+        return (functional_call(net, parameters, (x,)) - y).square().sum()
+
+    found = vmap(grad(loss), (None, 0, 0))(parameters, x, y)
+    for place in range(5):
+        wanted = torch.autograd.grad(
+            loss(dict(net.named_parameters()), x[place], y[place]), list(net.parameters())
+        )
+        for name, gradient in zip(found, wanted):
+            assert torch.allclose(found[name][place], gradient)
+
+
+def test_ensembles():
+    models = [torch.nn.Linear(2, 1) for _ in range(3)]
+    parameters, buffers = stack_module_state(models)
+    x = torch.randn(4, 2)
+    outputs = vmap(lambda p, b: functional_call(models[0], (p, b), (x,)))(parameters, buffers)
+    for model, output in zip(models, outputs):
+        assert torch.allclose(model(x), output)
+
+
+def test_forward_over_reverse_is_refused():
+    with pytest.raises(MissingFeature, match="jacfwd"):
+        jacfwd(jacrev(cubes))(X)
+
+
+def test_functionalize_copies_writes_back():
+    def step(x):
+        view = x[0]
+        view.add_(1)
+        return x * 2
+
+    x = torch.zeros(2, 2)
+    assert functionalize(step)(x).tolist() == [[2.0, 2.0], [0.0, 0.0]]
+    assert x.tolist() == [[1.0, 1.0], [0.0, 0.0]]
+    with pytest.raises(RuntimeError, match="invalid argument for remove"):
+        functionalize(step, remove="everything")
