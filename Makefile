@@ -20,11 +20,11 @@ ORACLE ?= python3
 
 help:
 	@echo "make venv         set up .venv"
-	@echo "make demo         train a small network"
+	@echo "make demo         train a small GPT on sonnets (a minute), let it write"
 	@echo "make test         run the tests            (ARGS='-k schema', JOBS=2)"
 	@echo "make lint         ruff, mypy, import layers, file lengths"
 	@echo "make conformance  run the conformance kit  (KIT, SEED=autograd, K='hook')"
-	@echo "make bench        overhead and import time beside PyTorch"
+	@echo "make bench        overhead, models, training and import time beside PyTorch"
 	@echo "make reference    record reference values  (ORACLE=python with PyTorch)"
 	@echo "make docs         write docs/ops.md from the registry"
 	@echo "make clean        remove .venv and caches"
@@ -40,7 +40,7 @@ $(STAMP): pyproject.toml
 venv: $(STAMP)
 
 demo: $(STAMP)
-	$(BIN)/rushlight run examples/train_mlp.py
+	$(BIN)/rushlight run examples/train_gpt.py --out build/loss.png
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -q -n $(JOBS) $(ARGS)
@@ -63,6 +63,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/compiled.py
 	$(BIN)/python benchmarks/models.py
+	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/import_time.py
 
 reference:

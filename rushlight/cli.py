@@ -54,6 +54,8 @@ def _split_run(words: list[str]) -> tuple[list[str], list[str]]:
     if words[:1] != ["run"]:
         return words, []
     for i, word in enumerate(words[1:], 1):
+        if word.startswith("-m") and word != "-m":  # -mMODULE, as python takes it
+            return [*words[:i], "-m", word[2:]], words[i + 1 :]
         if not word.startswith("-"):
             return words[: i + 1], words[i + 1 :]
     return words, []

@@ -1,12 +1,15 @@
-"""Small PyTorch programs, unmodified: what they print is what torch prints.
+"""PyTorch programs, unmodified: what they print is what torch prints.
 
-`programs/*.expected` hold torch's own output. All programs run in one process, each from a clean
-main module.
+The `.expected` files under `programs` hold torch's own output. All programs run in one process,
+each from a clean main module. Those in `programs/training` make their weights and data without
+a random stream and print the loss of every step: their fractions agree with torch's to a
+thousandth, all else to the letter.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +18,8 @@ import pytest
 
 HERE = Path(__file__).parent / "programs"
 NAMES = sorted(path.stem for path in HERE.glob("*.py"))
+TRAINING = sorted(f"training/{path.stem}" for path in (HERE / "training").glob("*.py"))
+FRACTION = re.compile(r"[-+]?\d+\.\d+(?:e[-+]?\d+)?")
 
 DRIVER = """
 import contextlib, io, json, runpy, sys, traceback, warnings
@@ -22,6 +27,7 @@ from rushlight.compat import install
 install()
 found = {}
 for path in sys.argv[1:]:
+    sys.argv = [path]
     text = io.StringIO()
     with contextlib.redirect_stdout(text), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -36,26 +42,55 @@ print(json.dumps(found))
 
 @pytest.fixture(scope="module")
 def printed():
-    paths = [str(HERE / f"{name}.py") for name in NAMES]
+    paths = {str(HERE / f"{name}.py"): name for name in [*NAMES, *TRAINING]}
     done = subprocess.run(
         [sys.executable, "-c", DRIVER, *paths],
         capture_output=True, text=True, timeout=300, cwd=HERE.parent.parent, check=True,
     )  # fmt: skip
-    return {Path(path).stem: text for path, text in json.loads(done.stdout).items()}
+    return {paths[path]: text for path, text in json.loads(done.stdout).items()}
 
 
 def expected(name):
     return (HERE / f"{name}.expected").read_text()
 
 
+def agree(found, wanted):
+    """Whether two lines differ in fractions only, by a thousandth or one in the last digit."""
+    if FRACTION.sub("#", found) != FRACTION.sub("#", wanted):
+        return False
+    for ours, theirs in zip(FRACTION.findall(found), FRACTION.findall(wanted), strict=True):
+        digits, _, exponent = theirs.partition("e")
+        last = 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))
+        if not abs(float(ours) - float(theirs)) <= max(1e-3 * abs(float(theirs)), 1.01 * last):
+            return False
+    return True
+
+
 def test_programs_are_many():
-    assert len(NAMES) >= 12
-    assert all((HERE / f"{name}.expected").exists() for name in NAMES)
+    assert len(NAMES) >= 12 and len(TRAINING) >= 13
+    assert all((HERE / f"{name}.expected").exists() for name in [*NAMES, *TRAINING])
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_prints_what_torch_prints(name, printed):
     assert printed[name] == expected(name)
+
+
+@pytest.mark.parametrize("name", TRAINING)
+def test_trains_as_torch_trains(name, printed):
+    found, wanted = printed[name].splitlines(), expected(name).splitlines()
+    assert len(found) == len(wanted), printed[name]
+    differing = [pair for pair in zip(found, wanted, strict=True) if not agree(*pair)]
+    assert not differing
+
+
+def test_agreement_is_of_text_and_of_fractions():
+    assert agree("step 3 loss 1.0009 lr 2.0e-03", "step 3 loss 1.0000 lr 2.0e-03")
+    assert not agree("step 3 loss 1.0015", "step 3 loss 1.0000")
+    assert not agree("step 4 loss 1.0000", "step 3 loss 1.0000")
+    assert not agree("loss nan", "loss 1.0000")
+    assert not agree("loss 1.01e-04", "loss 1.00e-03")
+    assert agree("mean -0.00001", "mean 0.00000") and not agree("mean 0.02", "mean 0.00")
 
 
 def test_launcher_runs_one_of_them():

@@ -58,6 +58,10 @@ class Missing(NamedTuple):
     note: str  # why, or what to do instead; may be empty
 
 
+class NotRunnable(Exception):
+    """`-m` names what is no module, or a package without a `__main__`."""
+
+
 # -------------------------------------------------------------------- running
 
 
@@ -70,11 +74,14 @@ def run(target: str, args: Sequence[str], *, module: bool = False, full: bool = 
 
     compat.install()
     _prepare_children()
-    sys.argv = [target, *args]
+    sys.argv = ["-m" if module else target, *args]
     try:
         load = _load_module if module else _load_script
         try:
             code, main = load(target)
+        except NotRunnable as e:
+            print(f"rushlight: {e}", file=sys.stderr)
+            return 1
         except OSError as e:
             if module:
                 raise
@@ -113,7 +120,8 @@ def _load_script(path: str) -> tuple[CodeType, ModuleType]:
     importer = None if os.path.isfile(path) and path.endswith(".py") else pkgutil.get_importer(path)
     if importer is not None and (spec := importer.find_spec("__main__")) is not None:
         # a folder or zip archive with a __main__.py
-        sys.path.insert(0, path) if sys.flags.safe_path else _replace_first_path(path)
+        folder = os.path.abspath(path)
+        sys.path.insert(0, folder) if sys.flags.safe_path else _replace_first_path(folder)
         return _code_of(spec, main)
     with io.open_code(os.path.abspath(path)) as file:
         source = file.read()
@@ -125,20 +133,44 @@ def _load_script(path: str) -> tuple[CodeType, ModuleType]:
 
 def _load_module(name: str) -> tuple[CodeType, ModuleType]:
     _replace_first_path(os.getcwd())
-    spec = importlib.util.find_spec(name)
+    spec = _spec_of(name)
     if spec is not None and spec.submodule_search_locations is not None:
-        name += ".__main__"
-        spec = importlib.util.find_spec(name)
+        package, name = name, f"{name}.__main__"
+        spec = _spec_of(name)
+        if spec is None:
+            raise NotRunnable(
+                f"No module named {name}; {package!r} is a package and cannot be directly executed"
+            )
     if spec is None:
-        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-    return _code_of(spec, ModuleType("__main__"))
+        raise NotRunnable(f"No module named {name}")
+    code, main = _code_of(spec, ModuleType("__main__"))
+    sys.argv[0] = code.co_filename
+    return code, main
+
+
+def _spec_of(name: str) -> Any:
+    """The module's spec, or None. What a parent package raises itself passes through."""
+    parent = name.rpartition(".")[0]
+    if parent:
+        try:
+            importlib.import_module(parent)
+        except ImportError as e:
+            # a parent that is absent is find_spec's to tell
+            if e.name is None or not f"{parent}.".startswith(f"{e.name}."):
+                raise
+    try:
+        return importlib.util.find_spec(name)
+    except (ImportError, AttributeError, TypeError, ValueError) as e:
+        text = f"Error while finding module specification for {name!r} ({type(e).__name__}: {e})"
+        if name.endswith(".py"):
+            text += f". Try using {name[:-3]!r} instead of {name!r} as the module name."
+        raise NotRunnable(text) from e
 
 
 def _code_of(spec: Any, main: ModuleType) -> tuple[CodeType, ModuleType]:
     code = spec.loader.get_code(spec.name) if hasattr(spec.loader, "get_code") else None
     if code is None:
         raise ImportError(f"No code object available for {spec.name}", name=spec.name)
-    sys.argv[0] = code.co_filename
     main.__dict__.update(__file__=code.co_filename, __cached__=spec.cached, __spec__=spec)
     main.__package__ = spec.parent
     main.__loader__ = spec.loader

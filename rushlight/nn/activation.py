@@ -9,7 +9,7 @@ from rushlight.nn import functional as F
 from rushlight.nn import init as initial
 from rushlight.nn.layers import AlongDim, activation, op_call, shown_with_inplace
 from rushlight.nn.module import Module
-from rushlight.opset import functions
+from rushlight.opset import create, functions
 
 __all__ = [
     "CELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "LogSigmoid", "Mish", "PReLU",
@@ -69,7 +69,7 @@ class PReLU(Module):
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init
-        self.weight = Parameter(functions.empty((num_parameters,), device=device, dtype=dtype))
+        self.weight = Parameter(create.empty((num_parameters,), device=device, dtype=dtype))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

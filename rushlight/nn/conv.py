@@ -8,7 +8,7 @@ from typing import Any
 from rushlight.core.parameter import Parameter
 from rushlight.nn import init
 from rushlight.nn.module import Module
-from rushlight.opset import functions
+from rushlight.opset import create, functions
 
 __all__ = [
     "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
@@ -74,8 +74,8 @@ class Convolution(Module):
         if self.transposed:
             outer, inner = in_channels, out_channels // groups
         place = {"device": device, "dtype": dtype}
-        self.weight = Parameter(functions.empty((outer, inner, *self.kernel_size), **place))
-        shift = Parameter(functions.empty((out_channels,), **place)) if bias else None
+        self.weight = Parameter(create.empty((outer, inner, *self.kernel_size), **place))
+        shift = Parameter(create.empty((out_channels,), **place)) if bias else None
         self.register_parameter("bias", shift)
         self.reset_parameters()
 

@@ -11,7 +11,7 @@ from rushlight.core.parameter import Parameter
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.module import Module
-from rushlight.opset import functions
+from rushlight.opset import create, functions
 
 __all__ = [
     "ELU",
@@ -78,9 +78,9 @@ class Linear(Module):
         self.in_features = in_features
         self.out_features = out_features
         place = {"device": device, "dtype": dtype}
-        self.weight = Parameter(functions.empty((out_features, in_features), **place))
+        self.weight = Parameter(create.empty((out_features, in_features), **place))
         if bias:
-            self.bias = Parameter(functions.empty((out_features,), **place))
+            self.bias = Parameter(create.empty((out_features,), **place))
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()
@@ -123,8 +123,8 @@ class Bilinear(Module):
         self.out_features = out_features
         place = {"device": device, "dtype": dtype}
         size = (out_features, in1_features, in2_features)
-        self.weight = Parameter(functions.empty(size, **place))
-        shift = Parameter(functions.empty((out_features,), **place)) if bias else None
+        self.weight = Parameter(create.empty(size, **place))
+        shift = Parameter(create.empty((out_features,), **place)) if bias else None
         self.register_parameter("bias", shift)
         self.reset_parameters()
 
@@ -177,7 +177,7 @@ class Table(Module):
         """Take a given table, or make one."""
         size = (self.num_embeddings, self.embedding_dim)
         if weight is None:
-            made = functions.empty(size, device=device, dtype=dtype)
+            made = create.empty(size, device=device, dtype=dtype)
             self.weight = Parameter(made, requires_grad=not freeze)
             self.reset_parameters()
             return

@@ -9,7 +9,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core.parameter import Parameter
 from rushlight.nn import functional as F
 from rushlight.nn.module import Module
-from rushlight.opset import functions
+from rushlight.opset import create, functions
 
 __all__ = [
     "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "CrossMapLRN2d", "GroupNorm", "InstanceNorm1d",
@@ -20,9 +20,9 @@ __all__ = [
 
 def add_affine(module: Module, shape: Any, scales: bool, shifts: bool, place: Any) -> None:
     """Give a module a `weight` of ones and a `bias` of zeros, or None where it has none."""
-    weight = Parameter(functions.ones(shape, **place)) if scales else None
+    weight = Parameter(create.ones(shape, **place)) if scales else None
     module.register_parameter("weight", weight)
-    bias = Parameter(functions.zeros(shape, **place)) if shifts else None
+    bias = Parameter(create.zeros(shape, **place)) if shifts else None
     module.register_parameter("bias", bias)
 
 
@@ -65,9 +65,9 @@ class ChannelNorm(Module):
         size, place = (num_features,), {"device": device, "dtype": dtype}
         add_affine(self, size, affine, affine and bias, place)
         tracked = track_running_stats
-        self.register_buffer("running_mean", functions.zeros(size, **place) if tracked else None)
-        self.register_buffer("running_var", functions.ones(size, **place) if tracked else None)
-        count = functions.zeros((), dtype=dtypes.int64, device=device) if tracked else None
+        self.register_buffer("running_mean", create.zeros(size, **place) if tracked else None)
+        self.register_buffer("running_var", create.ones(size, **place) if tracked else None)
+        count = create.zeros((), dtype=dtypes.int64, device=device) if tracked else None
         self.register_buffer("num_batches_tracked", count)
 
     def reset_running_stats(self) -> None:
@@ -305,7 +305,7 @@ class RMSNorm(Module):
         self.normalized_shape = shape = as_shape(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        made = functions.ones(shape, device=device, dtype=dtype) if elementwise_affine else None
+        made = create.ones(shape, device=device, dtype=dtype) if elementwise_affine else None
         self.register_parameter("weight", None if made is None else Parameter(made))
 
     def reset_parameters(self) -> None:

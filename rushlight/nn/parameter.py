@@ -11,7 +11,7 @@ from typing import Any
 from rushlight.core.parameter import Parameter
 from rushlight.core.tensor import Tensor
 from rushlight.nn.module import Buffer
-from rushlight.opset import functions
+from rushlight.opset import create
 
 __all__ = [
     "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter",
@@ -53,7 +53,7 @@ class UninitializedTensorMixin:
         device = own.device if device is None else device
         dtype = own.dtype if dtype is None else dtype
         self.__class__ = self.cls_to_become
-        self.data = functions.empty(shape, device=device, dtype=dtype)
+        self.data = create.empty(shape, device=device, dtype=dtype)
 
     @property
     def data(self) -> Any:
@@ -134,7 +134,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
     __torch_function__ = UninitializedTensorMixin.__dict__["__torch_function__"]
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
-        data = functions.empty((0,), device=device, dtype=dtype)
+        data = create.empty((0,), device=device, dtype=dtype)
         return Tensor._make_subclass(cls, data, requires_grad)
 
 
@@ -151,7 +151,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
         dtype: Any = None,
         persistent: bool = True,
     ) -> Any:
-        data = functions.empty((0,), device=device, dtype=dtype)
+        data = create.empty((0,), device=device, dtype=dtype)
         made = Tensor._make_subclass(cls, data, requires_grad)
         made.persistent = persistent
         made._is_buffer = True

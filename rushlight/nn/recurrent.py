@@ -13,7 +13,7 @@ from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.module import Module
 from rushlight.nn.utils.rnn import PackedSequence
-from rushlight.opset import functions
+from rushlight.opset import create, functions
 
 __all__ = ["GRU", "LSTM", "RNN", "CTCLoss", "GRUCell", "LSTMCell", "RNNBase", "RNNCell",
            "RNNCellBase"]  # fmt: skip
@@ -103,7 +103,7 @@ class RNNBase(Module):
                     shapes["weight_hr"] = (proj_size, hidden_size)
                 ending = f"l{layer}" + ("_reverse" if direction else "")
                 for name, shape in shapes.items():
-                    made = Parameter(functions.empty(shape, **place))
+                    made = Parameter(create.empty(shape, **place))
                     self.register_parameter(f"{name}_{ending}", made)
                 self._all_weights.append([f"{name}_{ending}" for name in shapes])
         self.reset_parameters()
@@ -314,10 +314,10 @@ class RNNCellBase(Module):
         self.bias = bias
         place = {"device": device, "dtype": dtype}
         rows = num_chunks * hidden_size
-        self.weight_ih = Parameter(functions.empty((rows, input_size), **place))
-        self.weight_hh = Parameter(functions.empty((rows, hidden_size), **place))
+        self.weight_ih = Parameter(create.empty((rows, input_size), **place))
+        self.weight_hh = Parameter(create.empty((rows, hidden_size), **place))
         for name in ("bias_ih", "bias_hh"):
-            made = Parameter(functions.empty((rows,), **place)) if bias else None
+            made = Parameter(create.empty((rows,), **place)) if bias else None
             self.register_parameter(name, made)
         self.reset_parameters()
 

@@ -16,7 +16,7 @@ from rushlight.nn.containers import ModuleList
 from rushlight.nn.layers import GELU, Dropout, Linear, ReLU
 from rushlight.nn.module import Module
 from rushlight.nn.norm import LayerNorm
-from rushlight.opset import functions
+from rushlight.opset import create, functions
 
 __all__ = [
     "MultiheadAttention", "Transformer", "TransformerDecoder", "TransformerDecoderLayer",
@@ -71,7 +71,7 @@ class MultiheadAttention(Module):
         place = {"device": device, "dtype": dtype}
 
         def made(*shape: int) -> Any:
-            return Parameter(functions.empty(shape, **place))
+            return Parameter(create.empty(shape, **place))
 
         sizes = {"q": embed_dim, "k": self.kdim, "v": self.vdim}
         if self._qkv_same_embed_dim:

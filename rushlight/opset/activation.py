@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rushlight.arrays.numpy_ import in_blocks
 from rushlight.core import geometry
 from rushlight.core.dtype import (
     BOOL,
@@ -423,6 +424,7 @@ def check_gelu(common: dtype, args: tuple[Any, ...]) -> None:
         raise RuntimeError("approximate argument must be either none or tanh.")
 
 
+@in_blocks
 def gelu_text(m: Any, x: Any, approximate: str) -> Any:
     if approximate == "tanh":
         inner = m.multiply(
@@ -432,6 +434,7 @@ def gelu_text(m: Any, x: Any, approximate: str) -> Any:
     return m.multiply(m.multiply(x, 0.5), m.add(m.erf(m.multiply(x, ROOT_HALF)), 1))
 
 
+@in_blocks
 def gelu_backward_text(m: Any, grad: Any, x: Any, approximate: str) -> Any:
     square = m.multiply(x, x)
     if approximate == "tanh":
@@ -507,6 +510,7 @@ def silu_curvature(grad: Any, grad_output: Any, self: Any) -> Any:
     return grad * conj(grad_output * gate * (1 - gate) * (2 + self * (1 - 2 * gate)))
 
 
+@in_blocks
 def silu_backward_text(m: Any, grad: Any, x: Any) -> Any:
     gate = m.sigmoid(x)
     slope = m.multiply(gate, m.add(m.multiply(x, m.subtract(1, gate)), 1))
@@ -516,7 +520,7 @@ def silu_backward_text(m: Any, grad: Any, x: Any) -> Any:
 silu = activation(
     "silu(Tensor self) -> Tensor",
     function=None,
-    scalar=lambda m, x: m.divide(x, m.add(m.exp(m.negative(x)), 1)),
+    scalar=in_blocks(lambda m, x: m.divide(x, m.add(m.exp(m.negative(x)), 1))),
     dtypes=is_inexact,
     vjp=silu_gradient,
 )
@@ -552,6 +556,7 @@ def mish_curvature(grad: Any, grad_output: Any, self: Any) -> Any:
     return grad * grad_output * slope * (2 + self * (1 - gate - 2 * t * gate))
 
 
+@in_blocks
 def mish_backward_text(m: Any, grad: Any, x: Any) -> Any:
     t = m.tanh(softplus_of(m, x))
     bent = m.multiply(m.multiply(x, m.sigmoid(x)), m.subtract(1, m.multiply(t, t)))
@@ -561,7 +566,7 @@ def mish_backward_text(m: Any, grad: Any, x: Any) -> Any:
 mish = activation(
     "mish(Tensor self) -> Tensor",
     function=None,
-    scalar=lambda m, x: m.multiply(x, m.tanh(softplus_of(m, x))),
+    scalar=in_blocks(lambda m, x: m.multiply(x, m.tanh(softplus_of(m, x)))),
     vjp=mish_gradient,
 )
 mish_backward = backward_op(

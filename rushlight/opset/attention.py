@@ -125,7 +125,9 @@ class Blocks:
         if self.mask is not None:
             found += self.mask[..., start:stop, :keys]
         if self.is_causal:
-            found[..., ~np.tri(stop - start, keys, start, dtype=np.bool_)] = -np.inf
+            # Keys before the block's first row are seen by all of its rows.
+            late = ~np.tri(stop - start, max(keys - start, 0), dtype=np.bool_)
+            np.copyto(found[..., start:], -np.inf, where=late)
         return found
 
 

@@ -40,12 +40,24 @@ def padded(array: Any, widths: list[tuple[int, int]]) -> Any:
     for (lo, hi), size in zip(widths, array.shape[-len(widths) :], strict=True):
         cut.append(slice(max(-lo, 0), size - max(-hi, 0)))
     array = array[tuple(cut)]
-    added = [(0, 0)] * (array.ndim - len(widths)) + [(max(lo, 0), max(hi, 0)) for lo, hi in widths]
-    return np.pad(array, added) if any(lo or hi for lo, hi in added) else array
+    added = [(max(lo, 0), max(hi, 0)) for lo, hi in widths]
+    if not any(lo or hi for lo, hi in added):
+        return array
+    sizes = array.shape[-len(widths) :]
+    within: list[Any] = [slice(lo, lo + size) for (lo, _), size in zip(added, sizes, strict=True)]
+    grown = [size + lo + hi for (lo, hi), size in zip(added, sizes, strict=True)]
+    result = np.zeros((*array.shape[: -len(widths)], *grown), array.dtype)
+    result[(..., *within)] = array
+    return result
 
 
-def windows(array: Any, kernel: Any, stride: Any, dilation: Any, groups: int) -> Any:
-    """Columns: (group, channel of the group × kernel place, sample × output place)."""
+def windows(
+    array: Any, kernel: Any, stride: Any, dilation: Any, groups: int, by_sample: bool = False
+) -> Any:
+    """Columns (group, channel of the group × kernel place, sample × output place), and the places.
+
+    `by_sample` gives (sample, group, channel of the group × kernel place, output place).
+    """
     batch, channels = array.shape[:2]
     places = [
         (size - d * (k - 1) - 1) // s + 1
@@ -53,27 +65,53 @@ def windows(array: Any, kernel: Any, stride: Any, dilation: Any, groups: int) ->
     ]
     steps = array.strides
     each = channels // groups
-    view = np.lib.stride_tricks.as_strided(
-        array,
-        (groups, each, *kernel, batch, *places),
-        (
-            each * steps[1],
-            steps[1],
-            *[step * d for step, d in zip(steps[2:], dilation, strict=True)],
-            steps[0],
-            *[step * s for step, s in zip(steps[2:], stride, strict=True)],
-        ),
-        writeable=False,
-    )
-    rows, columns = each * math.prod(kernel), batch * math.prod(places)
-    return view.reshape(groups, rows, columns), places
+    row_steps = [step * d for step, d in zip(steps[2:], dilation, strict=True)]
+    rows = ((groups, each, *kernel), (each * steps[1], steps[1], *row_steps))
+    place_steps = [step * s for step, s in zip(steps[2:], stride, strict=True)]
+    shape: tuple[int, ...]
+    laid: tuple[int, ...]
+    if by_sample:
+        shape = (batch, *rows[0], *places)
+        strides = (steps[0], *rows[1], *place_steps)
+        laid = (batch, groups, each * math.prod(kernel), math.prod(places))
+    else:
+        shape = (*rows[0], batch, *places)
+        strides = (*rows[1], steps[0], *place_steps)
+        laid = (groups, each * math.prod(kernel), batch * math.prod(places))
+    view = np.lib.stride_tricks.as_strided(array, shape, strides, writeable=False)
+    return view.reshape(laid), places
+
+
+# Elements of columns made at a time: they are read while they are still in the cache.
+BLOCK = 1 << 19
+
+
+def blocks(batch: int, each: int) -> list[slice]:
+    """The samples in parts of about BLOCK elements, `each` from a sample; one part at least."""
+    size = max(BLOCK // max(each, 1), 1)
+    return [slice(start, start + size) for start in range(0, max(batch, 1), size)]
 
 
 def correlate(array: Any, weight: Any, stride: Any, dilation: Any, groups: int) -> Any:
     """Plain convolution without padding."""
-    columns, places = windows(array, weight.shape[2:], stride, dilation, groups)
-    filters = weight.reshape(groups, weight.shape[0] // groups, columns.shape[1])
-    result = np.matmul(filters, columns).reshape(weight.shape[0], array.shape[0], *places)
+    kernel, batch, outputs = weight.shape[2:], array.shape[0], weight.shape[0]
+    spots = math.prod(
+        [
+            (size - d * (k - 1) - 1) // s + 1
+            for size, k, s, d in zip(array.shape[2:], kernel, stride, dilation, strict=True)
+        ]
+    )
+    filters = weight.reshape(groups, outputs // groups, math.prod(weight.shape[1:]))
+    # A product for each sample comes out in order; it pays while a sample alone fills a product.
+    if spots >= outputs // groups:
+        result = np.empty((batch, groups, outputs // groups, spots), np.result_type(array, weight))
+        places: list[int] = []
+        for some in blocks(batch, array.shape[1] * math.prod(kernel) * spots):
+            columns, places = windows(array[some], kernel, stride, dilation, groups, by_sample=True)
+            np.matmul(filters, columns, out=result[some])
+        return result.reshape(batch, outputs, *places)
+    columns, places = windows(array, kernel, stride, dilation, groups)
+    result = np.matmul(filters, columns).reshape(outputs, batch, *places)
     return np.swapaxes(result, 0, 1)
 
 
@@ -117,10 +155,13 @@ def weight_gradient(
         for have, s, d, k in zip(grad.shape[2:], stride, dilation, kernel, strict=True)
     ]
     source = source[(slice(None), slice(None), *[slice(0, size) for size in reach])]
-    columns, _ = windows(source, kernel, stride, dilation, groups)
-    rows = np.swapaxes(grad, 0, 1).reshape(groups, outputs // groups, columns.shape[2])
-    product = np.matmul(rows, np.swapaxes(columns, 1, 2))
-    return product.reshape(outputs, array.shape[1] // groups, *kernel)
+    batch, inputs = source.shape[:2]
+    product: Any = 0
+    for some in blocks(batch, inputs * math.prod(kernel) * math.prod(grad.shape[2:])):
+        columns, _ = windows(source[some], kernel, stride, dilation, groups)
+        rows = np.swapaxes(grad[some], 0, 1).reshape(groups, outputs // groups, columns.shape[2])
+        product += np.matmul(rows, np.swapaxes(columns, 1, 2))
+    return product.reshape(outputs, inputs // groups, *kernel)
 
 
 def run(
@@ -375,7 +416,7 @@ def _(
     )
     if bias is not None:
         result = result + wide(bias).reshape(-1, *[1] * count)
-    return result.astype(input.dtype)
+    return result.astype(input.dtype, copy=False)
 
 
 @convolution.vjp
@@ -482,10 +523,11 @@ def _(
             value = value[tuple(slice(0, size) for size in input.shape)]
         else:
             value = input_gradient(grad, filters, input.shape[2:], *options)
-        found[0] = value.astype(input.dtype)
+        found[0] = value.astype(input.dtype, copy=False)
     if output_mask[1]:
         pair = (grad, source) if transposed else (source, grad)
-        found[1] = weight_gradient(*pair, weight.shape[2:], *options).astype(weight.dtype)
+        value = weight_gradient(*pair, weight.shape[2:], *options)
+        found[1] = value.astype(weight.dtype, copy=False)
     if output_mask[2]:
         axes = (0, *range(2, grad.ndim))
         found[2] = grad.sum(axis=axes).astype(grad_output.dtype)

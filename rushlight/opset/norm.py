@@ -90,11 +90,14 @@ def statistics(picture: Any, stats: tuple[int, ...], eps: float) -> tuple[Any, A
 
 
 def scaled(picture: Any, layout: Layout, mean: Any, rstd: Any, weight: Any, bias: Any) -> Any:
-    result = (picture - mean) * rstd
+    """Normalised values times weight plus bias, in the picture's precision."""
+    kind = picture.dtype
+    result = picture - mean.astype(kind)
+    result *= rstd.astype(kind)
     if weight is not None:
-        result = result * layout.broadcast(working(weight))
+        result *= layout.broadcast(working(weight)).astype(kind, copy=False)
     if bias is not None:
-        result = result + layout.broadcast(working(bias))
+        result += layout.broadcast(working(bias)).astype(kind, copy=False)
     return result
 
 
@@ -106,24 +109,25 @@ def backward_kernel(
         name = dtypes.from_numpy(input.dtype).scalar_type_name
         raise NotImplementedError(f"\"norm_backward\" not implemented for '{name}'")
     g = working(grad).reshape(layout.shape)
-    normal = (working(input).reshape(layout.shape) - mean) * rstd
+    normal = working(input).reshape(layout.shape) - mean
+    normal *= rstd
     found: list[Any] = [None, None, None]
-    if mask[0]:
-        scaled_grad = g if weight is None else g * layout.broadcast(working(weight))
-        if stats:
-            along = {"axis": layout.stats, "keepdims": True}
-            scaled_grad = (
-                scaled_grad
-                - scaled_grad.mean(**along)
-                - normal * (scaled_grad * normal).mean(**along)
-            )
-        found[0] = (scaled_grad * rstd).reshape(input.shape).astype(input.dtype)
     kind = input.dtype if weight is None else weight.dtype
     size = product([s for i, s in enumerate(layout.shape) if i not in layout.sums])
     if mask[1]:
         found[1] = (g * normal).sum(axis=layout.sums).reshape(size).astype(kind)
     if mask[2]:
         found[2] = g.sum(axis=layout.sums).reshape(size).astype(kind)
+    if mask[0]:
+        slope = g.copy() if weight is None else g * layout.broadcast(working(weight))
+        if stats:
+            along = {"axis": layout.stats, "keepdims": True}
+            common, share = slope.mean(**along), (slope * normal).mean(**along)
+            normal *= share
+            slope -= normal
+            slope -= common
+        slope *= rstd
+        found[0] = slope.reshape(input.shape).astype(input.dtype, copy=False)
     return tuple(found)
 
 
@@ -283,7 +287,7 @@ def _(
         rstd = 1 / np.sqrt(layout.statistic(working(running_var)) + eps)
         saved = np.empty(0, kind), np.empty(0, kind)
     result = scaled(picture, layout, mean, rstd, weight, bias)
-    return result.reshape(input.shape).astype(input.dtype), *saved
+    return result.reshape(input.shape).astype(input.dtype, copy=False), *saved
 
 
 def update(running: Any, found: Any, momentum: float) -> None:
@@ -500,7 +504,7 @@ def _(xp: Any, input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: f
     saved = (*input.shape[: input.ndim - count], *[1] * count)
     result = scaled(picture, layout, mean, rstd, weight, bias)
     return (
-        result.reshape(input.shape).astype(input.dtype),
+        result.reshape(input.shape).astype(input.dtype, copy=False),
         mean.reshape(saved).astype(kind),
         rstd.reshape(saved).astype(kind),
     )
@@ -670,7 +674,7 @@ def _(
     )
     result = scaled(picture, layout, mean, rstd, weight, bias)
     return (
-        result.reshape(input.shape).astype(input.dtype),
+        result.reshape(input.shape).astype(input.dtype, copy=False),
         mean.reshape(N, group).astype(kind),
         rstd.reshape(N, group).astype(kind),
     )

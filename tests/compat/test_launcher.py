@@ -95,3 +95,57 @@ def test_workers_and_subprocesses_see_it_too(run):
     assert out.split("\n")[:2] == [
         "[('rushlight', 3.0), ('rushlight', 6.0)]", "rushlight tensor([1.])",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "words", [("-mpkg", "-m"), ("-m", "pkg", "-m"), ("-m", "pkg.__main__", "-m")]
+)
+def test_module_named_as_python_takes_it(run, words):
+    files = {
+        "pkg/__init__.py": "print(__import__('sys').argv[0])",
+        "pkg/__main__.py": "import os, sys\nprint(os.path.basename(sys.argv[0]), sys.argv[1:])\n"
+        "print(__spec__.name, sys.path[0] == os.getcwd())\n",
+    }
+    expected = "-m\n__main__.py ['-m']\npkg.__main__ True\n"
+    assert run(*words, files=files) == (0, expected, "")
+
+
+@pytest.mark.parametrize(
+    "name, complaint",
+    [
+        ("absent", "No module named absent"),
+        ("pkg.absent", "No module named pkg.absent"),
+        (
+            "pkg",
+            "No module named pkg.__main__; 'pkg' is a package and cannot be directly executed",
+        ),
+        (
+            "pkg.mod.py",
+            "Error while finding module specification for 'pkg.mod.py' (ModuleNotFoundError: "
+            "__path__ attribute not found on 'pkg.mod' while trying to find 'pkg.mod.py'). "
+            "Try using 'pkg.mod' instead of 'pkg.mod.py' as the module name.",
+        ),
+    ],
+)
+def test_module_that_cannot_run(run, name, complaint):
+    files = {"pkg/__init__.py": "", "pkg/mod.py": ""}
+    assert run("-m", name, files=files) == (1, "", f"rushlight: {complaint}\n")
+
+
+def test_folder_is_run_by_its_name(run):
+    text = "import os, sys\nos.chdir('/')\nimport beside\nprint(sys.argv)\n"
+    files = {"tool/__main__.py": text, "tool/beside.py": ""}
+    assert run("tool", "a", files=files) == (0, "['tool', 'a']\n", "")
+
+
+def test_error_inside_a_module_keeps_its_traceback(run):
+    files = {"pkg/__init__.py": "", "pkg/mod.py": "import nowhere\n"}
+    code, out, err = run("-m", "pkg.mod", files=files)
+    assert (code, out) == (1, "")
+    assert err.endswith("ModuleNotFoundError: No module named 'nowhere'\n") and "mod.py" in err
+
+
+def test_missing_name_in_the_package_of_a_module(run):
+    files = {"pkg/__init__.py": "from torch.nn import Foo\n", "pkg/mod.py": ""}
+    code, out, err = run("-m", "pkg.mod", files=files)
+    assert (code, out) == (3, "") and err.startswith("rushlight: torch.nn.Foo is missing\n")

@@ -359,3 +359,11 @@ def test_what_cannot_be_had_is_refused():
 def test_a_parameter_twice_in_a_group_is_warned_of():
     with pytest.warns(UserWarning, match="duplicate parameters"):
         SGD([P, P])
+
+
+def test_groups_are_told_apart_when_shown():
+    groups = [{"params": [torch.ones(1)]}, {"params": [torch.ones(1)], "lr": 0.3}]
+    shown = str(torch.optim.SGD(groups, lr=0.1)).split("Parameter Group ")
+    assert [part.splitlines()[0] for part in shown] == ["SGD (", "0", "1"]
+    assert shown[1].endswith("    weight_decay: 0\n\n")
+    assert shown[2].endswith("    weight_decay: 0\n)")
