@@ -24,7 +24,8 @@ from rushlight.core.size import Size
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import Tensor, storage_of, strides_of
 from rushlight.core.typedstorage import TypedStorage
-from rushlight.io.containers import Archive, Source, open_source
+from rushlight.io.containers import Archive, Source
+from rushlight.io.opening import open_source
 from rushlight.io.places import location_tag
 from rushlight.io.rebuild import NAMES, SAFE_GLOBALS, STORAGE_NAMES, set_state
 from rushlight.io.walker import CallerError, Inert, Known, shown

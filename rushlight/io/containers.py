@@ -1,4 +1,5 @@
-"""Where the bytes of a checkpoint lie: torch's zip archive, and the stream that came before it.
+"""Where the bytes of a checkpoint lie: torch's zip archive, and the stream that came before it (and
+before that, `tarformat`).
 
 Both give storages by key, checked against what the file really holds before memory is taken.
 """
@@ -18,9 +19,9 @@ from rushlight.core.typedstorage import TypedStorage
 from rushlight.io.places import is_meta, restored
 from rushlight.io.rebuild import NAMES, StorageType, find_name
 from rushlight.io.walker import Inert, Walker, fail, shown
-from rushlight.io.zipformat import LOCAL, Entry, Span, read_directory
+from rushlight.io.zipformat import Entry, Span, read_directory
 
-__all__ = ["Archive", "Source", "Stream", "open_source"]
+__all__ = ["Archive", "Source", "Stream"]
 
 MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 PROTOCOL_VERSION = 1001
@@ -319,41 +320,3 @@ def storage_names(module: str, name: str) -> Any:
 
 def no_storage(pid: Any) -> Any:
     raise fail("it refers to a storage where there can be none")
-
-
-def open_source(file: Any, map_location: Any, mapping: Any = None) -> Source:
-    """The container that a file is, from its present position to its end."""
-    start = file.tell()
-    head = file.read(512)
-    file.seek(0, io.SEEK_END)
-    length = file.tell() - start
-    file.seek(start)
-    if head[:4] == LOCAL:
-        return Archive(Span(file, start, length), map_location, mapping)
-    if not head:
-        raise CheckpointError("The file is empty, or its position is at its end.")
-    if head[8:10] == b'{"':
-        raise CheckpointError(
-            "The file is not a checkpoint of torch.save. Read safetensors files with "
-            "rushlight.io.safetensors.load_file."
-        )
-    if head[257:262] == b"ustar" or head[:10].rstrip(b"\x00") in TAR_MEMBERS:
-        raise CheckpointError(
-            "The file is in the tar format that torch wrote before 0.2, which is not supported. "
-            "Load it with an old torch and save it again."
-        )
-    if head[:1] not in (b"\x80", b"L"):
-        raise fail(
-            "it is neither a zip archive nor a stream of pickles; it may be an error page or a "
-            "pointer to the file"
-        )
-    if mapping is not None:
-        raise CheckpointError(
-            "mmap can only be used with files saved with "
-            "`torch.save(_use_new_zipfile_serialization=True)`, please torch.save your checkpoint "
-            "with this option in order to use mmap."
-        )
-    return Stream(file, map_location)
-
-
-TAR_MEMBERS = (b"storages", b"tensors", b"pickle")
