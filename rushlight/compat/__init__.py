@@ -6,11 +6,17 @@ come from the table in `aliases.py`. A torch package that is installed beside is
 
 from __future__ import annotations
 
+import rushlight
 from rushlight.compat.finder import AliasFinder
 
 __all__ = ["alias_names", "install", "is_installed", "uninstall"]
 
 _active: AliasFinder | None = None
+
+
+# What `torch.__version__` tells programs that ask: the release whose behaviour is followed.
+TORCH_VERSION = "2.5.0"
+OWN_VERSION = rushlight.__version__
 
 
 def install() -> None:
@@ -25,6 +31,7 @@ def install() -> None:
         finder = AliasFinder("rushlight", ROOTS, ALIASES)
         finder.install()
         _active = finder
+        rushlight.__version__ = f"{TORCH_VERSION}+rushlight{OWN_VERSION}"
 
 
 def uninstall() -> None:
@@ -33,6 +40,7 @@ def uninstall() -> None:
     if _active is not None:
         _active.uninstall()
         _active = None
+        rushlight.__version__ = OWN_VERSION
 
 
 def is_installed() -> bool:
