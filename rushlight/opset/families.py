@@ -30,7 +30,7 @@ FAMILIES = (
     "contract",
 )
 COLD: tuple[tuple[str, ...], ...] = (
-    ("symsizes",),
+    ("symsizes", "asserts"),
     ("softmax", "loss", "classify"),
     ("products",),
     ("series",),

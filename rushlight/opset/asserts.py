@@ -1,0 +1,116 @@
+"""Checks as operators: what a graph states about its numbers and tensors, and fails without."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.core.op import refuse
+from rushlight.opset.kinds import Kind
+from rushlight.opset.registry import op
+from rushlight.opset.rules import sample
+
+NOTHING = refuse("it returns nothing")
+
+
+class Statement(Kind):
+    """An op that returns nothing: its shape rule is all that is known without values, its kernel
+    raises where the statement does not hold."""
+
+    def finish(self, op: Any, args: tuple[Any, ...], value: Any, layout: str) -> Any:
+        return None
+
+
+STATEMENT = Statement("STATEMENT")
+FACTS: dict[str, Any] = {"kind": STATEMENT, "method": False, "out": False, "jvp": NOTHING}
+SINGLE = "Boolean value of Tensor with {} is ambiguous"
+
+
+# -- tensors ---------------------------------------------------------------------------------------
+
+
+def hold_single(array: Any, message: str) -> None:
+    if array.size != 1:
+        raise RuntimeError(SINGLE.format("no values" if not array.size else "more than one value"))
+    if not array.reshape(-1)[0]:
+        raise RuntimeError(message)
+
+
+op(
+    "_assert_async(Tensor self) -> ()",
+    shape=lambda self: None,
+    kernel=lambda xp, self: hold_single(
+        self, "Expected Tensor with single nonzero value, but got zero"
+    ),
+    samples=lambda make: [(make.positive(1),), (make.positive(),)],
+    errors=lambda make: [(RuntimeError, sample(make(1) * 0)), (RuntimeError, sample(make(2)))],
+    **FACTS,
+)
+op(
+    "_assert_async.msg(Tensor self, str assert_msg) -> ()",
+    shape=lambda self, assert_msg: None,
+    kernel=lambda xp, self, assert_msg: hold_single(self, assert_msg),
+    samples=lambda make: [(make.positive(1), "must not be zero")],
+    errors=lambda make: [(RuntimeError, sample(make(1) * 0, "must not be zero"))],
+    **FACTS,
+)
+
+
+# -- numbers ---------------------------------------------------------------------------------------
+
+
+def hold_number(number: Any, message: str) -> None:
+    if not number:
+        raise RuntimeError(message)
+
+
+def state_number(number: Any, message: str) -> None:
+    from rushlight.symbolic import expect_true
+
+    if not expect_true(number):
+        raise RuntimeError(message)
+
+
+op(
+    "_assert_scalar(Scalar self, str assert_msg) -> ()",
+    function=False,
+    shape=state_number,
+    kernel=lambda xp, self, assert_msg: hold_number(self, assert_msg),
+    samples=lambda make: [(1, "must not be zero"), (True, "must hold")],
+    errors=lambda make: [(RuntimeError, sample(0, "must not be zero"))],
+    **FACTS,
+)
+
+
+def hold_range(size: Any, low: int | None, high: int | None, for_size: bool) -> None:
+    lowest = 0 if low is None and for_size else low
+    if high is not None and for_size and high <= 2:
+        raise RuntimeError(
+            f"Max value to constrain_range_for_size must be greater than 2. got: {high}"
+        )
+    if low is not None and high is not None and low > high:
+        raise RuntimeError(f"Max must be greater than or equal to min. Got min={low} max={high}")
+    if type(size) not in (int, bool):
+        raise RuntimeError("Constraining SymFloat or Symbool is nyi")
+    if (lowest is not None and size < lowest) or (high is not None and size > high):
+        shown = [-(1 << 63) if lowest is None else lowest, (1 << 63) - 1 if high is None else high]
+        raise RuntimeError(f"Invalid value range for {size} between [{shown[0]}, {shown[1]}].")
+
+
+def state_range(size: Any, low: int | None, high: int | None, for_size: bool) -> None:
+    from rushlight.symbolic import SymInt, constrain_range, constrain_range_for_size
+
+    if isinstance(size, SymInt):
+        (constrain_range_for_size if for_size else constrain_range)(size, min=low, max=high)
+    else:
+        hold_range(size, low, high, for_size)
+
+
+for name, for_size in (("sym_constrain_range", False), ("sym_constrain_range_for_size", True)):
+    op(
+        f"{name}(Scalar size, *, int? min=None, int? max=None) -> ()",
+        shape=lambda size, min, max, for_size=for_size: state_range(size, min, max, for_size),
+        kernel=lambda xp, size, min, max, for_size=for_size: hold_range(size, min, max, for_size),
+        samples=lambda make: [sample(5, min=2, max=9), sample(5, min=5), sample(3)],
+        errors=lambda make: [(RuntimeError, sample(5, min=6, max=9))],
+        **FACTS,
+    )
