@@ -22,105 +22,59 @@ def per_dim(value: Any, count: int) -> Any:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,) * count
 
 
+DIMS = ("the last dim", "the last two dims", "the last three dims")
+
+
+def named(function: Any, name: str, text: str) -> Any:
+    """A function of a family that differs by its number of dims."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = text
+    return function
+
+
 # -- maxima ----------------------------------------------------------------------------------------
 
 
-def max_pool1d_with_indices(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """Maxima over windows of the last dim, and where they lie."""
-    stride = [] if stride is None else stride
-    return functions.max_pool1d_with_indices(
-        input, kernel_size, stride, padding, dilation, ceil_mode
+def max_pool(count: int) -> tuple[Any, Any]:
+    """(maxima, maxima and where they lie) over windows of `count` dims."""
+    name = f"max_pool{count}d"
+
+    def both(
+        input: Any,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
+        run = getattr(functions, f"{name}_with_indices")
+        stride = [] if stride is None else stride
+        return run(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+    def maxima(
+        input: Any,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
+        run = getattr(functions, f"{name}_with_indices" if return_indices else name)
+        stride = [] if stride is None else stride
+        return run(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+    text = f"Maxima over windows of {DIMS[count - 1]}"
+    return (
+        named(maxima, name, f"{text}."),
+        named(both, f"{name}_with_indices", f"{text}, and where they lie."),
     )
 
 
-def max_pool1d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """Maxima over windows of the last dim.
-
-    >>> import rushlight as torch
-    >>> torch.nn.functional.max_pool1d(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
-    tensor([[3., 2.]])
-    """
-    stride = [] if stride is None else stride
-    run = functions.max_pool1d_with_indices if return_indices else functions.max_pool1d
-    return run(input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-def max_pool2d_with_indices(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """Maxima over windows of the last two dims, and where they lie."""
-    stride = [] if stride is None else stride
-    return functions.max_pool2d_with_indices(
-        input, kernel_size, stride, padding, dilation, ceil_mode
-    )
-
-
-def max_pool2d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """Maxima over windows of the last two dims."""
-    stride = [] if stride is None else stride
-    run = functions.max_pool2d_with_indices if return_indices else functions.max_pool2d
-    return run(input, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-def max_pool3d_with_indices(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """Maxima over windows of the last three dims, and where they lie."""
-    stride = [] if stride is None else stride
-    return functions.max_pool3d_with_indices(
-        input, kernel_size, stride, padding, dilation, ceil_mode
-    )
-
-
-def max_pool3d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """Maxima over windows of the last three dims."""
-    stride = [] if stride is None else stride
-    run = functions.max_pool3d_with_indices if return_indices else functions.max_pool3d
-    return run(input, kernel_size, stride, padding, dilation, ceil_mode)
+max_pool1d, max_pool1d_with_indices = max_pool(1)
+max_pool2d, max_pool2d_with_indices = max_pool(2)
+max_pool3d, max_pool3d_with_indices = max_pool(3)
 
 
 # -- back from maxima ------------------------------------------------------------------------------
@@ -157,51 +111,31 @@ def unpooled_size(input: Any, kernel: Any, stride: Any, padding: Any, wanted: An
     return sizes
 
 
-def max_unpool1d(
-    input: Any,
-    indices: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
-) -> Any:
-    """The input put back where its maxima were found, zero elsewhere."""
-    kernel = per_dim(kernel_size, 1)
-    steps = kernel if stride is None else per_dim(stride, 1)
-    sizes = unpooled_size(input, kernel, steps, per_dim(padding, 1), output_size)
-    found = functions.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), [*sizes, 1])
-    return found.squeeze(-1)
+def max_unpool(count: int) -> Any:
+    def unpool(
+        input: Any,
+        indices: Any,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        output_size: Any = None,
+    ) -> Any:
+        kernel = per_dim(kernel_size, count)
+        steps = kernel if stride is None else per_dim(stride, count)
+        widths = per_dim(padding, count)
+        sizes = unpooled_size(input, kernel, steps, widths, output_size)
+        if count == 3:
+            return functions.max_unpool3d(input, indices, sizes, steps, widths)
+        if count == 2:
+            return functions.max_unpool2d(input, indices, sizes)
+        found = functions.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), [*sizes, 1])
+        return found.squeeze(-1)
+
+    text = "The input put back where its maxima were found, zero elsewhere."
+    return named(unpool, f"max_unpool{count}d", text)
 
 
-def max_unpool2d(
-    input: Any,
-    indices: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
-) -> Any:
-    """The input put back where its maxima were found, zero elsewhere."""
-    kernel = per_dim(kernel_size, 2)
-    steps = kernel if stride is None else per_dim(stride, 2)
-    sizes = unpooled_size(input, kernel, steps, per_dim(padding, 2), output_size)
-    return functions.max_unpool2d(input, indices, sizes)
-
-
-def max_unpool3d(
-    input: Any,
-    indices: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
-) -> Any:
-    """The input put back where its maxima were found, zero elsewhere."""
-    kernel = per_dim(kernel_size, 3)
-    steps = kernel if stride is None else per_dim(stride, 3)
-    widths = per_dim(padding, 3)
-    sizes = unpooled_size(input, kernel, steps, widths, output_size)
-    return functions.max_unpool3d(input, indices, sizes, steps, widths)
+max_unpool1d, max_unpool2d, max_unpool3d = (max_unpool(count) for count in (1, 2, 3))
 
 
 # -- fractional ------------------------------------------------------------------------------------
@@ -228,54 +162,40 @@ def fractional(
     return run(input, per_dim(kernel_size, count), per_dim(output_size, count), samples)
 
 
-def fractional_max_pool2d_with_indices(
-    input: Any,
-    kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
-    return_indices: bool = False,
-    _random_samples: Any = None,
-) -> Any:
-    """Maxima over windows at random steps that give a wanted size, and where they lie."""
-    return fractional(input, kernel_size, output_size, output_ratio, _random_samples, 2)
+def fractional_max_pool(count: int) -> tuple[Any, Any]:
+    """(maxima, maxima and where they lie) over windows of `count` dims at random steps."""
+
+    def both(
+        input: Any,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Any = None,
+    ) -> Any:
+        return fractional(input, kernel_size, output_size, output_ratio, _random_samples, count)
+
+    def maxima(
+        input: Any,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Any = None,
+    ) -> Any:
+        found = both(input, kernel_size, output_size, output_ratio, False, _random_samples)
+        return found if return_indices else found[0]
+
+    name = f"fractional_max_pool{count}d"
+    text = f"Maxima over windows of {DIMS[count - 1]} at random steps that give a wanted size"
+    return (
+        named(maxima, name, f"{text}."),
+        named(both, f"{name}_with_indices", f"{text}, and where they lie."),
+    )
 
 
-def fractional_max_pool2d(
-    input: Any,
-    kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
-    return_indices: bool = False,
-    _random_samples: Any = None,
-) -> Any:
-    """Maxima over windows of two dims at random steps that give a wanted size."""
-    found = fractional(input, kernel_size, output_size, output_ratio, _random_samples, 2)
-    return found if return_indices else found[0]
-
-
-def fractional_max_pool3d_with_indices(
-    input: Any,
-    kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
-    return_indices: bool = False,
-    _random_samples: Any = None,
-) -> Any:
-    """Maxima over windows at random steps that give a wanted size, and where they lie."""
-    return fractional(input, kernel_size, output_size, output_ratio, _random_samples, 3)
-
-
-def fractional_max_pool3d(
-    input: Any,
-    kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
-    return_indices: bool = False,
-    _random_samples: Any = None,
-) -> Any:
-    """Maxima over windows of three dims at random steps that give a wanted size."""
-    found = fractional(input, kernel_size, output_size, output_ratio, _random_samples, 3)
-    return found if return_indices else found[0]
+fractional_max_pool2d, fractional_max_pool2d_with_indices = fractional_max_pool(2)
+fractional_max_pool3d, fractional_max_pool3d_with_indices = fractional_max_pool(3)
 
 
 # -- norms over windows ----------------------------------------------------------------------------
@@ -298,25 +218,16 @@ def lp_pool(
     return (found.sign() * found.abs().relu()).mul(covered).pow(1.0 / norm_type)
 
 
-def lp_pool1d(
-    input: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
-) -> Any:
-    """p-norms of windows of the last dim."""
-    return lp_pool(input, norm_type, kernel_size, stride, ceil_mode, 1)
+def lp_pool_of(count: int) -> Any:
+    def norms(
+        input: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+    ) -> Any:
+        return lp_pool(input, norm_type, kernel_size, stride, ceil_mode, count)
+
+    return named(norms, f"lp_pool{count}d", f"p-norms of windows of {DIMS[count - 1]}.")
 
 
-def lp_pool2d(
-    input: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
-) -> Any:
-    """p-norms of windows of the last two dims."""
-    return lp_pool(input, norm_type, kernel_size, stride, ceil_mode, 2)
-
-
-def lp_pool3d(
-    input: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
-) -> Any:
-    """p-norms of windows of the last three dims."""
-    return lp_pool(input, norm_type, kernel_size, stride, ceil_mode, 3)
+lp_pool1d, lp_pool2d, lp_pool3d = (lp_pool_of(count) for count in (1, 2, 3))
 
 
 # -- adaptive --------------------------------------------------------------------------------------
@@ -333,43 +244,29 @@ def wanted_size(output_size: Any, input: Any, count: int) -> Any:
     return [a if b is None else b for a, b in zip(own, output_size, strict=True)]
 
 
-def adaptive_max_pool1d_with_indices(
-    input: Any, output_size: Any, return_indices: bool = False
-) -> Any:
-    """Maxima over as many windows as are asked for, and where they lie."""
-    return functions.adaptive_max_pool1d(input, output_size)
+def adaptive_max_pool(count: int) -> tuple[Any, Any]:
+    """(maxima, maxima and where they lie) over as many windows of `count` dims as are wanted."""
+    name = f"adaptive_max_pool{count}d"
+
+    def both(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+        if count > 1:
+            output_size = wanted_size(output_size, input, count)
+        return getattr(functions, name)(input, output_size)
+
+    def maxima(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+        found = both(input, output_size)
+        return found if return_indices else found[0]
+
+    text = f"Maxima over as many windows of {DIMS[count - 1]} as are asked for"
+    return (
+        named(maxima, name, f"{text}."),
+        named(both, f"{name}_with_indices", f"{text}, and where they lie."),
+    )
 
 
-def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """Maxima over as many windows of the last dim as are asked for."""
-    found = functions.adaptive_max_pool1d(input, output_size)
-    return found if return_indices else found[0]
-
-
-def adaptive_max_pool2d_with_indices(
-    input: Any, output_size: Any, return_indices: bool = False
-) -> Any:
-    """Maxima over as many windows as are asked for, and where they lie."""
-    return functions.adaptive_max_pool2d(input, wanted_size(output_size, input, 2))
-
-
-def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """Maxima over as many windows of the last two dims as are asked for."""
-    found = adaptive_max_pool2d_with_indices(input, output_size)
-    return found if return_indices else found[0]
-
-
-def adaptive_max_pool3d_with_indices(
-    input: Any, output_size: Any, return_indices: bool = False
-) -> Any:
-    """Maxima over as many windows as are asked for, and where they lie."""
-    return functions.adaptive_max_pool3d(input, wanted_size(output_size, input, 3))
-
-
-def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """Maxima over as many windows of the last three dims as are asked for."""
-    found = adaptive_max_pool3d_with_indices(input, output_size)
-    return found if return_indices else found[0]
+adaptive_max_pool1d, adaptive_max_pool1d_with_indices = adaptive_max_pool(1)
+adaptive_max_pool2d, adaptive_max_pool2d_with_indices = adaptive_max_pool(2)
+adaptive_max_pool3d, adaptive_max_pool3d_with_indices = adaptive_max_pool(3)
 
 
 def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
