@@ -26,8 +26,11 @@ def is_anomaly_check_nan_enabled() -> bool:
     return LOCAL.state.anomaly_check_nan
 
 
-def guard_for(check_forward: bool | str) -> Any:
-    """The guard that `check_forward=` asks for, or None."""
+def guard_for(check_forward: bool | str | None, check_nan: bool) -> Any:
+    """The guard that `check_forward=` asks for, or None; left out, NaN is looked for if `check_nan`
+    says so."""
+    if check_forward is None:
+        check_forward = "nan" if check_nan else False
     if check_forward is False:
         return None
     from rushlight.autograd.nonfinite import ForwardGuard
@@ -58,15 +61,15 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
 class detect_anomaly:
     """Inside: errors of backward name the forward call behind them; NaN gradients are errors.
 
-    With `check_forward=True`, an op of the forward pass that makes a NaN or an infinity from
-    finite inputs raises at once and names itself, the module and the line; with "nan" infinities
-    may pass. Off by default, because programs may well compute with infinities.
+    An op of the forward pass that makes a NaN from inputs without one raises at once and names
+    itself, the module and the line. With `check_forward=True` infinities are errors too, which
+    programs may well compute with; False lets everything pass.
     """
 
-    def __init__(self, check_nan: bool = True, check_forward: bool | str = False) -> None:
+    def __init__(self, check_nan: bool = True, check_forward: bool | str | None = None) -> None:
         self.previous = current_mode()
         self.check_nan = check_nan
-        self.guard = guard_for(check_forward)
+        self.guard = guard_for(check_forward, check_nan)
         warnings.warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should "
             "only be enabled for debugging.",
@@ -85,10 +88,10 @@ class set_detect_anomaly:
     """Switch anomaly detection at once; as a context manager, restore it afterwards."""
 
     def __init__(
-        self, mode: bool, check_nan: bool = True, check_forward: bool | str = False
+        self, mode: bool, check_nan: bool = True, check_forward: bool | str | None = None
     ) -> None:
         self.previous = current_mode()
-        set_mode(mode, check_nan, guard_for(check_forward))
+        set_mode(mode, check_nan, guard_for(check_forward, check_nan))
 
     def __enter__(self) -> None:
         pass
@@ -98,8 +101,8 @@ class set_detect_anomaly:
 
 
 FORWARD_HINT = (
-    "\nIf the forward pass already had values that are not finite, detect_anomaly("
-    "check_forward=True) stops at the operation that made the first of them."
+    "\nIf the forward pass already had infinities, detect_anomaly(check_forward=True) stops at the "
+    "operation that made the first of them."
 )
 
 
@@ -109,7 +112,8 @@ def apply_watched(node: Any, grads: Any, needs: Any, state: ThreadState) -> Any:
     if state.anomaly_check_nan:
         for number, result in enumerate(results):
             if result is not None and has_nan(result):
-                hint = "" if state.forward_guard is not None else FORWARD_HINT
+                guard = state.forward_guard
+                hint = FORWARD_HINT if guard is None or guard.nan_only else ""
                 raise RuntimeError(
                     f"Function '{node.name()}' returned nan values in its {number}th output.{hint}"
                 )

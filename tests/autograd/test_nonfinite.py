@@ -182,3 +182,14 @@ def test_guard_survives_an_error_of_the_op():
             torch.ones(2) @ torch.ones(3)
         with pytest.raises(RuntimeError, match="aten::log"):
             torch.zeros(1).log()
+
+
+def test_anomaly_mode_catches_nan_in_the_forward_unless_told_otherwise():
+    negative = torch.tensor([-1.0])
+    with set_detect_anomaly(True), pytest.raises(RuntimeError, match="aten::sqrt.*made 1 nan"):
+        negative.sqrt()
+    with set_detect_anomaly(True):
+        assert torch.zeros(1).log().item() == float("-inf")
+    for options in ({"check_forward": False}, {"check_nan": False}):
+        with set_detect_anomaly(True, **options):
+            assert bool(negative.sqrt().isnan())
