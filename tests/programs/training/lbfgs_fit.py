@@ -72,3 +72,24 @@ for step in range(20):
     if step < 3:
         print(f"energy {value.item():.6f}")
 print([f"{v:.4f}" for v in x.tolist()], [f"{v:.4f}" for v in torch.linalg.solve(matrix, target)])
+
+# Twenty steps of a regularised logistic regression, in float32 like the curve above.
+number = torch.arange(60 * 5) * 7919 + 1
+features = ((number * number % 65537).float() / 32768.5 - 1).view(60, 5)
+labels = (features[:, 0] - 0.5 * features[:, 1] + 0.3 * features[:, 2] > 0.05).float()
+weight = nn.Parameter(torch.zeros(5))
+bias = nn.Parameter(torch.zeros(1))
+optimizer = torch.optim.LBFGS([weight, bias], lr=0.2, max_iter=1, history_size=5)
+
+
+def regression():
+    optimizer.zero_grad()
+    logits = features @ weight + bias
+    loss = nn.functional.binary_cross_entropy_with_logits(logits, labels)
+    loss = loss + 0.01 * weight.square().sum()
+    loss.backward()
+    return loss
+
+
+for step in range(20):
+    print(f"regression {step} {optimizer.step(regression).item():.6f}")

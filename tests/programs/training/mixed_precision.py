@@ -40,7 +40,7 @@ target = data[:, 0].mean(-1) * 4 + data[:, 1, 0]
 
 def train(use_amp, use_scaler, steps):
     model = build()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     scaler = torch.amp.GradScaler("cpu", enabled=use_scaler, init_scale=1024.0, growth_interval=8)
     print(f"amp {use_amp} scaler {use_scaler} scale {scaler.get_scale()}")
     for step in range(steps):
@@ -60,5 +60,5 @@ def train(use_amp, use_scaler, steps):
 
 
 train(False, False, 20)
-train(True, False, 12)
-train(True, True, 12)
+train(True, False, 20)
+train(True, True, 20)
