@@ -12,19 +12,22 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.autograd.backward import grad as gradients
+from rushlight.autograd.engine import run_backward
 from rushlight.core import history
-from rushlight.core.batching import BatchedTensor, VmapLevel, is_batched
+from rushlight.core.batching import BatchedTensor
 from rushlight.core.duals import (
     DualLevel,
     base_of,
     keep_tangent,
+    lowered,
+    owner_of,
     replay_links,
     tangent_of,
     without_tangents,
 )
 from rushlight.core.gradrule import parameters
-from rushlight.core.node import SavedTensor, autograd_state
+from rushlight.core.levels import LevelTensor
+from rushlight.core.node import SavedTensor, autograd_state, gradient_node
 from rushlight.core.op import Refused
 from rushlight.core.state import LOCAL, ThreadState
 from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
@@ -59,6 +62,9 @@ def exit_level(level: int) -> None:
     duals.close()
 
 
+HIDING = (BatchedTensor, LevelTensor)
+
+
 # -- layout ----------------------------------------------------------------------------------------
 # Note [Tangent layout]: a view taken of a tensor is taken of its tangent too, by the same strides
 # and offset if need be. A tangent that lies differently is therefore copied into memory like the
@@ -67,6 +73,7 @@ def exit_level(level: int) -> None:
 
 def same_layout(tangent: Any, tensor: Any) -> bool:
     """Note [Tangent layout]: whether every view of the tensor can be taken of the tangent."""
+    tensor = lowered(tensor)
     sizes = sizes_of(tensor)
     if sizes_of(tangent) != sizes:
         return False
@@ -77,7 +84,7 @@ def same_layout(tangent: Any, tensor: Any) -> bool:
     for size, first, second in zip(sizes, strides_of(tangent), strides_of(tensor), strict=True):
         if size > 1 and first != second:
             return False
-    if isinstance(tangent, BatchedTensor) or isinstance(tensor, BatchedTensor):
+    if isinstance(tangent, HIDING) or isinstance(tensor, HIDING):
         # The storage holds all samples; where it begins and ends says nothing about one.
         return True
     return bool(
@@ -86,7 +93,7 @@ def same_layout(tangent: Any, tensor: Any) -> bool:
 
 
 def storage_length(tensor: Any) -> Any:
-    if isinstance(tensor, BatchedTensor):
+    if isinstance(tensor, HIDING):
         return 0
     if tensor._storage is None and tensor._view is None and tensor._array is not None:
         return tensor._array.size
@@ -95,6 +102,7 @@ def storage_length(tensor: Any) -> Any:
 
 def zeros_laid_out(tangent: Any, tensor: Any) -> Any:
     """Zeros of the tangent's dtype and batch, with the layout of a tensor."""
+    tensor = lowered(tensor)
     made = functions._new_zeros_with_same_feature_meta(tangent, tensor)
     if tensor.is_conj() and made.is_complex():
         made = made.conj()
@@ -113,7 +121,27 @@ def laid_out_like(tangent: Any, tensor: Any) -> Any:
 
 def set_tangent(tensor: Any, tangent: Any) -> None:
     """Give a tensor a tangent; a view's becomes part of its base's, zero elsewhere."""
+    owner = owner_of(tensor)
+    if owner is not None:
+        owner.run(place_level_tangent, tensor, tangent)
+        return
     without_tangents(place_tangent, tensor, tangent)
+
+
+def place_level_tangent(tensor: Any, tangent: Any) -> None:
+    """A later write in place may differ between samples wherever the value does."""
+    if hidden_levels(tensor._value) - hidden_levels(tangent):
+        tangent = functions.zeros_like(tensor._value) + tangent
+    place_tangent(tensor, tangent)
+
+
+def hidden_levels(tensor: Any) -> set[int]:
+    found = set()
+    while isinstance(tensor, HIDING):
+        if isinstance(tensor, BatchedTensor):
+            found.add(tensor._level)
+        tensor = tensor._value
+    return found
 
 
 def place_tangent(tensor: Any, tangent: Any) -> None:
@@ -156,6 +184,17 @@ def has_tangents(op: Any, args: tuple[Any, ...], state: ThreadState) -> bool:
     return False
 
 
+def any_tangent(op: Any, args: tuple[Any, ...]) -> bool:
+    """Whether an operand has a tangent at the level of a call."""
+    for position in op.tensor_positions:
+        if tangent_of(args[position]) is not None:
+            return True
+    for position in op.list_positions:
+        if any([tangent_of(item) is not None for item in args[position] or ()]):
+            return True
+    return False
+
+
 def push_tangents(op: Any, args: tuple[Any, ...], result: Any, state: ThreadState) -> None:
     """Give an op's results their tangents. In-place ops pass their target as the result."""
     if is_pushing(state):
@@ -185,8 +224,8 @@ def push(op: Any, args: tuple[Any, ...], result: Any) -> None:
     if not given:
         return
     source = op if op.functional is None else op.functional
-    values = dict(zip(names, args, strict=True))
-    produced = compute(source, rule, values, tangents, result)
+    values = dict(zip(names, [lowered(value) for value in args], strict=True))
+    produced = compute(source, rule, values, tangents, lowered(result))
     if op.replayed_as is not None:
         keep_tangent(result, produced)
     elif op.mutated_positions:
@@ -219,9 +258,9 @@ def fitted(output: Any, tangent: Any) -> Any:
 
 def may_alias(first: Any, second: Any) -> bool:
     """Whether writing to one tensor could change the other."""
-    while isinstance(first, BatchedTensor):
+    while isinstance(first, HIDING):
         first = first._value
-    while isinstance(second, BatchedTensor):
+    while isinstance(second, HIDING):
         second = second._value
     if first._array is None or second._array is None:
         return first is second
@@ -375,37 +414,22 @@ def transposed(
     single: bool,
 ) -> Any:
     """The vjp is linear in its gradient; its own vjp is the forward rule."""
-    state = LOCAL.state
-    level = state.transforms[-1] if state.transforms else None
-    if isinstance(level, VmapLevel) and any(
-        is_batched(item, level.level) for item in leaves((*values.values(), *outputs))
-    ):
-        # A batched result cannot stand for a leaf: every sample by itself.
-        def alone(values: Any, tangents: Any, outputs: Any) -> Any:
-            return transposed(op, rule, values, tangents, outputs, single)
+    everything = named(op, values, outputs)
+    zeros = [
+        functions.zeros_like(output.detach())
+        if index not in rule.non_differentiable and differentiable(output)
+        else None
+        for index, output in enumerate(outputs)
+    ]
+    # A level of its own: whatever levels the values belong to are below it.
+    from rushlight.autograd.levels import GradLevel
 
-        return level.each(alone, values, tangents, outputs)
-    before = state.grad
-    try:
-        state.grad = True
-        state.refresh()
-        everything = named(op, values, outputs)
-        dummies = [
-            functions.zeros_like(output.detach()).requires_grad_()
-            if index not in rule.non_differentiable and differentiable(output)
-            else None
-            for index, output in enumerate(outputs)
-        ]
-        products, directions = vjp_products(rule, everything, tangents, tuple(dummies))
-        wanted = [dummy for dummy in dummies if dummy is not None]
-        found = iter(
-            gradients(products, wanted, directions, create_graph=before, allow_unused=True)
-            if products
-            else [None] * len(wanted)
-        )
-    finally:
-        state.grad = before
-        state.refresh()
+    with GradLevel() as level:
+        dummies = [None if zero is None else level.input(zero) for zero in zeros]
+        products, directions = vjp_products(level, rule, everything, tangents, tuple(dummies))
+        roots = [level.root(product) for product in products]
+    wanted = [dummy for dummy in dummies if dummy is not None]
+    found = iter(level_gradients(roots, directions, wanted))
     filled = [
         None
         if dummy is None
@@ -415,6 +439,16 @@ def transposed(
         for dummy, output in zip(dummies, outputs, strict=True)
     ]
     return filled[0] if single else filled
+
+
+def level_gradients(roots: list[Any], cotangents: list[Any], inputs: list[Any]) -> list[Any]:
+    """Gradients for the leaves of a grad level that has ended, as tensors of the levels below;
+    None where a root does not lead to one."""
+    starts = [(*root, c) for root, c in zip(roots, cotangents, strict=True) if root is not None]
+    if not starts:
+        return [None] * len(inputs)
+    edges = [(gradient_node(leaf), 0) for leaf in inputs]
+    return run_backward(starts, True, LOCAL.state.grad, edges)
 
 
 def leaves(values: tuple[Any, ...]) -> list[Any]:
@@ -431,7 +465,11 @@ def differentiable(output: Any) -> bool:
 
 
 def vjp_products(
-    rule: Any, everything: dict[str, Any], tangents: dict[str, Any], dummies: tuple[Any, ...]
+    level: Any,
+    rule: Any,
+    everything: dict[str, Any],
+    tangents: dict[str, Any],
+    dummies: tuple[Any, ...],
 ) -> tuple[list[Any], list[Any]]:
     """(gradients as functions of the dummies, the tangents they are to be paired with)."""
     products: list[Any] = []
@@ -459,12 +497,14 @@ def vjp_products(
             strict=True,
         )
     for answer, tangent in pairs:
-        if answer is None or tangent is None or not answer.requires_grad:
+        if answer is None or tangent is None or not level.is_own(answer):
+            continue
+        if not answer.requires_grad:
             continue
         if tuple(answer.shape) != tuple(tangent.shape):
-            tangent = tangent.expand(answer.shape)
+            tangent = level.run(tangent.expand, answer.shape)
         if answer._dtype is not tangent._dtype:
-            tangent = tangent.to(answer._dtype)
+            tangent = level.run(tangent.to, answer._dtype)
         products.append(answer)
         directions.append(tangent)
     return products, directions

@@ -411,7 +411,12 @@ def with_defaults(forward: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 
 def run_function(
-    cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], split: bool, state: ThreadState
+    cls: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    split: bool,
+    state: ThreadState,
+    level: Any = None,
 ) -> Any:
     """Run a Function's forward with grad mode off, then give its outputs their history."""
     ctx = cls._backward_cls()
@@ -430,7 +435,11 @@ def run_function(
         state.forward_enabled = False
         state.excluded = as_python(excluded)
         state.refresh()
-        if split:
+        if level is not None:
+            # The levels below record the Function themselves.
+            output = level.forward(cls, args, grad, forward_enabled)
+            cls.setup_context(ctx, args, output)
+        elif split:
             output = cls.forward(*args)
             cls.setup_context(ctx, args, output)
         else:
@@ -440,7 +449,7 @@ def run_function(
         state.refresh()
     outputs = output if isinstance(output, tuple) else (output,)
     results = finish_outputs(ctx, args, outputs, executable, state)
-    if state.forward_level >= 0 and forward_enabled:
+    if (state.forward_level >= 0 or hasattr(level, "duals")) and forward_enabled:
         from rushlight.autograd.functionjvp import function_tangents
 
         function_tangents(cls, ctx, args, outputs, results)

@@ -11,6 +11,7 @@ from typing import Any
 from rushlight.autograd.engine import with_user_code
 from rushlight.autograd.forward import set_tangent, tangent_of
 from rushlight.core import history
+from rushlight.core.duals import lowered, owner_of
 from rushlight.core.node import version_of
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
@@ -23,6 +24,7 @@ def function_tangents(
     cls: Any, ctx: Any, args: tuple[Any, ...], outputs: tuple[Any, ...], results: list[Any]
 ) -> None:
     """Give a Function's results their tangents; `outputs` are forward's own, before wrapping."""
+    level = next((owner for value in args if (owner := owner_of(value)) is not None), None)
     tangents = [tangent_of(value) for value in args]
     if all([tangent is None for tangent in tangents]):
         return
@@ -33,11 +35,16 @@ def function_tangents(
     versions = [None if tangent is None else version_of(tangent) for tangent in tangents]
     state = LOCAL.state
     enabled = state.forward_enabled
-    state.forward_enabled = False
+    if level is None:
+        state.forward_enabled = False
+    else:
+        level.is_pushing = False
     try:
         returned = with_user_code(state, cls.jvp, ctx, *given)
         if not isinstance(returned, tuple):
             returned = (returned,)
+        if level is not None:
+            returned = tuple([level.lower(value) for value in returned])
         if len(returned) != len(outputs):
             raise RuntimeError(
                 "Function's jvp returned an invalid number of forward gradients (expected "
@@ -64,12 +71,14 @@ def function_tangents(
                 keep_view(result, tangent, args, tangents)
     finally:
         state.forward_enabled = enabled
+        if level is not None:
+            level.is_pushing = True
 
 
 def zero_tangent(value: Any) -> Any:
     if not isinstance(value, Tensor) or not history.is_differentiable(value):
         return None
-    return functions.zeros_like(value._alias())
+    return functions.zeros_like(lowered(value)._alias())
 
 
 def keep_written(result: Any, tangent: Any, old: Any, version: int | None) -> None:

@@ -17,7 +17,7 @@ from rushlight.core.duals import tangent_of
 from rushlight.core.op import OpOverload, Refused
 from rushlight.core.rng import default_generator
 from rushlight.core.state import LOCAL
-from rushlight.core.tensor import Ext, Tensor, ViewInfo, strides_of, wrap
+from rushlight.core.tensor import Ext, Tensor, ViewInfo, sizes_of, strides_of, wrap
 
 __all__ = ["BatchedTensor", "VmapLevel", "batched", "is_batched", "unbatched"]
 
@@ -123,6 +123,9 @@ class BatchedTensor(Tensor):
         return f"BatchedTensor(lvl={self._level}, bdim={self._axis}, value=\n{inner}\n)"
 
 
+dispatch.QUIET.add(BatchedTensor)
+
+
 def batched(value: Any, axis: int, level: int) -> Any:
     """Hide `axis` of a tensor."""
     result: Any = wrap(None, value._dtype)
@@ -135,12 +138,16 @@ def batched(value: Any, axis: int, level: int) -> Any:
 
 def show(tensor: Any, value: Any, axis: int) -> None:
     """Let a batched tensor stand for `value`, from the outside one sample of it."""
-    ext = tensor._ext = Ext(value.device)
-    sizes, strides = tuple(value.shape), tuple(strides_of(value))
-    ext.sizes = sizes[:axis] + sizes[axis + 1 :]
-    ext.strides = strides[:axis] + strides[axis + 1 :]
-    if value._ext is not None:
-        ext.conj, ext.neg = value._ext.conj, value._ext.neg
+    own = value._ext
+    ext = tensor._ext = Ext() if own is None else Ext(own.device)
+    sizes, strides = sizes_of(value), strides_of(value)
+    if axis == 0:
+        ext.sizes, ext.strides = sizes[1:], strides[1:]
+    else:
+        ext.sizes = sizes[:axis] + sizes[axis + 1 :]
+        ext.strides = strides[:axis] + strides[axis + 1 :]
+    if own is not None:
+        ext.conj, ext.neg = own.conj, own.neg
     tensor._offset = value._offset
     tensor._value = value
     tensor._axis = axis
@@ -171,7 +178,7 @@ class VmapLevel:
     """One active vmap. A `plain` one stands below autograd as far as users can see: it runs custom
     Functions as they are and knows no random ops."""
 
-    __slots__ = ("level", "plain", "randomness", "size")
+    __slots__ = ("level", "plain", "randomness", "size", "under")
 
     def __init__(
         self, level: int, size: int, randomness: str = "error", plain: bool = False
@@ -180,6 +187,8 @@ class VmapLevel:
         self.size = size
         self.randomness = randomness
         self.plain = plain
+        # The levels below, on the stack when this one was made.
+        self.under = LOCAL.state.transforms
 
     # -- entry ------------------------------------------------------------------------------------
 
@@ -207,7 +216,7 @@ class VmapLevel:
     def batch(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         if "nondeterministic_seeded" in op.tags:
             return self.random(op, args)
-        if not self.has_batched(args):
+        if not self.has_batched_operand(op, args):
             return self.below(op, args)
         target = args[op.mutated_positions[0]] if op.mutated_positions else None
         if target is not None and not is_batched(target, self.level):
@@ -246,6 +255,18 @@ class VmapLevel:
             "instead."
         )
 
+    def has_batched_operand(self, op: OpOverload, args: tuple[Any, ...]) -> bool:
+        level = self.level
+        for position in op.tensor_positions:
+            value = args[position]
+            if type(value) is BatchedTensor and value._level == level:
+                return True
+        for position in op.list_positions:
+            for value in args[position] or ():
+                if type(value) is BatchedTensor and value._level == level:
+                    return True
+        return False
+
     def has_batched(self, args: tuple[Any, ...]) -> bool:
         for value in args:
             items = value if isinstance(value, (list, tuple)) else (value,)
@@ -263,13 +284,17 @@ class VmapLevel:
         """Run any function of tensors under this level."""
         state = LOCAL.state
         before = state.transforms
-        state.transforms = before[: before.index(self)]
-        state.refresh()
+        if before is self.under:
+            return function(*args)
+        state.transforms = self.under
+        if not self.under:
+            state.refresh()
         try:
             return function(*args)
         finally:
             state.transforms = before
-            state.refresh()
+            if not self.under:
+                state.refresh()
 
     def front(self, value: Any, rank: int | None = None) -> Any:
         """A batched operand's values with the batch axis first, padded to a logical rank."""
@@ -317,6 +342,11 @@ class VmapLevel:
 
     def elementwise(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         tensors = [value for value in args if isinstance(value, Tensor)]
+        if len(tensors) == 1 and tensors[0]._axis == 0 and len(op._schema.returns) == 1:
+            # One operand, and the batch axis is in front already.
+            values = tuple([value._value if value is tensors[0] else value for value in args])
+            result = self.below(op, values)
+            return result if op.mutated_positions else self.wrap(result)
         rank = max([value.dim() for value in tensors], default=0)
         if op.mutated_positions and args[0].dim() < rank:
             return self.loop(op, args)

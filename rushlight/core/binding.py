@@ -165,7 +165,12 @@ def as_scalar(value: Any) -> Any:
     if isinstance(value, np.generic) and value.dtype.kind in "biufc":
         return value.item()
     if isinstance(value, Tensor):
-        if value.dim() == 0 and not value._requires_grad and value._array is not None:
+        if (
+            value.dim() == 0
+            and not value._requires_grad
+            and value._array is not None
+            and not hasattr(value, "_owner")
+        ):
             return value.item()
         raise Mismatch
     if is_symbolic(value):

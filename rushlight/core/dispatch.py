@@ -49,6 +49,8 @@ __all__ = [
     "try_function_override",
 ]
 
+# Classes of the package that override no function: tensors of levels.
+QUIET: set[type] = set()
 INSIDE = LAYER_FUNCTION | LAYER_FUNCTION_MODES
 
 
@@ -79,7 +81,12 @@ def packet_call(
         raise mismatch_error(packet, args, kwargs, method) from None
     for position in op.tensor_positions:
         kind = type(bound[position])
-        if kind is not Tensor and kind not in PLAIN and isinstance(bound[position], Tensor):
+        if (
+            kind is not Tensor
+            and kind not in PLAIN
+            and kind not in QUIET
+            and isinstance(bound[position], Tensor)
+        ):
             handled, value = try_function_override(api, args, kwargs)
             if handled:
                 return value
@@ -96,7 +103,8 @@ def holds_subclass(op: OpOverload, bound: tuple[Any, ...]) -> bool:
     """Whether a list argument has a tensor of a class that may override the call."""
     for position in op.list_positions:
         for value in bound[position] or ():
-            if type(value) not in PLAIN and value is not None:
+            kind = type(value)
+            if kind not in PLAIN and kind not in QUIET and value is not None:
                 return True
     return False
 
@@ -284,6 +292,8 @@ def call_layers(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> An
     excluded = state.excluded
     if state.transforms and not excluded & LAYER_TRANSFORMS:
         return state.transforms[-1].process(op, args)
+    if has_dead(op, args):
+        return call(op, revived(op, args))
     if state.pre_modes and not excluded & LAYER_PRE:
         return call_mode(op, args, state, "pre_modes")
     if state.autocast is not None and not excluded & LAYER_AUTOCAST:
@@ -294,6 +304,16 @@ def call_layers(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> An
     if state.profiler is not None:
         return state.profiler.record(op, args, lambda: after_autocast(op, args, state))
     return after_autocast(op, args, state)
+
+
+def has_dead(op: OpOverload, args: tuple[Any, ...]) -> bool:
+    """Whether an operand belongs to a level that has ended; replaced by `core.levels`."""
+    return False
+
+
+def revived(op: OpOverload, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Operands without such wrappers; replaced by `core.levels`."""
+    return args
 
 
 def after_autocast(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> Any:
@@ -390,6 +410,8 @@ def seen_again(op: OpOverload, result: Any, state: ThreadState) -> Any:
 
 def run_below(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> Any:
     """Continue below autograd, which stays off for every call made from there."""
+    if state.owner is not None:
+        return state.owner.backend(op, args)
     if state.forward_guard is not None and not state.tasks:
         return state.forward_guard(op, args, state)
     if not (state.below or layers_of(op, args)):

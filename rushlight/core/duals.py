@@ -11,6 +11,7 @@ import weakref
 from typing import Any
 
 from rushlight.core import dispatch, history
+from rushlight.core import node as nodes
 from rushlight.core.extras import PartInfo, ViewInfo
 from rushlight.core.node import autograd_state, recorded_node
 from rushlight.core.state import LOCAL
@@ -86,10 +87,27 @@ def replay_links(links: list[ViewInfo], base: Any) -> Any:
     return base
 
 
+def owner_of(tensor: Any) -> Any:
+    """The jvp level that a tensor belongs to; None for plain forward mode."""
+    if type(tensor) is nodes.LEVEL_TENSOR:
+        return tensor._owner if hasattr(tensor._owner, "duals") else None
+    return None
+
+
+def lowered(value: Any) -> Any:
+    """What the jvp level of a tensor computes with."""
+    if isinstance(value, (list, tuple)):
+        return type(value)([lowered(item) for item in value])
+    return value if owner_of(value) is None else value._value
+
+
 def tangent_of(tensor: Any) -> Any:
     """The tangent of a tensor at the current level, or None."""
-    level = LOCAL.state.duals
-    if level is None or not isinstance(tensor, Tensor):
+    if not isinstance(tensor, Tensor):
+        return None
+    owner = owner_of(tensor)
+    level = LOCAL.state.duals if owner is None else owner.duals
+    if level is None:
         return None
     state = tensor._ag
     if state is not None and state.tangent is not None and state.tangent.level is level:
@@ -102,7 +120,10 @@ def tangent_of(tensor: Any) -> Any:
     found = tangent_of(base)
     if found is None:
         return None
-    own = without_tangents(replay_links, links, found)
+    if owner is None:
+        own = without_tangents(replay_links, links, found)
+    else:
+        own = owner.run(replay_links, links, found)
     keep_tangent(tensor, own)
     return own
 
@@ -113,7 +134,8 @@ def keep_tangent(tensor: Any, tangent: Any) -> None:
         if tensor._ag is not None:
             tensor._ag.tangent = None
         return
-    level = LOCAL.state.duals
+    owner = owner_of(tensor)
+    level = LOCAL.state.duals if owner is None else owner.duals
     slot = TangentSlot(level, tangent)
     level.slots.add(slot)
     autograd_state(tensor).tangent = slot

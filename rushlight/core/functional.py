@@ -197,7 +197,7 @@ def sync(tensor: Any) -> None:
     storage = tensor.functional_storage
     if tensor.generation == storage.generation:
         return
-    with Excluding(BELOW_FUNCTIONAL):
+    with tensor.handling_mode.below():
         if storage.updates:
             storage.apply_updates()
         value = storage.base
@@ -224,6 +224,13 @@ class FunctionalMode(Occupant):
 
     slot = "functional"
 
+    def below(self) -> Any:
+        """Where values are computed: below the layer, as a context."""
+        return Excluding(BELOW_FUNCTIONAL)
+
+    def call_below(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        return dispatch.below_autograd(op, args)
+
     def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """One op as a function of values."""
         own = op.rules.get("functionalized")
@@ -238,8 +245,8 @@ class FunctionalMode(Occupant):
     def run(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """An op that writes nothing, on up-to-date values."""
         values = map_tensors(op, args, from_functional)
-        with Excluding(BELOW_FUNCTIONAL):
-            result = dispatch.below_autograd(op, tuple(values))
+        with self.below():
+            result = self.call_below(op, tuple(values))
         return self.wrapped(result)
 
     def wrapped(self, result: Any) -> Any:
@@ -256,8 +263,8 @@ class FunctionalMode(Occupant):
     def view(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """Note [View steps]."""
         source, rest = args[0], args[1:]
-        with Excluding(BELOW_FUNCTIONAL):
-            result = dispatch.below_autograd(op, (source.functional_value, *rest))
+        with self.below():
+            result = self.call_below(op, (source.functional_value, *rest))
         if isinstance(result, (list, tuple)):
             return [
                 self.view_of(source, value, ViewStep(op, rest, number))
@@ -287,8 +294,8 @@ class FunctionalMode(Occupant):
                     "not allowed. Please ensure that all of your inputs are wrapped inside of a "
                     "functionalize() call."
                 )
-            with Excluding(BELOW_FUNCTIONAL):
-                return dispatch.below_autograd(op, args)
+            with self.below():
+                return self.call_below(op, args)
         if op.replayed_as is not None:
             return self.move(op, args)
         functional = functional_form(op)
@@ -298,8 +305,8 @@ class FunctionalMode(Occupant):
         count = len(op.out_positions)
         if count:
             values = values[:-count]
-        with Excluding(BELOW_FUNCTIONAL):
-            result = dispatch.below_autograd(functional, tuple(values))
+        with self.below():
+            result = self.call_below(functional, tuple(values))
         results = list(result) if isinstance(result, (list, tuple)) else [result]
         extra = results[: len(results) - len(written)]
         for target, value in zip(written, results[len(extra) :], strict=True):
@@ -313,7 +320,7 @@ class FunctionalMode(Occupant):
         storage = target.functional_storage
         if storage.frozen:
             raise RuntimeError("cannot mutate tensors with frozen storage")
-        with Excluding(BELOW_FUNCTIONAL):
+        with self.below():
             if value._dtype is not target._dtype:
                 value = value.to(target._dtype)
         storage.updates.append((value, target.chain))
@@ -327,8 +334,8 @@ class FunctionalMode(Occupant):
         """`x.t_()`: the tensor becomes the view of itself."""
         target, rest = args[0], args[1:]
         assert op.replayed_as is not None
-        with Excluding(BELOW_FUNCTIONAL):
-            value = dispatch.below_autograd(op.replayed_as, (target.functional_value, *rest))
+        with self.below():
+            value = self.call_below(op.replayed_as, (target.functional_value, *rest))
         target.chain = (*target.chain, ViewStep(op.replayed_as, rest, None))
         target.moved = True
         take_value(target, value)
@@ -363,3 +370,68 @@ def check_write(op: OpOverload, args: tuple[Any, ...]) -> None:
 
 
 DEFAULT = FunctionalMode()
+
+
+class FunctionalLevel(FunctionalMode):
+    """`functionalize` as a transform: values are tensors of the levels below, which record what is
+    computed with them. Views and writes are followed here alone."""
+
+    plain = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.under = LOCAL.state.transforms
+
+    def below(self) -> Any:
+        return Stack(self.under)
+
+    def call_below(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        return dispatch.call(op, args)
+
+    def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        if op.body is not None:
+            return dispatch.run_body(op, args)
+        if op.is_view_op and not isinstance(args[0], FunctionalTensor):
+            with self.below():
+                return self.call_below(op, args)
+        if op.mutated_positions:
+            for position in op.mutated_positions:
+                if isinstance(args[position], FunctionalTensor):
+                    args[position]._counter.value += 1
+        return super().process(op, args)
+
+    def __enter__(self) -> Any:
+        state = LOCAL.state
+        state.transforms = (*self.under, self)
+        state.refresh()
+        return self
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        state = LOCAL.state
+        state.transforms = self.under
+        state.refresh()
+
+    def apply_function(self, cls: Any, args: Any, kwargs: Any, direct: Any, has_rule: bool) -> Any:
+        with self.below():
+            result = cls.apply(*[from_functional(value) for value in args], **kwargs)
+        return self.wrapped(result)
+
+
+class Stack:
+    """Calls made inside see these transforms."""
+
+    __slots__ = ("before", "transforms")
+
+    def __init__(self, transforms: tuple[Any, ...]) -> None:
+        self.transforms = transforms
+
+    def __enter__(self) -> None:
+        state = LOCAL.state
+        self.before = state.transforms
+        state.transforms = self.transforms
+        state.refresh()
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        state = LOCAL.state
+        state.transforms = self.before
+        state.refresh()

@@ -422,7 +422,7 @@ def unpack_output(node: Any, entry: Any) -> Any:
         and not LOCAL.state.grad
         and entry.tensor._counter.value == entry.version
     ):
-        return entry.tensor
+        return node_module.alive(entry.tensor)
     return unpack(node, entry)
 
 

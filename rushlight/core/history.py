@@ -32,6 +32,11 @@ def is_differentiable(tensor: Any) -> bool:
     return bool(kind.is_floating_point or kind.is_complex)
 
 
+def is_level(tensor: Any) -> bool:
+    """Whether a tensor belongs to a level of `core.levels`."""
+    return type(tensor) is nodes.LEVEL_TENSOR
+
+
 def attach(op: Any, node: Any, result: Any) -> None:
     """Make `node` the producer of a functional op's result(s)."""
     rule = op.grad_rule
@@ -149,7 +154,7 @@ def view_of(
         return
     if not grad and kind != ViewInfo.CUSTOM_FUNCTION:
         kind = ViewInfo.NO_GRAD
-    if state is not None and state.inference:
+    if state is not None and state.inference and state.owner is None:
         kind = ViewInfo.INFERENCE
     parent = source._view
     if parent is None:
@@ -274,7 +279,7 @@ def regenerate(tensor: Any) -> Any:
         try:
             state.grad, state.dispatch_modes, state.excluded = True, (), 0
             state.refresh()
-            if state.view_replay or base._dtype is not tensor._dtype:
+            if state.view_replay or base._dtype is not tensor._dtype or is_level(base):
                 fresh = replay(view, base)
             else:
                 fresh = base.as_strided(tensor.shape, strides_of(tensor), tensor._offset)
@@ -413,20 +418,29 @@ def needs_original(op: Any, rule: Any, args: tuple[Any, ...]) -> bool:
 
 def saved_copy(target: Any) -> Any:
     """The value of an in-place target before the write, with the target's history."""
-    state = LOCAL.state
-    before = state.grad
-    try:
-        state.grad = False
-        state.refresh()
-        copy = target.clone()
-    finally:
-        state.grad = before
-        state.refresh()
+    if is_level(target):
+        # Not recorded at this level, but at those below.
+        owner = target._owner
+        copy = owner.lift(owner.run(target._value.clone))
+    else:
+        copy = quiet_copy(target)
     copy._node = edge(target)
     if copy._node is not None:
         copy._requires_grad = True
         copy._output_nr = target._output_nr
     return copy
+
+
+def quiet_copy(target: Any) -> Any:
+    state = LOCAL.state
+    before = state.grad
+    try:
+        state.grad = False
+        state.refresh()
+        return target.clone()
+    finally:
+        state.grad = before
+        state.refresh()
 
 
 def out_call(op: Any, args: tuple[Any, ...], grad: bool, state: ThreadState | None) -> Any:
@@ -520,7 +534,9 @@ class CopySlices(GraphNode):
         self.output_metas = (output_meta(base),)
         self.inner = inner
         self.view = ViewLink(view)
-        self.use_replay = LOCAL.state.view_replay or base._dtype is not tensor._dtype
+        self.use_replay = (
+            LOCAL.state.view_replay or base._dtype is not tensor._dtype or is_level(base)
+        )
         self.base_geometry = (tuple(base.shape), strides_of(base), base._offset)
         self.view_geometry = (tuple(tensor.shape), strides_of(tensor), tensor._offset)
 

@@ -515,6 +515,12 @@ def pack(value: Any, node: Any) -> Any:
 
 # Filled by core.tensor: isinstance() against a tuple is quick and avoids a circular import.
 TENSOR_TYPES: Any = ()
+# Filled by core.levels: the tensors of grad and jvp levels, and what they stand for.
+LEVEL_TENSOR: Any = None
+
+
+def alive(value: Any) -> Any:
+    return value
 
 
 def pack_output(tensor: Any, output_nr: int) -> SavedTensor:
@@ -525,7 +531,7 @@ def pack_output(tensor: Any, output_nr: int) -> SavedTensor:
             saved = new_saved(None, output_nr)
             apply_pack_hook(saved, tensor, *hooks[-1])
             return saved
-    if is_watched(tensor):
+    if type(tensor) is not LEVEL_TENSOR and is_watched(tensor):
         return new_saved(detached(tensor), output_nr)
     return new_saved(tensor._shadow(), output_nr)
 
@@ -588,7 +594,7 @@ def unpack(node: Any, entry: Any) -> Any:
         state = entry._ag
         if state is not None and state.detached_at > node.sequence_nr:
             raise_detached()
-        return entry
+        return alive(entry) if type(entry) is LEVEL_TENSOR else entry
     if type(entry) is SavedTensor:
         return unpack_saved(node, entry)
     if type(entry) is tuple and any(
@@ -626,8 +632,11 @@ def unpack_saved(node: Any, entry: SavedTensor) -> Any:
     current = 0 if counter is None else counter.value
     if current != entry.version:
         raise_modified(tensor, counter, entry.version, node, entry.output_nr)
+    if type(tensor) is LEVEL_TENSOR and not tensor._owner.is_open:
+        return alive(tensor)
     if entry.output_nr >= 0:
-        alias = detached(tensor) if is_watched(tensor) else tensor._alias()
+        watched = type(tensor) is not LEVEL_TENSOR and is_watched(tensor)
+        alias = detached(tensor) if watched else tensor._alias()
         alias._node = node
         alias._output_nr = entry.output_nr
         if entry.edge_node is not None:

@@ -87,6 +87,7 @@ class ThreadState:
         "inference",
         "layers",
         "multithreading",
+        "owner",
         "pre_modes",
         "profiler",
         "proxy",
@@ -110,6 +111,8 @@ class ThreadState:
         self.proxy: Any = None
         self.fake: Any = None
         self.transforms: tuple[Any, ...] = ()
+        # The level of differentiation whose call the autograd layer is recording, if not plain.
+        self.owner: Any = None
         self.autocast: Any = None
         self.default_device: Any = None
         self.saved_hooks: tuple[Any, ...] = ()

@@ -11,15 +11,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.autograd import forward_ad
-from rushlight.autograd.backward import grad as gradients_of
+from rushlight.autograd.forward import level_gradients
+from rushlight.autograd.levels import GradLevel, JvpLevel
 from rushlight.base import pytree
 from rushlight.base.errors import MissingFeature
-from rushlight.core.batching import batched
-from rushlight.core.duals import tangent_of
-from rushlight.core.history import without_history
-from rushlight.core.node import AccumulateGrad, gradient_node, resolve_edges
-from rushlight.core.state import LOCAL
+from rushlight.core.levels import alive
 from rushlight.core.tensor import Tensor
 from rushlight.func.vmap import vmap
 from rushlight.opset import functions
@@ -36,45 +32,12 @@ __all__ = [
 ]
 
 
-class Bottom:
-    """The place below all active `vmap`s: tensors there have the hidden axes in front."""
-
-    def __init__(self) -> None:
-        self.levels = LOCAL.state.transforms
-
-    def lower(self, value: Any) -> Any:
-        if self.levels and tangent_of(value) is not None:
-            raise MissingFeature(
-                "reverse mode inside of vmap over forward mode, as in jacfwd(jacrev(f))",
-                "Use jacrev(jacrev(f)) or hessian(f).",
-            )
-        for level in reversed(self.levels):
-            value = level.full(value)
-        return value
-
-    def lift(self, value: Any) -> Any:
-        for level in self.levels:
-            value = batched(value, 0, level.level)
-        return value
-
-    def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        state = LOCAL.state
-        before = state.transforms
-        state.transforms = before[len(self.levels) :]
-        state.refresh()
-        try:
-            return function(*args, **kwargs)
-        finally:
-            state.transforms = before
-            state.refresh()
-
-
 class Recorded:
-    """A call of a function on aliases of its inputs, with the graph that leads to them."""
+    """A call of a function inside a grad level, with the graph that leads to its inputs.
+
+    Results keep their wrappers here; `finished` takes those off, `gradients` follows them."""
 
     def __init__(self, func: Callable[..., Any], args: tuple[Any, ...], chosen: Any) -> None:
-        self.place = Bottom()
-        self.wants_graph = LOCAL.state.grad
         leaves, structure = pytree.tree_flatten([args[position] for position in chosen])
         for leaf in leaves:
             if not isinstance(leaf, Tensor):
@@ -88,78 +51,29 @@ class Recorded:
                     f"{leaf.dtype}"
                 )
         self.structure = structure
-        state = LOCAL.state
-        before = state.grad
-        state.set_grad(True)
-        try:
-            self.inputs = [self.followed(self.place.lower(leaf)) for leaf in leaves]
-            lifted = pytree.tree_unflatten([self.place.lift(t) for t in self.inputs], structure)
+        with GradLevel() as level:
+            self.level = level
+            self.inputs = [level.input(leaf) for leaf in leaves]
             given = list(args)
-            for position, value in zip(chosen, lifted, strict=True):
+            placed = pytree.tree_unflatten(self.inputs, structure)
+            for position, value in zip(chosen, placed, strict=True):
                 given[position] = value
             self.result = func(*given)
-        finally:
-            state.set_grad(before)
+            outputs = pytree.tree_flatten(self.result)[0]
+            self.roots = {id(output): level.root(output) for output in outputs}
 
-    def followed(self, tensor: Any) -> Any:
-        """An alias that gradients can be taken with respect to; history goes on behind it."""
-        if tensor.requires_grad:
-            return self.place.run(functions.alias, tensor)
-        return without_history(tensor).requires_grad_()
-
-    def depends_on_others(self, output: Any) -> bool:
-        """Whether the graph leads on to anything but the inputs: then derivatives are followed."""
-        if not self.wants_graph:
-            return False
-        own = {id(tensor) for tensor in self.inputs}
-        waiting = [gradient_node(output)]
-        seen: set[int] = set()
-        while waiting:
-            node = waiting.pop()
-            if node is None or id(node) in seen:
-                continue
-            seen.add(id(node))
-            if isinstance(node, AccumulateGrad):
-                if id(node.variable) not in own:
-                    return True
-                continue
-            waiting += resolve_edges(node)
-        return False
-
-    def gradients(self, outputs: list[Any], cotangents: list[Any], many: bool = False) -> list[Any]:
-        """Gradients at the bottom, zeros where an output does not depend on an input."""
-        pairs = [(o, c) for o, c in zip(outputs, cotangents, strict=True) if o.requires_grad]
-        followed = any(self.depends_on_others(output) for output, _ in pairs)
-        found: Any = [None] * len(self.inputs)
-        if pairs:
-            found = self.place.run(
-                gradients_of,
-                [output for output, _ in pairs],
-                self.inputs,
-                [cotangent for _, cotangent in pairs],
-                retain_graph=True,
-                create_graph=followed,
-                allow_unused=True,
-                is_grads_batched=many,
-            )
-        count = cotangents[0].shape[0] if many and cotangents else None
+    def gradients(self, outputs: list[Any], cotangents: list[Any]) -> list[Any]:
+        """Gradients of the inputs, zeros where no output depends on one."""
+        roots = [self.roots[id(output)] for output in outputs]
+        found = level_gradients(roots, cotangents, self.inputs)
         return [
-            self.zeros(tensor, count) if gradient is None else gradient
+            functions.zeros_like(tensor._value) if gradient is None else gradient
             for tensor, gradient in zip(self.inputs, found, strict=True)
         ]
 
-    def zeros(self, tensor: Any, count: int | None) -> Any:
-        sizes = tuple(tensor.shape) if count is None else (count, *tensor.shape)
-        return self.place.run(tensor.new_zeros, sizes)
-
     def finished(self, value: Any) -> Any:
-        """A result for the caller: without this call's graph unless it leads elsewhere."""
-        if not isinstance(value, Tensor):
-            return value
-        bottom = self.place.lower(value)
-        if bottom.requires_grad and not self.depends_on_others(bottom):
-            return self.place.lift(without_history(bottom))
-        return value
+        """A result for the caller, without this call's graph."""
+        return self.level.lower(value)
 
 
 def chosen_positions(argnums: Any, count: int, name: str) -> tuple[int, ...]:
@@ -211,9 +125,7 @@ def grad_and_value(
                 "grad_and_value(f)(*args): Expected f(*args) to return a scalar tensor, got tensor "
                 f"with {output.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
             )
-        bottom = call.place.lower(output)
-        ones = call.place.run(functions.ones_like, bottom)
-        found = [call.place.lift(g) for g in call.gradients([bottom], [ones])]
+        found = call.gradients([output], [functions.ones_like(call.finished(output))])
         gradient = pytree.tree_unflatten(found, call.structure)
         gradient = tuple(gradient) if isinstance(argnums, tuple) else gradient[0]
         value = call.finished(output)
@@ -258,7 +170,6 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     outputs, structure = pytree.tree_flatten(result)
     if not outputs or not all(isinstance(output, Tensor) for output in outputs):
         raise RuntimeError("vjp(f, *primals): Expected f to return tensors")
-    bottoms = [call.place.lower(output) for output in outputs]
 
     def pullback(
         cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None
@@ -269,14 +180,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
                 f"Expected pytree structure of cotangents to be the same as pytree structure of "
                 f"outputs to the function. cotangents: {given}, primal output: {structure}"
             )
-        inner = LOCAL.state.transforms[len(call.place.levels) :]
-        if inner and call.place.levels:
-            raise MissingFeature(
-                "vmap over a function that vjp returned inside another vmap",
-                "Use jacrev, or call vjp outside of the outer vmap.",
-            )
-        lowered = leaves if inner else [call.place.lower(leaf) for leaf in leaves]
-        found = [call.place.lift(g) for g in call.gradients(bottoms, lowered)]
+        found = call.gradients(outputs, leaves)
         return tuple(pytree.tree_unflatten(found, call.structure))
 
     final = pytree.tree_map(call.finished, result)
@@ -325,33 +229,28 @@ def shaped(values: Any, argnums: Any) -> Any:
 
 def jacobian_rows(call: Recorded, output: Any, chunk_size: int | None) -> list[Any]:
     """Derivatives of every element of one output with respect to each input."""
-    hidden = len(call.place.levels)
+    finished = call.finished(output)
     shape = tuple(output.shape)
-    bottom = call.place.lower(output)
     count = output.numel()
 
-    def rows(start: int, end: int) -> list[Any]:
-        def basis() -> Any:
-            eye = functions.eye(count, dtype=bottom.dtype, device=bottom.device)[start:end]
-            eye = eye.reshape((end - start,) + (1,) * hidden + shape)
-            return eye.expand((end - start, *bottom.shape))
+    def pulled(row: Any) -> Any:
+        return tuple(call.gradients([output], [row]))
 
-        return call.gradients([bottom], [call.place.run(basis)], many=True)
+    def rows(start: int, end: int) -> Any:
+        eye = functions.eye(count, dtype=finished.dtype, device=finished.device)[start:end]
+        return vmap(pulled)(eye.reshape((end - start, *shape)))
 
     step = chunk_size or max(count, 1)
     parts = [rows(start, min(start + step, count)) for start in range(0, count, step)]
 
     def joined(place: int) -> Any:
-        tensor = call.inputs[place]
+        sizes = tuple(call.inputs[place].shape)
         if not parts:
-            return tensor.new_zeros(tuple(bottom.shape) + tuple(tensor.shape[hidden:]))
+            return call.inputs[place]._value.new_zeros(shape + sizes)
         stacked = parts[0][place] if len(parts) == 1 else functions.cat([p[place] for p in parts])
-        # (elements, hidden axes, input) -> (hidden axes, output, input)
-        moved = stacked.movedim(0, hidden) if hidden else stacked
-        lead = tuple(moved.shape[:hidden])
-        return moved.reshape(lead + shape + tuple(moved.shape[hidden + 1 :]))
+        return stacked.reshape(shape + sizes)
 
-    return [call.place.lift(call.place.run(joined, place)) for place in range(len(call.inputs))]
+    return [joined(place) for place in range(len(call.inputs))]
 
 
 # -- forward mode ----------------------------------------------------------------------------------
@@ -380,25 +279,22 @@ def jvp(
             "jvp(f, primals, tangents): Expected primals and tangents to have the same python "
             f"structure. Got primals with structure {structure} and tangents with structure {given}"
         )
-    with forward_ad.dual_level():
-        duals = [forward_ad.make_dual(p, t) for p, t in zip(leaves, pushes, strict=True)]
+    with JvpLevel() as level:
+        duals = [level.dual(p, alive(t)) for p, t in zip(leaves, pushes, strict=True)]
         result = func(*pytree.tree_unflatten(duals, structure))
         result, aux = split_aux(result, has_aux, "jvp(f, primals, tangents)")
         outputs, shape = pytree.tree_flatten(result)
-        pairs = [forward_ad.unpack_dual(output) for output in outputs]
-        values = [pair.primal for pair in pairs]
-        pushed = [
-            functions.zeros_like(pair.primal) if pair.tangent is None else pair.tangent
-            for pair in pairs
-        ]
-        aux = pytree.tree_map(
-            lambda leaf: forward_ad.unpack_dual(leaf).primal if isinstance(leaf, Tensor) else leaf,
-            aux,
-        )
-    if strict and any(pair.tangent is None for pair in pairs):
+        found = [level.tangent(output) for output in outputs]
+    if strict and any(tangent is None for tangent in found):
         raise RuntimeError(
             "jvp(f, primals, tangents, strict=True): an output does not depend on the inputs"
         )
+    values = [level.lower(output) for output in outputs]
+    pushed = [
+        functions.zeros_like(value) if tangent is None else tangent
+        for value, tangent in zip(values, found, strict=True)
+    ]
+    aux = pytree.tree_map(level.lower, aux)
     final = pytree.tree_unflatten(values, shape), pytree.tree_unflatten(pushed, shape)
     return (*final, aux) if has_aux else final
 
@@ -476,4 +372,4 @@ def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Cal
     tensor([[ 6.,  0.],
             [ 0., 12.]])
     """
-    return jacrev(jacrev(func, argnums), argnums)
+    return jacfwd(jacrev(func, argnums), argnums)

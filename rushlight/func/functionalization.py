@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.base import pytree
-from rushlight.core.functional import FunctionalMode, from_functional, to_functional
+from rushlight.core.functional import FunctionalLevel, from_functional, to_functional
 from rushlight.core.tensor import Tensor
 
 __all__ = ["functionalize"]
@@ -43,9 +43,12 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         leaves, structure = pytree.tree_flatten((args, kwargs))
-        inner = [to_functional(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+        level = FunctionalLevel()
+        inner = [
+            to_functional(leaf, level) if isinstance(leaf, Tensor) else leaf for leaf in leaves
+        ]
         given, named = pytree.tree_unflatten(inner, structure)
-        with FunctionalMode():
+        with level:
             result = func(*given, **named)
         for leaf, value in zip(leaves, inner, strict=True):
             if isinstance(leaf, Tensor) and value.functional_storage.writes:

@@ -35,7 +35,9 @@ def functional_call(
         args = ()
     elif not isinstance(args, tuple):
         args = (args,)
-    with replaced(module, given, tie_weights, strict):
+    dicts = parameter_and_buffer_dicts
+    sources = [dicts] if isinstance(dicts, dict) else list(dicts)
+    with replaced(module, given, tie_weights, strict, sources):
         return module(*args, **(kwargs or {}))
 
 
@@ -73,8 +75,11 @@ def places(module: Any) -> dict[str, tuple[dict[str, Any], str]]:
 
 
 @contextmanager
-def replaced(module: Any, given: dict[str, Any], tie_weights: bool, strict: bool) -> Any:
-    """Inside, the module has the given tensors; they are taken back out at the end."""
+def replaced(
+    module: Any, given: dict[str, Any], tie_weights: bool, strict: bool, sources: Any = ()
+) -> Any:
+    """Inside, the module has the given tensors; they are taken back out at the end. What the module
+    put in their place goes into the `sources` that they came from."""
     known = places(module)
     unexpected = [name for name in given if name not in known]
     missing = [name for name in known if name not in given]
@@ -103,6 +108,10 @@ def replaced(module: Any, given: dict[str, Any], tie_weights: bool, strict: bool
     finally:
         for name, value in before.items():
             table, key = known[name]
+            if table[key] is not given[name]:
+                for source in sources:
+                    if name in source:
+                        source[name] = table[key]
             table[key] = value
 
 

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from rushlight.base.pytree import broadcast_to_and_flatten, tree_flatten, tree_unflatten
 from rushlight.core.batching import VmapLevel, batched, is_batched, unbatched
+from rushlight.core.rng import default_generator
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
 from rushlight.opset import batchrules as _rules  # noqa: F401  (registers the batch rules)
@@ -190,7 +191,11 @@ class Mapping:
         """Parts of the batch one after another, to bound memory."""
         columns: list[list[Any]] = []
         out_spec, places = spec, dims
+        drawn = default_generator.state_bytes() if self.randomness == "same" else None
         for start in range(0, max(size, 1), chunk_size):
+            if drawn is not None:
+                # Every chunk draws the numbers that the first one does.
+                default_generator.load_state_bytes(drawn)
             length = min(chunk_size, size - start)
             piece = [
                 value if dim is None else value.narrow(dim, start, length)

@@ -564,7 +564,21 @@ def first_only(level: VmapLevel, op: OpOverload, args: Args) -> Any:
 def product(level: VmapLevel, first: Any, second: Any) -> Any:
     """matmul of two operands with a rank of at least 2, batch dims aligned."""
     rank = max(first.dim(), second.dim())
+    if rank == 2 and first.dim() == 2 == second.dim():
+        return level.run(matrices, level, first, second)
     return level.run(aten.matmul, level.front(first, rank), level.front(second, rank))
+
+
+def matrices(level: VmapLevel, first: Any, second: Any) -> Any:
+    """`mm` of stacks of matrices, or of a stack with one: two ops at most around the product."""
+    left, right = level.front(first), level.front(second)
+    if right.dim() == 3:
+        if left.dim() == 3:
+            return left.bmm(right)
+        # (m, k) x (b, k, n): one product with all columns side by side.
+        return aten.matmul(left, right)
+    size, rows, inner = left.shape
+    return left.reshape(size * rows, inner).mm(right).view(size, rows, right.shape[1])
 
 
 def is_fitting(first: Any, second: Any, ranks: tuple[int, int]) -> bool:

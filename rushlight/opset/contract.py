@@ -336,6 +336,9 @@ def _(xp: Any, self: Any, mat2: Any) -> Any:
     check_bmm(self, mat2)
     kind = self.dtype
     if kind in DIRECT:
+        if self.shape[2] == 1 and self.shape[1] > 1 < mat2.shape[2]:
+            # NumPy multiplies a stack of outer products without BLAS.
+            return xp.multiply(self, mat2)
         return xp.matmul(self, mat2)
     refuse_dtype("bmm", self, mat2)
     return xp.matmul(working(self), working(mat2)).astype(kind)

@@ -1,0 +1,334 @@
+"""Levels of differentiation: `grad` and `jvp` as transforms beside `vmap`.
+
+A level's tensors are `LevelTensor`s: thin objects over a tensor of the levels below (`_value`) that
+carry history of their own: a node and a view record, or a tangent (`autograd.levels`). A call
+enters at the innermost level: operands are lifted to it, the call is recorded on the lifted
+tensors, runs on their values with this level off the stack, and its results are lifted again.
+Once a level has ended its tensors stand for their values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.core import dispatch
+from rushlight.core import node as nodes
+from rushlight.core.op import OpOverload
+from rushlight.core.state import LOCAL
+from rushlight.core.storage import VersionCounter
+from rushlight.core.tensor import Tensor, strides_of
+
+__all__ = ["Level", "LevelTensor", "alive"]
+
+CAPTURED = (
+    "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call "
+    "in-place operation ({name}) that would mutate a captured Tensor. This is not supported; "
+    "please rewrite the function being transformed to explicitly accept the mutated Tensor(s) as "
+    "inputs."
+)
+NO_REQUIRES_GRAD = (
+    "You are attempting to call Tensor.requires_grad_() (or perhaps using "
+    "torch.autograd.functional.* APIs) inside of a function being transformed by a functorch "
+    "transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, "
+    "vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being "
+    "transformed instead."
+)
+
+
+class LevelTensor(Tensor):
+    """A tensor of the levels below, with the history that one level gives it."""
+
+    __slots__ = ("_owner", "_value")
+
+    _value: Any
+    _owner: Any
+
+    __torch_function__ = dispatch.DISABLED  # type: ignore[assignment]
+
+    @property
+    def is_leaf(self) -> bool:
+        return Tensor.is_leaf.fget(self)  # type: ignore[attr-defined, no-any-return]
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        raise RuntimeError(NO_REQUIRES_GRAD)
+
+    def _alias(self, share_counter: bool = True) -> Any:
+        """The same value without history."""
+        made = self._owner.lift(self._value)
+        if share_counter:
+            if self._counter is None:
+                self._counter = VersionCounter()
+            made._counter = self._counter
+        return made
+
+    def _shadow(self) -> Any:
+        return self._alias()
+
+    def data_ptr(self) -> int:
+        return int(self._value.data_ptr())
+
+    def _host_array(self) -> Any:
+        return self._value._host_array()
+
+    def item(self) -> Any:
+        return self._value.item()
+
+    def tolist(self) -> Any:
+        return self._value.tolist()
+
+    def numpy(self, *, force: bool = False) -> Any:
+        return self._value.numpy(force=force)
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __float__(self) -> float:
+        return float(self._value)
+
+    def __int__(self) -> int:
+        return int(self._value)
+
+    def __index__(self) -> int:
+        return int(self._value.__index__())
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+        inner = "\n".join("    " + line for line in repr(self._value).splitlines())
+        return f"GradTrackingTensor(lvl={self._owner.level}, value=\n{inner}\n)"
+
+
+def alive(value: Any) -> Any:
+    """A tensor without the wrappers of levels that have ended."""
+    while type(value) is LevelTensor and not value._owner.is_open:
+        value = value._value
+    return value
+
+
+def has_dead(op: OpOverload, args: tuple[Any, ...]) -> bool:
+    for position in op.tensor_positions:
+        value = args[position]
+        if type(value) is LevelTensor and not value._owner.is_open:
+            return True
+    for position in op.list_positions:
+        for value in args[position] or ():
+            if type(value) is LevelTensor and not value._owner.is_open:
+                return True
+    return False
+
+
+def revived(op: OpOverload, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    found = list(args)
+    for position in op.tensor_positions:
+        found[position] = alive(args[position])
+    for position in op.list_positions:
+        if args[position]:
+            found[position] = [alive(value) for value in args[position]]
+    return tuple(found)
+
+
+class Level:
+    """What `grad` and `jvp` levels have in common."""
+
+    plain = False
+
+    def __init__(self) -> None:
+        state = LOCAL.state
+        self.under = state.transforms
+        self.level = len(self.under) + 1
+        # Grad mode below: off where it was when the level began, or is now.
+        self.grad_below = state.grad
+        self.is_open = False
+
+    # -- the stack --------------------------------------------------------------------------------
+
+    def __enter__(self) -> Any:
+        state = LOCAL.state
+        self.before = (state.transforms, state.grad, state.owner, state.forward_enabled)
+        state.transforms = (*state.transforms, self)
+        state.owner = None
+        self.enter(state)
+        self.is_open = True
+        state.refresh()
+        return self
+
+    def enter(self, state: Any) -> None:
+        """More of the thread's state to set while the level is on the stack."""
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        state = LOCAL.state
+        state.transforms, state.grad, state.owner, state.forward_enabled = self.before
+        state.refresh()
+        self.is_open = False
+
+    def run(self, function: Any, *args: Any) -> Any:
+        """Call a function of tensors below this level."""
+        state = LOCAL.state
+        before, grad, owner = state.transforms, state.grad, state.owner
+        state.transforms = self.under
+        state.owner = None
+        state.grad = grad and self.grad_below
+        if not self.under:
+            state.refresh()
+        try:
+            return function(*args)
+        finally:
+            state.transforms, state.grad, state.owner = before, grad, owner
+            # With a transform above and one below, what `refresh` computes stays what it was.
+            if not self.under:
+                state.refresh()
+
+    # -- lifting ----------------------------------------------------------------------------------
+
+    def lift(self, value: Any) -> Any:
+        made: Any = object.__new__(LevelTensor)
+        made._array = None
+        made._dtype = value._dtype
+        made._contig = value._contig
+        made._requires_grad = False
+        made._node = None
+        made._output_nr = 0
+        made._counter = None
+        made._storage = None
+        made._view = None
+        made._ag = None
+        made._owner = self
+        made._value = value
+        show(made, value)
+        return made
+
+    def is_own(self, value: Any) -> bool:
+        return type(value) is LevelTensor and value._owner is self
+
+    def lower(self, value: Any) -> Any:
+        return value._value if type(value) is LevelTensor and value._owner is self else value
+
+    def captured(self, value: Any) -> Any:
+        """A tensor of the levels below, as an operand of this one. Writes to it stay visible."""
+        value = alive(value)
+        if type(value) is LevelTensor and value._owner is self:
+            return value
+        made = self.lift(value)
+        if value._counter is None:
+            value._counter = VersionCounter()
+        made._counter = value._counter
+        return made
+
+    def lifted(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        """The arguments with all tensors at this level; None if none of them is."""
+        own = False
+        for position in op.tensor_positions:
+            value = args[position]
+            if type(value) is LevelTensor and value._owner is self:
+                own = True
+                break
+        else:
+            for position in op.list_positions:
+                for value in args[position] or ():
+                    if type(value) is LevelTensor and value._owner is self:
+                        own = True
+        if not own:
+            return None
+        found = list(args)
+        for position in op.tensor_positions:
+            value = args[position]
+            if isinstance(value, Tensor) and not (
+                type(value) is LevelTensor and value._owner is self
+            ):
+                found[position] = self.captured(value)
+        for position in op.list_positions:
+            if args[position]:
+                found[position] = [
+                    self.captured(value) if isinstance(value, Tensor) else value
+                    for value in args[position]
+                ]
+        for position in op.mutated_positions:
+            given = args[position]
+            for value in given if isinstance(given, (list, tuple)) else (given,):
+                if isinstance(value, Tensor) and not self.is_own(value):
+                    raise RuntimeError(CAPTURED.format(name=op.name()))
+        return tuple(found)
+
+    def lifted_result(self, result: Any, known: dict[int, Any]) -> Any:
+        if isinstance(result, Tensor):
+            found = known.get(id(result))
+            return self.lift(result) if found is None else found
+        if isinstance(result, (list, tuple)):
+            items = [self.lifted_result(item, known) for item in result]
+            return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
+        return result
+
+    # -- calls ------------------------------------------------------------------------------------
+
+    def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        if op.body is not None:
+            return dispatch.run_body(op, args)
+        own = self.lifted(op, args)
+        if own is None:
+            result = self.run(dispatch.call, op, revived(op, args))
+            if op.mutated_positions or op.is_view_op:
+                return result
+            return self.lifted_result(result, operand_ids(op, args))
+        return self.record(op, own)
+
+    def record(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        raise NotImplementedError
+
+    def backend(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        """An op on tensors of this level, run on their values."""
+        values = list(args)
+        known: dict[int, Any] = {}
+        for position in op.tensor_positions:
+            tensor = args[position]
+            if type(tensor) is LevelTensor and tensor._owner is self:
+                values[position] = tensor._value
+                known[id(tensor._value)] = tensor
+        for position in op.list_positions:
+            if args[position]:
+                values[position] = items = [self.lower(item) for item in args[position]]
+                for item, tensor in zip(items, args[position], strict=True):
+                    known[id(item)] = tensor
+        result = self.run(dispatch.call, op, tuple(values))
+        if op.mutated_positions:
+            for position in op.mutated_positions:
+                given = args[position]
+                for tensor in given if isinstance(given, (list, tuple)) else (given,):
+                    if type(tensor) is LevelTensor:
+                        show(tensor, tensor._value)
+        if isinstance(result, Tensor):
+            found = known.get(id(result))
+            return self.lift(result) if found is None else found
+        return self.lifted_result(result, known)
+
+
+def operand_ids(op: OpOverload, args: tuple[Any, ...]) -> dict[int, Any]:
+    found = {id(args[position]): args[position] for position in op.tensor_positions}
+    for position in op.list_positions:
+        found.update({id(value): value for value in args[position] or ()})
+    return found
+
+
+def show(tensor: Any, value: Any) -> None:
+    """Take over the geometry of a value."""
+    own = value._ext
+    if own is None:
+        tensor._ext = None
+        tensor._array = value._array
+        tensor._offset = value._offset
+        tensor._contig = value._contig
+        return
+    if own.sizes is not None and not own.inference:
+        ext = own
+    else:
+        ext = own.copy()
+        ext.inference = False
+        if ext.sizes is None:
+            ext.sizes, ext.strides = value._array.shape, strides_of(value)
+    tensor._ext = ext
+    tensor._offset = value._offset
+    tensor._contig = value._contig
+
+
+dispatch.QUIET.add(LevelTensor)
+nodes.alive = alive
+nodes.LEVEL_TENSOR = LevelTensor
+dispatch.has_dead = has_dead
+dispatch.revived = revived
