@@ -12,6 +12,7 @@ on first access, submodules are imported when named.
 
 from __future__ import annotations
 
+import sys as _sys
 from typing import Any
 
 from rushlight.core import device as _devices
@@ -20,6 +21,7 @@ from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dtype import dtype, finfo, get_default_dtype, iinfo, set_default_dtype
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
+from rushlight.graph import host as _host
 from rushlight.opset import families as _families
 from rushlight.opset import registry as _registry
 
@@ -141,6 +143,15 @@ _SUBMODULES = frozenset(
         "signal", "sparse", "special", "testing", "utils", "version", "viz",
     )
 )  # fmt: skip
+# What graphs call `torch`, and the private names that their code may use.
+_host.serve(
+    _sys.modules[__name__],
+    {
+        "torch._C._set_grad_enabled": "rushlight.autograd.grad_mode:write_grad",
+        "torch._assert": "rushlight.fx.tracing:check_specialization",
+        "torch.fx._symbolic_trace.wrap": "rushlight.fx.tracing:wrap",
+    },
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,8 @@ An attribute is looked up once and then kept: do not use this for modules that r
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -48,3 +50,31 @@ def load(name: str, extra: str | None = None) -> ModuleType:
 def lazy_import(name: str, extra: str | None = None) -> Any:
     """The module `name`, imported when first used. `extra` is the install extra that brings it."""
     return LazyModule(name, extra)
+
+
+def namespace(
+    package: str, homes: Mapping[str, str] | None = None, modules: Iterable[str] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a module whose names are imported when first used.
+
+    `homes` maps a name to the module that has it; a leading dot stands for `package`. `modules`
+    are submodules, or where it is a mapping, the modules that the names in it stand for.
+    """
+    names = homes or {}
+    places = modules if isinstance(modules, Mapping) else {name: f".{name}" for name in modules}
+
+    def get(name: str) -> Any:
+        home = places.get(name)
+        if home is not None:
+            return import_module(home, package)
+        home = names.get(name)
+        if home is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        found = getattr(import_module(home, package), name)
+        vars(sys.modules[package])[name] = found
+        return found
+
+    def list_names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *names, *places})
+
+    return get, list_names

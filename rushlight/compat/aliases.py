@@ -182,10 +182,8 @@ ALIASES: dict[str, Entry] = {
     "torch._subclasses.functional_tensor": same(
         ".core.functional", "FunctionalTensor FunctionalTensorMode"
     ),
-    "torch.fx._pytree": ".fx.specs",
-    "torch.fx._symbolic_trace": ".nn.tracing",
-    "torch.fx.graph_module": ".nn.graphmodule",
-    "torch.fx.interpreter": {"Transformer": ".nn.tracing:Transformer"},
+    "torch.fx._pytree": ".graph.specs",
+    "torch.fx._symbolic_trace": ".fx.tracing",
     "torch.fx.experimental.proxy_tensor": same(
         ".aot.tracing", "make_fx is_sym_node get_proxy_mode ProxyTorchDispatchMode"
     ),

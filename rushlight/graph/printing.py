@@ -15,13 +15,12 @@ import os
 import types
 import typing
 from collections.abc import Callable, Iterable
-from importlib import import_module
 from typing import Any, NamedTuple
 
 from rushlight.base import pytree
-from rushlight.fx import specs
-from rushlight.fx.annotations import parse_stack_trace, value_annotation
-from rushlight.fx.names import (
+from rushlight.graph import host, specs
+from rushlight.graph.annotations import parse_stack_trace, value_annotation
+from rushlight.graph.names import (
     Namespace,
     is_torch_name,
     names_function,
@@ -29,7 +28,7 @@ from rushlight.fx.names import (
     torch_names,
     type_name,
 )
-from rushlight.fx.node import Node, last_uses
+from rushlight.graph.node import Node, last_uses
 
 __all__ = ["CodeGen", "PythonCode", "inplace_methods", "magic_methods", "reflectable_magic_methods"]
 
@@ -85,6 +84,7 @@ TYPING_ALIASES: dict[Any, Any] = {
     frozenset: typing.FrozenSet,  # noqa: UP006
     tuple: typing.Tuple,  # noqa: UP006
 }
+WRAP = "torch.fx._symbolic_trace.wrap"
 NO_TRACE = "No stacktrace found for following nodes"
 COLORS = {"dim": "\033[2m", "red": "\033[31m", "blue": "\033[34m"}
 
@@ -93,6 +93,8 @@ TransformCodeFunc = Callable[[list[str]], list[str]]
 
 class PythonCode:
     """Source of a graph's function and the globals it runs with."""
+
+    __module__ = "rushlight.fx.graph"
 
     def __init__(
         self,
@@ -125,6 +127,8 @@ def format_target(base: str, target: str) -> str:
 
 class CodeGen:
     """The frame of a graph's function. Subclasses change how it takes inputs and returns."""
+
+    __module__ = "rushlight.fx.graph"
 
     def __init__(self) -> None:
         self._body_transformer: TransformCodeFunc | None = None
@@ -171,6 +175,8 @@ class CodeGen:
 
 class _PyTreeCodeGen(CodeGen):
     """Takes nested inputs by flattening them, and nests what it returns."""
+
+    __module__ = "rushlight.fx.graph"
 
     def __init__(self, pytree_info: _PyTreeInfo) -> None:
         super().__init__()
@@ -241,6 +247,8 @@ class _PyTreeCodeGen(CodeGen):
 class _BoxedCodeGen(CodeGen):
     """Takes its inputs in one list and empties it, so that the caller holds none of them."""
 
+    __module__ = "rushlight.fx.graph"
+
     def gen_fn_def(
         self,
         free_vars: list[str],
@@ -291,14 +299,13 @@ class Writer:
         self.global_names: dict[int, str] = {}
         self.freed = last_uses(self.nodes)
         self.summary = ""
-        host = import_module("rushlight")
-        self.tensor_class = host.Tensor
+        self.tensor_class = host.library.Tensor
         self.globals: dict[str, Any] = {
             "inf": math.inf,
             "nan": math.nan,
             "NoneType": type(None),
-            "torch": host,
-            "device": host.device,
+            "torch": host.library,
+            "device": host.library.device,
             "fx_pytree": specs,
             "pytree": pytree,
         }
@@ -490,8 +497,7 @@ class Writer:
         code = "\n".join("    " + line for line in "\n".join(lines).lstrip("\n").split("\n"))
         wraps = ""
         if self.wrapped:
-            fx = import_module("rushlight.fx")
-            wrap = self.add_global("wrap", fx.wrap)
+            wrap = self.add_global("wrap", host.private_function(WRAP))
             wraps = "\n".join(f'{wrap}("{name}")' for name in self.wrapped)
         if self.torch_paths:
             self.globals["torch"] = torch_names(self.torch_paths)

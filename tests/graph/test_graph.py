@@ -11,8 +11,8 @@ import rushlight.fx as fx
 from rushlight.autograd.grad_mode import write_grad
 from rushlight.base import pytree
 from rushlight.fx.graph import _Namespace, _PyTreeCodeGen, _PyTreeInfo
-from rushlight.fx.immutable_collections import immutable_dict, immutable_list
-from rushlight.fx.names import qualified_name, resolve
+from rushlight.graph.immutable_collections import immutable_dict, immutable_list
+from rushlight.graph.names import qualified_name, resolve
 
 aten = torch.ops.aten
 

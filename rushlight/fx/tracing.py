@@ -22,21 +22,18 @@ from rushlight.base import pytree
 from rushlight.core.parameter import Parameter
 from rushlight.core.tensor import Tensor
 from rushlight.fx import proxy as fx_proxy
-from rushlight.fx import traceback as fx_traceback
-from rushlight.fx.graph import Graph
-from rushlight.fx.interpreter import Interpreter
-from rushlight.fx.node import map_aggregate
-from rushlight.fx.printing import _PyTreeCodeGen, _PyTreeInfo
+from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.proxy import ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
+from rushlight.graph.graph import Graph
+from rushlight.graph.node import map_aggregate
+from rushlight.graph.printing import _PyTreeCodeGen, _PyTreeInfo
 from rushlight.nn.containers import Sequential
-from rushlight.nn.graphmodule import GraphModule
 from rushlight.nn.module import Module
 
 __all__ = [
     "PH",
     "ProxyableClassMeta",
     "Tracer",
-    "Transformer",
     "is_fx_tracing",
     "symbolic_trace",
     "wrap",
@@ -396,7 +393,8 @@ class Tracer(TracerBase):
             self.create_proxy("call_function", assert_is_none, (made, text), {})
         elif isinstance(value, (str, int, float, bool, complex)):
             text = f"{name} has been specialized to have value {value} but got another value"
-            self.create_proxy("call_function", check_specialization, (made == value, text), {})
+            agrees: Any = made == value  # type: ignore[comparison-overlap]
+            self.create_proxy("call_function", check_specialization, (agrees, text), {})
         else:
             warnings.warn(
                 f"Was not able to add assertion to guarantee correct input {name} to specialized "
@@ -464,7 +462,8 @@ class Tracer(TracerBase):
             patcher.patch_method(Module, "__getattr__", traced_getattr)
             patcher.patch_method(Module, "__call__", traced_call)
             for (_, name), place in list(WRAPPED_FUNCTIONS.items()):
-                patcher.patch(place, name, recorded(place.get(name, getattr(builtins, name, None))))
+                function: Any = place.get(name, getattr(builtins, name, None))
+                patcher.patch(place, name, recorded(function))
             patcher.autowrap(namespace, self._autowrap_function_ids)
             for module in self._autowrap_search:
                 patcher.autowrap(vars(module), self._autowrap_function_ids)
@@ -500,50 +499,3 @@ def symbolic_trace(root: Any, concrete_args: Any = None) -> GraphModule:
     graph = tracer.trace(root, concrete_args)
     name = type(root).__name__ if isinstance(root, Module) else root.__name__
     return GraphModule(tracer.root, graph, name)
-
-
-class TransformerTracer(Tracer):
-    """Appends to the graph that a Transformer builds; every module is a leaf."""
-
-    def __init__(self, graph: Graph) -> None:
-        super().__init__()
-        self.graph = graph
-
-    def is_leaf_module(self, m: Any, module_qualified_name: str) -> bool:
-        return True
-
-
-class Transformer(Interpreter):
-    """An interpreter whose run makes a new graph."""
-
-    def __init__(self, module: GraphModule) -> None:
-        super().__init__(module)
-        self.new_graph = Graph()
-        self.new_graph.set_codegen(module.graph._codegen)
-        self.tracer = TransformerTracer(self.new_graph)
-        self.tracer.root = module
-
-    def placeholder(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        default = args[0] if args else inspect.Parameter.empty
-        return Proxy(self.new_graph.placeholder(target, default_value=default), self.tracer)
-
-    def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return self.tracer.create_proxy("get_attr", target, args, kwargs)
-
-    def call_module(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        module = self.fetch_attr(target)
-        return self.tracer.call_module(module, module.forward, args, kwargs)
-
-    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return self.tracer.create_proxy("call_function", target, args, kwargs)
-
-    def transform(self) -> GraphModule:
-        """The transformed module."""
-        with fx_traceback.preserve_node_meta():
-            result = super().run(enable_io_processing=False)
-        if result is not None:
-            node = self.new_graph.output(
-                map_aggregate(result, lambda a: a.node if isinstance(a, Proxy) else a)
-            )
-            node.meta.update(self.graph.output_node().meta)
-        return GraphModule(self.module, self.new_graph)

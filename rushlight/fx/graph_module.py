@@ -17,12 +17,21 @@ from typing import Any
 
 from rushlight.core.parameter import Parameter
 from rushlight.core.tensor import Tensor
-from rushlight.fx.graph import Graph, rebuild
-from rushlight.fx.printing import CODE_KEY, PythonCode, _BoxedCodeGen, _PyTreeCodeGen, compile_code
+from rushlight.graph.graph import Graph, rebuild
+from rushlight.graph.printing import (
+    CODE_KEY,
+    PythonCode,
+    _BoxedCodeGen,
+    _PyTreeCodeGen,
+    compile_code,
+)
+from rushlight.nn import module as modules
 from rushlight.nn.module import Module
 
 __all__ = ["GraphModule"]
 
+MODULES_FOLDER = os.path.dirname(modules.__file__)
+PACKAGE_FOLDER = os.path.dirname(MODULES_FOLDER)
 REMINDER = "# To see more debug info, please use `graph_module.print_readable()`"
 KEPT_HOOKS = (
     "_state_dict_hooks",
@@ -99,8 +108,7 @@ def is_engine(filename: str) -> bool:
     """Whether a file is Rushlight's, and not that of a module class."""
     if filename.startswith("<rushlight "):
         return True
-    folder = os.path.dirname(os.path.dirname(__file__))
-    return filename.startswith(folder) and not filename.startswith(os.path.dirname(__file__))
+    return filename.startswith(PACKAGE_FOLDER) and not filename.startswith(MODULES_FOLDER)
 
 
 def report_error(error: BaseException) -> bool:
@@ -331,7 +339,7 @@ class GraphModule(Module):
         return GraphModule.__init__
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GraphModule:
-        made = type(self).__new__(type(self))
+        made: GraphModule = type(self).__new__(type(self))
         memo[id(self)] = made
         state = copy.deepcopy(
             {key: value for key, value in self.__dict__.items() if key not in ("_graph", "meta")},

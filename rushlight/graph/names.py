@@ -14,6 +14,8 @@ from importlib import import_module
 from types import FunctionType, GenericAlias
 from typing import Any
 
+from rushlight.graph import host
+
 __all__ = ["Namespace", "is_torch_name", "qualified_name", "resolve", "torch_names", "type_name"]
 
 # Names that graph code may use without importing them, and the statement that would.
@@ -32,13 +34,6 @@ VALID = re.compile(r"^([a-zA-Z_][0-9a-zA-Z_]*?)(?:_(\d+))?$")
 INVALID_CHARACTERS = re.compile("[^0-9a-zA-Z_]+")
 HUMP = re.compile(r"(?<=[a-z])([A-Z])")
 
-# torch: functions that torch shows under private modules: path -> rushlight module and name.
-PRIVATE = {
-    "torch._C._set_grad_enabled": "rushlight.autograd.grad_mode:write_grad",
-    "torch._assert": "rushlight.nn.tracing:check_specialization",
-    "torch.fx._symbolic_trace.wrap": "rushlight.nn.tracing:wrap",
-}
-PRIVATE_OF = {where: path for path, where in PRIVATE.items()}
 # torch: public functions of `torch` whose home is torch.functional.
 FUNCTIONAL = frozenset(
     (
@@ -137,17 +132,16 @@ def lookup(root: Any, path: str) -> Any:
 def resolve(path: str) -> Any:
     """What the torch name `path` means in Rushlight, or None."""
     if path == "torch":
-        return import_module("rushlight")
-    if path in PRIVATE:
-        module, _, name = PRIVATE[path].partition(":")
-        return getattr(import_module(module), name)
-    found = lookup(import_module("rushlight"), path.removeprefix("torch."))
+        return host.library
+    if path in host.PRIVATE:
+        return host.private_function(path)
+    found = lookup(host.library, path.removeprefix("torch."))
     if found is not None:
         return found
     home, _, name = path.rpartition(".")
     while home:
         if home in HOMES:
-            place = lookup(import_module("rushlight"), HOMES[home])
+            place = lookup(host.library, HOMES[home])
             found = None if place is None else lookup(place, name)
             # torch._C._special has `special_erf` where torch.special has `erf`
             short = name.removeprefix(HOMES[home] + "_")
@@ -175,7 +169,7 @@ class TorchNames:
 
     def __getattr__(self, name: str) -> Any:
         path = f"{self.path}.{name}"
-        if any(known.startswith(f"{path}.") for known in (*PRIVATE, *HOME_PREFIXES)):
+        if any(known.startswith(f"{path}.") for known in (*host.PRIVATE, *HOME_PREFIXES)):
             found: Any = TorchNames(path)
         else:
             found = resolve(path)
@@ -190,9 +184,9 @@ TORCH_NAMES = TorchNames("torch")
 
 def torch_names(paths: Any) -> Any:
     """What `torch` must be in code that uses `paths`: Rushlight, where that has them all."""
-    root = import_module("rushlight")
+    root = host.library
     if all(
-        path not in PRIVATE and lookup(root, path.removeprefix("torch.")) is not None
+        path not in host.PRIVATE and lookup(root, path.removeprefix("torch.")) is not None
         for path in paths
     ):
         return root
@@ -217,10 +211,10 @@ def rushlight_name(module: str, name: str, obj: Any) -> str | None:
     qualified = getattr(obj, "__qualname__", name)
     if not isinstance(qualified, str):
         qualified = name
-    private = PRIVATE_OF.get(f"{module}:{name}")
+    private = host.PRIVATE_PATHS.get(f"{module}:{name}")
     if private is not None:
         return private
-    root = import_module("rushlight")
+    root = host.library
     # Asking the root for a name it does not know makes it load every operator.
     known = module == "torch" or name in vars(root) or name in root._FUNCTIONS
     if known and lookup(root, name) is obj:
@@ -272,7 +266,7 @@ def qualified_name(function: Any) -> str:
 def plain_name(function: Any) -> str:
     """The last part of a function's torch name."""
     name: str = function.__name__
-    private = PRIVATE_OF.get(f"{getattr(function, '__module__', '')}:{name}")
+    private = host.PRIVATE_PATHS.get(f"{getattr(function, '__module__', '')}:{name}")
     return name if private is None else private.rpartition(".")[2]
 
 

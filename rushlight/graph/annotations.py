@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
 from typing import Any, NamedTuple
+
+from rushlight.graph import host
 
 __all__ = ["DTYPE_CODES", "ParsedStackTrace", "parse_stack_trace", "tensor_annotation"]
 
@@ -80,7 +81,7 @@ def tensor_annotation(
 ) -> str | None:
     """`f32[2, 3]` for a node whose value is a tensor."""
     value = value_of(meta)
-    if not isinstance(value, import_module("rushlight").Tensor):
+    if not isinstance(value, host.library.Tensor):
         return None
     if str(value.layout) in ("torch.sparse_csr", "torch.sparse_csc"):
         return None
