@@ -25,7 +25,7 @@ MODULES = (
     "rushlight.func.vmap",
     "rushlight.io.checkpoint",
     "rushlight.nn.containers",
-    "rushlight.nn.layers",
+    "rushlight.nn.linear",
     "rushlight.nn.module",
     "rushlight.optim.adam",
     "rushlight.optim.sgd",

@@ -276,10 +276,10 @@ ALIASES: dict[str, Entry] = {
         **bare(".nn.sizes", "_ntuple _single _pair _triple _quadruple _reverse_repeat_tuple"),
         **same(".nn.parallel", "consume_prefix_in_state_dict_if_present"),
     },
-    "torch.nn.modules.dropout": {"_DropoutNd": ".nn.layers:DropoutKind", "*": ".nn"},
+    "torch.nn.modules.dropout": {"_DropoutNd": ".nn.dropout:DropoutKind", "*": ".nn"},
     "torch.nn.modules.loss": {
-        "_Loss": ".nn.layers:Loss",
-        "_WeightedLoss": ".nn.layers:Loss",
+        "_Loss": ".nn.losses:Loss",
+        "_WeightedLoss": ".nn.losses:Loss",
         "*": ".nn",
     },
     "torch.optim.optimizer": {"*": ".optim"},

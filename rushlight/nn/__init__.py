@@ -9,8 +9,10 @@ from rushlight.nn.activation import *
 from rushlight.nn.containers import *
 from rushlight.nn.conv import *
 from rushlight.nn.dropout import *
-from rushlight.nn.layers import *
+from rushlight.nn.embedding import *
+from rushlight.nn.flatten import *
 from rushlight.nn.lazy import *
+from rushlight.nn.linear import *
 from rushlight.nn.losses import *
 from rushlight.nn.module import Module
 from rushlight.nn.norm import *
