@@ -82,15 +82,19 @@ for _module, _names in (
         "sym_sum",
     ),
     (
-        "rushlight.settings",
-        "__config__ are_deterministic_algorithms_enabled get_deterministic_debug_mode "
-        "get_float32_matmul_precision get_num_interop_threads get_num_threads "
+        "rushlight.core.process",
+        "are_deterministic_algorithms_enabled get_deterministic_debug_mode "
+        "get_float32_matmul_precision get_num_interop_threads get_num_threads init_num_threads "
         "is_deterministic_algorithms_warn_only_enabled set_deterministic_debug_mode "
-        "compiled_with_cxx11_abi get_device_module get_file_path has_lapack has_mkl has_openmp "
-        "has_spectral init_num_threads is_vulkan_available "
         "set_float32_matmul_precision set_flush_denormal set_num_interop_threads set_num_threads "
-        "typename use_deterministic_algorithms",
+        "use_deterministic_algorithms",
     ),
+    (
+        "rushlight.build",
+        "__config__ compiled_with_cxx11_abi get_device_module get_file_path has_lapack has_mkl "
+        "has_openmp has_spectral is_vulkan_available",
+    ),
+    ("rushlight.base.naming", "typename"),
     (
         "rushlight.amp",
         "autocast autocast_increment_nesting autocast_decrement_nesting clear_autocast_cache "
@@ -124,8 +128,8 @@ for _module, _names in (
         "blackman_window bartlett_window kaiser_window",
     ),
     ("rushlight.opset.diagonal", "tril_indices triu_indices"),
-    ("rushlight.lowrank", "svd_lowrank pca_lowrank"),
-    ("rushlight.eigensolver", "lobpcg"),
+    ("rushlight.algorithms.lowrank", "svd_lowrank pca_lowrank"),
+    ("rushlight.algorithms.lobpcg", "lobpcg"),
     ("rushlight.opset.shorttime", "stft"),
     ("rushlight.opset.methods", "detach_ get_device"),
     (

@@ -29,7 +29,7 @@ MODULES = (
     "rushlight.nn.module",
     "rushlight.optim.adam",
     "rushlight.optim.sgd",
-    "rushlight.utils.checkpoint",
+    "rushlight.autograd.checkpoint",
     "rushlight.viz.graphs",
 )
 

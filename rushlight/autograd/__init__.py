@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
 from typing import Any
 
 from rushlight.autograd.backward import backward, grad
@@ -45,8 +43,9 @@ LAZY_NAMES = {
     "detect_anomaly": "anomaly",
     "is_view_replay_enabled": "graph",
     "set_detect_anomaly": "anomaly",
-    "GradcheckError": "gradcheck",
-    "gradgradcheck": "gradcheck",
+    "GradcheckError": "checking",
+    "gradcheck": "checking",
+    "gradgradcheck": "checking",
     "kineto_available": "profiler",
     "record_function": "profiler",
 }
@@ -71,23 +70,6 @@ class Variable(metaclass=VariableType):
         if not isinstance(data, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
         return data.data.requires_grad_(requires_grad)
-
-
-class Package(ModuleType):
-    """`autograd.gradcheck` is the function, although a submodule has that name."""
-
-    @property
-    def gradcheck(self) -> Any:
-        from rushlight.autograd.gradcheck import gradcheck
-
-        return gradcheck
-
-    @gradcheck.setter
-    def gradcheck(self, module: Any) -> None:
-        """The import system's attempt to bind the submodule."""
-
-
-sys.modules[__name__].__class__ = Package
 
 
 def __getattr__(name: str) -> Any:

@@ -53,6 +53,9 @@ _DISTRIBUTIONS = (
     "weibull wishart"
 )
 
+# Modules that a function of their package hides: naming them must not bring them out.
+HIDDEN = frozenset(("torch.autograd.gradcheck",))
+
 ALIASES: dict[str, Entry] = {
     # ------------------------------------------------------------ torch itself
     "torch": {
@@ -136,6 +139,7 @@ ALIASES: dict[str, Entry] = {
         "anomaly_mode": ".autograd.anomaly",
     },
     "torch.autograd.anomaly_mode": ".autograd.anomaly",
+    "torch.autograd.gradcheck": ".autograd.checking",
     "torch.autograd._functions": {"Resize": ".autograd.function:Resize"},
     "torch.autograd._functions.tensor": {"Resize": ".autograd.function:Resize"},
     "torch.autograd.variable": {"Variable": ".autograd:Variable"},
@@ -289,7 +293,7 @@ ALIASES: dict[str, Entry] = {
     "torch.distributions.kl": {
         "_kl_expfamily_expfamily": ".distributions.kl:kl_exponential_families",
     },
-    "torch.distributions.transforms": same(".distributions.combined", "_InverseTransform"),
+    "torch.distributions.transforms": same(".distributions.transform", "_InverseTransform"),
     "torch.distributions.utils": {
         **bare(".distributions.utils", "_standard_normal _sum_rightmost"),
     },

@@ -625,6 +625,10 @@ class Tensor(metaclass=TensorType):
         result.__class__ = cls
         return result
 
+    def _type_name(self) -> str:
+        """What `base.naming.typename` shows: `torch.FloatTensor`."""
+        return str(self.type())
+
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         from rushlight.core import dispatch
 

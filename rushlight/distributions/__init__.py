@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.distributions import constraint_registry, constraints, kl, transforms
-from rushlight.distributions.composed import (
+from rushlight.distributions.compound import (
     Independent,
     MixtureSameFamily,
     TransformedDistribution,
@@ -105,7 +105,7 @@ __all__ = [
 
 # The modules that torch has one distribution in, and those here that hold it.
 MODULES = {
-    "composed": ("independent", "mixture_same_family", "transformed_distribution"),
+    "compound": ("independent", "mixture_same_family", "transformed_distribution"),
     "continuous": (
         "beta", "cauchy", "chi2", "dirichlet", "exponential", "fishersnedecor", "gamma",
         "generalized_pareto", "laplace", "normal", "studentT", "uniform", "von_mises",

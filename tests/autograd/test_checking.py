@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import rushlight as torch
-from rushlight.autograd.gradcheck import (
+from rushlight.autograd.checking import (
     GradcheckError,
     get_analytical_jacobian,
     get_numerical_jacobian,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import rushlight as torch
 from rushlight.core import dtype as dtypes
 from rushlight.core.dispatch import overridable
 from rushlight.opset import functions as aten
+from rushlight.opset.random import randn
 
 __all__ = ["pca_lowrank", "svd_lowrank"]
 
@@ -27,7 +27,7 @@ def product(A: Any, B: Any) -> Any:
     """A @ B for a dense or sparse A; a missing one is the identity."""
     if A is None:
         return B
-    return torch.sparse.mm(A, B) if is_sparse(A) else aten.matmul(A, B)
+    return aten._sparse_mm(A, B) if is_sparse(A) else aten.matmul(A, B)
 
 
 def adjoint(A: Any) -> Any:
@@ -46,7 +46,7 @@ def range_basis(A: Any, q: int, niter: int, M: Any) -> Any:
     """q orthonormal columns that nearly span the range of A - M: a random sample of it, refined by
     applying the matrix and its adjoint in turns."""
     kind = A.dtype if A.is_complex() else working_dtype(A)
-    Q = torch.randn(A.shape[-1], q, dtype=kind, device=A.device)
+    Q = randn(A.shape[-1], q, dtype=kind, device=A.device)
     for turned in (False, *(True, False) * niter):
         Q = aten.linalg_qr(projected(A, M, Q, turned))[0]
     return Q

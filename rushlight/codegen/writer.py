@@ -1,83 +1,27 @@
 """A scheduled program as one Python function that calls native code.
 
-Consecutive kernels form a segment: one native call over all its arrays. Temporaries of a segment
-share one scratch block, planned by when they are used; what crosses segments or leaves the graph
-gets memory of its own. The function is generated as text (`compiled.source`), so that a call does
-no work that is known beforehand: it checks its inputs' geometry, makes results, calls.
+Consecutive kernels form a segment: one native call over all its arrays. What crosses segments or
+leaves the graph gets memory of its own. The function is generated as text (`compiled.source`), so
+that a call does no work that is known beforehand: it checks its inputs' geometry, makes results,
+calls.
 """
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from rushlight.codegen import buffers, native
-from rushlight.codegen.fusion import fuse, shrink_buffers
-from rushlight.codegen.loops import Buffer, Kernel, Statement
-from rushlight.codegen.program import Call, Name, Product, Program, read_graph
+from rushlight.codegen.loops import Buffer, Kernel
+from rushlight.codegen.plan import plan
+from rushlight.codegen.program import Call, Name, Product, Program
+from rushlight.codegen.support import array_of, strided, without_gradients
 from rushlight.core import geometry
 from rushlight.core.op import OpOverload
-from rushlight.core.state import LOCAL
-from rushlight.core.storage import Storage
-from rushlight.core.tensor import Tensor, alias_array, strides_of, values_of, wrap, wrap_strided
-from rushlight.opset.kinds import laid_out
+from rushlight.core.tensor import wrap
 
-__all__ = ["Compiled", "lower"]
-
-
-# Loops over no more points than this are not worth LLVM's full attention.
-TINY = 64
-
-
-class Compiled:
-    """A compiled graph: call it with the graph's inputs."""
-
-    def __init__(self, program: Program, schedule: list[Any]) -> None:
-        self.schedule = schedule
-        self.library: native.Library | None = None
-        self.ir = ""
-        writer = Writer(program, schedule)
-        self.source = writer.source()
-        self.scope = writer.scope
-        if writer.entries:
-            self.ir = writer.module.text()
-            points = [prod(k.sizes) for k in schedule if isinstance(k, Kernel)]
-            self.library = native.compile_text(self.ir, writer.entries, max(points) > TINY)
-            for name in writer.entries:
-                self.scope[name] = self.library.function(name)
-        exec(compile(self.source, "<rushlight compiled graph>", "exec"), self.scope)
-        self.run = self.scope["run"]
-
-    def __call__(self, *inputs: Any) -> Any:
-        return self.run(*inputs)
-
-    def __str__(self) -> str:
-        """The loop program."""
-        return "\n\n".join([str(item) for item in self.schedule])
-
-
-def lower(module: Any, example_inputs: Any) -> Compiled:
-    """Compile a functional graph. The result takes and returns what the graph does; its inputs
-    must have the sizes, strides and dtypes that the graph was captured with."""
-    program = read_graph(module, example_inputs, native.this_host().converts_half)
-    schedule = fuse(live_steps(program.steps))
-    shrink_buffers(schedule)
-    return Compiled(program, schedule)
-
-
-def live_steps(steps: list[Any]) -> list[Any]:
-    """Without statements whose value nobody reads."""
-    wanted: set[Buffer] = set()
-    kept: list[Any] = []
-    for step in reversed(steps):
-        inner = isinstance(step, Statement) and step.target.role == "temporary"
-        if inner and step.target not in wanted:
-            continue
-        kept.append(step)
-        wanted |= step.reads()
-    return kept[::-1]
+__all__ = ["Writer"]
 
 
 class Writer:
@@ -292,80 +236,3 @@ class Writer:
             self.wrapped.add(name)
             self.lines.append(f"{name} = wrap({name}_, {self.const(buffer.dtype)})")
         return name
-
-
-def plan(kernels: list[Kernel]) -> tuple[dict[Buffer, int], int]:
-    """Places in a segment's scratch for temporaries and locals: two may share one if their uses
-    do not overlap."""
-    spans: dict[Buffer, list[int]] = {}
-    for at, kernel in enumerate(kernels):
-        for buffer in kernel.buffers():
-            if buffer.role in ("temporary", "local"):
-                spans.setdefault(buffer, [at, at])[1] = at
-    placed: list[tuple[int, int, Buffer]] = []
-    offsets: dict[Buffer, int] = {}
-    total = 0
-    for buffer in sorted(spans, key=lambda b: -b.nbytes):
-        first, last = spans[buffer]
-        size = -(-buffer.nbytes // buffers.ALIGNMENT) * buffers.ALIGNMENT
-        place = 0
-        for start, end, other in sorted(placed, key=lambda entry: entry[0]):
-            apart = spans[other][1] < first or last < spans[other][0]
-            if not apart and start < place + size and place < end:
-                place = end
-        placed.append((place, place + size, buffer))
-        offsets[buffer] = place
-        total = max(total, place + size)
-    return offsets, total
-
-
-# -- what the generated function calls ------------------------------------------------------------
-
-
-def strided(buffer: Buffer) -> Tensor:
-    """A tensor over fresh memory with the buffer's strides."""
-    storage = Storage(buffers.empty((buffer.nbytes,), np.uint8, buffer.nbytes))
-    array = alias_array(storage, buffer.dtype, buffer.shape, buffer.strides, 0)
-    if array.size:
-        return wrap_strided(array, buffer.dtype, storage)
-    return laid_out(np.empty(buffer.shape, buffer.dtype.np), buffer.strides, buffer.dtype)
-
-
-def array_of(tensor: Any, buffer: Buffer) -> Any:
-    """The array of a tensor that does not look as expected: resolved and laid out, or refused."""
-    if not isinstance(tensor, Tensor) or tensor._array is None:
-        raise RuntimeError(
-            f"compiled graph: input '{buffer.name}' must be a tensor with values, got "
-            f"{type(tensor).__name__}"
-        )
-    if tuple(tensor.shape) != buffer.shape or tensor.dtype is not buffer.dtype:
-        raise RuntimeError(
-            f"compiled graph: input '{buffer.name}' must be {buffer.dtype} of sizes "
-            f"{geometry.show(buffer.shape)} as when it was compiled, got {tensor.dtype} of sizes "
-            f"{geometry.show(tensor.shape)}; compile again for other inputs"
-        )
-    array = values_of(tensor)
-    found = strides_of(tensor)
-    pairs = zip(buffer.shape, buffer.strides, found)
-    if array is tensor._array and all([s == 1 or a == b for s, a, b in pairs]):
-        return array
-    if not array.size:
-        return array
-    return laid_out(array, buffer.strides, buffer.dtype)._array
-
-
-class without_gradients:
-    """Calls inside record nothing."""
-
-    __slots__ = ("before",)
-
-    def __enter__(self) -> None:
-        state = LOCAL.state
-        self.before = state.grad
-        state.grad = False
-        state.refresh()
-
-    def __exit__(self, *error: Any) -> None:
-        state = LOCAL.state
-        state.grad = self.before
-        state.refresh()

@@ -1,19 +1,15 @@
-"""Process-wide switches and facts under torch's top-level names."""
+"""Switches of the whole process: threads, determinism, precision of products."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
 
 __all__ = [
-    "are_deterministic_algorithms_enabled", "compiled_with_cxx11_abi",
-    "get_deterministic_debug_mode", "get_device_module", "get_file_path",
-    "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads", "has_lapack",
-    "has_mkl", "has_openmp", "has_spectral", "init_num_threads",
-    "is_deterministic_algorithms_warn_only_enabled", "is_vulkan_available",
-    "set_deterministic_debug_mode",
-    "set_float32_matmul_precision", "set_flush_denormal", "set_num_interop_threads",
-    "set_num_threads", "typename", "use_deterministic_algorithms",
+    "are_deterministic_algorithms_enabled", "get_deterministic_debug_mode",
+    "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads",
+    "init_num_threads", "is_deterministic_algorithms_warn_only_enabled",
+    "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal",
+    "set_num_interop_threads", "set_num_threads", "use_deterministic_algorithms",
 ]  # fmt: skip
 
 
@@ -123,84 +119,3 @@ def set_flush_denormal(mode: bool) -> bool:
 
 def init_num_threads() -> None:
     """Kept for worker processes that call it: thread counts need no preparation."""
-
-
-def compiled_with_cxx11_abi() -> bool:
-    """torch: which C++ ABI extensions must be compiled for; there are none here."""
-    return True
-
-
-def is_vulkan_available() -> bool:
-    return False
-
-
-has_lapack = has_spectral = True
-has_mkl = has_openmp = False
-
-
-def get_file_path(*path_components: str) -> str:
-    """A path next to this package."""
-    return os.path.join(
-        os.path.dirname(os.path.dirname(os.path.abspath(__file__))), *path_components
-    )
-
-
-def get_device_module(device: Any = None) -> Any:
-    """The module of a device type: `torch.cpu` where none is named."""
-    import rushlight
-
-    if device is not None and not isinstance(device, (str, rushlight.device)):
-        raise RuntimeError(f"Invalid value of device '{device}', expect torch.device, str, or None")
-    name = "cpu" if device is None else rushlight.device(device).type
-    try:
-        return getattr(rushlight, name)
-    except AttributeError:
-        raise RuntimeError(
-            f"Device '{name}' does not have a corresponding module registered as 'torch.{name}'."
-        ) from None
-
-
-def typename(obj: Any) -> str:
-    """The type's name as printed in messages: `torch.FloatTensor` for tensors."""
-    from rushlight.core.tensor import Tensor
-
-    if isinstance(obj, Tensor):
-        return str(obj.type())  # type: ignore[attr-defined]
-    kind = (
-        obj
-        if isinstance(obj, type) or (callable(obj) and hasattr(obj, "__qualname__"))
-        else type(obj)
-    )
-    name = getattr(kind, "__qualname__", kind.__name__)
-    module = getattr(kind, "__module__", "") or ""
-    return name if module in ("", "builtins", "__builtin__") else f"{module}.{name}"
-
-
-class Config:
-    """torch.__config__: what this was built with."""
-
-    @staticmethod
-    def show() -> str:
-        import platform
-
-        import numpy
-
-        from rushlight import __version__
-
-        return (
-            f"Rushlight {__version__} built with:\n"
-            f"  - Python {platform.python_version()} ({platform.python_implementation()})\n"
-            f"  - NumPy {numpy.__version__}\n"
-            f"  - {platform.system()} {platform.machine()}\n"
-            "  - CUDA: not available\n"
-        )
-
-    @staticmethod
-    def parallel_info() -> str:
-        return (
-            f"Threads for kernels: {get_num_threads()}\n"
-            f"Threads between ops: {get_num_interop_threads()}\n"
-        )
-
-
-__config__ = Config

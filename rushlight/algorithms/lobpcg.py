@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import rushlight as torch
+from rushlight.algorithms.lowrank import is_sparse, product, working_dtype
 from rushlight.autograd.function import Function
+from rushlight.autograd.grad_mode import no_grad
 from rushlight.core import dtype as dtypes
 from rushlight.core.dispatch import overridable
-from rushlight.lowrank import is_sparse, product, working_dtype
 from rushlight.opset import functions as aten
+from rushlight.opset.random import randn
+from rushlight.opset.series import eye
 
 __all__ = ["LOBPCG", "lobpcg"]
 
@@ -199,7 +201,7 @@ class LOBPCG:
                     return U
                 BU = product(self.B, U)
                 gram = U.mT.matmul(BU)
-                identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
+                identity = eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
                 if size_of(gram - identity) < precise * size_of(BU) * size_of(U):
                     break
             overlap = V.mT.matmul(BU)
@@ -228,7 +230,7 @@ def eigenproblem_gradient(by_values: Any, by_vectors: Any, A: Any, D: Any, U: An
         return result
     # What a vector gains from the other eigenspaces solves (A - d) y = its gradient there. Adding
     # U U^T makes the equations regular and leaves their solution alone.
-    rest = torch.eye(U.shape[-2], dtype=U.dtype, device=U.device) - U.matmul(turned)
+    rest = eye(U.shape[-2], dtype=U.dtype, device=U.device) - U.matmul(turned)
     shifted = rest.matmul(A).matmul(rest).unsqueeze(-3)
     shifted = shifted - D.unsqueeze(-1).unsqueeze(-1) * rest.unsqueeze(-3)
     shifted = shifted + U.matmul(turned).unsqueeze(-3)
@@ -310,14 +312,14 @@ def solve(
 
     def one(A: Any, B: Any, X: Any, extra: dict[str, int]) -> tuple[Any, Any]:
         if X is None:
-            X = torch.randn((m, n), dtype=kind, device=A.device)
+            X = randn((m, n), dtype=kind, device=A.device)
         if tuple(X.shape) != (m, n):
             raise AssertionError(f"X shape mismatch: got {X.shape}, expected {(m, n)}")
         worker = LOBPCG(A, B, X, iK, iparams | extra, fparams, bparams, method, tracker)
         worker.run()
         return worker.E[:k], worker.X[:, :k]
 
-    with torch.no_grad():
+    with no_grad():
         if A.dim() == 2:
             return one(A, B, X, {})
         batch = tuple(A.shape[:-2])
