@@ -9,7 +9,8 @@ from rushlight.nn import functional as F
 from rushlight.nn import init as initial
 from rushlight.nn.layers import AlongDim, activation, op_call, shown_with_inplace
 from rushlight.nn.module import Module
-from rushlight.opset import create, functions
+from rushlight.opset import functions
+from rushlight.opset.creation import create
 
 __all__ = [
     "CELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "LogSigmoid", "Mish", "PReLU",

@@ -16,7 +16,8 @@ from rushlight.nn.containers import ModuleList
 from rushlight.nn.layers import GELU, Dropout, Linear, ReLU
 from rushlight.nn.module import Module
 from rushlight.nn.norm import LayerNorm
-from rushlight.opset import create, functions
+from rushlight.opset import functions
+from rushlight.opset.creation import create
 
 __all__ = [
     "MultiheadAttention", "Transformer", "TransformerDecoder", "TransformerDecoderLayer",
