@@ -51,12 +51,12 @@ newaxis = None
 # Public functions that are not operators: name -> module that defines it.
 _FUNCTIONS: dict[str, str] = {
     "return_types": "rushlight.core",
-    "norm": "rushlight.opset.norms",
-    "cdist": "rushlight.opset.products",
-    "chain_matmul": "rushlight.opset.products",
-    "lu": "rushlight.opset.factor",
-    "tensordot": "rushlight.opset.products",
-    "einsum": "rushlight.opset.einsum",
+    "norm": "rushlight.opset.reduction.magnitudes",
+    "cdist": "rushlight.opset.product.products",
+    "chain_matmul": "rushlight.opset.product.products",
+    "lu": "rushlight.opset.linalg.factor",
+    "tensordot": "rushlight.opset.product.products",
+    "einsum": "rushlight.opset.product.einsum",
     "Tag": "rushlight.core.op",
     "vmap": "rushlight.func.vmap",
 }
@@ -68,11 +68,11 @@ for _module, _names in (
         "ShortTensor",
     ),
     (
-        "rushlight.opset.shape",
+        "rushlight.opset.moving.shape",
         "atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod meshgrid",
     ),
     ("rushlight.core.format", "set_printoptions get_printoptions printoptions"),
-    ("rushlight.opset.sizes", "broadcast_shapes unravel_index"),
+    ("rushlight.opset.creation.sizes", "broadcast_shapes unravel_index"),
     ("rushlight.core.interop", "from_dlpack to_dlpack"),
     ("rushlight.io.checkpoint", "save load"),
     ("rushlight.core.state", "set_warn_always is_warn_always_enabled"),
@@ -108,32 +108,32 @@ for _module, _names in (
         "rushlight.autograd.anomaly",
         "is_anomaly_enabled is_anomaly_check_nan_enabled set_anomaly_enabled",
     ),
-    ("rushlight.opset.index", "nonzero"),
-    ("rushlight.opset.sort", "unique unique_consecutive"),
+    ("rushlight.opset.indexing.index", "nonzero"),
+    ("rushlight.opset.reduction.sort", "unique unique_consecutive"),
     (
-        "rushlight.opset.create",
+        "rushlight.opset.creation.create",
         "empty zeros ones full empty_strided empty_permuted empty_like zeros_like ones_like "
         "full_like set_default_device get_default_device result_type promote_types can_cast numel "
         "is_floating_point is_complex is_signed is_inference is_conj is_neg is_storage",
     ),
-    ("rushlight.opset.sparse", "sparse_coo_tensor"),
+    ("rushlight.opset.sparse.coo", "sparse_coo_tensor"),
     (
-        "rushlight.opset.compressed",
+        "rushlight.opset.sparse.compressed",
         "sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor "
         "sparse_compressed_tensor",
     ),
     (
-        "rushlight.opset.series",
+        "rushlight.opset.creation.series",
         "arange range linspace logspace eye scalar_tensor hann_window hamming_window "
         "blackman_window bartlett_window kaiser_window",
     ),
-    ("rushlight.opset.diagonal", "tril_indices triu_indices"),
+    ("rushlight.opset.view.diagonal", "tril_indices triu_indices"),
     ("rushlight.algorithms.lowrank", "svd_lowrank pca_lowrank"),
     ("rushlight.algorithms.lobpcg", "lobpcg"),
-    ("rushlight.opset.shorttime", "stft"),
-    ("rushlight.opset.methods", "detach_ get_device"),
+    ("rushlight.opset.fourier.shorttime", "stft"),
+    ("rushlight.opset.other.methods", "detach_ get_device"),
     (
-        "rushlight.opset.random",
+        "rushlight.opset.creation.random",
         "rand randn randint randperm rand_like randn_like randint_like normal Generator "
         "default_generator manual_seed seed initial_seed get_rng_state set_rng_state",
     ),

@@ -16,8 +16,8 @@ NAMES = (
 def __getattr__(name: str) -> Any:
     if name not in NAMES:
         raise AttributeError(f"module 'rushlight.fft' has no attribute '{name}'")
-    families.ensure("fourier")
-    from rushlight.opset import fourier
+    families.ensure("fourier.fourier")
+    from rushlight.opset.fourier import fourier
 
     found = getattr(fourier, name) if name.endswith("freq") else registry.public(f"fft_{name}")
     globals()[name] = found

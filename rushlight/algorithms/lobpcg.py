@@ -16,8 +16,8 @@ from rushlight.autograd.grad_mode import no_grad
 from rushlight.core import dtype as dtypes
 from rushlight.core.dispatch import overridable
 from rushlight.opset import functions as aten
-from rushlight.opset.random import randn
-from rushlight.opset.series import eye
+from rushlight.opset.creation.random import randn
+from rushlight.opset.creation.series import eye
 
 __all__ = ["LOBPCG", "lobpcg"]
 

@@ -7,7 +7,7 @@ from typing import Any
 from rushlight.core import dtype as dtypes
 from rushlight.core.dispatch import overridable
 from rushlight.opset import functions as aten
-from rushlight.opset.random import randn
+from rushlight.opset.creation.random import randn
 
 __all__ = ["pca_lowrank", "svd_lowrank"]
 

@@ -662,7 +662,7 @@ def first_gradient(variable: Any, grad: Any, sole: bool) -> Any:
         # Modes get to see that the leaf takes the gradient over.
         return grad.detach() if LOCAL.state.below else grad
     if sole and grad.layout.name == "sparse_coo" and not grad._requires_grad:
-        from rushlight.opset.sparse import taken_over
+        from rushlight.opset.sparse.coo import taken_over
 
         kept = taken_over(grad)
         if kept is not None:

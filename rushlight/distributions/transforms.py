@@ -30,7 +30,7 @@ from rushlight.distributions.utils import (
     vec_to_tril_matrix,
 )
 from rushlight.opset import functions
-from rushlight.opset.sizes import broadcast_shapes
+from rushlight.opset.creation.sizes import broadcast_shapes
 
 __all__ = [
     "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform",

@@ -10,7 +10,8 @@ from rushlight.nn import functional as F
 from rushlight.nn import init as initial
 from rushlight.nn.functionmodule import FunctionModule, function_module
 from rushlight.nn.module import Module
-from rushlight.opset import create, functions
+from rushlight.opset import functions
+from rushlight.opset.creation import create
 
 __all__ = [
     "CELU",

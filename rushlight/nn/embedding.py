@@ -10,7 +10,7 @@ from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.functional.embeddings import padding_row
 from rushlight.nn.module import Module
-from rushlight.opset import create
+from rushlight.opset.creation import create
 
 __all__ = [
     "Embedding", "EmbeddingBag",

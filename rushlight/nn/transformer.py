@@ -18,7 +18,8 @@ from rushlight.nn.dropout import Dropout
 from rushlight.nn.linear import Linear
 from rushlight.nn.module import Module
 from rushlight.nn.norm import LayerNorm
-from rushlight.opset import create, functions
+from rushlight.opset import functions
+from rushlight.opset.creation import create
 
 __all__ = [
     "MultiheadAttention", "Transformer", "TransformerDecoder", "TransformerDecoderLayer",

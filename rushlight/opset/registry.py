@@ -26,6 +26,7 @@ __all__ = [
     "view",
 ]  # fmt: skip
 
+PACKAGE = "rushlight.opset."
 # namespace -> name -> packet
 PACKETS: dict[str, dict[str, OpOverloadPacket]] = {"aten": {}}
 # Public function name -> packet name, where they differ; and names that are methods only.
@@ -69,8 +70,7 @@ def loading_family() -> str:
     while frame is not None and frame.f_code.co_name != "<module>":
         frame = frame.f_back
     module = "" if frame is None else str(frame.f_globals["__name__"])
-    package, _, name = module.rpartition(".")
-    return name if package == "rushlight.opset" else ""
+    return module.removeprefix(PACKAGE) if module.startswith(PACKAGE) else ""
 
 
 def register(record: OpOverload) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import rushlight as torch
 from rushlight.autograd.checking import gradcheck
-from rushlight.opset import spectral
+from rushlight.opset.linalg import spectral
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from rushlight.aot.tracing import make_fx
 from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import Tensor
 from rushlight.opset import audit
-from rushlight.opset.samples import Sample, has_samples, samples_of
+from rushlight.opset.samples.maker import Sample, has_samples, samples_of
 from tests.reference import store
 
 # All samples take minutes; by default each op is tried on a few.
@@ -28,7 +28,7 @@ OPS = [
     if has_samples(op)
     and not store.is_data_dependent(op)
     and op.kind.name not in ("NATIVE", "RANDOM", "FACT")
-    and op.family not in ("profiling", "random", "dropout")
+    and op.family not in ("other.profiling", "creation.random", "creation.dropout")
 ]
 # What a fresh tensor holds is nobody's business.
 UNDEFINED = (

@@ -16,7 +16,7 @@ from rushlight.autograd.checking import gradgradcheck
 from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import Tensor, values_of
 from rushlight.opset import registry
-from rushlight.opset.samples import samples_of
+from rushlight.opset.samples.maker import samples_of
 from tests.opset.test_gradients import OPS, check_forward, each_op, examine, is_finite
 from tests.reference import store
 

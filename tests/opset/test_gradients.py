@@ -18,7 +18,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core.op import Refused
 from rushlight.core.tensor import Tensor, strides_of, values_of, wrap
 from rushlight.opset import audit
-from rushlight.opset.samples import Sample, has_samples, samples_of
+from rushlight.opset.samples.maker import Sample, has_samples, samples_of
 from tests.reference import store
 from tests.reference.exemptions import is_exempt
 from tests.reference.forms import digest

@@ -11,7 +11,7 @@ from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import Tensor, shell, strides_of
 from rushlight.opset import audit
-from rushlight.opset.samples import Sample, has_samples, samples_of
+from rushlight.opset.samples.maker import Sample, has_samples, samples_of
 from tests.reference import store
 from tests.reference.exemptions import is_exempt
 

@@ -19,7 +19,7 @@ from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import Tensor, shell, strides_of
 from rushlight.opset import audit
-from rushlight.opset.samples import Sample, has_samples, samples_of
+from rushlight.opset.samples.maker import Sample, has_samples, samples_of
 from tests.reference import store
 
 LIMIT = 6  # samples of one op

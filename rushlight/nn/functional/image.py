@@ -109,7 +109,7 @@ def interpolate(
     if recompute_scale_factor and size is not None:
         raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
     if factors is not None and (recompute_scale_factor or mode == "area"):
-        from rushlight.opset.resample import scaled
+        from rushlight.opset.window.resample import scaled
 
         pairs = zip(input.shape[2:], factors, strict=True)
         sizes, factors = [scaled(length, by) for length, by in pairs], None
