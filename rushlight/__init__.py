@@ -13,8 +13,10 @@ on first access, submodules are imported when named.
 from __future__ import annotations
 
 import sys as _sys
+from importlib import import_module as _import_module
 from typing import Any
 
+from rushlight.base.lazy import namespace as _namespace
 from rushlight.core import device as _devices
 from rushlight.core import dtype as _dtypes
 from rushlight.core.device import device, layout, memory_format
@@ -158,32 +160,20 @@ _host.serve(
 )
 
 
-def __getattr__(name: str) -> Any:
-    found: Any = None
-    if name in _FUNCTIONS:
-        from importlib import import_module
-
-        _families.ensure(_FUNCTIONS[name])
-        found = getattr(import_module(_FUNCTIONS[name]), name)
-    elif name in _SUBMODULES:
-        from importlib import import_module
-
-        try:
-            return import_module(f"rushlight.{name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"rushlight.{name}":
-                raise
-    elif not name.startswith("__"):
-        found = _registry.public(name)
-    if found is None:
-        raise AttributeError(f"module 'rushlight' has no attribute '{name}'")
-    globals()[name] = found
-    return found
+def _find(name: str) -> Any:
+    home = _FUNCTIONS.get(name)
+    if home is not None:
+        _families.ensure(home)
+        return getattr(_import_module(home), name)
+    return None if name.startswith("__") else _registry.public(name)
 
 
-def __dir__() -> list[str]:
+def _every_name() -> list[str]:
     _families.load_all()
-    return sorted({*globals(), *_registry.PACKETS["aten"], *_FUNCTIONS, *_SUBMODULES})
+    return [*_registry.PACKETS["aten"], *_FUNCTIONS]
+
+
+__getattr__, __dir__ = _namespace(__name__, modules=_SUBMODULES, make=_find, names=_every_name)
 
 
 def is_tensor(obj: Any) -> bool:

@@ -53,28 +53,41 @@ def lazy_import(name: str, extra: str | None = None) -> Any:
 
 
 def namespace(
-    package: str, homes: Mapping[str, str] | None = None, modules: Iterable[str] = ()
+    module: str,
+    homes: Mapping[str, str] | None = None,
+    modules: Iterable[str] = (),
+    *,
+    make: Callable[[str], Any] | None = None,
+    names: Iterable[str] | Callable[[], Iterable[str]] = (),
+    keep: bool = True,
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a module whose names are imported when first used.
+    """`__getattr__` and `__dir__` of a module whose names come into being when first used.
 
-    `homes` maps a name to the module that has it; a leading dot stands for `package`. `modules`
-    are submodules, or where it is a mapping, the modules that the names in it stand for.
+    `homes` maps a name to the module that has it; a leading dot stands for `module`. `modules`
+    are submodules or, where it is a mapping, the modules that the names in it stand for. Any other
+    name is asked of `make`, which answers None for what it does not know; `names` are those it
+    knows. What was found is kept as an attribute, unless `keep` is false.
     """
-    names = homes or {}
+    known = homes or {}
     places = modules if isinstance(modules, Mapping) else {name: f".{name}" for name in modules}
 
-    def get(name: str) -> Any:
-        home = places.get(name)
+    def __getattr__(name: str) -> Any:
+        place = places.get(name)
+        if place is not None:
+            return import_module(place, module)
+        home = known.get(name)
         if home is not None:
-            return import_module(home, package)
-        home = names.get(name)
-        if home is None:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        found = getattr(import_module(home, package), name)
-        vars(sys.modules[package])[name] = found
+            found = getattr(import_module(home, module), name)
+        else:
+            found = None if make is None else make(name)
+            if found is None:
+                raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        if keep:
+            vars(sys.modules[module])[name] = found
         return found
 
-    def list_names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *names, *places})
+    def __dir__() -> list[str]:
+        made = names() if callable(names) else names
+        return sorted({*vars(sys.modules[module]), *known, *places, *made})
 
-    return get, list_names
+    return __getattr__, __dir__

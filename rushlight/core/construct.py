@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.arrays.casting import cast, fill_number, narrow_pair
+from rushlight.base.lazy import namespace
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core import tensor as tensors
@@ -614,13 +615,15 @@ LEGACY_NAMES = {
 }  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
+def make_legacy_type(name: str) -> Any:
+    """The class `torch.<name>`, of which tensors of its dtype are instances."""
     kind = LEGACY_NAMES.get(name)
     if kind is None:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    made = LegacyType(name, (), {"dtype": kind, "is_cuda": False, "__module__": "torch"})
-    globals()[name] = made
-    return made
+        return None
+    return LegacyType(name, (), {"dtype": kind, "is_cuda": False, "__module__": "torch"})
+
+
+__getattr__, __dir__ = namespace(__name__, make=make_legacy_type, names=LEGACY_NAMES)
 
 
 def set_default_tensor_type(t: Any, /) -> None:

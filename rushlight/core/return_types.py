@@ -10,6 +10,7 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import Any
 
+from rushlight.base.lazy import namespace
 from rushlight.base.pytree import register_sequence_node
 
 __all__ = ["ReturnType", "return_type"]
@@ -77,7 +78,8 @@ def named_result(packet: Any) -> Any:
     return None
 
 
-def __getattr__(name: str) -> Any:
+def find_class(name: str) -> Any:
+    """The result class of the function `name`, or None."""
     from rushlight.core.op import find_packet
 
     found = CLASSES.get(name)
@@ -86,6 +88,7 @@ def __getattr__(name: str) -> Any:
             found = named_result(find_packet("aten", name))
         except LookupError:
             found = None
-    if found is None:
-        raise AttributeError(f"module 'torch.return_types' has no attribute '{name}'")
     return found
+
+
+__getattr__, __dir__ = namespace(__name__, make=find_class, names=CLASSES, keep=False)

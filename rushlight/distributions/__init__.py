@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from rushlight.base.lazy import namespace
 from rushlight.distributions import constraint_registry, constraints, kl, transforms
 from rushlight.distributions.compound import (
     Independent,
@@ -125,10 +124,7 @@ MODULES = {
 }  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    for module, names in MODULES.items():
-        if name in names:
-            from importlib import import_module
-
-            return import_module(f"rushlight.distributions.{module}")
-    raise AttributeError(f"module 'rushlight.distributions' has no attribute '{name}'")
+__getattr__, __dir__ = namespace(
+    __name__,
+    modules={name: f".{module}" for module, names in MODULES.items() for name in names},
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.base.lazy import namespace
 from rushlight.nn.functional import (
     activation,
     dropouts,
@@ -52,22 +53,18 @@ SAME = frozenset(
 )  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    try:
-        if name == "multi_head_attention_forward":
-            from rushlight.nn.attention import multi_head_attention_forward
+def _find(name: str) -> Any:
+    """A function that is an operator, or that is loaded when first used."""
+    if name == "multi_head_attention_forward":
+        from rushlight.nn.attention import multi_head_attention_forward
 
-            found = offered(multi_head_attention_forward, __name__)
-        elif name in SAME:
-            found = getattr(functions, "log_sigmoid" if name == "logsigmoid" else name)
-        else:
-            raise AttributeError(name)
-    except AttributeError:
-        raise AttributeError(
-            f"module 'rushlight.nn.functional' has no attribute '{name}'"
-        ) from None
-    globals()[name] = found
-    return found
+        return offered(multi_head_attention_forward, __name__)
+    if name in SAME:
+        return getattr(functions, "log_sigmoid" if name == "logsigmoid" else name)
+    return None
+
+
+__getattr__, __dir__ = namespace(__name__, make=_find, names=SAME)
 
 
 for public in __all__:
