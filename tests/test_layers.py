@@ -101,6 +101,27 @@ def test_no_module_is_reached_by_its_name(path):
     )
 
 
+@pytest.mark.parametrize("path", FILES, ids=relative)
+def test_no_module_sets_names_of_another(path):
+    """What a module leaves to others to provide is a port: `core/ports.py`."""
+    tree = ast.parse(path.read_text())
+    modules = {
+        alias.asname or alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rushlight")
+        for alias in node.names
+        if ROOT.joinpath(*f"{node.module}.{alias.name}".split(".")).with_suffix(".py").exists()
+    }
+    written = [
+        ast.unparse(target)
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Attribute) and ast.unparse(target.value) in modules
+    ]
+    assert not written
+
+
 def test_every_package_has_a_layer():
     tops = {relative(path).split("/")[0].removesuffix(".py") for path in FILES} - {"__init__"}
     assert tops <= set(layers())

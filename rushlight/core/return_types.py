@@ -12,6 +12,7 @@ from typing import Any
 
 from rushlight.base.lazy import namespace
 from rushlight.base.pytree import register_sequence_node
+from rushlight.core import ports
 
 __all__ = ["ReturnType", "return_type"]
 
@@ -80,12 +81,10 @@ def named_result(packet: Any) -> Any:
 
 def find_class(name: str) -> Any:
     """The result class of the function `name`, or None."""
-    from rushlight.core.op import find_packet
-
     found = CLASSES.get(name)
     if found is None and not name.startswith("__"):
         try:
-            found = named_result(find_packet("aten", name))
+            found = named_result(ports.find_packet("aten", name))
         except LookupError:
             found = None
     return found
