@@ -1,14 +1,11 @@
-"""Checkpointed regions, selective ones, and swapped tensors."""
+"""Checkpointed regions and selective ones."""
 
 from __future__ import annotations
-
-import weakref
 
 import pytest
 
 import rushlight as torch
 from rushlight import nn
-from rushlight.utils import swap_tensors
 from rushlight.utils.checkpoint import (
     CheckpointPolicy,
     checkpoint,
@@ -98,14 +95,3 @@ def test_lists_of_ops_hold_overloads():
         create_selective_checkpoint_contexts([torch.ops.aten.mm])
     with pytest.raises(TypeError, match="either a function or a list of ops"):
         create_selective_checkpoint_contexts(3)
-
-
-def test_swapped_tensors():
-    a, b = torch.ones(1), nn.Parameter(torch.zeros(2))
-    swap_tensors(a, b)
-    assert a.tolist() == [0.0, 0.0] and type(a) is nn.Parameter and a.requires_grad
-    assert b.tolist() == [1.0] and type(b) is torch.Tensor
-    kept = weakref.ref(b)
-    with pytest.raises(RuntimeError, match="Cannot swap t2 because it has weakref"):
-        swap_tensors(a, b)
-    assert kept() is b

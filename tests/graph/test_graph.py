@@ -3,6 +3,8 @@
 import copy
 import operator
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -11,6 +13,8 @@ import rushlight.fx as fx
 from rushlight.autograd.grad_mode import write_grad
 from rushlight.base import pytree
 from rushlight.fx.graph import _Namespace, _PyTreeCodeGen, _PyTreeInfo
+from rushlight.fx.tracing import check_specialization
+from rushlight.graph import host
 from rushlight.graph.immutable_collections import immutable_dict, immutable_list
 from rushlight.graph.names import qualified_name, resolve
 
@@ -265,9 +269,23 @@ def test_names_and_functions_are_inverses(path):
 
 
 def test_import_is_lazy():
-    import subprocess
-    import sys
+    code = "import sys, rushlight; print(*[m for m in sys.modules if m.startswith(%r)])"
+    for package, loaded in (("rushlight.fx", []), ("rushlight.graph", ["", ".host"])):
+        done = subprocess.run(
+            [sys.executable, "-c", code % package], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.split() == [package + name for name in loaded]
 
-    code = "import sys, rushlight; print([m for m in sys.modules if m.startswith('rushlight.fx')])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+
+def test_what_lies_above_is_told_by_the_root():
+    """Graphs are plain data: `graph` imports nothing but `base`."""
+    code = "import sys, rushlight.graph.graph; print(*[m for m in sys.modules if m in (%r, %r)])"
+    done = subprocess.run(
+        [sys.executable, "-c", code % ("rushlight.nn", "rushlight.fx")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not done.stdout.split()
+    assert host.library is torch
+    assert host.private_function("torch._assert") is check_specialization
