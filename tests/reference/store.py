@@ -195,12 +195,12 @@ class Reader:
         return np.frombuffer(self.blob(at), kind.np).reshape(shape)
 
 
-@cache
 def path_of(name: str) -> Path:
     """The file of a family: `view.split` lies in view/split.xz."""
     return FOLDER.joinpath(*name.split(".")).with_suffix(".xz")
 
 
+@cache
 def family(name: str) -> Reader | None:
     """A family's records; None when there is no file."""
     path = path_of(name)
