@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -267,7 +267,6 @@ ROWS = [
 @pytest.fixture(params=["object", "mapping"])
 def audit(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     data: dict[str, Any] = {**COUNTS, "rows": ROWS}
-    module = ModuleType("rushlight.opset.audit")
 
     def describe(name: str) -> dict[str, Any]:
         if name != "sin":
@@ -279,11 +278,9 @@ def audit(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
             "stub": "def sin(self):\n    return run(self)\n",
         }
 
-    module.__dict__["collect"] = lambda: (
-        data if request.param == "mapping" else SimpleNamespace(**data)
-    )
-    module.__dict__["describe"] = describe
-    monkeypatch.setattr(cli, "_audit", lambda: module)
+    found = data if request.param == "mapping" else SimpleNamespace(**data)
+    monkeypatch.setattr(opset_audit, "collect", lambda: found)
+    monkeypatch.setattr(opset_audit, "describe", describe)
 
 
 def test_ops_as_json(audit: None, capsys: pytest.CaptureFixture[str]) -> None:
