@@ -16,6 +16,7 @@ import pytest
 import rushlight
 from rushlight import cli, compat
 from rushlight.compat import launcher
+from rushlight.opset import audit as opset_audit
 
 ROOT = str(Path(next(iter(rushlight.__path__))).resolve().parent)
 
