@@ -12,7 +12,7 @@ import pytest
 
 import rushlight as torch
 from rushlight.autograd import forward_ad as fwAD
-from rushlight.autograd.gradcheck import gradgradcheck
+from rushlight.autograd.checking import gradgradcheck
 from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import Tensor, values_of
 from rushlight.opset import registry

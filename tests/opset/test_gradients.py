@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rushlight.autograd.gradcheck import gradcheck, gradgradcheck
+from rushlight.autograd.checking import gradcheck, gradgradcheck
 from rushlight.core import dtype as dtypes
 from rushlight.core.op import Refused
 from rushlight.core.tensor import Tensor, strides_of, values_of, wrap
