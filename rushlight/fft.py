@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.opset import families, registry
+from rushlight.opset import registry
 
 NAMES = (
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2",
@@ -16,10 +16,12 @@ NAMES = (
 def __getattr__(name: str) -> Any:
     if name not in NAMES:
         raise AttributeError(f"module 'rushlight.fft' has no attribute '{name}'")
-    families.ensure("fourier.fourier")
-    from rushlight.opset.fourier import fourier
+    if name.endswith("freq"):
+        from rushlight.opset.fourier import fourier
 
-    found = getattr(fourier, name) if name.endswith("freq") else registry.public(f"fft_{name}")
+        found = getattr(fourier, name)
+    else:
+        found = registry.public(f"fft_{name}")
     globals()[name] = found
     return found
 

@@ -93,8 +93,10 @@ class OpOverload:
     samples = Rule("samples")
     errors = Rule("errors")
 
-    def __init__(self, schema: str, kind: Any, namespace: str = "aten", **options: Any) -> None:
-        self._schema = Schema(schema, namespace)
+    def __init__(
+        self, schema: str | Schema, kind: Any, namespace: str = "aten", **options: Any
+    ) -> None:
+        self._schema = Schema(schema, namespace) if isinstance(schema, str) else schema
         self.kind = kind
         self.rules: dict[str, Any] = {}
         self.options = options
@@ -103,20 +105,17 @@ class OpOverload:
         # True where `body` stands for autograd only: below that layer the op is a primitive.
         self.autograd_only = False
         self.packet: Any = None
-        # The module it is written in, by its last name.
-        self.family = ""
         # Filled for derived in-place and out= overloads: the functional record behind them.
         self.functional: OpOverload | None = None
-        self.__module__ = f"torch._ops.{namespace}"
+        self.__module__ = f"torch._ops.{self._schema.default_namespace}"
 
     def __getattr__(self, attribute: str) -> Any:
         # Derived facts are computed once and kept in the instance.
         derive = DERIVED.get(attribute)
         if derive is None:
             raise AttributeError(f"'OpOverload' object has no attribute '{attribute}'")
-        value = derive(self)
-        self.__dict__[attribute] = value
-        return value
+        # One value for all threads: node classes and binders are known by identity.
+        return self.__dict__.setdefault(attribute, derive(self))
 
     # -- torch's face ---------------------------------------------------------------------------
 

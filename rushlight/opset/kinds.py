@@ -34,6 +34,7 @@ from rushlight.core.tensor import (
     wrap,
     wrap_strided,
 )
+from rushlight.opset import families
 
 __all__ = [
     "CONTRACTION",
@@ -230,6 +231,7 @@ class Kind:
         """Operands without an array, with lazy bits, or sparse."""
         tensors = tensors_in(args)
         if any(t._ext is not None and t._ext.parts is not None for t in tensors):
+            families.load_rules("sparse")
             sparse = op.rules.get("sparse")
             if sparse is None:
                 layout = next(t.layout for t in tensors if t._ext is not None and t._ext.parts)

@@ -24,6 +24,7 @@ from rushlight.core.state import PROCESS
 from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import PLAIN, Tensor, shell, strides_of, values_of, wrap
 from rushlight.opset import derived
+from rushlight.opset.exposure import attribute
 from rushlight.opset.kinds import CREATION, Kind, Spec, laid_out, refuse_device
 from rushlight.opset.registry import composite, mutation, op, packet
 from rushlight.opset.rules import sample
@@ -340,7 +341,7 @@ def installed(function: Any, name: str) -> Any:
     function.__name__ = name
     function.__qualname__ = f"Tensor.{name}"
     method = overridable(function)
-    setattr(Tensor, name, method)
+    attribute(name, method)
     return method
 
 

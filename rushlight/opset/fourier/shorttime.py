@@ -16,6 +16,9 @@ from rushlight.opset.reduction.reduce import has_values
 from rushlight.opset.registry import composite
 from rushlight.opset.rules import aten, sample
 
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = ("stft",)
+
 # Dtypes that have a tensor type of their own by name.
 TYPED = frozenset(("Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double", "Bool"))
 

@@ -22,6 +22,9 @@ from rushlight.opset.kinds import GATHER, Kind, Spec, laid_out, result_tensor, w
 from rushlight.opset.registry import composite, find, op
 from rushlight.opset.rules import aten, linear_in, sample
 
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = ("nonzero",)
+
 ndarray = np.ndarray
 MASKS = (dtypes.bool_, dtypes.uint8)
 INDEX_DTYPES = (dtypes.int64, dtypes.int32)

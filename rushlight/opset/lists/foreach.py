@@ -209,7 +209,6 @@ def in_place(base: OpOverload, each: Callable[[Any, tuple[Any, ...]], Any]) -> O
     inside = inside.replace("Tensor[] self", "Tensor(a!)[] self", 1)
     head = f"{name}_{'.' if overload else ''}{overload}"
     record = OpOverload(f"{head}({inside}) -> ()", FOREACH, method=False, out=False, each=each)
-    record.family = base.family
     record.body = autograd_layer(record)
     writes_lists(record, base)
     register(record)

@@ -10,11 +10,15 @@ from rushlight.core import geometry
 from rushlight.core.device import contiguous_format
 from rushlight.core.dispatch import overridable
 from rushlight.core.op import refuse
-from rushlight.core.tensor import Tensor, strides_of
+from rushlight.core.tensor import strides_of
 from rushlight.opset.creation.copy import installed
 from rushlight.opset.creation.create import tensor_fact
+from rushlight.opset.exposure import attribute
 from rushlight.opset.pointwise.arithmetic import one_operand
 from rushlight.opset.registry import composite
+
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = ("detach_", "get_device")
 
 # -- callbacks ------------------------------------------------------------------------------------
 
@@ -144,7 +148,7 @@ def on_device(kind: str) -> Any:
 
 
 for kind in ("ipu", "maia", "mps", "mtia", "vulkan", "xla", "xpu"):
-    setattr(Tensor, f"is_{kind}", on_device(kind))
+    attribute(f"is_{kind}", on_device(kind))
 
 
 def absent_device(kind: str, error: type[Exception], text: str) -> None:
