@@ -200,7 +200,7 @@ class Mutation(Kind):
         kernel = op.rules["kernel"]
         others = op.tensor_positions[1:]
         # One value for all elements may be written to overlapping ones.
-        may_overlap = op.options.get("overlap", False)
+        may_overlap = op.options.get("may_overlap", False)
 
         def backend(*args: Any) -> Any:
             target = args[0]

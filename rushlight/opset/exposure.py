@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.core.dispatch import overridable
 from rushlight.core.stubs import make_stub
 from rushlight.core.tensor import Tensor
 from rushlight.opset import families
 
-__all__ = ["LazyMethod", "PromisedAttribute", "attribute", "expose", "method_alias", "promise_all"]
+__all__ = [
+    "LazyMethod", "PromisedAttribute", "attribute", "expose", "install_method", "method_alias",
+    "promise_all",
+]  # fmt: skip
 
 MISSING = object()
 
@@ -72,6 +76,15 @@ def attribute(name: str, value: Any) -> None:
         promise.value = value
     else:
         setattr(Tensor, name, value)
+
+
+def install_method(function: Any, name: str) -> Any:
+    """Make a plain function the method `name`, overridable by subclasses and modes."""
+    function.__name__ = name
+    function.__qualname__ = f"Tensor.{name}"
+    method = overridable(function)
+    attribute(name, method)
+    return method
 
 
 def is_free(name: str) -> bool:

@@ -44,25 +44,9 @@ def op(
     namespace: str = "aten",
     **options: Any,
 ) -> OpOverload:
-    """Register one overload. Options named like a rule (kernel=, shape=, vjp=, jvp=, batch=,
-    samples=, errors=) set that rule; the others are facts the kind or the binder reads:
-
-    inplace, out      derive `name_` / `out=` forms (out: on unless the op is a view or in-place)
-    inplace_vjp       the gradient of `name_` where it differs, with inplace_node_index
-    inplace_check     refuses arguments of `name_` that the op itself takes
-    out_check         refuses tensors that a composite's results could be written into
-    method, function  whether it is a Tensor method / public function (both on)
-                      (function=None: the function of that name is written in Python)
-    numbers           tensor arguments after the first accept Python numbers
-    node, node_index  the backward node's name, or the digit at its end
-    differentiable, non_differentiable   argument names / output positions
-    layout            result strides, see `kinds`
-    invariants        function of the results: what of them does not depend on signs, phases or an
-                      order that the algorithm may choose; comparisons look at that alone
-    """
-    rules = {name: options.pop(name) for name in records.RULES if name in options}
+    """Register one overload. Options named like a rule (kernel=, shape=, vjp=, see `core.op.RULES`)
+    set that rule; the others are facts, declared in `core.op.OPTIONS` or by the kind."""
     record = OpOverload(schema, kind, namespace, **options)
-    record.rules.update(rules)
     register(record)
     return record
 
@@ -178,7 +162,6 @@ def mutation(
         record = OpOverload(schema, MUTATION, base.namespace, **derived_options(base))
         record.functional = base
     record.rules["kernel"] = kernel
-    record.rules.update({name: options.pop(name) for name in records.RULES if name in options})
-    record.options.update(options)
+    record.state(options)
     register(record)
     return record

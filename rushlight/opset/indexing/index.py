@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -165,6 +165,10 @@ def read_at(array: Any, expanded: Sequence[Any]) -> Any:
 
 class Indexing(Kind):
     """aten::index, whose result's strides follow from those of all operands."""
+
+    options: ClassVar[dict[str, str]] = {
+        "masks_refused": "indices are ints only",
+    }
 
     def make_backend(self, op: Any) -> Any:
         masks_refused = op.options.get("masks_refused", False)

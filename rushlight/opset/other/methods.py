@@ -11,9 +11,8 @@ from rushlight.core.device import contiguous_format
 from rushlight.core.dispatch import overridable
 from rushlight.core.op import refuse
 from rushlight.core.tensor import strides_of
-from rushlight.opset.creation.copy import installed
 from rushlight.opset.creation.create import tensor_fact
-from rushlight.opset.exposure import attribute
+from rushlight.opset.exposure import attribute, install_method
 from rushlight.opset.pointwise.arithmetic import one_operand
 from rushlight.opset.registry import composite
 
@@ -46,7 +45,7 @@ def element_method(name: str, others: int) -> None:
         found = [function(*values) for values in zip(*columns, strict=True)]
         return self.copy_(self.new_tensor(found).view(self.shape)) if found else self
 
-    installed(method, name)
+    install_method(method, name)
 
 
 element_method("apply_", 0)
@@ -137,7 +136,7 @@ for name, function in (
     ("module_load", module_load),
     ("const_data_ptr", const_data_ptr),
 ):
-    installed(function, name)
+    install_method(function, name)
 
 
 # -- devices --------------------------------------------------------------------------------------
@@ -155,7 +154,7 @@ def absent_device(kind: str, error: type[Exception], text: str) -> None:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         raise error(text)
 
-    installed(method, kind)
+    install_method(method, kind)
 
 
 absent_device("xpu", AssertionError, "Torch not compiled with XPU enabled")
