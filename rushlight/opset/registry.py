@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.core import binding
-from rushlight.core import op as records
+from rushlight.core import ports
 from rushlight.core.op import OpOverload, OpOverloadPacket
 from rushlight.core.stubs import make_stub
 from rushlight.opset import families
@@ -119,10 +118,12 @@ def find_packet(namespace: str, name: str) -> OpOverloadPacket:
     return packet(name, namespace)
 
 
-records.derive_overload = derive_named_out
-records.find_packet = find_packet
-binding.packet_out_overload = out_record
-records.DERIVED["family"] = families.family_of
+ports.fill(
+    derive_overload=derive_named_out,
+    find_packet=find_packet,
+    out_overload=out_record,
+    family_of=families.family_of,
+)
 
 
 # -- makers ----------------------------------------------------------------------------------------
