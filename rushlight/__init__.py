@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.base.config import config as _config
 from rushlight.core import device as _devices
 from rushlight.core import dtype as _dtypes
 from rushlight.core.device import device, layout, memory_format
@@ -181,6 +182,11 @@ __all__ = [
     "iinfo", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "is_tensor",
     "layout", "memory_format", "no_grad", "set_default_dtype", "set_grad_enabled",
 ]  # fmt: skip
+
+if _config.anomaly:
+    from rushlight.autograd.anomaly import detect_everywhere as _detect_everywhere
+
+    _detect_everywhere()
 
 # Last, because these shadow the builtins bool, int and float in this module.
 globals().update(_dtypes.BY_NAME)

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from rushlight.aot import config
+from rushlight.aot.checking import (
+    check_backward,
+    check_forward,
+    check_joint,
+    refuse_new_gradients,
+)
 from rushlight.aot.joint import trace_inference, trace_joint
 from rushlight.aot.metadata import Facts, collect_facts
 from rushlight.aot.runtime import Boxed, training_function, with_epilogue
@@ -36,26 +44,33 @@ class Options:
     dynamic: bool = False
 
 
-class Context:
-    """Which graph is being compiled, for compilers that ask."""
+class Context(threading.local):
+    """Which graph this thread is compiling, for compilers that ask."""
 
-    names: list[str] = []
-    number = 0
+    names: tuple[str, ...] = ()
+
+
+CONTEXT = Context()
+# How many graphs compilers were given; counted under the lock.
+COMPILED = [0]
+LOCK = threading.Lock()
 
 
 @contextmanager
 def compiling(name: str) -> Any:
-    before = Context.names
-    Context.names = [name]
+    before = CONTEXT.names
+    CONTEXT.names = (name,)
     try:
         yield
     finally:
-        Context.names = before
+        CONTEXT.names = before
+        with LOCK:
+            COMPILED[0] += 1
 
 
 def get_aot_compilation_context() -> tuple[list[str], str, int]:
     """(names of the graphs being compiled, model name, how many graphs came before)."""
-    return list(Context.names), "model", Context.number
+    return list(CONTEXT.names), "model", COMPILED[0]
 
 
 def compile_flat(
@@ -84,7 +99,8 @@ def compile_flat(
         default_generator._put(*random_state)
         state.grad, state.autocast = before
         state.refresh()
-    return with_epilogue(run, facts, facts.training)
+    compiled = with_epilogue(run, facts, facts.training)
+    return refuse_new_gradients(compiled, args, number) if config.debug_assert else compiled
 
 
 def check_arguments(args: Sequence[Any]) -> None:
@@ -123,6 +139,8 @@ def compile_inference(
     function: Any, fakes: Sequence[Any], facts: Facts, mode: Any, options: Options, number: int
 ) -> Callable[[list[Any]], Any]:
     graph = trace_inference(function, fakes, facts, mode, options.decompositions)
+    if config.debug_assert:
+        check_forward(graph, fakes, facts, mode)
     with compiling(f"{number}_inference"):
         compiled = options.inference_compiler(graph, list(fakes))
     return Boxed(compiled)
@@ -132,11 +150,16 @@ def compile_training(
     function: Any, fakes: Sequence[Any], facts: Facts, mode: Any, options: Options, number: int
 ) -> Callable[[list[Any]], Any]:
     joint = trace_joint(function, fakes, facts, mode, options.decompositions)
+    if config.debug_assert:
+        check_joint(joint, fakes, facts, mode)
     forward, backward = options.partition_fn(
         joint, [list(fakes), list(facts.tangents)], num_fwd_outputs=facts.forward_count
     )
     placeholders = [node for node in backward.graph.nodes if node.op == "placeholder"]
     numbers = sum(isinstance(node.meta.get("val"), NUMBERS) for node in placeholders)
+    if config.debug_assert:
+        check_forward(forward, fakes, facts, mode)
+        check_backward(backward, [node.meta.get("val") for node in placeholders], fakes, mode)
     with compiling(f"{number}_forward"):
         compiled_forward = options.fw_compiler(forward, list(fakes))
     compiled_backward = Late(

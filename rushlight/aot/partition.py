@@ -10,6 +10,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from rushlight.aot import config
 from rushlight.aot.recompute import choose_saved, merge_common
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph import Graph
@@ -133,7 +134,8 @@ def min_cut_rematerialization_partition(
     num_fwd_outputs: int,
 ) -> tuple[GraphModule, GraphModule]:
     """Save as few bytes as a minimum cut allows, and compute the rest again in the backward."""
-    merge_common(joint_module)
+    if config.cse:
+        merge_common(joint_module)
     graph = joint_module.graph
     results = flat_outputs(graph)
     backward_outputs = results[num_fwd_outputs:]

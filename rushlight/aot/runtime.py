@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rushlight.aot import config
 from rushlight.aot.metadata import Facts, InputFacts, OutputFacts, OutputKind
 from rushlight.autograd.function import Function
 from rushlight.core import dispatch
@@ -281,7 +282,9 @@ def rebuild_all(
 
 def rebuild(base: Any, graph_output: Any, entry: OutputFacts) -> Any:
     """A view of `base` with the geometry that the graph's output has."""
-    made = replayed(base, entry.chain, graph_output)
+    made = None
+    if config.view_replay_for_aliased_outputs:
+        made = replayed(base, entry.chain, graph_output)
     if made is None:
         made = base.as_strided(
             sizes_of(graph_output), strides_of(graph_output), graph_output.storage_offset()

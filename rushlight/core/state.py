@@ -188,6 +188,10 @@ SNAPSHOT_FIELDS = tuple(
 )
 
 
+# Fields that a thread's state starts with, where they are not the defaults.
+STARTING: dict[str, Any] = {}
+
+
 class Local(threading.local):
     """Holder of each thread's `ThreadState`."""
 
@@ -195,6 +199,8 @@ class Local(threading.local):
         with PROCESS.lock:
             PROCESS.threads += 1
         self.state = ThreadState()
+        if STARTING:
+            self.state.install(STARTING)
         self.guard = ExitGuard(self.state)
 
 

@@ -11,7 +11,6 @@ import enum
 import itertools
 import linecache
 import math
-import os
 import types
 import typing
 from collections.abc import Callable, Iterable
@@ -19,6 +18,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from rushlight.base import pytree
+from rushlight.base.config import config
 from rushlight.fx import specs
 from rushlight.fx.annotations import parse_stack_trace, value_annotation
 from rushlight.fx.names import (
@@ -279,8 +279,8 @@ class Writer:
         self.root_module = root_module
         self.namespace = namespace
         self.verbose = verbose
-        self.include_stride = include_stride or os.environ.get("FX_GRAPH_SHOW_STRIDE") == "1"
-        self.include_device = include_device or os.environ.get("FX_GRAPH_SHOW_DEVICE") == "1"
+        self.include_stride = include_stride or config.show_stride
+        self.include_device = include_device or config.show_device
         self.colored = colored
         self.expanded_def = expanded_def
         self.additional_meta = additional_meta or []
