@@ -11,7 +11,7 @@ from typing import Any
 
 from rushlight.aot.metadata import Facts, collect_facts
 from rushlight.core.rng import default_generator
-from rushlight.core.state import LOCAL
+from rushlight.core.state import changed
 from rushlight.core.tensor import Tensor, sizes_of
 
 __all__ = ["check_backward", "check_forward", "check_joint", "refuse_new_gradients"]
@@ -63,14 +63,11 @@ def run_again(
         outputs[:] = function(*inputs)
         return outputs
 
-    state = LOCAL.state
-    grad, random_state = state.grad, (default_generator._seed, default_generator._offset)
-    state.set_grad(False)
+    random_state = default_generator._seed, default_generator._offset
     try:
-        with mode:
+        with changed(grad=False), mode:
             found = collect_facts(keep_outputs, args, keep_writes=False)
     finally:
-        state.set_grad(grad)
         default_generator._put(*random_state)
     written = {
         place

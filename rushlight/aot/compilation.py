@@ -21,7 +21,7 @@ from rushlight.aot.runtime import Boxed, training_function, with_epilogue
 from rushlight.aot.tracing import shape_environment
 from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.rng import default_generator
-from rushlight.core.state import LOCAL
+from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor
 from rushlight.symbolic import SymBool, SymFloat, SymInt
 
@@ -80,25 +80,24 @@ def compile_flat(
     check_arguments(args)
     mode = mode_for(args, options.dynamic)
     fakes = [fake_argument(mode, value, place, options) for place, value in enumerate(args)]
-    state = LOCAL.state
     random_state = (default_generator._seed, default_generator._offset)
-    before = (state.grad, state.autocast)
-    try:
-        with mode:
-            training = state.grad and any(
-                isinstance(value, Tensor) and value.requires_grad for value in args
-            )
-            facts = collect_facts(function, fakes, options.keep_writes)
+    state = LOCAL.state
+    # Whatever the function switches.
+    with changed(grad=state.grad, autocast=state.autocast):
+        try:
+            with mode:
+                training = state.grad and any(
+                    isinstance(value, Tensor) and value.requires_grad for value in args
+                )
+                facts = collect_facts(function, fakes, options.keep_writes)
+                default_generator._put(*random_state)
+            facts.training = training and facts.needs_gradients
+            if facts.training:
+                run = compile_training(function, fakes, facts, mode, options, number)
+            else:
+                run = compile_inference(function, fakes, facts, mode, options, number)
+        finally:
             default_generator._put(*random_state)
-        facts.training = training and facts.needs_gradients
-        if facts.training:
-            run = compile_training(function, fakes, facts, mode, options, number)
-        else:
-            run = compile_inference(function, fakes, facts, mode, options, number)
-    finally:
-        default_generator._put(*random_state)
-        state.grad, state.autocast = before
-        state.refresh()
     compiled = with_epilogue(run, facts, facts.training)
     return refuse_new_gradients(compiled, args, number) if config.debug_assert else compiled
 

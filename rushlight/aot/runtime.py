@@ -15,7 +15,7 @@ from rushlight.aot.metadata import Facts, InputFacts, OutputFacts, OutputKind
 from rushlight.autograd.function import Function
 from rushlight.core import dispatch
 from rushlight.core.functional import ViewStep
-from rushlight.core.state import LOCAL
+from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor, sizes_of, strides_of
 from rushlight.symbolic import SymBool, SymFloat, SymInt
 
@@ -48,22 +48,9 @@ def make_boxed_compiler(compiler: Callable[..., Any]) -> Callable[..., Any]:
     return compile_boxed
 
 
-class NoGrad:
+def plain_calls() -> changed:
     """Grad mode and autocast off: compiled graphs hold casts and gradients already."""
-
-    __slots__ = ("before",)
-
-    def __enter__(self) -> None:
-        state = LOCAL.state
-        self.before = (state.grad, state.autocast)
-        state.grad = False
-        state.autocast = None
-        state.refresh()
-
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        state = LOCAL.state
-        state.grad, state.autocast = self.before
-        state.refresh()
+    return changed(grad=False, autocast=None)
 
 
 class Alias:
@@ -85,7 +72,7 @@ class Boxed:
         self.function = boxed(function)
 
     def __call__(self, args: list[Any]) -> Any:
-        with NoGrad():
+        with plain_calls():
             return self.function(args)
 
 
@@ -105,7 +92,7 @@ def training_function(
 
         @staticmethod
         def forward(ctx: Any, *args: Any) -> Any:
-            with NoGrad():
+            with plain_calls():
                 outputs = list(forward(list(args)))
             results = [unlinked(value) for value in outputs[:count]]
             saved = outputs[count:]
@@ -143,7 +130,7 @@ def training_function(
 
     def run(args: list[Any]) -> Any:
         compiled = backward()
-        with NoGrad():
+        with plain_calls():
             return tuple(compiled(args))
 
     def apply(args: list[Any]) -> list[Any]:
@@ -257,7 +244,7 @@ def write(target: Any, value: Any, entry: InputFacts) -> None:
     if entry.hidden or (target.is_leaf and target.requires_grad):
         target.detach().copy_(value)
     elif entry.quiet:
-        with NoGrad():
+        with plain_calls():
             target.copy_(value)
     else:
         target.copy_(value)

@@ -8,6 +8,7 @@ no work that is known beforehand: it checks its inputs' geometry, makes results,
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -19,7 +20,7 @@ from rushlight.codegen.loops import Buffer, Kernel, Statement
 from rushlight.codegen.program import Call, Name, Product, Program, read_graph
 from rushlight.core import geometry
 from rushlight.core.op import OpOverload
-from rushlight.core.state import LOCAL
+from rushlight.core.state import changed
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import Tensor, alias_array, strides_of, values_of, wrap, wrap_strided
 from rushlight.opset.kinds import laid_out
@@ -93,7 +94,7 @@ class Writer:
             "scratch": buffers.aligned_bytes,
             "dot": np.dot,
             "matmul": np.matmul,
-            "no_grad": without_gradients,
+            "no_grad": partial(changed, grad=False),
         }
         self.entries: list[str] = []
         self.lines: list[str] = []
@@ -352,20 +353,3 @@ def array_of(tensor: Any, buffer: Buffer) -> Any:
     if not array.size:
         return array
     return laid_out(array, buffer.strides, buffer.dtype)._array
-
-
-class without_gradients:
-    """Calls inside record nothing."""
-
-    __slots__ = ("before",)
-
-    def __enter__(self) -> None:
-        state = LOCAL.state
-        self.before = state.grad
-        state.grad = False
-        state.refresh()
-
-    def __exit__(self, *error: Any) -> None:
-        state = LOCAL.state
-        state.grad = self.before
-        state.refresh()

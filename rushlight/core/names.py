@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.core.op import find_overload, find_packet
-from rushlight.core.state import LAYER_FUNCTION, LOCAL, USER_FUNCTION
+from rushlight.core.state import LAYER_FUNCTION, USER_FUNCTION, excluding
 from rushlight.core.tensor import Tensor
 
 __all__ = ["NamedTensor", "align_to", "refine_names", "rename", "rename_", "with_names"]
@@ -195,15 +195,8 @@ def align_to(tensor: Any, *names: Any) -> Any:
 
 
 def without_overrides(function: Any, args: Any, kwargs: Any) -> Any:
-    state = LOCAL.state
-    excluded = state.excluded
-    try:
-        state.excluded = excluded | LAYER_FUNCTION | USER_FUNCTION
-        state.refresh()
+    with excluding(LAYER_FUNCTION | USER_FUNCTION):
         return function(*args, **kwargs)
-    finally:
-        state.excluded = excluded
-        state.refresh()
 
 
 def position_of(tensor: Any, name: str) -> int:

@@ -16,7 +16,7 @@ from rushlight.core import dispatch, fake
 from rushlight.core.device import channels_last, channels_last_3d, contiguous_format
 from rushlight.core.op import OpOverload, find_overload
 from rushlight.core.parameter import Parameter
-from rushlight.core.state import BELOW_PROXY, BELOW_SUBCLASS, Excluding, Occupant
+from rushlight.core.state import BELOW_PROXY, BELOW_SUBCLASS, Occupant, excluding
 from rushlight.core.tensor import Tensor, sizes_of, strides_of
 from rushlight.fx.graph import Graph
 from rushlight.symbolic import SymBool, SymFloat, SymInt
@@ -189,7 +189,7 @@ class Recorder(Occupant):
         positional, keywords = dispatch.torch_arguments(op, args)
         rule = self.decompositions.get(op)
         if rule is not None:
-            with Excluding(BELOW_SUBCLASS):
+            with excluding(BELOW_SUBCLASS):
                 result = rule(*positional, **keywords)
             if result is not NotImplemented:
                 return result
@@ -212,7 +212,7 @@ class Recorder(Occupant):
             "call_function", target, tuple(inputs), named, name=target.base_name
         )
         try:
-            with Excluding(BELOW_PROXY):
+            with excluding(BELOW_PROXY):
                 result = dispatch.below_autograd(target, args)
         except BaseException:
             self.graph.erase_node(node)
@@ -246,7 +246,7 @@ class Recorder(Occupant):
                 "similar.  It may be possible to trace this with dynamic shapes; try setting "
                 "tracing_mode='symbolic' in your make_fx call."
             )
-        with Excluding(BELOW_PROXY):
+        with excluding(BELOW_PROXY):
             return dispatch.below_autograd(op, args)
 
 
