@@ -387,7 +387,6 @@ class Function(metaclass=FunctionMeta):
 DEFAULT_SETUP = Function.setup_context
 DEFAULT_BACKWARD = Function.backward
 DEFAULT_VJP = Function.vjp
-DEFAULT_JVP = Function.jvp
 DEFAULT_VMAP = Function.vmap
 
 

@@ -32,7 +32,6 @@ from rushlight.core.extras import Ext, ViewInfo
 from rushlight.core.hooks import HookDict, NodeHooks, RemovableHandle, add_hook
 from rushlight.core.node import (
     AutogradState,
-    accumulator,
     autograd_state,
     needs_grad,
     next_sequence,
@@ -835,7 +834,3 @@ def tensor_hooks(tensor: Tensor) -> NodeHooks:
     if state.hooks is None:
         state.hooks = NodeHooks()
     return state.hooks
-
-
-def leaf_edge(tensor: Tensor) -> Any:
-    return accumulator(tensor)
