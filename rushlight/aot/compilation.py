@@ -23,11 +23,9 @@ from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.rng import default_generator
 from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor
-from rushlight.symbolic import SymBool, SymFloat, SymInt
+from rushlight.symbolic import NUMBERS
 
 __all__ = ["Options", "compile_flat", "get_aot_compilation_context"]
-
-NUMBERS = (SymInt, SymFloat, SymBool)
 
 
 @dataclass

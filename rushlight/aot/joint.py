@@ -22,11 +22,10 @@ from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.graph import Graph
 from rushlight.graph.printing import _PyTreeCodeGen, _PyTreeInfo
-from rushlight.symbolic import SymBool, SymFloat, SymInt
+from rushlight.symbolic import NUMBERS
 
 __all__ = ["trace_inference", "trace_joint"]
 
-NUMBERS = (SymInt, SymFloat, SymBool)
 Function = Callable[..., Sequence[Any]]
 
 

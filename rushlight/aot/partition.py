@@ -16,11 +16,9 @@ from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node, is_impure_function
-from rushlight.symbolic import SymBool, SymFloat, SymInt, free_symbols
+from rushlight.symbolic import NUMBERS, free_symbols
 
 __all__ = ["default_partition", "min_cut_rematerialization_partition"]
-
-NUMBERS = (SymInt, SymFloat, SymBool)
 
 
 def is_number(node: Node) -> bool:

@@ -17,11 +17,10 @@ from rushlight.core.tensor import Tensor, sizes_of
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node
-from rushlight.symbolic import SymBool, SymFloat, SymInt, hint_int
+from rushlight.symbolic import NUMBERS, hint_int
 
 __all__ = ["choose_saved", "merge_common", "minimum_cut"]
 
-NUMBERS = (SymInt, SymFloat, SymBool)
 INFINITE = float("inf")
 # How much a value gains in weight with each step that separates it from its use in the backward.
 STEP_WEIGHT = 1.1

@@ -17,11 +17,10 @@ from rushlight.core import dispatch
 from rushlight.core.functional import ViewStep
 from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor, sizes_of, strides_of
-from rushlight.symbolic import SymBool, SymFloat, SymInt
+from rushlight.symbolic import NUMBERS
 
 __all__ = ["Boxed", "boxed", "make_boxed_func", "training_function", "with_epilogue"]
 
-NUMBERS = (SymInt, SymFloat, SymBool)
 DOUBLE_BACKWARD = "torch.compile with aot_autograd does not currently support double backward"
 
 

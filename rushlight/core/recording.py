@@ -19,11 +19,9 @@ from rushlight.core.parameter import Parameter
 from rushlight.core.state import BELOW_PROXY, BELOW_SUBCLASS, Occupant, excluding
 from rushlight.core.tensor import Tensor, sizes_of, strides_of
 from rushlight.graph.graph import Graph
-from rushlight.symbolic import SymBool, SymFloat, SymInt
+from rushlight.symbolic import NUMBERS, SymInt
 
 __all__ = ["Recorder", "TensorMetadata", "tensor_metadata"]
-
-SYMBOLIC = (SymInt, SymFloat, SymBool)
 
 
 class TensorMetadata(NamedTuple):
@@ -88,7 +86,7 @@ class Recorder(Occupant):
             self.tensors[key] = Tracked(reference, node, fixed)
             if binds_sizes:
                 self.track_sizes(value, node)
-        elif isinstance(value, SYMBOLIC):
+        elif isinstance(value, NUMBERS):
             self.numbers[value.node.expr] = node
         elif isinstance(value, (list, tuple)):
             for position, item in enumerate(value):
@@ -129,7 +127,7 @@ class Recorder(Occupant):
         if isinstance(value, Tensor):
             found = self.known(value)
             return self.constant(value) if found is None else found.node
-        if isinstance(value, SYMBOLIC):
+        if isinstance(value, NUMBERS):
             return self.number_node(value)
         if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
             items = [self.node_of(item) for item in value]
