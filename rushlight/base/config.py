@@ -26,6 +26,7 @@ class Knob:
 
 KNOBS: dict[str, Knob] = {
     "anomaly": Knob(False, "Start with autograd's anomaly detection switched on."),
+    "backward_programs": Knob(True, "Run backward graphs met often as straight-line array code."),
     "show_stubs": Knob(False, "Print each operator's generated stub to stderr when it is built."),
 }
 
@@ -61,6 +62,7 @@ class Config:
     """The settings as attributes. Assigning one overrides the environment."""
 
     anomaly: bool
+    backward_programs: bool
     show_stubs: bool
 
     def __getattr__(self, name: str) -> Any:
