@@ -119,6 +119,7 @@ def count_dependencies(task: GraphTask, roots: list[Any]) -> None:
     for root in roots:
         dependencies[root] = 0
     stack = list(roots)
+    direct = task.direct
     while stack:
         node = stack.pop()
         for following in node.next_nodes:
@@ -126,14 +127,15 @@ def count_dependencies(task: GraphTask, roots: list[Any]) -> None:
                 continue
             if following in dependencies:
                 dependencies[following] += 1
-            elif isinstance(following, GraphNode):
-                dependencies[following] = 1
+                continue
+            if not isinstance(following, GraphNode):
+                if not direct or not is_unwatched(following):
+                    following = put_accumulator(node, following)
+            elif type(following) is not AccumulateGrad:
                 stack.append(following)
-            elif task.direct and is_unwatched(following):
-                dependencies[following] = 1
-            else:
-                following = put_accumulator(node, following)
-                dependencies[following] = dependencies.get(following, 0) + 1
+            elif direct and is_unwatched(following.variable):
+                following = following.variable
+            dependencies[following] = dependencies.get(following, 0) + 1
 
 
 def is_unwatched(leaf: Any) -> bool:
@@ -141,11 +143,12 @@ def is_unwatched(leaf: Any) -> bool:
     if (type(leaf) is not Tensor and type(leaf) not in PLAIN) or leaf._ext is not None:
         return False
     state = leaf._ag
-    return state is None or (
-        state.hooks is None
-        and not state.post_accumulate
-        and (state.accumulator is None or state.accumulator() is None)
-    )
+    if state is None:
+        return True
+    if state.hooks is not None or state.post_accumulate:
+        return False
+    node = None if state.accumulator is None else state.accumulator()
+    return node is None or node.node_hooks is None
 
 
 def put_accumulator(node: Any, leaf: Any) -> Any:
@@ -348,7 +351,7 @@ def run_ready(task: GraphTask, state: ThreadState) -> None:  # noqa: C901 - a ca
             try:
                 left = dependencies[following] - 1
             except KeyError:
-                # The edge was looked at meanwhile: an accumulator stands where the leaf was.
+                # The accumulator of a direct leaf, which somebody looked at.
                 following = following.variable
                 left = dependencies[following] - 1
             dependencies[following] = left
@@ -357,7 +360,7 @@ def run_ready(task: GraphTask, state: ThreadState) -> None:  # noqa: C901 - a ca
                 if value is not None:
                     if task.collected is not None:
                         task.collected[following] = value
-                    elif is_bare(following):
+                    elif is_unwatched(following):
                         sole = getrefcount(value) <= COUNTS.local
                         accumulate(following, value, sole, state)
                     else:
@@ -680,12 +683,6 @@ def keeps_layout(grad: Any, variable: Any) -> bool:
 
 def same_strides(sizes: Any, a: Any, b: Any) -> bool:
     return all(size == 1 or x == y for size, x, y in zip(sizes, a, b, strict=True))
-
-
-def is_bare(variable: Any) -> bool:
-    """Whether nothing but accumulation happens at a leaf."""
-    state = variable._ag
-    return state is None or (state.hooks is None and not state.post_accumulate)
 
 
 # One of these guards each leaf's `.grad`; reentrant, because adding may run user code.
