@@ -37,22 +37,22 @@ MATCHERS: dict[type, tuple[tuple[Any, Program], ...]] = {}
 
 
 class Program:
-    """`run(grad, *saved)` answers one array per leaf (None where no gradient arrives), each in
-    memory that nothing else uses."""
+    """`run(grad, *saved)` answers one contiguous array per leaf (None where no gradient arrives),
+    each in memory that nothing else uses."""
 
-    __slots__ = ("kinds", "matcher", "name", "run", "same", "source")
+    __slots__ = ("dtypes", "matcher", "name", "run", "same", "source")
 
     def __init__(
         self,
         run: Any,
-        kinds: tuple[Any, ...],
+        dtypes: tuple[Any, ...],
         same: tuple[tuple[int, int], ...],
         source: str,
         name: str,
     ) -> None:
         self.run = run
-        # (dtype, contiguous) of each answer
-        self.kinds = kinds
+        # of the answers
+        self.dtypes = dtypes
         # Pairs of saved tensors that shared their array when the program was written: it may
         # have taken one for the other.
         self.same = same
@@ -60,6 +60,11 @@ class Program:
         self.name = name
         # Recognises the program's graph; written when it is first met again.
         self.matcher: Any = None
+
+    def __del__(self) -> None:
+        # The texts that tracebacks show go with the program.
+        for name in (self.name, f"matcher of {self.name}"):
+            linecache.cache.pop(f"<rushlight {name}>", None)
 
     def fits(self, arrays: tuple[Any, ...]) -> bool:
         """Whether what was one array when the program was written is one array again."""
@@ -108,11 +113,7 @@ def remember(root: Any, found: Found, program: Program) -> None:
 
 
 def forget_graphs() -> None:
-    """Drop all programs, counts and the texts that tracebacks show."""
-    for program in list(GRAPHS.values()):
-        if type(program) is Program:
-            for name in (program.name, f"matcher of {program.name}"):
-                linecache.cache.pop(f"<rushlight {name}>", None)
+    """Drop all programs and counts."""
     GRAPHS.clear()
     MATCHERS.clear()
 
@@ -151,12 +152,13 @@ def run_program(
             if node.frees_saved:
                 node.saved_slots = None
     alone = PROCESS.threads == 1
-    for leaf, value, made in zip(leaves, answers, program.kinds, strict=True):
+    for leaf, value, kind in zip(leaves, answers, program.dtypes, strict=True):
         if value is None:
             continue
         result = new_tensor()
         result._array = value
-        result._dtype, result._contig = made
+        result._dtype = kind
+        result._contig = True
         result._requires_grad = False
         result._node = None
         result._output_nr = 0
@@ -169,7 +171,7 @@ def run_program(
         own = leaf._ag
         if own is None:
             own = autograd_state(leaf)
-        if alone and own.grad is None and result._contig and leaf._contig:
+        if alone and own.grad is None and leaf._contig:
             own.grad = result
         else:
             store(leaf, result, True, state)

@@ -135,16 +135,13 @@ class Writer:
         returned = f"    return ({', '.join(self.answers(parameters, answers))},)"
         head = f"def program({', '.join(parameters)}):"
         name = f"backward program {next(program_numbers)}"
-        checked = [head, *self.lines, "    answers = " + returned[11:], "    return locals()"]
-        compile_source("\n".join(checked) + "\n", name, self.scope)
-        found = self.check(self.scope["program"], [tensor._array for tensor in inputs], made)
-        kinds = [
-            None if node is None else (node.meta["val"]._dtype, has_contiguous_strides(array))
-            for node, array in zip(answers, found, strict=True)
-        ]
+        checked = [head, *self.lines, "    return locals()"]
+        exec(compile("\n".join(checked), "<rushlight program on trial>", "exec"), self.scope)
+        self.check(self.scope["program"], [tensor._array for tensor in inputs], made)
+        dtypes = tuple([None if node is None else node.meta["val"]._dtype for node in answers])
         source = "\n".join([head, *self.with_deletions(answers), returned]) + "\n"
         compile_source(source, name, self.scope)
-        return Program(self.scope["program"], tuple(kinds), shared_pairs(inputs[1:]), source, name)
+        return Program(self.scope["program"], dtypes, shared_pairs(inputs[1:]), source, name)
 
     # -- calls -------------------------------------------------------------------------------------
 
@@ -254,7 +251,7 @@ class Writer:
     # -- answers -----------------------------------------------------------------------------------
 
     def answers(self, parameters: list[str], answers: list[Any]) -> list[str]:
-        """Note [Answers]: the values that leaves keep."""
+        """Note [Answers]: the values that leaves keep, contiguous all."""
         kept = set(parameters)
         texts = []
         for node in answers:
@@ -264,9 +261,13 @@ class Writer:
             name = self.names[node]
             roots = self.roots[name]
             shared = sorted(roots & kept)
+            value = node.meta["val"]
+            if not is_contiguous(sizes_of(value), strides_of(value)):
+                texts.append(f"{name}.copy()")
+                continue
             # What has one root shares its memory for certain.
             text = f"own({', '.join([name, *shared])})" if shared else name
-            texts.append(f'{name}.copy("K")' if shared and len(roots) == 1 else text)
+            texts.append(f"{name}.copy()" if shared and len(roots) == 1 else text)
             kept |= roots
         return texts
 
@@ -282,8 +283,9 @@ class Writer:
                 lines[self.last_use.pop(name)].append(f"    del {name}")
         return [line for group in lines for line in group]
 
-    def check(self, run: Any, arrays: list[Any], made: Any) -> Any:
-        """The answers, if every value is what the engine had: bits, shape, strides, dtype."""
+    def check(self, run: Any, arrays: list[Any], made: Any) -> None:
+        """Refuse a program unless every value is what the engine had: bits, shape, strides, dtype.
+        Strides and dtypes follow from those of the operands, so they will be the same again."""
         try:
             found = run(*arrays)
         except Exception:
@@ -298,7 +300,6 @@ class Writer:
                 or array.tobytes() != expected.tobytes()
             ):
                 raise Unwritable
-        return found["answers"]
 
 
 def is_node(value: Any) -> bool:
@@ -309,7 +310,7 @@ def own(array: Any, *others: Any) -> Any:
     """An array, or a copy if it may be in memory of the others."""
     for other in others:
         if np.may_share_memory(array, other):
-            return array.copy("K")
+            return array.copy()
     return array
 
 
@@ -319,10 +320,6 @@ def numel(sizes: Any) -> int:
 
 def is_contiguous(sizes: Any, strides: Any) -> bool:
     return tuple(strides) == geometry.contiguous_strides(sizes)
-
-
-def has_contiguous_strides(array: Any) -> bool:
-    return is_contiguous(array.shape, [step // array.itemsize for step in array.strides])
 
 
 def permutation(sizes: Any, strides: Any, wanted: Any, steps: Any) -> tuple[int, ...] | None:

@@ -33,4 +33,6 @@ def exact_key(value: Any) -> Any:
         return (kind, *[(exact_key(key), exact_key(item)) for key, item in value.items()])
     if kind is slice:
         return (slice, exact_key(value.start), exact_key(value.stop), exact_key(value.step))
-    return (kind, value.dtype, value.tobytes()) if hasattr(value, "tobytes") else (kind, value)
+    if hasattr(value, "tobytes"):
+        return (kind, value.dtype, value.shape, value.tobytes())
+    return (kind, value)
