@@ -307,6 +307,7 @@ def run_ready(task: GraphTask, state: ThreadState) -> None:  # noqa: C901 - a ca
     heap, buffers, dependencies = task.heap, task.buffers, task.dependencies
     keep = task.keep_graph
     pruned = task.needed is not None
+    watched = pruned or state.anomaly or state.profiler is not None
     upcoming: Any = None
     while True:
         if upcoming is None:
@@ -322,13 +323,7 @@ def run_ready(task: GraphTask, state: ThreadState) -> None:  # noqa: C901 - a ca
         if grads is None:
             grads = [None] * (len(node.output_metas) or 1)
         task.current = node
-        if (
-            pruned
-            or node.node_hooks is not None
-            or state.anomaly
-            or state.profiler is not None
-            or type(node) is AccumulateGrad
-        ):
+        if watched or node.node_hooks is not None or type(node) is AccumulateGrad:
             results = evaluate(task, node, grads, state)
             if not results:
                 continue
@@ -454,6 +449,11 @@ def validate(grad: Any, node: Any, number: int, producer: Any, index: int = 0) -
     if meta is None:
         return grad
     shape, kind, ext = meta
+    if type(grad) is Tensor and grad._ext is None and ext is None and grad._dtype is kind:
+        # The common case, soonest: what was added to every row gets the sum over the rows.
+        extra = grad._array.ndim - len(shape)
+        if extra == 1 and grad._array.shape[1:] == shape:
+            return grad.sum((0,))
     if not isinstance(grad, Tensor):
         name = producer.name() if producer is not None else "backward"
         raise TypeError(
@@ -698,7 +698,19 @@ def accumulate(leaf: Any, grad: Any, sole: bool, state: ThreadState) -> None:
     with LEAF_LOCKS[(id(leaf) >> 6) & 63]:
         existing = own.grad
         if existing is None:
-            own.grad = first_gradient(leaf, grad, sole, state)
+            if (
+                sole
+                and type(grad) is Tensor
+                and grad._contig
+                and leaf._contig
+                and grad._view is None
+                and grad._storage is None
+                and grad._ext is None
+                and not (grad._requires_grad or state.grad or state.below)
+            ):
+                own.grad = grad
+            else:
+                own.grad = first_gradient(leaf, grad, sole, state)
         elif is_strided(grad) and not is_strided(existing):
             own.grad = grad + existing
         elif state.grad:
@@ -734,7 +746,13 @@ def is_own_view(grad: Any) -> bool:
 
 def cut_loose(grad: Any) -> Any:
     """A view that outlives its base becomes a tensor of its own."""
-    grad._storage = storage_of(grad)
+    base = grad._view.base
+    if not (
+        grad._contig
+        and grad._storage is None is base._storage
+        and grad._array.size == base._array.size
+    ):
+        grad._storage = storage_of(grad)
     grad._view = None
     grad._counter = None
     return grad

@@ -51,7 +51,8 @@ class Found(NamedTuple):
 def describe(root: Any, number: int) -> Found | None:
     """The signature of a graph; None for one that somebody watches, that keeps what a key cannot
     say, or that the engine will refuse to run."""
-    nodes, leaves, saved = [root], [], []
+    nodes, leaves = [root], []
+    saved: list[Any] = []
     places: dict[Any, int] = {root: 0}
     described = []
     for node in nodes:  # grows while it is walked

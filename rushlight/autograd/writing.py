@@ -4,7 +4,7 @@ Note [Answers]: a leaf keeps what a program answers, so no two answers may share
 answer and anything that outlives the run. That is proved on the graph: each value has the roots it
 may share memory with. A view op shares its operand's; a ufunc, or a kernel prepared for its
 operands, gives memory of its own; any other kernel may have answered with one of its operands. An
-answer that may share a root with an input or with an earlier answer is copied where it does.
+answer that may share a root with an input, a constant or an earlier answer is copied where it does.
 """
 
 from __future__ import annotations
@@ -116,11 +116,13 @@ class Writer:
         # Note [Answers]: by name.
         self.roots: dict[str, frozenset[str]] = {}
         # For a view: the contiguous array it looks at, how far from its start, and its geometry.
-        self.bases: dict[str, Any] = {}
+        self.bases: dict[str, tuple[str, int, Any]] = {}
 
     def constant(self, value: Any) -> str:
         name = f"c{len(self.scope)}"
         self.scope[name] = value
+        if isinstance(value, np.ndarray):
+            self.roots[name] = frozenset((name,))
         return name
 
     def program(self, inputs: list[Any], made: Any, answers: list[Any]) -> Program:
@@ -132,7 +134,7 @@ class Writer:
                 parameters.append(node.name)
             elif node.op == "call_function":
                 self.call(node)
-        returned = f"    return ({', '.join(self.answers(parameters, answers))},)"
+        returned = f"    return ({', '.join(self.answers(answers))},)"
         head = f"def program({', '.join(parameters)}):"
         name = f"backward program {next(program_numbers)}"
         checked = [head, *self.lines, "    return locals()"]
@@ -159,10 +161,8 @@ class Writer:
                 return
             roots = self.roots[source]
         else:
-            text, is_fresh = self.compute(node)
-            roots = frozenset((name,))
-            if not is_fresh:
-                roots = roots.union(*[self.roots[operand] for operand in operands])
+            text, shared = self.compute(node)
+            roots = frozenset((name,)).union(*[self.roots[other] for other in shared])
             if not sizes_of(node.meta["val"]):
                 text = f"asarray({text})"
         self.names[node] = name
@@ -186,17 +186,17 @@ class Writer:
                 return source
             if dense and is_contiguous(wanted, steps) and numel(sizes) == numel(wanted):
                 return f"{source}.reshape({self.constant(wanted)})"
-        base, offset, geometry = self.bases.get(source, (None, 0, None))
+        base, offset, looks = self.bases.get(source, ("", 0, None))
         if dense:
-            base, offset, geometry = source, 0, (sizes, strides)
+            base, offset, looks = source, 0, (sizes, strides)
         offset += shift
-        if not offset and geometry == (wanted, steps):
+        if not offset and looks == (wanted, steps):
             return base
-        self.bases[name] = (base, offset, geometry)
+        self.bases[name] = (base, offset, looks)
         axes = None if shift else permutation(sizes, strides, wanted, steps)
         if axes is not None:
             return f"{source}.T" if axes == (1, 0) else f"{source}.transpose({axes})"
-        if base is None:
+        if not base:
             raise Unwritable
         width = after._dtype.itemsize
         layout = self.constant(tuple([step * width for step in steps]))
@@ -204,8 +204,9 @@ class Writer:
         self.last_use[base] = len(self.lines)
         return f"ndarray({self.constant(wanted)}, {kind}, {base}, {offset * width}, {layout})"
 
-    def compute(self, node: Any) -> tuple[str, bool]:
-        """One op as an expression of arrays, and whether its value is in fresh memory."""
+    def compute(self, node: Any) -> tuple[str, list[str]]:
+        """One op as an expression of arrays, and the arrays that its value may share memory with:
+        none if it is fresh."""
         op, args = node.target, node.args
         if op.kind.name == "POINTWISE":
             return self.elementwise(op, args)
@@ -215,16 +216,20 @@ class Writer:
             function = prepare(*examples)
             if function is not None:
                 arrays = [self.names[entry] for entry in node.all_input_nodes]
-                return f"{self.constant(function)}({', '.join(arrays)})", True
+                return f"{self.constant(function)}({', '.join(arrays)})", []
         if op.kind.direct and op.body is None and op.rule("kernel") is not None:
-            kernel = self.constant(op.rule("kernel"))
-            return f"{kernel}(np, {', '.join(self.values(args))})", False
+            return self.kernel_call(op, "np", self.values(args))
         raise Unwritable
+
+    def kernel_call(self, op: Any, module: str, values: list[str]) -> tuple[str, list[str]]:
+        kernel = self.constant(op.rule("kernel"))
+        shared = [value for value in values if value in self.roots]
+        return f"{kernel}({', '.join([module, *values])})", shared
 
     def values(self, args: Any) -> list[str]:
         return [self.names[e] if is_node(e) else self.constant(e) for e in args]
 
-    def elementwise(self, op: Any, args: Any) -> tuple[str, bool]:
+    def elementwise(self, op: Any, args: Any) -> tuple[str, list[str]]:
         tensors = [args[position] for position in op.tensor_positions]
         if not is_node(tensors[0]):
             raise Unwritable
@@ -245,14 +250,14 @@ class Writer:
         rest = list(zip(op._schema.arguments[count:], args[count:], strict=True))
         ufunc = single_ufunc(op, count)
         if ufunc is not None and all([a.has_default and v == a.default for a, v in rest]):
-            return f"{self.constant(ufunc)}({', '.join(values[:count])})", True
-        return f"{self.constant(op.rule('kernel'))}(MATH, {', '.join(values)})", False
+            return f"{self.constant(ufunc)}({', '.join(values[:count])})", []
+        return self.kernel_call(op, "MATH", values)
 
     # -- answers -----------------------------------------------------------------------------------
 
-    def answers(self, parameters: list[str], answers: list[Any]) -> list[str]:
+    def answers(self, answers: list[Any]) -> list[str]:
         """Note [Answers]: the values that leaves keep, contiguous all."""
-        kept = set(parameters)
+        kept = {name for name in self.roots if not name.startswith("v")}
         texts = []
         for node in answers:
             if node is None:

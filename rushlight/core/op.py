@@ -20,6 +20,10 @@ RULES = (
 )  # fmt: skip
 
 
+# Ops of the library that have kernels of a user's in the place of their own.
+REPLACED: set[Any] = set()
+
+
 class Refused:
     """A rule that does not exist, with the reason why."""
 

@@ -522,3 +522,45 @@ def test_an_accumulator_that_someone_holds_is_no_hindrance():
     held.register_prehook(lambda grads: seen.append(grads))
     (a * 2).sum().backward()
     assert len(seen) == 1
+
+
+def test_a_users_kernel_in_the_place_of_ours_is_called():
+    x = values(3).requires_grad_()
+    for _ in range(8):
+        x.grad = None
+        x.sin().sum().backward()
+    assert programs()
+    calls = []
+    library = torch.library.Library("aten", "IMPL")
+    library.impl("cos", lambda x: calls.append(1) or torch.ones_like(x), "CPU")
+    try:
+        x.grad = None
+        x.sin().sum().backward()
+        assert calls
+        assert x.grad.tolist() == [1.0] * 3
+    finally:
+        library._destroy()
+    x.grad = None
+    x.sin().sum().backward()
+    assert torch.equal(x.grad, x.detach().cos())
+
+
+def test_kernels_that_answer_with_an_operand_give_leaves_memory_of_their_own():
+    """Proved on the graph, whatever kernels do: here one that hands back what it was given."""
+    from rushlight.opset.audit import records
+
+    op = next(op for op in records() if op.name() == "aten::threshold_backward")
+    kernel = op.options["scalar"]
+    a, b = (values(3) + 2).requires_grad_(), (values(3) + 2).requires_grad_()
+    op.options["scalar"] = lambda m, grad, x, threshold: grad
+    try:
+        for _ in range(10):
+            a.grad = b.grad = None
+            both = torch.relu(a) + torch.relu(b)
+            both.sum().backward()
+            assert not np.shares_memory(a.grad._array, b.grad._array)
+            a.grad.zero_()
+            assert b.grad.tolist() == [1.0] * 3
+    finally:
+        op.options["scalar"] = kernel
+    assert "own(" in programs()[0].source
