@@ -552,15 +552,15 @@ def test_kernels_that_answer_with_an_operand_give_leaves_memory_of_their_own():
     op = next(op for op in records() if op.name() == "aten::threshold_backward")
     kernel = op.options["scalar"]
     a, b = (values(3) + 2).requires_grad_(), (values(3) + 2).requires_grad_()
+    weight = torch.arange(3.0)
     op.options["scalar"] = lambda m, grad, x, threshold: grad
     try:
-        for _ in range(10):
+        for step in range(10):
             a.grad = b.grad = None
-            both = torch.relu(a) + torch.relu(b)
-            both.sum().backward()
-            assert not np.shares_memory(a.grad._array, b.grad._array)
-            a.grad.zero_()
-            assert b.grad.tolist() == [1.0] * 3
+            ((torch.relu(a) + torch.relu(b)) * weight).sum().backward()
+            if step > PATIENCE:
+                assert not np.shares_memory(a.grad._array, b.grad._array)
+                assert a.grad.tolist() == b.grad.tolist() == [0.0, 1.0, 2.0]
     finally:
         op.options["scalar"] = kernel
     assert "own(" in programs()[0].source
