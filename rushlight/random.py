@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.opset.random import (
+from rushlight.opset.creation.random import (
     default_generator,
     fork_rng,
     get_rng_state,

@@ -43,7 +43,7 @@ def test_import_loads_only_the_foundation():
     upper = ("rushlight.nn", "rushlight.optim", "rushlight.compat", "rushlight.cli")
     assert not [name for name in loaded if name.startswith(upper)]
     assert "rushlight.core.format" not in loaded
-    assert "rushlight.opset.samples" not in loaded
+    assert "rushlight.opset.samples.maker" not in loaded
 
 
 def test_deep_graph_builds_runs_and_is_freed():

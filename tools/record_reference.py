@@ -30,8 +30,8 @@ import rushlight  # noqa: E402
 from rushlight.core import dtype as dtypes  # noqa: E402
 from rushlight.core.tensor import Tensor, storage_of, strides_of  # noqa: E402
 from rushlight.opset import audit, registry  # noqa: E402
-from rushlight.opset.samples import DTYPES, Sample, errors_of, samples_of  # noqa: E402
-from tests.reference import forms, store  # noqa: E402
+from rushlight.opset.samples.maker import DTYPES, Sample, errors_of, samples_of  # noqa: E402
+from tests.reference import forms, manifest, store  # noqa: E402
 
 GRADIENT_DTYPES = ("float32", "float64", "complex128")
 # Ops whose results hold whatever the memory held.
@@ -336,7 +336,8 @@ def record_family(name: str, ops: list[Any], tell: Any) -> None:
         progress(f"{name}: {i + 1}/{len(ops)} {op.name()}")
         tell(op.name())
         recorder.op(op)
-    path = store.FOLDER / f"{name}.xz"
+    path = store.path_of(name)
+    path.parent.mkdir(exist_ok=True)
     path.unlink(missing_ok=True)
     size = recorder.writer.save(path) if recorder.count else 0
     progress("")
@@ -393,7 +394,7 @@ def main() -> int:
     if unknown:
         parser.error(f"no such family: {', '.join(unknown)}. There are: {', '.join(by_family)}")
     if not options.family:
-        for path in store.FOLDER.glob("*.xz"):
+        for path in store.FOLDER.rglob("*.xz"):
             path.unlink()
     total = 0
     for name in wanted:
@@ -403,8 +404,10 @@ def main() -> int:
             print(f"{name}: PyTorch crashes on {crashed}; it is left out")
             if not crashed:
                 return 1
-        path = store.FOLDER / f"{name}.xz"
+        path = store.path_of(name)
         total += path.stat().st_size if path.exists() else 0
+    store.family.cache_clear()
+    manifest.PATH.write_text(manifest.manifest())
     print(f"total {total / 1024:.0f} KiB, PyTorch {torch.__version__}")
     return 0
 

@@ -76,7 +76,7 @@ def tensor_of(array: Any, kind: dtype, like: Any = None) -> Any:
 
 def random_array(seed: int, count: int, low: float = 0.0, high: float = 1.0) -> Any:
     """The same numbers in every run, whatever the state of the generators."""
-    from rushlight.opset.samples import uniform
+    from rushlight.opset.samples.maker import uniform
 
     return uniform(seed, count) * (high - low) + low
 

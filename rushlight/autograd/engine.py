@@ -775,7 +775,7 @@ def first_gradient(leaf: Any, grad: Any, sole: bool, state: ThreadState) -> Any:
         # Modes get to see that the leaf takes the gradient over.
         return grad.detach() if state.below else grad
     if sole and grad.layout.name == "sparse_coo" and not grad._requires_grad:
-        from rushlight.opset.sparse import taken_over
+        from rushlight.opset.sparse.coo import taken_over
 
         kept = taken_over(grad)
         if kept is not None:
@@ -802,9 +802,6 @@ def copy_like(variable: Any, grad: Any) -> Any:
 
 def accumulate_by_hand(node: Any, grad: Any) -> None:
     accumulate(node.variable, grad, False, LOCAL.state)
-
-
-GraphNode.accumulate = staticmethod(accumulate_by_hand)  # type: ignore[attr-defined]
 
 
 # -- questions and requests from code that runs inside a backward ---------------------------------

@@ -62,10 +62,10 @@ class Program:
         # Recognises the program's graph; written when it is first met again.
         self.matcher: Any = None
 
-    def __del__(self) -> None:
-        # The texts that tracebacks show go with the program.
+    def __del__(self, texts: dict[str, Any] = linecache.cache) -> None:
+        # What tracebacks show goes with the program.
         for name in (self.name, f"matcher of {self.name}"):
-            linecache.cache.pop(f"<rushlight {name}>", None)
+            texts.pop(f"<rushlight {name}>", None)
 
     def fits(self, arrays: tuple[Any, ...]) -> bool:
         """Whether what was one array when the program was written is one array again."""

@@ -15,7 +15,7 @@ from typing import Any, Generic, Iterable, TypeVar  # noqa: UP035  # as a base b
 
 from rushlight.core.rng import Generator, default_generator
 from rushlight.core.tensor import Tensor
-from rushlight.opset.random import randperm
+from rushlight.opset.creation.random import randperm
 
 __all__ = [
     "ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset",

@@ -9,7 +9,7 @@ from typing import Any
 
 from rushlight.core.rng import Generator
 from rushlight.data.sampler import Sampler
-from rushlight.opset.random import randperm
+from rushlight.opset.creation.random import randperm
 
 __all__ = ["DistributedSampler"]
 

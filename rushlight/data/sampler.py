@@ -14,8 +14,8 @@ from rushlight.core.construct import as_tensor
 from rushlight.core.dtype import float64, int64
 from rushlight.core.rng import Generator
 from rushlight.opset import functions
-from rushlight.opset.create import empty
-from rushlight.opset.random import randint, randperm
+from rushlight.opset.creation.create import empty
+from rushlight.opset.creation.random import randint, randperm
 
 __all__ = [
     "BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler",

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.distributions.composed import Independent, TransformedDistribution
+from rushlight.distributions.compound import Independent, TransformedDistribution
 from rushlight.distributions.continuous import (
     Beta,
     Cauchy,
@@ -43,7 +43,7 @@ from rushlight.distributions.multivariate import (
 from rushlight.distributions.relaxed import ContinuousBernoulli
 from rushlight.distributions.utils import euler_constant, sum_rightmost
 from rushlight.opset import functions
-from rushlight.opset.sizes import broadcast_shapes
+from rushlight.opset.creation.sizes import broadcast_shapes
 
 __all__ = ["kl_divergence", "register_kl"]
 

@@ -22,7 +22,7 @@ from rushlight.distributions.utils import (
     standard_normal,
 )
 from rushlight.opset import functions
-from rushlight.opset.sizes import broadcast_shapes
+from rushlight.opset.creation.sizes import broadcast_shapes
 
 __all__ = ["LKJCholesky", "LowRankMultivariateNormal", "MultivariateNormal", "Wishart"]
 

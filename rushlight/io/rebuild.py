@@ -169,8 +169,8 @@ def rebuild_parameter(data: Any, requires_grad: Any, backward_hooks: Any, state:
 
 def rebuild_sparse(kind: Any, data: Any) -> Any:
     """A sparse tensor over parts whose indices are within its sizes."""
-    from rushlight.opset.compressed import with_size
-    from rushlight.opset.sparse import sparse_coo_indices_size
+    from rushlight.opset.sparse.compressed import with_size
+    from rushlight.opset.sparse.coo import sparse_coo_indices_size
 
     if not isinstance(kind, layout) or type(data) is not tuple or not 3 <= len(data) <= 4:
         raise fail("a sparse tensor has no parts")

@@ -47,8 +47,8 @@ def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[dict[str,
     """
     from rushlight.opset import families
 
-    families.ensure("rushlight.opset.attention")
-    from rushlight.opset.attention import ENABLED
+    families.ensure("rushlight.opset.product.attention")
+    from rushlight.opset.product.attention import ENABLED
 
     if not isinstance(backends, (list, SDPBackend)):
         raise AssertionError(

@@ -8,7 +8,8 @@ from typing import Any
 from rushlight.core.parameter import Parameter
 from rushlight.nn import init
 from rushlight.nn.module import Module
-from rushlight.opset import create, functions
+from rushlight.opset import functions
+from rushlight.opset.creation import create
 
 __all__ = [
     "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",

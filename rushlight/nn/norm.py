@@ -9,7 +9,8 @@ from rushlight.core import dtype as dtypes
 from rushlight.core.parameter import Parameter
 from rushlight.nn import functional as F
 from rushlight.nn.module import Module
-from rushlight.opset import create, functions
+from rushlight.opset import functions
+from rushlight.opset.creation import create
 
 __all__ = [
     "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "CrossMapLRN2d", "GroupNorm", "InstanceNorm1d",

@@ -11,7 +11,7 @@ from typing import Any
 from rushlight.core.parameter import Parameter
 from rushlight.core.tensor import Tensor
 from rushlight.nn.module import Buffer
-from rushlight.opset import create
+from rushlight.opset.creation import create
 
 __all__ = [
     "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter",

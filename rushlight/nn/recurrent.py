@@ -13,7 +13,8 @@ from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.module import Module
 from rushlight.nn.utils.rnn import PackedSequence
-from rushlight.opset import create, functions
+from rushlight.opset import functions
+from rushlight.opset.creation import create
 
 __all__ = ["GRU", "LSTM", "RNN", "CTCLoss", "GRUCell", "LSTMCell", "RNNBase", "RNNCell",
            "RNNCellBase"]  # fmt: skip

@@ -17,7 +17,7 @@ from rushlight.core.op import OpOverload, Refused
 from rushlight.core.tensor import Tensor
 from rushlight.opset import families, registry
 from rushlight.opset.kinds import CREATION, RANDOM, Kind
-from rushlight.opset.samples import (
+from rushlight.opset.samples.maker import (
     DTYPES,
     Sample,
     errors_of,

@@ -140,7 +140,7 @@ def holds_sparse(args: tuple[Any, ...]) -> bool:
 
 def sparse_in_place(op: Any, args: tuple[Any, ...]) -> Any:
     """An in-place op with a sparse operand: its own rule, or the functional one written back."""
-    from rushlight.opset.sparse import is_sparse, replace_parts
+    from rushlight.opset.sparse.coo import is_sparse, replace_parts
 
     target = args[0]
     functional = op.functional

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.core import binding
 from rushlight.core import op as records
+from rushlight.core import ports
 from rushlight.core.op import OpOverload, OpOverloadPacket
 from rushlight.core.promotion import can_cast
 from rushlight.core.stubs import make_stub
@@ -26,6 +26,7 @@ __all__ = [
     "view",
 ]  # fmt: skip
 
+PACKAGE = "rushlight.opset."
 # namespace -> name -> packet
 PACKETS: dict[str, dict[str, OpOverloadPacket]] = {"aten": {}}
 # Public function name -> packet name, where they differ; and names that are methods only.
@@ -69,8 +70,7 @@ def loading_family() -> str:
     while frame is not None and frame.f_code.co_name != "<module>":
         frame = frame.f_back
     module = "" if frame is None else str(frame.f_globals["__name__"])
-    package, _, name = module.rpartition(".")
-    return name if package == "rushlight.opset" else ""
+    return module.removeprefix(PACKAGE) if module.startswith(PACKAGE) else ""
 
 
 def register(record: OpOverload) -> None:
@@ -334,9 +334,7 @@ def find_packet(namespace: str, name: str) -> OpOverloadPacket:
     return packet(name, namespace)
 
 
-records.derive_overload = derive_named_out
-records.find_packet = find_packet
-binding.packet_out_overload = out_record
+ports.fill(derive_overload=derive_named_out, find_packet=find_packet, out_overload=out_record)
 
 
 # -- makers ----------------------------------------------------------------------------------------

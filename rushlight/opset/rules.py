@@ -41,7 +41,7 @@ def not_differentiable(name: str) -> Any:
 
 def sample(*args: Any, **kwargs: Any) -> Any:
     """One call's arguments, for `samples` and `errors` rules."""
-    from rushlight.opset.samples import Sample
+    from rushlight.opset.samples.maker import Sample
 
     return Sample(args, kwargs)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.core import dtype as dtypes
-from rushlight.opset.samples import sample
+from rushlight.opset.samples.maker import sample
 
 __all__ = ["WRONG_CALLS"]
 

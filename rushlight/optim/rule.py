@@ -111,7 +111,7 @@ class PerParameter(Optimizer):
 
 def fused_step(name: str) -> Any:
     """An op that moves all parameters; only its own family is loaded for it."""
-    families.ensure("fused")
+    families.ensure("lists.fused")
     return getattr(functions, name)
 
 

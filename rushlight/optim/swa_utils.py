@@ -40,7 +40,7 @@ def has_fractions(tensors: list[Any]) -> bool:
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
     """Moves a list of averages towards current values by `1 - decay`."""
     check_decay(decay)
-    families.ensure("foreach")
+    families.ensure("lists.foreach")
 
     @no_grad()
     def ema_update(ema_param_list: Any, current_param_list: Any, _: Any) -> None:
@@ -55,7 +55,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
 
 def get_swa_multi_avg_fn() -> Callable[..., None]:
     """Takes current values into the means of a list."""
-    families.ensure("foreach")
+    families.ensure("lists.foreach")
 
     @no_grad()
     def swa_update(averaged_param_list: Any, current_param_list: Any, num_averaged: Any) -> None:

@@ -87,7 +87,7 @@ def test_causal_attention_in_several_blocks():
 
 def test_convolution_in_blocks_of_samples(monkeypatch):
     """However many samples are taken at a time, values and gradients are the same."""
-    from rushlight.opset import conv
+    from rushlight.opset.window import conv
 
     def run():
         torch.manual_seed(0)

@@ -17,7 +17,7 @@ from rushlight.base import pytree
 from rushlight.base.config import config
 from rushlight.core.tensor import Tensor
 from rushlight.opset import audit
-from rushlight.opset.samples import has_samples, samples_of
+from rushlight.opset.samples.maker import has_samples, samples_of
 
 STEPS = 12
 

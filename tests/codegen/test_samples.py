@@ -18,7 +18,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import Tensor
 from rushlight.opset import audit
 from rushlight.opset.kinds import POINTWISE, REDUCTION, VIEW
-from rushlight.opset.samples import has_samples, samples_of
+from rushlight.opset.samples.maker import has_samples, samples_of
 from tests.codegen.recording import Recording, flat
 
 pytest.importorskip("llvmlite")

@@ -17,7 +17,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import Tensor, values_of, wrap
 from rushlight.func import vmap
 from rushlight.opset import audit
-from rushlight.opset.samples import has_samples, samples_of
+from rushlight.opset.samples.maker import has_samples, samples_of
 from tests.reference import store
 
 LIMIT = 8

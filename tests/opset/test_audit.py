@@ -9,7 +9,7 @@ import pytest
 from rushlight.core.op import OpOverload, refuse
 from rushlight.opset import audit
 from rushlight.opset.kinds import OPAQUE, POINTWISE
-from rushlight.opset.samples import has_samples, samples_of
+from rushlight.opset.samples.maker import has_samples, samples_of
 
 
 @pytest.fixture(scope="module")

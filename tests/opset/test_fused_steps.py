@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import rushlight as rl
-from rushlight.opset import fused
+from rushlight.opset.lists import fused
 
 OPTIONS = {"beta1": 0.9, "beta2": 0.99, "weight_decay": 0.1, "eps": 1e-6, "maximize": False}
 

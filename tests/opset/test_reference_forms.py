@@ -10,7 +10,7 @@ import pytest
 
 import rushlight as rl
 from rushlight.core.tensor import storage_of, strides_of, values_of
-from rushlight.opset.samples import Sample, sample
+from rushlight.opset.samples.maker import Sample, sample
 from tests.reference import forms, store
 
 

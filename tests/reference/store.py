@@ -23,7 +23,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core.op import Tag
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
-from rushlight.opset.samples import Sample, uniform
+from rushlight.opset.samples.maker import Sample, uniform
 from tests.reference import forms
 
 FOLDER = Path(__file__).parent
@@ -195,10 +195,15 @@ class Reader:
         return np.frombuffer(self.blob(at), kind.np).reshape(shape)
 
 
+def path_of(name: str) -> Path:
+    """The file of a family: `view.split` lies in view/split.xz."""
+    return FOLDER.joinpath(*name.split(".")).with_suffix(".xz")
+
+
 @cache
 def family(name: str) -> Reader | None:
     """A family's records; None when there is no file."""
-    path = FOLDER / f"{name}.xz"
+    path = path_of(name)
     return Reader(path) if path.exists() else None
 
 

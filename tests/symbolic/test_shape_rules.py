@@ -13,7 +13,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core.fake import DataDependentOutputException, FakeTensorMode
 from rushlight.core.tensor import Tensor, strides_of
 from rushlight.opset import audit
-from rushlight.opset.samples import Sample, has_samples, samples_of
+from rushlight.opset.samples.maker import Sample, has_samples, samples_of
 from rushlight.symbolic import GuardOnDataDependentSymNode, ShapeEnv, SymInt, hint_int
 from tests.reference import store
 

@@ -33,8 +33,8 @@ def by_dtype(tensors: list[Any]) -> list[list[Any]]:
     groups: dict[Any, list[Any]] = {}
     for tensor in tensors:
         groups.setdefault(tensor.dtype, []).append(tensor)
-    families.ensure("norms")
-    families.ensure("foreach")
+    families.ensure("reduction.magnitudes")
+    families.ensure("lists.foreach")
     return list(groups.values())
 
 

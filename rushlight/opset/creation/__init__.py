@@ -1,0 +1,1 @@
+"""Ops that make tensors: filled, copied, random."""

@@ -1,0 +1,1 @@
+"""Ops that gather and scatter by index."""

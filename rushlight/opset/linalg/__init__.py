@@ -1,0 +1,1 @@
+"""Factorisations, solvers, spectra and functions of matrices."""

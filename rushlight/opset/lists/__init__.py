@@ -1,0 +1,1 @@
+"""Ops over lists of tensors."""

@@ -1,0 +1,1 @@
+"""Ops that rearrange elements into a new tensor."""

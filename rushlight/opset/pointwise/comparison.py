@@ -1,0 +1,281 @@
+"""Elementwise questions and bits: comparison, logic, bitwise operators, predicates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.core.dtype import COMPLEX, FLOAT, bool_, dtype, get_default_dtype
+from rushlight.core.op import refuse
+from rushlight.core.tensor import Tensor
+from rushlight.opset import functions
+from rushlight.opset.kinds import BOOL, OPAQUE
+from rushlight.opset.pointwise.arithmetic import (
+    is_integer,
+    is_integral,
+    is_real,
+    one_operand,
+    swapped,
+)
+from rushlight.opset.registry import alias, composite, method_alias, op, pointwise
+
+WHOLE_NUMBERS = refuse("integers have no derivative")
+
+
+def no_gradient(grad: Any) -> Any:
+    """Steps are flat wherever they have a slope."""
+    return functions.zeros_like(grad)
+
+
+def compare(name: str, text: Any, ordered: bool) -> None:
+    """The Tensor and Scalar overloads of one comparison, and its operator."""
+    options: dict[str, Any] = {"promote": BOOL, "scalar": text}
+    if ordered:
+        options |= {"dtypes": is_real, "kernel_name": f"{name}_cpu"}
+    pointwise(
+        f"{name}.Tensor(Tensor self, Tensor other) -> Tensor",
+        numbers=False,
+        inplace_vjp={"self": no_gradient, "other": no_gradient},
+        **options,
+    )
+    pointwise(
+        f"{name}.Scalar(Tensor self, Scalar other) -> Tensor",
+        promoted_scalars=(1,),
+        inplace_vjp={"self": no_gradient},
+        inplace_node_index=0,
+        samples=lambda make: (
+            (make(3, 4), 1),
+            (make.strided(3, 4), 0.5),
+            (make(), 2),
+            (make(0), 1),
+        ),
+        **options,
+    )
+    method_alias(f"__{name}__", name)
+
+
+compare("eq", lambda m, x, y: m.equal(x, y), ordered=False)
+compare("ne", lambda m, x, y: m.not_equal(x, y), ordered=False)
+compare("lt", lambda m, x, y: m.less(x, y), ordered=True)
+compare("le", lambda m, x, y: m.less_equal(x, y), ordered=True)
+compare("gt", lambda m, x, y: m.greater(x, y), ordered=True)
+compare("ge", lambda m, x, y: m.greater_equal(x, y), ordered=True)
+for second, first in (
+    ("not_equal", "ne"),
+    ("less", "lt"),
+    ("less_equal", "le"),
+    ("greater", "gt"),
+    ("greater_equal", "ge"),
+):
+    alias(second, first)
+    method_alias(second + "_", first + "_")
+
+
+# -- closeness ------------------------------------------------------------------------------------
+
+
+@composite(
+    "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, "
+    "bool equal_nan=False) -> Tensor",
+    out=False,
+    samples=lambda make: (
+        (make(3, 4), make(3, 4)),
+        (make(3), make(3), 0.5, 0.5),
+        (make.special(12), make.special(12), 0.1, 0.1, True),
+    ),
+)
+def isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -> Any:
+    if self._dtype is not other._dtype:
+        raise RuntimeError(
+            f"{self._dtype.scalar_type_name} did not match {other._dtype.scalar_type_name}"
+        )
+    if rtol < 0:
+        raise RuntimeError(f"rtol must be greater than or equal to zero, but got {rtol:g}")
+    if atol < 0:
+        raise RuntimeError(f"atol must be greater than or equal to zero, but got {atol:g}")
+    close = self == other
+    if equal_nan and self._dtype.category >= FLOAT:
+        close = close.logical_or(self.isnan().logical_and(other.isnan()))
+    if rtol == 0 and atol == 0:
+        return close
+    if self._dtype.category < FLOAT:
+        self, other = self.to(get_default_dtype()), other.to(get_default_dtype())
+    allowed = (rtol * other).abs() + atol
+    error = (self - other).abs()
+    return close.logical_or(error.isfinite().logical_and(error <= allowed))
+
+
+equal = op(
+    "equal(Tensor self, Tensor other) -> bool",
+    kind=OPAQUE,
+    layout="value",
+    tags=("data_dependent_output",),
+    samples=lambda make: ((make(3), make(3)), (make(2, 3), make(3)), (make(0), make(0))),
+)
+
+
+@equal.shape
+def _(self: Any, other: Any) -> Any:
+    raise NotImplementedError(
+        "equal() compares values, which tensors on the meta device do not have. Use "
+        "self.shape == other.shape to compare what they have."
+    )
+
+
+@equal.kernel
+def _(xp: Any, self: Any, other: Any) -> Any:
+    return self.shape == other.shape and bool(xp.all(self == other))
+
+
+@composite(
+    "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, "
+    "bool equal_nan=False) -> bool",
+    tags=("data_dependent_output",),
+    samples=lambda make: ((make(3), make(3)), (make(3), make(3), 1.0, 10.0), (make(0), make(0))),
+)
+def allclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -> Any:
+    return bool(functions.isclose(self, other, rtol, atol, equal_nan).all().item())
+
+
+# -- logic and bits -------------------------------------------------------------------------------
+
+
+def text_of(name: str) -> Any:
+    """The text that is one call of the math namespace."""
+    return lambda m, *operands: getattr(m, name)(*operands)
+
+
+for name in ("logical_and", "logical_or", "logical_xor"):
+    pointwise(
+        f"{name}(Tensor self, Tensor other) -> Tensor",
+        scalar=text_of(name),
+        promote=BOOL,
+        numbers=False,
+    )
+pointwise("logical_not(Tensor self) -> Tensor", scalar=text_of("logical_not"), promote=BOOL)
+
+
+def bits(name: str, overload: str, text: Any, admits: Any) -> None:
+    """The three overloads of a bitwise operator: a number may stand on either side."""
+    kernel_name = {"bitwise_left_shift": "lshift_cpu", "bitwise_right_shift": "rshift_cpu"}.get(
+        name, f"{name}_cpu"
+    )
+    options: dict[str, Any] = {
+        "dtypes": admits,
+        "kernel_name": kernel_name,
+        "scalar": text,
+        "vjp": WHOLE_NUMBERS,
+    }
+    pointwise(
+        f"{name}.Tensor(Tensor self, Tensor other) -> Tensor",
+        numbers=False,
+        samples=lambda make: (
+            (make(3, 4), make.positive(3, 4)),
+            (make.strided(3, 4), make.positive(4)),
+            (make(), make.positive()),
+        ),
+        **options,
+    )
+    pointwise(
+        f"{name}.{overload}(Tensor self, Scalar other) -> Tensor",
+        promoted_scalars=(1,),
+        samples=lambda make: ((make(3, 4), 1), (make(), 2), (make(0), 1)),
+        **options,
+    )
+    pointwise(
+        f"{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+        promoted_scalars=(0,),
+        inplace=False,
+        method=False,
+        samples=lambda make: ((1, make.positive(3, 4)), (2, make.positive())),
+        **options,
+    )
+
+
+bits("bitwise_and", "Scalar", text_of("bitwise_and"), is_integral)
+bits("bitwise_or", "Scalar", text_of("bitwise_or"), is_integral)
+bits("bitwise_xor", "Scalar", text_of("bitwise_xor"), is_integral)
+bits("bitwise_left_shift", "Tensor_Scalar", text_of("left_shift"), is_integer)
+bits("bitwise_right_shift", "Tensor_Scalar", text_of("right_shift"), is_integer)
+pointwise(
+    "bitwise_not(Tensor self) -> Tensor",
+    scalar=text_of("bitwise_not"),
+    dtypes=is_integral,
+    vjp=WHOLE_NUMBERS,
+)
+for dunder, target in (
+    ("and", "bitwise_and"),
+    ("or", "bitwise_or"),
+    ("xor", "bitwise_xor"),
+    ("lshift", "bitwise_left_shift"),
+    ("rshift", "bitwise_right_shift"),
+):
+    method_alias(f"__{dunder}__", target)
+    method_alias(f"__i{dunder}__", f"{target}_")
+    alias(f"__{dunder}__", target, method=False)
+for dunder, target in (
+    ("__rand__", "bitwise_and"),
+    ("__ror__", "bitwise_or"),
+    ("__rxor__", "bitwise_xor"),
+):
+    method_alias(dunder, target)
+
+
+def invert(self: Any) -> Any:
+    if self._dtype.category >= FLOAT:
+        raise TypeError(
+            "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
+        )
+    return functions.bitwise_not(self)
+
+
+invert.__name__ = invert.__qualname__ = "__invert__"
+Tensor.__invert__ = invert  # type: ignore[operator]
+swapped("__rlshift__", lambda self, other: functions.bitwise_left_shift(other, self))
+swapped("__rrshift__", lambda self, other: functions.bitwise_right_shift(other, self))
+
+
+# -- predicates -----------------------------------------------------------------------------------
+
+
+def predicate(name: str, text: Any, **options: Any) -> None:
+    pointwise(f"{name}(Tensor self) -> Tensor", scalar=text, promote=BOOL, inplace=False, **options)
+
+
+predicate("isnan", text_of("isnan"), out=False)
+predicate("isinf", text_of("isinf"), out=False)
+predicate("isfinite", text_of("isfinite"), out=False)
+
+
+def refuse_complex(message: str, error: type[Exception] = RuntimeError) -> Any:
+    def check(common: dtype, args: tuple[Any, ...]) -> None:
+        if common.category == COMPLEX:
+            raise error(message)
+
+    return check
+
+
+predicate(
+    "isposinf",
+    lambda m, x: m.equal(x, float("inf")),
+    dtypes=is_real,
+    check=refuse_complex("isposinf does not support complex inputs."),
+)
+predicate(
+    "isneginf",
+    lambda m, x: m.equal(x, float("-inf")),
+    dtypes=is_real,
+    check=refuse_complex("isneginf does not support complex inputs."),
+)
+predicate(
+    "signbit",
+    text_of("signbit"),
+    dtypes=is_real,
+    check=refuse_complex("signbit is not implemented for complex tensors.", NotImplementedError),
+)
+
+
+@composite("isreal(Tensor self) -> Tensor", out=False, samples=one_operand)
+def isreal(self: Any) -> Any:
+    if self._dtype.category < COMPLEX:
+        return functions.ones_like(self, dtype=bool_)
+    return functions.imag(self) == 0

@@ -1,0 +1,263 @@
+"""Fake quantization: values rounded to what integers of few bits could hold, but kept as floats.
+
+An element is x -> (clamp(round(x / scale) + zero_point) - zero_point) * scale; its gradient passes
+where nothing was clamped, which the mask remembers. Scales and rounding are of single precision.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
+from rushlight.core.dtype import unsupported
+from rushlight.core.tensor import strides_of
+from rushlight.opset.indexing.index import CHECKED
+from rushlight.opset.kinds import Spec
+from rushlight.opset.registry import composite, op
+from rushlight.opset.rules import aten, sample
+
+LIMITS = "int quant_min, int quant_max"
+
+
+def check_limits(quant_min: int, quant_max: int) -> None:
+    if quant_min > quant_max:
+        raise RuntimeError("`quant_min` should be less than or         equal to `quant_max`.")
+
+
+def check_kind(kernel: str, self: Any) -> None:
+    if not self._dtype.is_floating_point:
+        raise unsupported(kernel, self._dtype)
+
+
+def specs(self: Any) -> Any:
+    strides = geometry.like_strides(tuple(self.shape), strides_of(self))
+    return Spec(self.shape, self._dtype, strides), Spec(self.shape, dtypes.bool_, strides)
+
+
+def quantized(array: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int) -> Any:
+    """(values, mask); scale and zero point are float32 arrays that broadcast."""
+    values = array.astype(np.float32) if array.dtype.itemsize < 4 else array
+    with np.errstate(all="ignore"):
+        steps = zero_point + np.rint(values * (np.float32(1) / scale))
+        mask = (steps >= quant_min) & (steps <= quant_max)
+        # NaN becomes the least value.
+        kept = np.fmin(np.fmax(steps, quant_min), quant_max)
+        return ((kept - zero_point) * scale).astype(array.dtype), mask
+
+
+def masked_gradient(grad: Any, mask: Any) -> Any:
+    return grad * mask
+
+
+QUANTIZING: dict[str, Any] = {
+    "kind": CHECKED,
+    "method": False,
+    "differentiable": ["self"],
+    "non_differentiable": (1,),
+    "vjp": masked_gradient,
+    "jvp": lambda self_t, mask: (self_t * mask, None),
+}
+
+by_numbers = op(
+    f"fake_quantize_per_tensor_affine_cachemask(Tensor self, float scale, int zero_point, {LIMITS})"
+    " -> (Tensor output, Tensor mask)",
+    function=False,
+    **QUANTIZING,
+)
+by_tensors = op(
+    "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams(Tensor self, Tensor scale, "
+    f"Tensor zero_point, Tensor fake_quant_enabled, {LIMITS}) -> (Tensor output, Tensor mask)",
+    function=False,
+    node="FakeQuantizePerTensorAffineCachemaskTensorQparamsBackward0",
+    **QUANTIZING,
+)
+by_channels = op(
+    "fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, Tensor zero_point, "
+    f"int axis, {LIMITS}) -> (Tensor output, Tensor mask)",
+    function=False,
+    **QUANTIZING,
+)
+
+
+@by_numbers.shape
+def _(self: Any, scale: float, zero_point: int, quant_min: int, quant_max: int) -> Any:
+    check_limits(quant_min, quant_max)
+    if not quant_min <= zero_point <= quant_max:
+        raise RuntimeError("`zero_point` must be between `quant_min` and `quant_max`.")
+    check_kind("fake_quantize_tensor_cachemask_kernel_type_handling", self)
+    return specs(self)
+
+
+@by_numbers.kernel
+def _(xp: Any, self: Any, scale: float, zero_point: int, quant_min: int, quant_max: int) -> Any:
+    return quantized(self, xp.float32(scale), xp.float32(zero_point), quant_min, quant_max)
+
+
+@by_tensors.shape
+def _(
+    self: Any,
+    scale: Any,
+    zero_point: Any,
+    fake_quant_enabled: Any,
+    quant_min: int,
+    quant_max: int,
+) -> Any:
+    check_limits(quant_min, quant_max)
+    check_kind("fake_quantize_tensor_cachemask_kernel_type_handling", self)
+    return specs(self)
+
+
+@by_tensors.kernel
+def _(
+    xp: Any,
+    self: Any,
+    scale: Any,
+    zero_point: Any,
+    fake_quant_enabled: Any,
+    quant_min: int,
+    quant_max: int,
+) -> Any:
+    if not fake_quant_enabled.reshape(-1)[0]:
+        return self.copy(), xp.ones(self.shape, xp.bool_)
+    step, zero = (value.reshape(-1)[0].astype(xp.float32) for value in (scale, zero_point))
+    return quantized(self, step, zero, quant_min, quant_max)
+
+
+@by_channels.shape
+def _(self: Any, scale: Any, zero_point: Any, axis: int, quant_min: int, quant_max: int) -> Any:
+    if scale._dtype not in (dtypes.float32, dtypes.bfloat16):
+        name = scale._dtype.scalar_type_name
+        raise RuntimeError(f"Scale must be Float or BFloat16, found {name}")
+    if zero_point._dtype not in (dtypes.int32, dtypes.float32, dtypes.float16):
+        name = zero_point._dtype.scalar_type_name
+        raise RuntimeError(f"Zero-point must be Int32, Float or Half, found {name}")
+    for name, value in (("scale", scale), ("zero point", zero_point)):
+        if value.dim() != 1:
+            raise RuntimeError(f"{name} should be a 1-D tensor")
+    if scale.shape[0] != zero_point.shape[0]:
+        raise RuntimeError("scale and zero-point need to have the same dimensions")
+    if scale.shape[0] != self.shape[geometry.wrap_dim(axis, self.dim())]:
+        raise RuntimeError(
+            "dimensions of scale and zero-point are not consistent with input tensor"
+        )
+    check_limits(quant_min, quant_max)
+    check_kind("fake_quantize_channel_cachemask_cpu_type_handling", self)
+    return specs(self)
+
+
+@by_channels.kernel
+def _(
+    xp: Any, self: Any, scale: Any, zero_point: Any, axis: int, quant_min: int, quant_max: int
+) -> Any:
+    if ((zero_point < quant_min) | (zero_point > quant_max)).any():
+        raise RuntimeError("`zero_point` must be between `quant_min` and `quant_max`.")
+    shape = [1] * self.ndim
+    shape[axis] = -1
+    step, zero = (value.astype(xp.float32).reshape(shape) for value in (scale, zero_point))
+    return quantized(self, step, zero, quant_min, quant_max)
+
+
+for kind in ("tensor", "channel"):
+    composite(
+        f"fake_quantize_per_{kind}_affine_cachemask_backward(Tensor grad, Tensor mask) -> Tensor",
+        method=False,
+        out=False,
+        samples=lambda make: [(make(2, 3), make.mask(2, 3))],
+    )(masked_gradient)
+
+
+@composite(
+    "fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, "
+    f"{LIMITS}) -> Tensor",
+    method=False,
+    out=False,
+)
+def per_tensor(self: Any, *args: Any) -> Any:
+    return aten.fake_quantize_per_tensor_affine_cachemask(self, *args)[0]
+
+
+@composite(
+    "fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, "
+    f"{LIMITS}) -> Tensor",
+    method=False,
+    out=False,
+)
+def per_tensor_of_tensors(
+    self: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int
+) -> Any:
+    enabled = self.new_ones((1,), dtype=dtypes.int64)
+    return aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams(
+        self, scale, zero_point, enabled, quant_min, quant_max
+    )[0]
+
+
+@composite(
+    "fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, "
+    f"{LIMITS}) -> Tensor",
+    method=False,
+    out=False,
+)
+def per_channel(self: Any, *args: Any) -> Any:
+    return aten.fake_quantize_per_channel_affine_cachemask(self, *args)[0]
+
+
+# -- samples --------------------------------------------------------------------------------------
+
+
+def number_samples(make: Any) -> Any:
+    if make.dtype.is_floating_point:
+        yield sample(make(3, 4), 0.3, 1, 0, 7)
+        yield sample(make.strided(3, 4), 0.7, 0, -2, 3)
+        yield sample(make(), 0.3, 2, 0, 7)
+        yield sample(make(0, 3), 0.3, 2, 0, 7)
+
+
+def number_errors(make: Any) -> Any:
+    yield RuntimeError, sample(make(3), 0.1, 1, 15, 0)
+    yield RuntimeError, sample(make(3), 0.1, 20, 0, 15)
+    yield NotImplementedError, sample(make.ints(3), 0.1, 1, 0, 15)
+
+
+def parameters(make: Any, *shape: int) -> tuple[Any, Any]:
+    scale = make(*shape, low=0.25, high=0.75, dtype=dtypes.float32)
+    return scale, make.ints(*shape, low=0, high=3, dtype=dtypes.int32)
+
+
+def tensor_samples(make: Any) -> Any:
+    if make.dtype.is_floating_point:
+        for shape in ((), (1,)):
+            yield sample(make.strided(3, 4), *parameters(make, *shape), 0, 7)
+
+
+def switched_samples(make: Any) -> Any:
+    if make.dtype.is_floating_point:
+        for low in (0, 1):
+            enabled = make.ints(1, low=low, high=low)
+            yield sample(make(3, 4), *parameters(make, 1), enabled, 0, 7)
+
+
+def channel_samples(make: Any) -> Any:
+    if make.dtype.is_floating_point:
+        yield sample(make(3, 4), *parameters(make, 3), 0, 0, 7)
+        yield sample(make.strided(3, 4), *parameters(make, 4), 1, 0, 7)
+
+
+def channel_errors(make: Any) -> Any:
+    scale, zero_point = parameters(make, 3)
+    yield RuntimeError, sample(make(3, 4), scale, zero_point.long(), 0, 0, 7)
+    yield RuntimeError, sample(make(3, 4), scale, zero_point, 1, 0, 7)
+    yield RuntimeError, sample(make(3, 4), scale.double(), zero_point, 0, 0, 7)
+    yield RuntimeError, sample(make(3, 4), scale, zero_point, 0, 4, 7)
+    yield RuntimeError, sample(make(3, 4), scale, zero_point, 0, 7, 0)
+    yield IndexError, sample(make(3, 4), scale, zero_point, 5, 0, 7)
+
+
+for record in (by_numbers, per_tensor):
+    record.samples, record.errors = number_samples, number_errors
+for record in (by_channels, per_channel):
+    record.samples, record.errors = channel_samples, channel_errors
+by_tensors.samples = switched_samples
+per_tensor_of_tensors.samples = tensor_samples

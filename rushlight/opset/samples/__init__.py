@@ -1,0 +1,1 @@
+"""Small inputs that drive the generated tests."""

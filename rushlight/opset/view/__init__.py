@@ -1,0 +1,1 @@
+"""Ops that alias their input, and what goes with them."""

@@ -1,0 +1,438 @@
+"""Subscripts: `x[...]`, `x[...] = v`, iteration, containment.
+
+A subscript is basic where it can be (select, slice, unsqueeze: views) and then at most one
+aten::index of what is left, in which None stands for a whole dimension. Writing through a
+subscript is `copy_` or `fill_` into that view, or one `index_put_`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from rushlight.arrays.casting import fill_number
+from rushlight.core import dtype as dtypes
+from rushlight.core import geometry, history
+from rushlight.core.dispatch import call, call_function_mode, try_function_override
+from rushlight.core.node import needs_grad
+from rushlight.core.state import LAYER_FUNCTION_MODES, LOCAL, PROCESS
+from rushlight.core.tensor import PLAIN, Tensor, ViewInfo, storage_of, wrap
+from rushlight.opset.creation import copy as copies
+from rushlight.opset.indexing.index import MASKS, element_strides, index_tensor
+from rushlight.opset.indexing.writing import index_put_
+from rushlight.opset.rules import aten
+from rushlight.opset.view import split as splits
+from rushlight.opset.view import view as views
+
+ndarray = np.ndarray
+END = 9223372036854775807
+WHOLE = (slice(None),) * 64
+
+
+def getitem(self: Any, index: Any) -> Any:
+    """`self[index]`."""
+    if type(self) not in PLAIN or PROCESS.special:
+        handled, value = overridden(getitem, self, (self, index))
+        if handled:
+            return value
+    kind = type(index)
+    if kind is int:
+        return select_at(self, 0, index, 0)
+    if kind is slice:
+        return slice_at(self, 0, index)
+    if index is Ellipsis:
+        return call(views.alias, (self,))
+    if index is None:
+        return call(views.unsqueeze, (self, 0))
+    if isinstance(index, np.integer):
+        return select_at(self, 0, int(index), 0)
+    found, indices = apply_subscripts(self, as_tuple(index))
+    if indices:
+        return call(index_tensor, (found, indices))
+    return call(views.alias, (self,)) if found is self else found
+
+
+def setitem(self: Any, index: Any, value: Any) -> None:
+    """`self[index] = value`."""
+    if type(self) not in PLAIN or PROCESS.special:
+        handled, _ = overridden(setitem, self, (self, index, value))
+        if handled:
+            return
+    if self._ext is not None and self._ext.parts is not None:
+        raise TypeError("Cannot assign items to a sparse tensor")
+    if not isinstance(value, Tensor):
+        value = element(self, value)
+    kind = type(index)
+    if index is False:
+        return
+    if kind is int or isinstance(index, np.integer):
+        copy_to(select_at(self, 0, int(index), 0), value)
+        return
+    if index is None or index is True:
+        copy_to(call(views.unsqueeze, (self, 0)), value)
+        return
+    found, indices = apply_subscripts(self, (index,) if kind is slice else as_tuple(index))
+    if not indices:
+        copy_to(found, value)
+        return
+    sizes = value.shape
+    kept = without_leading_ones(sizes)
+    if len(kept) != len(sizes):
+        value = call(views.view_, (value, kept))
+    call(index_put_, (found, indices, value, False))
+
+
+def overridden(api: Any, self: Any, args: tuple[Any, ...]) -> tuple[bool, Any]:
+    """Modes and `__torch_function__` of the tensor get to see the subscript first."""
+    if PROCESS.special:
+        state = LOCAL.state
+        if state.function_modes and not state.excluded & LAYER_FUNCTION_MODES:
+            return True, call_function_mode(state, api, args, {})
+    if type(self) not in PLAIN:
+        return try_function_override(api, args, {})
+    return False, None
+
+
+def is_plain(self: Any) -> bool:
+    """Whether a view of the tensor can be made without passing the dispatcher's layers."""
+    return not PROCESS.special and self._ext is None and type(self) in PLAIN
+
+
+def direct_view(self: Any, array: Any, offset: int, op: Any, args: tuple[Any, ...]) -> Any:
+    """What `call(op, args)` answers for a plain tensor, given the view's array."""
+    result = wrap(array, self._dtype)
+    result._storage = storage_of(self)
+    result._offset = offset
+    result._contig = array.flags.c_contiguous and (
+        1 not in array.shape or element_strides(array) == geometry.contiguous_strides(array.shape)
+    )
+    node = op.grad_rule.make_node(*args) if needs_grad(self) else None
+    history.view_of(self, result, op, args, True, None, ViewInfo.NORMAL, 0)
+    if node is not None:
+        history.attach(op, node, result)
+    return result
+
+
+def select_at(self: Any, dim: int, index: Any, shown: int) -> Any:
+    """One position of a dimension. torch: messages number it by its place in the subscript."""
+    array = self._array
+    if type(index) is int and is_plain(self) and array.size and dim < array.ndim:
+        size = array.shape[dim]
+        if -size <= index < size:
+            at = index if index >= 0 else index + size
+            offset = self._offset + at * (array.strides[dim] // array.itemsize)
+            array = array[(*WHOLE[:dim], index, ...)] if dim else array[index, ...]
+            return direct_view(self, array, offset, views.select, (self, dim, index))
+    try:
+        return call(views.select, (self, dim, index))
+    except IndexError:
+        sizes = self.shape
+        if not sizes and shown == 0 and index == 0:
+            raise IndexError(
+                "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
+                "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
+            ) from None
+        size = sizes[dim] if dim < len(sizes) else 0
+        if -size <= index < size:
+            raise
+        raise IndexError(
+            f"index {index} is out of bounds for dimension {shown} with size {size}"
+        ) from None
+
+
+def slice_at(self: Any, dim: int, given: slice) -> Any:
+    start, end, step = slice_arguments(given)
+    if type(start) is int and type(end) is int and type(step) is int and is_plain(self):
+        array = self._array
+        if dim < array.ndim:
+            at = slice(start, end, step)
+            part = array[(*WHOLE[:dim], at)] if dim else array[at]
+            if part.size:
+                first = at.indices(array.shape[dim])[0]
+                offset = self._offset + first * (array.strides[dim] // array.itemsize)
+                return direct_view(self, part, offset, views.slice_, (self, dim, start, end, step))
+    return call(views.slice_, (self, dim, start, end, step))
+
+
+def slice_arguments(given: slice) -> tuple[Any, Any, Any]:
+    """Start, end and step of a Python slice as aten::slice takes them."""
+    step = 1 if given.step is None else slice_number(given.step)
+    if step <= 0:
+        zero = "slice step cannot be zero"
+        raise ValueError(zero if step == 0 else "step must be greater than zero")
+    start = 0 if given.start is None else slice_number(given.start)
+    end = END if given.stop is None else slice_number(given.stop)
+    return start, end, step
+
+
+def slice_number(value: Any) -> Any:
+    if type(value) is int or is_symbolic(value):
+        return value
+    try:
+        return int(value.__index__())
+    except AttributeError:
+        raise TypeError(
+            "slice indices must be integers or None or have an __index__ method"
+        ) from None
+
+
+def is_symbolic(value: Any) -> bool:
+    return hasattr(value, "node") and not isinstance(value, Tensor)
+
+
+def is_sequence(value: Any) -> bool:
+    if isinstance(value, (list, tuple, str, ndarray)):
+        return True
+    return (
+        hasattr(value, "__getitem__") and hasattr(value, "__len__") and not isinstance(value, dict)
+    )
+
+
+def as_tuple(index: Any) -> tuple[Any, ...]:
+    """The subscript's entries. torch: a short list that holds sequences or slices is a tuple."""
+    if type(index) is tuple:
+        return index
+    if isinstance(index, tuple):
+        return tuple(index)
+    if isinstance(index, (Tensor, ndarray, str)) or not is_sequence(index) or len(index) >= 32:
+        return (index,)
+    for item in index:
+        if (
+            item is None
+            or item is Ellipsis
+            or isinstance(item, (Tensor, slice))
+            or is_sequence(item)
+        ):
+            warnings.warn(
+                "Using a non-tuple sequence for multidimensional indexing is deprecated and will "
+                "be changed in pytorch 2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 "
+                "this will be interpreted as tensor index, x[torch.tensor(seq)], which will result "
+                "either in an error or a different result",
+                UserWarning,
+                stacklevel=3,
+            )
+            return tuple(index)
+    return (index,)
+
+
+def specified_dims(entries: tuple[Any, ...]) -> int:
+    """How many dimensions the entries speak of."""
+    count = 0
+    for entry in entries:
+        if isinstance(entry, Tensor):
+            count += entry.dim() if entry._dtype in MASKS else 1
+        elif (
+            entry is not None and entry is not Ellipsis and entry is not True and entry is not False
+        ):
+            count += 1
+    return count
+
+
+def apply_subscripts(self: Any, entries: tuple[Any, ...]) -> tuple[Any, list[Any]]:
+    """(view by the basic entries, index tensors for its dimensions; None for a whole one)."""
+    ndim = self.dim()
+    specified = specified_dims(entries)
+    if specified > ndim:
+        raise IndexError(f"too many indices for tensor of dimension {ndim}")
+    found = self
+    indices: list[Any] = []
+    covered = 0  # dimensions of `found` that `indices` speaks of
+    dim = 0  # of `found`, where the next entry applies
+    for shown, entry in enumerate(entries):
+        kind = type(entry)
+        if kind is int or (kind not in (bool, slice, type(None)) and is_integer(entry)):
+            found = select_at(found, dim, entry if kind is int else plain_integer(entry), shown)
+            continue
+        if kind is slice:
+            if not is_whole(found, dim, entry):
+                found = slice_at(found, dim, entry)
+            dim += 1
+            continue
+        if entry is Ellipsis:
+            dim += ndim - specified
+            continue
+        if entry is None:
+            found = call(views.unsqueeze, (found, dim))
+            dim += 1
+            continue
+        width = 1
+        tensor: Any
+        if kind is bool:
+            found = call(views.unsqueeze, (found, dim))
+            tensor = truth_index(entry)
+        else:
+            tensor = entry if isinstance(entry, Tensor) else index_from_sequence(entry)
+            if tensor.dim() == 0 and tensor._dtype.category <= dtypes.INTEGER:
+                if tensor._dtype not in MASKS:
+                    found = select_at(found, dim, tensor.item(), shown)
+                    continue
+                found = call(views.unsqueeze, (found, dim))
+                tensor = truth_index(bool(tensor.item()))
+            elif tensor._dtype in MASKS:
+                width = tensor.dim()
+        indices += [None] * (dim - covered)
+        indices.append(tensor)
+        dim += width
+        covered = dim
+    return found, indices
+
+
+def is_integer(entry: Any) -> bool:
+    if isinstance(entry, (Tensor, ndarray, bool)):
+        return False
+    return isinstance(entry, (int, np.integer)) or is_symbolic(entry)
+
+
+def plain_integer(entry: Any) -> Any:
+    return entry if is_symbolic(entry) else int(entry)
+
+
+def is_whole(self: Any, dim: int, given: slice) -> bool:
+    """Whether a slice takes all of a dimension; inside a tuple it is then left out."""
+    if given.step is not None and not (type(given.step) is int and given.step == 1):
+        return False
+    if given.start is not None and not (type(given.start) is int and given.start == 0):
+        return False
+    if given.stop is None:
+        return True
+    sizes = self.shape
+    return type(given.stop) is int and dim < len(sizes) and given.stop >= sizes[dim]
+
+
+def truth_index(value: bool) -> Tensor:
+    """True as an index takes the one element of a new dimension, False none."""
+    return wrap(np.zeros(1 if value else 0, np.int64), dtypes.int64)
+
+
+def index_from_sequence(entry: Any) -> Tensor:
+    """A list, tuple, range or array as an index tensor: truth values stay, numbers become int64."""
+    if isinstance(entry, str):
+        raise TypeError("new(): invalid data type 'str'")
+    if not is_sequence(entry):
+        raise IndexError(
+            "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
+            f"valid indices (got {type_name(entry)})"
+        )
+    if not isinstance(entry, ndarray):
+        entry = np.asarray(plain_numbers(entry))
+        if entry.size == 0:
+            entry = entry.astype(np.int64)
+        if entry.dtype == object:
+            raise TypeError("an index sequence may hold integers and truth values only")
+    if entry.dtype == np.bool_:
+        return wrap(np.ascontiguousarray(entry), dtypes.bool_)
+    if entry.dtype == np.uint8:
+        return wrap(np.ascontiguousarray(entry), dtypes.uint8)
+    if entry.dtype.kind not in "biuf":
+        raise TypeError(f"new(): invalid data type '{entry.dtype}'")
+    return wrap(entry.astype(np.int64, order="C"), dtypes.int64)
+
+
+def plain_numbers(entry: Any) -> Any:
+    """Nested sequences with tensors replaced by numbers, of equal lengths at each depth."""
+    if isinstance(entry, Tensor):
+        if entry.dim() and entry.numel() != 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return entry.item()
+    if not is_sequence(entry) or isinstance(entry, (str, ndarray)):
+        return entry
+    items = [plain_numbers(item) for item in entry]
+    lengths = [len(item) if isinstance(item, list) else -1 for item in items]
+    for length in lengths:
+        if length != lengths[0]:
+            raise ValueError(f"expected sequence of length {lengths[0]} at dim 1 (got {length})")
+    return items
+
+
+def type_name(value: Any) -> str:
+    kind = type(value)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+
+
+def element(self: Any, value: Any) -> Tensor:
+    """A Python number as a 0-dim tensor of the dtype it is assigned to."""
+    if not isinstance(value, (bool, int, float, complex)) or isinstance(value, np.generic):
+        if not is_symbolic(value):
+            prefix = "torch.cuda." if self.is_cuda else "torch."
+            raise TypeError(
+                f"can't assign a {type_name(value)} to a {prefix}{self._dtype.legacy_tensor_name}"
+            )
+        return aten.scalar_tensor(value, dtype=self._dtype)  # type: ignore[no-any-return]
+    kind = self._dtype
+    return wrap(np.array(fill_number(value, kind), kind.np), kind)
+
+
+def without_leading_ones(sizes: Any) -> tuple[Any, ...]:
+    first = 0
+    for size in sizes:
+        if size != 1:
+            break
+        first += 1
+    return tuple(sizes[first:])
+
+
+def copy_to(target: Any, value: Any) -> None:
+    """Assign with torch's broadcasting: a value's leading dimensions of size 1 do not count."""
+    sizes = value.shape
+    if tuple(sizes) == tuple(target.shape):
+        call(copies.copy_, (target, value, False))
+        return
+    if not sizes and value.device.type == "cpu":
+        call(copies.fill_tensor_, (target, value))
+        return
+    kept = without_leading_ones(sizes)
+    if len(kept) != len(sizes):
+        value = call(views.view_, (value, kept))
+    if kept != tuple(target.shape):
+        value = call(views.expand, (value, tuple(target.shape), True))
+    call(copies.copy_, (target, value, False))
+
+
+def delitem(self: Any, index: Any) -> None:
+    raise TypeError("Tensor does not support deleting items")
+
+
+def iterate(self: Any) -> Any:
+    if type(self) not in PLAIN or PROCESS.special:
+        handled, value = overridden(iterate, self, (self,))
+        if handled:
+            return value
+    if self.dim() == 0:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(call(splits.unbind, (self, 0)))
+
+
+def contains(self: Any, element: Any, /) -> bool:
+    if type(self) not in PLAIN or PROCESS.special:
+        handled, value = overridden(contains, self, (self, element))
+        if handled:
+            return bool(value)
+    if isinstance(element, (Tensor, int, float, complex, bool)) or is_symbolic(element):
+        return bool((element == self).any().item())
+    raise RuntimeError(
+        f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
+    )
+
+
+def backwards(self: Any) -> Any:
+    """`reversed(self)`: torch flips the first dimension."""
+    if type(self) not in PLAIN or PROCESS.special:
+        handled, value = overridden(backwards, self, (self,))
+        if handled:
+            return value
+    return self if self.dim() == 0 else self.flip(0)
+
+
+for dunder, method in (
+    ("__getitem__", getitem),
+    ("__setitem__", setitem),
+    ("__delitem__", delitem),
+    ("__iter__", iterate),
+    ("__contains__", contains),
+    ("__reversed__", backwards),
+):
+    method.__name__ = dunder
+    method.__qualname__ = f"Tensor.{dunder}"
+    setattr(Tensor, dunder, method)

@@ -1,0 +1,84 @@
+"""Normalisation: values, running statistics, gradients of gradients."""
+
+from __future__ import annotations
+
+import pytest
+
+import rushlight as torch
+from rushlight.autograd.checking import gradcheck, gradgradcheck
+
+
+def vector(*values):
+    return torch.tensor(values, dtype=torch.float64, requires_grad=True)
+
+
+def test_batch_norm_normalises_and_tracks():
+    x = torch.tensor([[1.0, 2.0], [3.0, 6.0]], dtype=torch.float64)
+    mean, var = torch.zeros(2, dtype=torch.float64), torch.ones(2, dtype=torch.float64)
+    result, save_mean, save_invstd = torch.native_batch_norm(
+        x, None, None, mean, var, True, 0.5, 0.0
+    )
+    assert result.tolist() == [[-1.0, -1.0], [1.0, 1.0]]
+    assert save_mean.tolist() == [2.0, 4.0] and save_invstd.tolist() == [1.0, 0.5]
+    assert mean.tolist() == [1.0, 2.0] and var.tolist() == [1.5, 4.5]
+
+
+def test_evaluation_uses_running_statistics():
+    x = torch.ones(1, 2)
+    stats = torch.tensor([0.0, 1.0]), torch.tensor([4.0, 1.0])
+    result, save_mean, _ = torch.native_batch_norm(x, None, None, *stats, False, 0.1, 0.0)
+    assert result.tolist() == [[0.5, 0.0]]
+    assert tuple(save_mean.shape) == (0,)
+    with pytest.raises(RuntimeError, match="running_mean should contain 2 elements not 3"):
+        torch.batch_norm(x, None, None, torch.ones(3), torch.ones(3), False, 0.1, 0.0, False)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_batch_norm_gradients(training):
+    torch.manual_seed(0)
+    x = torch.randn(3, 2, 2, dtype=torch.float64, requires_grad=True)
+    stats = torch.tensor([0.1, -0.2], dtype=torch.float64), torch.tensor([1.5, 0.7]).double()
+
+    def run(x, weight, bias):
+        used = [None, None] if training else [t.clone() for t in stats]
+        return torch.batch_norm(x, weight, bias, *used, training, 0.1, 1e-3, False)
+
+    inputs = (x, vector(0.5, 2.0), vector(1.0, -1.0))
+    assert gradcheck(run, inputs)
+    assert gradgradcheck(run, inputs)
+
+
+def test_layer_and_group_norm_gradients():
+    torch.manual_seed(0)
+    x = torch.randn(2, 4, dtype=torch.float64, requires_grad=True)
+    parameters = vector(0.5, 2.0, 1.0, -1.0), vector(1.0, 0.0, 2.0, 3.0)
+    for run in (
+        lambda x, w, b: torch.layer_norm(x, (4,), w, b),
+        lambda x, w, b: torch.group_norm(x, 2, w, b),
+    ):
+        assert gradcheck(run, (x, *parameters))
+        assert gradgradcheck(run, (x, *parameters))
+
+
+def test_layer_norm_checks_its_shape():
+    text = r"expected input with shape \[\*, 5\], but got input of size\[3, 4\]"
+    with pytest.raises(RuntimeError, match=text):
+        torch.layer_norm(torch.ones(3, 4), (5,))
+    with pytest.raises(
+        NotImplementedError, match="\"LayerNormKernelImpl\" not implemented for 'Long'"
+    ):
+        torch.layer_norm(torch.ones(3, 4, dtype=torch.int64), (4,))
+
+
+def test_instance_norm_is_per_sample():
+    x = torch.tensor([[[1.0, 3.0]], [[10.0, 30.0]]])
+    result = torch.instance_norm(x, None, None, None, None, True, 0.1, 0.0, False)
+    assert result.tolist() == [[[-1.0, 1.0]], [[-1.0, 1.0]]]
+
+
+def test_meta_tensors_have_shapes():
+    x = torch.empty(2, 3, 4, device="meta")
+    assert tuple(torch.native_layer_norm(x, (4,), None, None, 1e-5)[1].shape) == (2, 3, 1)
+    assert tuple(torch.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5)[1].shape) == (
+        3,
+    )
