@@ -477,6 +477,9 @@ def occupant(active: Any, layer: int, op: OpOverload, args: tuple[Any, ...]) -> 
 
 def backend_call(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> Any:
     """Run the kernel; results made in inference mode carry its mark."""
+    witness = state.witness
+    if witness is not None:
+        return witness(op, args)
     result = op.backend(*args)
     if state.inference and not op.mutated_positions:
         history.mark_inference(result)
