@@ -16,6 +16,7 @@ import sys as _sys
 from importlib import import_module as _import_module
 from typing import Any
 
+from rushlight.base.config import config as _config
 from rushlight.base.lazy import namespace as _namespace
 from rushlight.core import device as _devices
 from rushlight.core import dtype as _dtypes
@@ -149,6 +150,11 @@ __all__ = [
     "iinfo", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "is_tensor",
     "layout", "memory_format", "no_grad", "set_default_dtype", "set_grad_enabled",
 ]  # fmt: skip
+
+if _config.anomaly:
+    from rushlight.autograd.anomaly import detect_everywhere as _detect_everywhere
+
+    _detect_everywhere()
 
 # Last, because these shadow the builtins bool, int and float in this module.
 globals().update(_dtypes.BY_NAME)

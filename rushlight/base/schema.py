@@ -8,6 +8,7 @@ Invariant: `str(schema)` is the canonical form, and parsing it gives an equal sc
 from __future__ import annotations
 
 from itertools import pairwise
+from keyword import iskeyword
 from typing import Any, NoReturn
 
 from rushlight.base.errors import fail
@@ -64,6 +65,11 @@ ESCAPES = {
     "\t": "\\t",
     "\v": "\\v",
 }
+
+
+def parameter_name(name: str) -> str:
+    """An argument's name as a parameter in Python: keywords take an underscore."""
+    return name + "_" if iskeyword(name) else name
 
 
 class Type:

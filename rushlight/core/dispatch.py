@@ -23,6 +23,7 @@ from rushlight.core.binding import (
 )
 from rushlight.core.node import needs_grad
 from rushlight.core.op import OpOverload, OpOverloadPacket
+from rushlight.core.operators import HANDED_OVER, OP_OF
 from rushlight.core.state import (
     LAYER_AUTOCAST,
     LAYER_AUTOGRAD,
@@ -130,22 +131,11 @@ def overload_call(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any])
     return call(op, bound)
 
 
-# torch: handlers of these operators get the method that they stand for.
-OPERATORS = {
-    "__add__": "add", "__radd__": "add", "__iadd__": "add_", "__sub__": "sub", "__isub__": "sub_",
-    "__mul__": "mul", "__rmul__": "mul", "__imul__": "mul_", "__truediv__": "div",
-    "__itruediv__": "div_", "__pow__": "pow", "__ipow__": "pow_", "__mod__": "remainder",
-    "__imod__": "remainder_", "__matmul__": "matmul", "__neg__": "neg", "__pos__": "positive",
-    "__abs__": "abs", "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt",
-    "__ge__": "ge", "__rand__": "bitwise_and", "__ror__": "bitwise_or", "__rxor__": "bitwise_xor",
-}  # fmt: skip
-
-
 def handed_over(api: Any) -> Any:
     """The function object that an override is told about."""
     name = getattr(api, "__name__", "")
-    if name in OPERATORS and vars(Tensor).get(name) is api:
-        return getattr(Tensor, OPERATORS[name])
+    if name in HANDED_OVER and vars(Tensor).get(name) is api:
+        return getattr(Tensor, OP_OF[name])
     return api
 
 
@@ -487,6 +477,9 @@ def occupant(active: Any, layer: int, op: OpOverload, args: tuple[Any, ...]) -> 
 
 def backend_call(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> Any:
     """Run the kernel; results made in inference mode carry its mark."""
+    witness = state.witness
+    if witness is not None:
+        return witness(op, args)
     result = op.backend(*args)
     if state.inference and not op.mutated_positions:
         history.mark_inference(result)

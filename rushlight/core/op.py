@@ -60,6 +60,8 @@ OPTIONS: dict[str, str] = {
     "quick_refused": "condition on the arguments under which a view is not done quickly",
     "quick_scope": "names that the quick expression uses",
     "quick_when": "condition on the operands under which the quick expression holds",
+    "prepared": "function of example operands: the op as one call of their arrays whose result is "
+    "fresh, or None",
     "fused": "function that runs a composite on plain operands and records one node",
     # What users register for an op
     "replaced": "dispatch key -> what a user's kernel stands in for",
@@ -68,6 +70,10 @@ OPTIONS: dict[str, str] = {
     "autocast_dtypes": "device type -> dtype that autocast casts operands to",
     "torch_dispatch": "class -> what it does with the op instead of its __torch_dispatch__",
 }
+
+
+# Ops of the library that have kernels of a user's in the place of their own.
+REPLACED: set[Any] = set()
 
 
 class Refused:

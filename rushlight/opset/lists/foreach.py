@@ -14,7 +14,7 @@ from rushlight.core.dtype import unsupported
 from rushlight.core.functional import from_functional, map_tensors
 from rushlight.core.node import needs_grad
 from rushlight.core.op import OpOverload
-from rushlight.core.state import BELOW_FUNCTIONAL, LOCAL, PROCESS, Excluding
+from rushlight.core.state import BELOW_FUNCTIONAL, LOCAL, PROCESS, excluding
 from rushlight.core.tensor import Tensor
 from rushlight.opset.kinds import Kind
 from rushlight.opset.registry import find, op, register
@@ -162,7 +162,7 @@ def written(op: Any, args: tuple[Any, ...]) -> list[Any]:
 def functionalized(mode: Any, op: Any, args: tuple[Any, ...]) -> Any:
     """The write as a function of values, whose results the written tensors take over."""
     values = map_tensors(op, args, from_functional)
-    with Excluding(BELOW_FUNCTIONAL):
+    with excluding(BELOW_FUNCTIONAL):
         result = dispatch.below_autograd(op.functional, tuple(values))
     flat: list[Any] = []
     for value in result if isinstance(result, (list, tuple)) else [result]:

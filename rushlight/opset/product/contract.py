@@ -178,6 +178,11 @@ mm = op(
     kind=CONTRACTION,
     quick="self._array.dot(mat2._array)",
     quick_when=MATRICES.format("self", "mat2"),
+    prepared=lambda self, mat2: (
+        np.ndarray.dot
+        if self._dtype.np in DIRECT and self.dim() == 2 == mat2.dim() and self._dtype is mat2._dtype
+        else None
+    ),
     vjp={
         "self": lambda grad, mat2, self_strides: first_factor_grad(grad, mat2, self_strides),
         "mat2": lambda grad, self, mat2_strides: second_factor_grad(grad, self, mat2_strides),
