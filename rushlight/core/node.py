@@ -581,6 +581,8 @@ def detached(tensor: Any) -> Any:
 
 def unpack(node: Any, entry: Any) -> Any:
     """The inverse of `pack` / `pack_output`, with integrity checks."""
+    if type(entry) is SavedTensor:
+        return unpack_saved(node, entry)
     if isinstance(entry, TENSOR_TYPES):
         counter = entry._counter
         if counter is not None and counter.value != 0:
@@ -589,8 +591,6 @@ def unpack(node: Any, entry: Any) -> Any:
         if state is not None and state.detached_at > node.sequence_nr:
             raise_detached()
         return alive(entry) if type(entry) is LEVEL_TENSOR else entry
-    if type(entry) is SavedTensor:
-        return unpack_saved(node, entry)
     if type(entry) is tuple and any(
         isinstance(item, TENSOR_TYPES) or type(item) is SavedTensor for item in entry
     ):
@@ -599,6 +599,15 @@ def unpack(node: Any, entry: Any) -> Any:
 
 
 def unpack_saved(node: Any, entry: SavedTensor) -> Any:
+    tensor = entry.tensor
+    if (
+        type(tensor) in TENSOR_TYPES
+        and entry.output_nr < 0
+        and tensor._counter is not None
+        and tensor._counter.value == entry.version
+        and (tensor._ag is None or not tensor._ag.detached_at)
+    ):
+        return tensor
     if entry.unpack_hook is not None:
         value = without_grad(entry.unpack_hook, entry.packed)
         if not isinstance(value, TENSOR_TYPES):
@@ -619,7 +628,6 @@ def unpack_saved(node: Any, entry: SavedTensor) -> Any:
             else:
                 alias._node, alias._output_nr = entry.edge_node, entry.version
         return alias
-    tensor = entry.tensor
     if tensor is None:
         return None
     counter = tensor._counter
