@@ -53,6 +53,9 @@ def op(
     node, node_index  the backward node's name, or the digit at its end
     differentiable, non_differentiable   argument names / output positions
     layout            result strides, see `kinds`
+    prepared          function of the arguments (tensors for their geometry alone): the kernel for
+                      operands of that geometry as a function of their arrays, with the same bits
+                      and in fresh memory, or None; backward programs call it
     invariants        function of the results: what of them does not depend on signs, phases or an
                       order that the algorithm may choose; comparisons look at that alone
     """
