@@ -16,11 +16,11 @@ from rushlight.core import ports
 from rushlight.core.hooks import HookDict, NodeHooks, RemovableHandle, add_hook
 from rushlight.core.state import (
     LAYER_AUTOGRAD,
-    LAYER_FUNCTION,
-    LAYER_FUNCTION_MODES,
     LOCAL,
+    OVERRIDES,
     PROCESS,
     as_python,
+    changed,
 )
 from rushlight.core.storage import VersionCounter
 
@@ -468,16 +468,8 @@ def apply_pack_hook(saved: SavedTensor, tensor: Any, pack_hook: Any, unpack_hook
 
 def without_grad(function: Callable[..., Any], value: Any) -> Any:
     """Call a pack or unpack hook: user code, with grad mode off."""
-    state = LOCAL.state
-    grad, excluded = state.grad, state.excluded
-    try:
-        state.grad = False
-        state.excluded = as_python(excluded) & ~LAYER_AUTOGRAD
-        state.refresh()
+    with changed(grad=False, excluded=as_python(LOCAL.state.excluded) & ~LAYER_AUTOGRAD):
         return function(value)
-    finally:
-        state.grad, state.excluded = grad, excluded
-        state.refresh()
 
 
 def version_of(tensor: Any) -> int:
@@ -567,16 +559,8 @@ def detached(tensor: Any) -> Any:
     """`tensor.detach()` below the API level and without gradients."""
     from rushlight.core.op import find_overload
 
-    state = LOCAL.state
-    before = (state.grad, state.excluded)
-    try:
-        state.grad = False
-        state.excluded |= LAYER_FUNCTION | LAYER_FUNCTION_MODES
-        state.refresh()
+    with changed(grad=False, excluded=LOCAL.state.excluded | OVERRIDES):
         return find_overload("aten", "detach", "default")(tensor)
-    finally:
-        state.grad, state.excluded = before
-        state.refresh()
 
 
 def unpack(node: Any, entry: Any) -> Any:

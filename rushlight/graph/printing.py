@@ -11,13 +11,13 @@ import enum
 import itertools
 import linecache
 import math
-import os
 import types
 import typing
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from rushlight.base import pytree
+from rushlight.base.config import config
 from rushlight.graph import host, specs
 from rushlight.graph.annotations import parse_stack_trace, value_annotation
 from rushlight.graph.names import (
@@ -287,8 +287,8 @@ class Writer:
         self.root_module = root_module
         self.namespace = namespace
         self.verbose = verbose
-        self.include_stride = include_stride or os.environ.get("FX_GRAPH_SHOW_STRIDE") == "1"
-        self.include_device = include_device or os.environ.get("FX_GRAPH_SHOW_DEVICE") == "1"
+        self.include_stride = include_stride or config.show_stride
+        self.include_device = include_device or config.show_device
         self.colored = colored
         self.expanded_def = expanded_def
         self.additional_meta = additional_meta or []

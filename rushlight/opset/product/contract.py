@@ -18,8 +18,9 @@ from rushlight.core.dtype import unsupported
 from rushlight.core.promotion import DIM, ZERO_DIM, result_type
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN, Tensor, strides_of
+from rushlight.opset.exposure import method_alias
 from rushlight.opset.kinds import CONTRACTION, Spec, operand_rank, scalar_array
-from rushlight.opset.registry import composite, method_alias, op
+from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, conj, sample
 
 __all__ = ["product_of", "refuse_dtype", "rounded", "working"]

@@ -26,6 +26,9 @@ from rushlight.opset.kinds import Kind
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in, sample
 
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = ("sparse_coo_tensor",)
+
 OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 FALSE_PIN = OPTIONS.replace("pin_memory=None", "pin_memory=False")
 NO_BATCH = refuse("sparse tensors of a batch need not have the same pattern")
