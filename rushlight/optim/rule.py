@@ -10,6 +10,7 @@ from inspect import Parameter, Signature
 from typing import Any, ClassVar
 
 from rushlight.autograd.grad_mode import no_grad
+from rushlight.base.signatures import signed
 from rushlight.core.dtype import float32, float64, get_default_dtype
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN, Tensor
@@ -49,23 +50,15 @@ def constructor_of(cls: type[PerParameter]) -> Any:
         + [Parameter(name, by_name, default=value) for name, value in cls.keyword_options.items()]
     )
 
-    def __init__(*args: Any, **kwargs: Any) -> None:
-        try:
-            bound = signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"{cls.__name__}.__init__() {error}") from None
-        bound.apply_defaults()
-        options = dict(bound.arguments)
-        self, params = options.pop("self"), options.pop("params")
+    def construct(self: Any, options: dict[str, Any]) -> None:
+        params = options.pop("params")
         self.check(**options)
         options |= cls.fixed_options
         order = cls.group_order.split() or options
         Optimizer.__init__(self, params, {name: options[name] for name in order})
         self.begin()
 
-    __init__.__signature__ = signature  # type: ignore[attr-defined]
-    __init__.__qualname__ = f"{cls.__qualname__}.__init__"
-    return __init__
+    return signed(signature, cls.__name__, construct)
 
 
 class PerParameter(Optimizer):
