@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.nn import functional as F
-from rushlight.nn.functional.pool import per_dim
 from rushlight.nn.module import Module
+from rushlight.nn.sizes import per_dim
 
 __all__ = [
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d",
