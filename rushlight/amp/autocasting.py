@@ -72,7 +72,12 @@ class Caster:
 
     def cast(self, op: Any, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """The operands in the precision for this op; None when it is on no list."""
-        if op.namespace != "aten" or op.out_positions:
+        if op.out_positions:
+            return None
+        own = op.options.get("autocast_dtypes", {}).get("cpu")
+        if own is not None:
+            return tuple([self.converted(value, own) for value in args])
+        if op.namespace != "aten":
             return None
         name = op.base_name
         if name in LOWER:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rushlight.aot import config
+from rushlight.base.keys import exact_key
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import Tensor, sizes_of
 from rushlight.fx.graph_module import GraphModule
@@ -46,24 +47,13 @@ def merge_common(module: GraphModule) -> None:
         if node.op != "call_function" or is_seeded(node) or writes(node):
             continue
         try:
-            key = (node.target, hashed(node.args), hashed(node.kwargs))
+            key = (node.target, exact_key(node.args), exact_key(node.kwargs))
             known = seen.setdefault(key, node)
         except TypeError:
             continue
         if known is not node:
             node.replace_all_uses_with(known)
             graph.erase_node(node)
-
-
-def hashed(value: Any) -> Any:
-    """An argument as a key: equal numbers of different types are different."""
-    if isinstance(value, (list, tuple)):
-        return (type(value).__name__, *[hashed(item) for item in value])
-    if isinstance(value, dict):
-        return tuple([(key, hashed(item)) for key, item in value.items()])
-    if isinstance(value, slice):
-        return ("slice", hashed(value.start), hashed(value.stop), hashed(value.step))
-    return (type(value), value)
 
 
 def is_seeded(node: Node) -> bool:

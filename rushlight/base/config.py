@@ -31,6 +31,7 @@ class Knob:
 
 KNOBS: dict[str, Knob] = {
     "anomaly": Knob(False, "Start every thread with autograd's anomaly detection switched on."),
+    "backward_programs": Knob(True, "Run backward graphs met often as straight-line array code."),
     "cache_dir": Knob("", "Where compiled code is kept; empty for the user's cache folder."),
     # torch: the names of the two variables.
     "show_device": Knob(False, "Printed graphs tell devices.", "FX_GRAPH_SHOW_DEVICE"),
@@ -72,6 +73,7 @@ class Config:
     """The settings as attributes. Assigning one overrides the environment."""
 
     anomaly: bool
+    backward_programs: bool
     cache_dir: str
     show_device: bool
     show_stride: bool

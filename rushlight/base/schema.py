@@ -406,6 +406,27 @@ def parse(text: str, namespace: str = "aten") -> Schema:
     return schema
 
 
+def compose(
+    namespace: str,
+    base_name: str,
+    overload_name: str,
+    arguments: tuple[Argument, ...],
+    returns: tuple[Return, ...],
+) -> Schema:
+    """The schema of parts that are parsed already."""
+    schema = Schema("", namespace)
+    schema.namespace = namespace
+    schema.base_name = base_name
+    schema.name = f"{namespace}::{base_name}"
+    schema.overload_name = overload_name
+    schema.arguments = arguments
+    schema.returns = returns
+    schema.is_vararg = schema.is_varret = False
+    schema.is_mutable = any(argument.is_write for argument in arguments)
+    schema.text = str(schema)
+    return schema
+
+
 def find_arrow(text: str) -> int:
     """Where the arrow before the returns begins: the first one after a closing bracket."""
     quoted = mask_strings(text)

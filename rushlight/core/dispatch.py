@@ -9,6 +9,8 @@ A layer handles the call and re-enters below itself; the layers to pass by are t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from rushlight.core import history, ports
@@ -485,6 +487,9 @@ def occupant(active: Any, layer: int, op: OpOverload, args: tuple[Any, ...]) -> 
 
 def backend_call(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> Any:
     """Run the kernel; results made in inference mode carry its mark."""
+    witness = state.witness
+    if witness is not None:
+        return witness(op, args)
     result = op.backend(*args)
     if state.inference and not op.mutated_positions:
         history.mark_inference(result)
@@ -501,7 +506,8 @@ def call_mode(op: OpOverload, args: tuple[Any, ...], state: ThreadState, stack: 
         state.refresh()
         positional, keywords = torch_arguments(op, args)
         types = tuple(dict.fromkeys(type(value) for value in subclass_operands(op, args)))
-        value = modes[-1].__torch_dispatch__(op, types, positional, keywords)
+        own = dispatch_rule(op, type(modes[-1]), modes[-1])
+        value = (own or modes[-1].__torch_dispatch__)(op, types, positional, keywords)
     finally:
         setattr(state, stack, modes)
         state.excluded = excluded
@@ -509,6 +515,13 @@ def call_mode(op: OpOverload, args: tuple[Any, ...], state: ThreadState, stack: 
     if value is NotImplemented:
         raise nobody_handles(op, "__torch_dispatch__", modes[-1], ())
     return value
+
+
+def dispatch_rule(op: OpOverload, kind: type, receiver: Any) -> Callable[..., Any] | None:
+    """What a user registered for an op and a class, in the place of its `__torch_dispatch__`."""
+    registered = op.options.get("torch_dispatch")
+    rule = None if registered is None else registered.get(kind)
+    return None if rule is None else partial(rule, receiver)
 
 
 def subclass_operands(op: OpOverload, args: tuple[Any, ...]) -> list[Any]:
@@ -538,7 +551,8 @@ def call_subclass(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> 
         state.excluded = as_python(excluded)
         state.refresh()
         for kind in kinds:
-            result = kind.__torch_dispatch__(op, tuple(kinds), positional, keywords)
+            own = dispatch_rule(op, kind, kind)
+            result = (own or kind.__torch_dispatch__)(op, tuple(kinds), positional, keywords)
             if result is not NotImplemented:
                 return result
     finally:

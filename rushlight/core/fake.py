@@ -13,7 +13,7 @@ from typing import Any
 
 from rushlight.core import dispatch, geometry
 from rushlight.core.device import device
-from rushlight.core.op import OpOverload, Refused
+from rushlight.core.op import OpOverload, Refused, Tag
 from rushlight.core.refusals import DataDependentOutputException, DynamicOutputShapeException
 from rushlight.core.state import (
     BELOW_FAKE,
@@ -318,17 +318,15 @@ class FakeTensorMode(Occupant):
         def one(value: Any) -> Any:
             if not isinstance(value, Tensor) or isinstance(value, FakeTensor):
                 return value
-            if value.dim() == 0 and op.options.get("wraps_numbers"):
-                return value
+            if Tag.inplace_view in op.tags and value is args[0]:
+                raise AssertionError(
+                    f"Can't call metadata mutating ops on non-Fake Tensor inputs. Found in {op}"
+                )
             if value._array is not None and not self.allow_non_fake_inputs:
                 raise AssertionError(
                     "Please convert all Tensors to FakeTensors first or instantiate "
                     f"FakeTensorMode with 'allow_non_fake_inputs'. Found in {op}: a tensor of "
                     f"shape {list(value.shape)} and type {value.type()}"
-                )
-            if op.options.get("metadata_write") and value is args[0]:
-                raise RuntimeError(
-                    f"Can't call metadata mutating ops on non-Fake Tensor inputs. Found in {op}"
                 )
             return self.from_tensor(value)
 

@@ -360,9 +360,6 @@ def functional_form(op: OpOverload) -> OpOverload:
     """The op that computes what an in-place or out= op writes."""
     found: OpOverload | None = op.functional
     if found is None:
-        named = op.options.get("functional_form")
-        found = named() if callable(named) else named
-    if found is None:
         raise NotImplementedError(
             f"{op.name()}: this in-place operator cannot be traced, because it has no functional "
             "form. Use an out-of-place operator instead."

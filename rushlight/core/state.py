@@ -103,6 +103,7 @@ class ThreadState:
         "tasks",
         "transforms",
         "view_replay",
+        "witness",
     )
 
     def __init__(self) -> None:
@@ -132,6 +133,9 @@ class ThreadState:
         # What looks at the results of forward calls in anomaly mode: `guard(op, args, state)`.
         self.forward_guard: Any = None
         self.profiler: Any = None
+        # Called with each kernel's op, arguments and result. It is no layer: whoever asks what is
+        # below autograd is not told of it.
+        self.witness: Any = None
         self.view_replay = False
         self.multithreading = True
         self.stash: dict[str, Any] = {}
@@ -173,6 +177,7 @@ class ThreadState:
             or self.forward_level >= 0
             or self.anomaly
             or self.profiler is not None
+            or self.witness is not None
         )
         special = self.layers or not self.grad or self.excluded != 0
         if special is not self.counted:

@@ -391,8 +391,8 @@ def make_stub(packet: Any, name: str, method: bool, named: bool = True) -> Any:
             stub = generic_stub(packet, name)
     stub.__module__ = "torch"
     stub.__doc__ = "\n".join(str(record._schema) for record in packet.candidates)
-    packet.stubs[key] = stub
-    return stub
+    # One function for all threads.
+    return packet.stubs.setdefault(key, stub)
 
 
 def stub_source(packet: Any) -> str:

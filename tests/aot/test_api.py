@@ -260,6 +260,17 @@ def test_minimum_cut_saves_one_sum_rather_than_four_terms():
     assert seen.counts(1) == (2, 4)
 
 
+@pytest.mark.parametrize("numbers", [(0.0, -0.0), (-0.0, 0.0), (1, 1.0), (float("nan"),) * 2])
+def test_minimum_cut_merges_no_different_numbers(numbers):
+    part = min_cut_rematerialization_partition
+    f = lambda x: tuple(1 / (x * number) for number in numbers)  # noqa: E731
+    x = torch.tensor([1.0, 2.0])
+    compiled = aot_function(f, Seen(), partition_fn=part)(x.requires_grad_())
+    for found, expected in zip(compiled, f(x), strict=True):
+        assert torch.equal(found.signbit(), expected.signbit())
+        assert found.tolist() == expected.tolist() or found.isnan().all()
+
+
 def test_random_values_are_never_recomputed():
     seen = Seen()
     part = min_cut_rematerialization_partition

@@ -7,7 +7,7 @@ of that op, one node for each tensor; below autograd the whole list is one call.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from rushlight.core import dispatch, history
 from rushlight.core.dtype import unsupported
@@ -27,6 +27,11 @@ Entries = list[tuple[Any, ...]]
 
 class Foreach(Kind):
     """Ops that map another op over lists; the option `each` answers (op, arguments) pairs."""
+
+    options: ClassVar[dict[str, str]] = {
+        "each": "function (op, arguments) -> the calls that one call on lists stands for",
+        "traced": "the op as a composite, for factors whose values are not known",
+    }
 
     def derive(self, op: Any, rule: str) -> Any:
         if rule == "shape":
@@ -209,7 +214,6 @@ def in_place(base: OpOverload, each: Callable[[Any, tuple[Any, ...]], Any]) -> O
     inside = inside.replace("Tensor[] self", "Tensor(a!)[] self", 1)
     head = f"{name}_{'.' if overload else ''}{overload}"
     record = OpOverload(f"{head}({inside}) -> ()", FOREACH, method=False, out=False, each=each)
-    record.family = base.family
     record.body = autograd_layer(record)
     writes_lists(record, base)
     register(record)

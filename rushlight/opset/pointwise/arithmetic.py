@@ -18,8 +18,9 @@ from rushlight.core.operators import ARITHMETIC, UNARY
 from rushlight.core.promotion import scalar_dtype
 from rushlight.core.tensor import PLAIN, Tensor
 from rushlight.opset import functions
+from rushlight.opset.exposure import method_alias
 from rushlight.opset.kinds import INT_TO_FLOAT
-from rushlight.opset.registry import alias, composite, method_alias, pointwise
+from rushlight.opset.registry import alias, composite, pointwise
 from rushlight.opset.rules import conj, sample
 
 LN2 = math.log(2.0)

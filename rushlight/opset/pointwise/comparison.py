@@ -9,6 +9,7 @@ from rushlight.core.op import refuse
 from rushlight.core.operators import BITWISE
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
+from rushlight.opset.exposure import method_alias
 from rushlight.opset.kinds import BOOL, OPAQUE
 from rushlight.opset.pointwise.arithmetic import (
     is_integer,
@@ -17,7 +18,7 @@ from rushlight.opset.pointwise.arithmetic import (
     one_operand,
     swapped,
 )
-from rushlight.opset.registry import alias, composite, method_alias, op, pointwise
+from rushlight.opset.registry import alias, composite, op, pointwise
 
 WHOLE_NUMBERS = refuse("integers have no derivative")
 
