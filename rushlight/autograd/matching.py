@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.core.gradrule import compile_source
 from rushlight.core.node import AccumulateGrad, OpNode, SavedTensor
+from rushlight.core.source import compile_source
 from rushlight.core.tensor import PLAIN, Tensor
 
 __all__ = ["write_matcher"]

@@ -11,15 +11,14 @@ cannot be written so stays with the engine. Formulas may look at shapes, dtypes 
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
 
 from rushlight.arrays.numpy_ import MATH
-from rushlight.core.gradrule import compile_source
 from rushlight.core.modes import TorchDispatchMode
-from rushlight.core.stubs import refuse, single_ufunc
+from rushlight.core.quick import array_text, single_ufunc
+from rushlight.core.source import compile_source
 from rushlight.core.tensor import Tensor
 
 __all__ = ["Program", "Recorder", "write_program"]
@@ -118,7 +117,7 @@ class Writer:
     def __init__(self, inputs: list[Any]) -> None:
         self.names: dict[int, str] = {}
         self.alive: list[Any] = list(inputs)
-        self.scope: dict[str, Any] = {"np": np, "MATH": MATH, "refuse": refuse}
+        self.scope: dict[str, Any] = {"np": np, "MATH": MATH}
         self.lines: list[str] = []
         # Names of transposed arrays and what they were transposed from.
         self.turned: dict[str, str] = {}
@@ -180,14 +179,12 @@ class Writer:
             return self.elementwise(op, args, tensors, values)
         if op.base_name in ("t", "transpose") and tensors[0].dim() == 2:
             return f"{values[0]}.T"
-        quick = op.options.get("quick")
-        if quick is not None:
-            self.scope.update(op.options.get("quick_scope", {}))
-            return quick_text(quick, op.argument_names, values)
-        if op.kind.direct and op.body is None and op.rule("kernel") is not None:
-            kernel = self.constant(op.rule("kernel"), "kernel")
-            return f"{kernel}(np, {', '.join(values)})"
-        raise Unwritable
+        found = array_text(op, values)
+        if found is None:
+            raise Unwritable
+        text, mentioned = found
+        self.scope.update(mentioned)
+        return text
 
     def elementwise(self, op: Any, args: Any, tensors: list[Any], values: list[str]) -> str:
         first = tensors[0]
@@ -209,15 +206,6 @@ class Writer:
         if ufunc is not None and all(a.has_default and v == a.default for a, v in rest):
             return f"{self.constant(ufunc, 'ufunc')}({', '.join(values[:count])})"
         return f"{self.constant(op.rule('kernel'), 'kernel')}(MATH, {', '.join(values)})"
-
-
-def quick_text(quick: str, names: list[str], values: list[str]) -> str:
-    """A stub's quick expression with arrays in the place of tensors."""
-    text = quick
-    for name, value in zip(names, values, strict=True):
-        text = re.sub(rf"\b{name}\._array\b", value, text)
-        text = re.sub(rf"(?<![\w.]){name}\b(?![\w.(])", value, text)
-    return text.replace("product", f"product_{values[0]}")
 
 
 def agrees(program: Program, arrays: list[Any], results: list[Any]) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
-from rushlight.core.gradrule import compile_source
+from rushlight.core.source import compile_source
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import Tensor
 

@@ -305,6 +305,13 @@ def make_binder(op: OpOverload) -> Callable[..., Any]:
     return binder
 
 
+def make_view(op: OpOverload) -> Callable[..., Any]:
+    """A view op as a function of bound arguments, below the API level."""
+    from rushlight.core.stubs import overload_function
+
+    return overload_function(op)
+
+
 DERIVED: dict[str, Callable[[OpOverload], Any]] = {
     "argument_names": argument_names,
     "return_names": return_names,
@@ -319,6 +326,7 @@ DERIVED: dict[str, Callable[[OpOverload], Any]] = {
     "replayed_as": replayed_as,
     "backend": backend,
     "bind": make_binder,
+    "make_view": make_view,
     "__qualname__": lambda op: op.name(),
 }
 
