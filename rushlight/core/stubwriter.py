@@ -122,7 +122,7 @@ INEXACT = {
     "ScalarType": "type({0}) is not dtype_class",
     "Tensor": "(type({0}) is not Tensor and type({0}) not in PLAIN) or {0}._ext is not None",
 }
-INT_LIST = "type({0}) is not tuple or not all([type(i_) is int for i_ in {0}])"
+INT_LIST = "type({0}_) is not tuple or not all([type(i_) is int for i_ in {0}_])"
 
 
 def is_int_list(kind: Any) -> bool:
@@ -137,7 +137,8 @@ def inexact_test(argument: Any) -> str | None:
     if text is None:
         # Devices, layouts, generators, lists: only when left out.
         return f"{name} is not None" if kind.optional else None
-    return f"({name} is not None and ({text.format(name)}))" if kind.optional else text.format(name)
+    text = text.format(name)
+    return f"({name} is not None and ({text}))" if kind.optional else text
 
 
 def wants_text(name: str, optional: bool = False) -> str:
@@ -404,11 +405,11 @@ def write_elementwise(op: Any) -> Writer | None:
     w = Writer(op, keywords=not is_binary)
     first = w.tensors[0]
     dtype = RESULT_DTYPES.get(promote, "{0}._dtype").format(first)
+    taken = taken_dtypes(op)
     tests = [f"not {first}._dtype.scalar_fast"]
-    if op.options.get("dtypes") is not None:
-        # Predicates over dtypes (bitwise ops refuse floats) are left to the general path.
-        w.scope["allowed"] = op.options["dtypes"]
-        tests.append(f"not allowed({first}._dtype)")
+    if taken != FAST_DTYPES:
+        w.scope["taken"] = taken
+        tests = [f"{first}._dtype not in taken"]
     if is_binary:
         write_binary(w, dtype, [INEXACT["Tensor"].format(first), *tests, *w.strangers])
         return w
@@ -422,6 +423,31 @@ def write_elementwise(op: Any) -> Writer | None:
         w.scope.update(kernel=op.rule("kernel"), MATH=math_namespace())
         w.add(UNIFORM, guard=guard, arrays=w.arrays(), dtype=dtype, **parts)
     return w
+
+
+FAST_DTYPES = frozenset([kind for kind in dtypes.ALL if kind.scalar_fast])
+
+
+def empty_of(kind: Any) -> Tensor:
+    return wrap(np.empty(0, kind.np), kind)
+
+
+def taken_dtypes(op: Any) -> frozenset[Any]:
+    """The fast dtypes in which an elementwise op has a value: neither its predicate nor its check
+    (which looks at dtypes only where there are no plain values) refuses them."""
+    admits, check = op.options.get("dtypes"), op.options.get("check")
+    rest = [default_value(a) for a in op._schema.arguments[len(op.tensor_positions) :]]
+    taken = []
+    for kind in FAST_DTYPES:
+        if admits is not None and not admits(kind):
+            continue
+        if check is not None:
+            try:
+                check(kind, (*[empty_of(kind) for _ in op.tensor_positions], *rest))
+            except (RuntimeError, TypeError):
+                continue
+        taken.append(kind)
+    return frozenset(taken)
 
 
 def is_uniform(op: Any) -> bool:
@@ -472,7 +498,9 @@ def write_binary(w: Writer, dtype: str, tests: list[str]) -> None:
     rule, number = w.op.grad_rule, number_overload(w.op)
     record, elif_number = w.record(rule, dtype), []
     if number is not None:
-        test = f"elif (class_ is float or class_ is int) and {x}._contig:"
+        # A number that the general path casts first may be raised to by another loop.
+        real = f" and not {x}._dtype.is_complex" if number.options.get("promoted_scalars") else ""
+        test = f"elif (class_ is float or class_ is int) and {x}._contig{real}:"
         elif_number = block(test, [f"right_ = {y}"])
     if number is not None and rule is not None:
         # One node for two tensors, another for a tensor and a number.
@@ -665,27 +693,26 @@ def write_direct(op: Any, second: Any = None, named: bool = False) -> Writer | N
 
 
 def write_guard(w: Writer, second: Any) -> None:
-    tests = w.inexact()
-    lists = [a for a in w.own if is_int_list(a.type)]
+    for argument in w.own:
+        if is_int_list(argument.type):
+            # The value as a tuple, under a name of its own: overrides see what was given.
+            name = w.texts[argument.name]
+            size = argument.type.size
+            every = f"({name},)" if size == 1 else f"({name},) * {size}"
+            one = "" if size is None else f"{every} if type({name}) is int else "
+            w.lines.append(f"{name}_ = {one}tuple({name}) if type({name}) is list else {name}")
     strangers = w.strangers
-    if lists or second is not None:
-        # Before anything is normalised: overrides see the call as it was made.
-        w.lines += w.refuse_if(*[tests.pop(name) for name in w.tensors])
+    tests = list(w.inexact().values())
     if second is not None:
         w.scope["second"] = second
-        tensors = ", ".join(w.tensors)
-        w.lines += block("if rest_ or others_:", [f"return second({tensors}, *rest_, **others_)"])
-        strangers = []
-    for argument in lists:
-        name = parameter_name(argument.name)
-        # A list may come as one int where the schema gives a length.
-        head = "if"
-        if argument.type.size is not None:
-            w.lines += block(f"if type({name}) is int:", [f"{name} = ({name},)"])
-            head = "elif"
-        w.lines += block(f"{head} type({name}) is list:", [f"{name} = tuple({name})"])
-    if tests or strangers:
-        w.lines += w.refuse_if(*tests.values(), *strangers)
+        w.lines += w.refuse_if(*tests)
+        names = ", ".join([*w.tensors, "*rest_", "**others_"])
+        w.lines += block("if rest_ or others_:", [f"return second({names})"])
+    else:
+        w.lines += w.refuse_if(*tests, *strangers)
+    for argument in w.own:
+        if is_int_list(argument.type):
+            w.texts[argument.name] += "_"
 
 
 def write_attempt(w: Writer, quick: Quick) -> None:
@@ -755,6 +782,22 @@ def write_kernel(w: Writer, names: str, layout: str) -> None:
 # -- which overload --------------------------------------------------------------------------------
 
 
+def is_told_apart(op: Any) -> bool:
+    """Whether a call that does not fit an overload means the same to the others of its name when
+    its arguments are given by position and without defaults."""
+    for other in op.packet.candidates:
+        for position, argument in enumerate(op._schema.arguments):
+            for place, counterpart in enumerate(other._schema.arguments):
+                if argument.kwarg_only or counterpart.name != argument.name:
+                    continue
+                same = (counterpart.has_default, counterpart.default)
+                if place != position or counterpart.kwarg_only:
+                    return False
+                if argument.has_default and same != (True, argument.default):
+                    return False
+    return True
+
+
 def write_first(packet: Any, second: Any, named: bool) -> Writer | None:
     """The stub of a name's first overload: what fits it exactly is bound to no other."""
     if not packet.candidates or any([op.options.get("replaced") for op in packet.candidates]):
@@ -765,6 +808,8 @@ def write_first(packet: Any, second: Any, named: bool) -> Writer | None:
         return write_inplace(op)
     if quick is not None and (op.kind.name == "VIEW" or quick.as_op is not None):
         return write_view(op, quick)
+    if not is_told_apart(op):
+        return None
     if op.kind.name == "POINTWISE":
         return write_elementwise(op)
     return write_direct(op, second, named)
@@ -779,4 +824,4 @@ def write_second(packet: Any) -> Writer | None:
     taken = [a.name for a in first._schema.arguments if not a.kwarg_only]
     if needed <= set(first.argument_names) or len(taken) != 1 or first.tensor_positions != (0,):
         return None
-    return write_direct(other)
+    return write_direct(other) if is_told_apart(other) else None

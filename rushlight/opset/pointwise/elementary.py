@@ -472,6 +472,7 @@ pointwise(
     scalar=xlogy.options["scalar"],
     promote=INT_TO_FLOAT,
     promoted_scalars=(0,),
+    numbers=False,
     dtypes=is_real,
     inplace=False,
     method=False,

@@ -280,6 +280,7 @@ def two_variables(
     pointwise(
         f"{name}.self_scalar(Scalar self, Tensor other) -> Tensor",
         promoted_scalars=(0,),
+        numbers=False,
         node_index=1,
         vjp=gradients["other"],
         samples=lambda make: ((2.0, make.positive(3, 4)), (3, make.positive())),

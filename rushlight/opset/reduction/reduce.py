@@ -189,7 +189,7 @@ sum_dim = op(
     kind=REDUCTION,
     quick=Quick(
         "quick_sum({self}, {dim})",
-        when="dim and not keepdim and dtype is None and self._contig "
+        when="{dim} and not keepdim and dtype is None and self._contig "
         "and self._dtype.scalar_fast and 0 < {self}.size <= 4096",
         scope={"quick_sum": quick_sum},
     ),
