@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from keyword import iskeyword
 from typing import Any
 
+from rushlight.base.schema import parameter_name
 from rushlight.core import node as node_module
 from rushlight.core.node import (
     FREED,
@@ -300,11 +300,13 @@ class GradRule:
     def make_source(self) -> str:
         """Source of `make_node`, which knows nothing about its arguments."""
         operands: dict[str, Operand] = {
-            name: (Operand if name in self.tensor_names else Value)(spelled(name))
+            name: (Operand if name in self.tensor_names else Value)(parameter_name(name))
             for name in self.argument_names
         }
         lines = [*self.node_lines(operands), "node_.output_metas = ()", "return node_"]
-        return join(block(f"def make_node({', '.join(map(spelled, self.argument_names))}):", lines))
+        return join(
+            block(f"def make_node({', '.join(map(parameter_name, self.argument_names))}):", lines)
+        )
 
     def node_lines(self, operands: dict[str, Operand], node: str = "node_") -> list[str]:
         """Lines that make and fill the node `node` from what is known of the op's arguments."""
@@ -458,11 +460,6 @@ def output_source(slot: str, return_names: list[str]) -> tuple[int, str]:
             stem = slot[: -len(suffix)]
             return (return_names.index(stem) if stem in return_names else 0), suffix
     return (return_names.index(slot) if slot in return_names else 0), ""
-
-
-def spelled(name: str) -> str:
-    """An argument's name as a parameter: Python's keywords take an underscore."""
-    return name + "_" if iskeyword(name) else name
 
 
 def saved_text(slot: str, operands: dict[str, Operand], node: str) -> str:

@@ -1,5 +1,5 @@
 """`Quick`: how an op does its common case in one expression of arrays, and what elementwise ops
-amount to in NumPy's own words. Stubs and backward programs write their text from this.
+amount to in NumPy's own words. Stubs write their text from this.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import numpy as np
 
 from rushlight.core import dtype as dtypes
 
-__all__ = ["Quick", "Step", "array_text", "single_ufunc", "text_function", "ufunc_with_number"]
+__all__ = ["Quick", "Step", "single_ufunc", "text_function", "ufunc_with_number"]
 
 
 class Step:
@@ -65,19 +65,6 @@ class Quick:
         self.as_op = as_op
         # The graph that a composite records, its last step being the result.
         self.graph = graph
-
-
-def array_text(op: Any, values: list[str]) -> tuple[str, dict[str, Any]] | None:
-    """An op as one expression of arrays and plain values, given their texts in schema order, and
-    the names that it mentions; None for an op that is more than that."""
-    quick = op.options.get("quick")
-    if quick is not None:
-        fields = dict(zip(op.argument_names, values, strict=True))
-        return quick.expression.format(**fields), {"np": np, **quick.scope}
-    if op.kind.direct and op.body is None and (kernel := op.rule("kernel")) is not None:
-        name = f"kernel_of_{op.base_name}_{op._overloadname}"
-        return f"{name}(np, {', '.join(values)})", {"np": np, name: kernel}
-    return None
 
 
 # -- elementwise ops -------------------------------------------------------------------------------

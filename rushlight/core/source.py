@@ -7,8 +7,11 @@ file name of its code, so that tracebacks, `inspect` and `rushlight doctor` show
 from __future__ import annotations
 
 import linecache
+import sys
 from collections.abc import Iterable
 from typing import Any
+
+from rushlight.base.config import config
 
 __all__ = ["block", "compile_source", "fill", "fill_tensor", "join", "source_of"]
 
@@ -60,7 +63,11 @@ def join(lines: Iterable[str]) -> str:
 
 def compile_source(source: str, name: str, scope: dict[str, Any]) -> dict[str, Any]:
     """exec generated source so that tracebacks can show its lines."""
+    # By this name `arrays.numpy_` tells NumPy's warnings in it from those of the user's code.
+    scope.setdefault("__name__", "rushlight.generated")
     filename = f"<rushlight {name}>"
+    if config.show_stubs:
+        print(f"# {name}\n{source}", file=sys.stderr)
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     exec(compile(source, filename, "exec"), scope)
     return scope

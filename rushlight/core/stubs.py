@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.core.binding import default_value, parameter_name
+from rushlight.base.schema import parameter_name
+from rushlight.core.binding import default_value
 from rushlight.core.dispatch import call, packet_call
 from rushlight.core.return_types import named_result
 from rushlight.core.source import compile_source, source_of
@@ -165,8 +166,8 @@ def make_stub(packet: Any, name: str, method: bool, named: bool = True) -> Any:
     stub.__qualname__ = name
     stub.__module__ = "torch"
     stub.__doc__ = "\n".join(str(record._schema) for record in packet.candidates)
-    packet.stubs[key] = stub
-    return stub
+    # One function for all threads.
+    return packet.stubs.setdefault(key, stub)
 
 
 def generalize(stub: Any, packet: Any) -> None:

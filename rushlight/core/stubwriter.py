@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.base.schema import parameter_name
 from rushlight.core import dtype as dtypes
-from rushlight.core import history
-from rushlight.core import op as records
-from rushlight.core.binding import default_value, parameter_name
+from rushlight.core import history, ports
+from rushlight.core.binding import default_value
 from rushlight.core.extras import ViewInfo
 from rushlight.core.geometry import contiguous_strides
 from rushlight.core.node import needs_grad
@@ -734,7 +734,7 @@ def record_graph(w: Writer, quick: Quick, dtype: str) -> list[str]:
     lines: list[str] = []
     sources: dict[str, None] = {}
     for step in quick.graph:
-        op = records.find_packet("aten", step.op).candidates[0]
+        op = ports.find_packet("aten", step.op).candidates[0]
         rule = op.grad_rule
         w.mention(rule)
         operands = {
