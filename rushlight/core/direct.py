@@ -261,9 +261,10 @@ def direct_source(op: Any, answer: str = "t_") -> str:
     ]
     aliases = alias_names(op)
     spelled = [f"{alias}=MISSING" for alias in aliases]
-    signature = ", ".join([*parameters, "*", *keyword_only, "out=None", *spelled])
+    rest = "rest_" if op.packet.former else ""
+    signature = ", ".join([*parameters, f"*{rest}", *keyword_only, "out=None", *spelled])
     given = (
-        f"({', '.join(parameter_name(a.name) for a in positional)},), "
+        f"({', '.join(parameter_name(a.name) for a in positional)},{f' *{rest}' if rest else ''}), "
         f"({', '.join(parameter_name(a.name) for a in arguments if a.kwarg_only)}"
         f"{',' if keyword_only else ''}), out, ({', '.join(aliases)}{',' if aliases else ''})"
     )
@@ -271,6 +272,7 @@ def direct_source(op: Any, answer: str = "t_") -> str:
     optional = {a.name for a in arguments if a.has_default}
     unfit = [
         "out is not None",
+        *([rest] if rest else []),
         *[f"{alias} is not MISSING" for alias in aliases if KEYWORD_ALIASES[alias] in optional],
         *[str(fits_exactly(a)) for a in arguments],
     ]
@@ -423,11 +425,12 @@ def direct_stub(
             if value is not missing
         }
         count = len(values)
-        while count and values[count - 1] is positional[count - 1]:
+        # More than the signature has: a call of another form, all of it as given.
+        while 0 < count <= len(positional) and values[count - 1] is positional[count - 1]:
             count -= 1
         given = next((i for i in range(count) if values[i] is missing), count)
         # What follows a missing argument was given by keyword.
-        for position in range(given, count):
+        for position in range(given, min(count, len(positional))):
             value = values[position]
             if value is not missing and value is not positional[position]:
                 keywords[position_names[position]] = value

@@ -334,6 +334,8 @@ class OpOverloadPacket:
         self.candidates: list[OpOverload] = []
         self.stubs: dict[str, Any] = {}
         self.varargs: int | None = None
+        # Orders of positional arguments that calls had of old, as argument names.
+        self.former: tuple[tuple[str, ...], ...] = ()
         self.__module__ = f"torch._ops.{namespace}"
         self.__qualname__ = name
 

@@ -532,7 +532,7 @@ def stub(self=MISSING, *rest, **keywords):
 """
 
 BINARY = """
-def stub(self=MISSING, other=MISSING, *{alpha}, out=None{extra}):
+def stub(self=MISSING, other=MISSING, *{rest}{alpha}, out=None{extra}):
     grad = True
     if PROCESS.special:
         state = LOCAL.state
@@ -581,7 +581,7 @@ def stub(self=MISSING, other=MISSING, *{alpha}, out=None{extra}):
 """
 
 INPLACE = """
-def stub(self=MISSING, other=MISSING, *{alpha}{extra}):
+def stub(self=MISSING, other=MISSING, *{rest}{alpha}{extra}):
     grad = True
     if PROCESS.special:
         state = LOCAL.state
@@ -654,10 +654,13 @@ def extra_names(op: Any) -> list[str]:
 def extra_parts(op: Any) -> dict[str, str]:
     """How a template spells those keywords. `input` goes with a missing `self`, which is seen."""
     names = extra_names(op)
+    former = bool(op.packet.former)
     return {
+        "rest": "rest" if former else "",
         "extra": "".join(f", {name}=MISSING" for name in names),
-        "extra_values": f"({', '.join(names)},)",
-        "unused": "".join(f" or {name} is not MISSING" for name in names[1:]),
+        "extra_values": f"({', '.join(names)},){', rest' if former else ''}",
+        "unused": "".join(f" or {name} is not MISSING" for name in names[1:])
+        + (" or rest" if former else ""),
     }
 
 
@@ -805,9 +808,14 @@ def compile_stub(packet: Any, op: Any, name: str, template: str) -> Any:
     else:
 
         def slow(  # type: ignore[misc]
-            self: Any, other: Any, alpha: Any, out: Any, extra: tuple[Any, ...]
+            self: Any,
+            other: Any,
+            alpha: Any,
+            out: Any,
+            extra: tuple[Any, ...],
+            rest: tuple[Any, ...] = (),
         ) -> Any:
-            args = tuple([value for value in (self, other) if value is not MISSING])
+            args = tuple([value for value in (self, other, *rest) if value is not MISSING])
             keywords = given_keywords(names, extra)
             if self is MISSING and other is not MISSING:
                 args = ()

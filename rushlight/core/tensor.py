@@ -802,13 +802,22 @@ def strides_of(tensor: Tensor) -> tuple[Any, ...]:
     return tuple([step // width for step in array.strides])
 
 
+def conjugated(array: Any) -> Any:
+    if array.dtype.kind == "c":
+        return np.asarray(np.conjugate(array))
+    # A pair of halves is a record to NumPy.
+    pair = array.copy()
+    pair["imag"] = -pair["imag"]
+    return pair
+
+
 def values_of(tensor: Tensor) -> Any:
     """The array with lazy conjugation and negation applied."""
     array = tensor._array
     ext = tensor._ext
     if ext is not None:
         if ext.conj:
-            array = np.asarray(np.conjugate(array))
+            array = conjugated(array)
         if ext.neg:
             array = np.asarray(np.negative(array))
     return array

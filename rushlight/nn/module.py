@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.device import device
+from rushlight.core.device import memory_format as MemoryFormat
 from rushlight.core.dtype import dtype
 from rushlight.core.hooks import HookDict, RemovableHandle
 from rushlight.core.parameter import Parameter
@@ -479,9 +480,13 @@ class Module:
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Module:
-        place, kind, others = kwargs.get("device"), kwargs.get("dtype"), {}
-        if "memory_format" in kwargs:
-            others["memory_format"] = kwargs["memory_format"]
+        place, kind = kwargs.get("device"), kwargs.get("dtype")
+        memory_format = kwargs.get("memory_format")
+        if memory_format is not None and not isinstance(memory_format, MemoryFormat):
+            raise TypeError(
+                "to(): argument 'memory_format' must be torch.memory_format, not "
+                f"{type(memory_format).__name__}"
+            )
         for value in args:
             if isinstance(value, dtype):
                 kind = value
@@ -505,6 +510,9 @@ class Module:
                     "from meta to a different device."
                 )
             fits = value.is_floating_point() or value.is_complex()
+            # A memory format is for the parameters that have its rank, and leaves others alone.
+            laid = memory_format is not None and value.dim() in (4, 5)
+            others = {"memory_format": memory_format} if laid else {}
             return value.to(device=place, dtype=kind if fits else None, **others)
 
         return self._apply(convert)
@@ -789,13 +797,20 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
 def load_value(
     module: Module, name: str, own: Any, value: Any, key: str, assign: bool, errors: list[str]
 ) -> None:
+    from rushlight.nn.parameter import is_lazy
+
     if not isinstance(value, Tensor):
         errors.append(
             f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like '
             f"object from checkpoint but received {type(value)}"
         )
         return
-    if not assign and own.dim() == 0 and value.dim() == 1 and value.shape[0] == 1:
+    if is_lazy(own) and is_lazy(value):
+        # Neither has a shape or values: they are alike already.
+        if assign:
+            setattr(module, name, value)
+        return
+    if own.dim() == 0 and value.dim() == 1 and value.shape[0] == 1:
         value = value[0]  # type: ignore[index]
     if own.shape != value.shape:
         errors.append(
@@ -811,12 +826,20 @@ def load_value(
             "copying them in place?)",
             stacklevel=2,
         )
-    with no_grad():
-        if not assign:
-            own.copy_(value)
-        elif isinstance(own, Parameter):
-            if not isinstance(value, Parameter):
-                value = Parameter(value, requires_grad=own.requires_grad)
-            module._parameters[name] = value
-        else:
-            module._buffers[name] = value
+    try:
+        with no_grad():
+            if not assign:
+                own.copy_(value)
+                return
+            if isinstance(own, Parameter):
+                if isinstance(value, Parameter):
+                    value.requires_grad_(own.requires_grad)
+                else:
+                    value = Parameter(value, requires_grad=own.requires_grad)
+            setattr(module, name, value)
+    except Exception as error:
+        errors.append(
+            f'While copying the parameter named "{key}", whose dimensions in the model are '
+            f"{own.size()} and whose dimensions in the checkpoint are {value.size()}, an exception "
+            f"occurred : {error.args}."
+        )

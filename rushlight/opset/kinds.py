@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.casting import cast
+from rushlight.arrays.casting import cast, fill_number
 from rushlight.arrays.numpy_ import MATH, as_array
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
@@ -390,6 +390,9 @@ BOOL = "bool"  # compute in the common dtype, answer bool
 COMPLEX_TO_FLOAT = "complex_to_float"  # complex operands give a real result
 LONG = "long"  # answer int64
 HALVES = frozenset((dtypes.float16, dtypes.bfloat16))
+# Dtypes to keep numbers in, in which an op computes only where it says so (`narrow=`).
+PAIRS = frozenset((dtypes.complex32,))
+NARROW = PAIRS | dtypes.FLOAT8
 
 
 def operand_rank(tensor: Tensor) -> int:
@@ -492,16 +495,16 @@ class Pointwise(Kind):
         compute, result = self.dtypes_of(op, args)
         widened = compute in HALVES and not op.options.get("native_halves")
         working = dtypes.float32 if widened else compute
-        if compute in dtypes.FLOAT8 or compute is dtypes.complex32:
-            raise NotImplementedError(
-                f"\"{op.base_name}_cpu\" not implemented for '{compute.scalar_type_name}'"
-            )
+        if compute in NARROW:
+            if compute not in op.options.get("narrow", ()):
+                raise dtypes.unsupported(f"{op.base_name}_cpu", compute)
+            working = dtypes.complex64 if compute in PAIRS else dtypes.float32
         arrays = list(args)
         contiguous = True
         as_is = op.options.get("unpromoted", ())
         # torch: only products and quotients keep a number at more than the operands' precision.
         rounded = compute is not working and not op.options.get("exact_scalars")
-        number_dtype = compute if rounded else working
+        number_dtype = compute if rounded and compute not in PAIRS else working
         for position in op.tensor_positions:
             value = args[position]
             if isinstance(value, Tensor):
@@ -518,6 +521,10 @@ class Pointwise(Kind):
                 arrays[position] = scalar_array(value, number_dtype).astype(working.np)
         for position in op.options.get("cast_scalars", ()):
             arrays[position] = scalar_array(args[position], working)
+        if working.category == dtypes.INTEGER:
+            # A negative number wraps into an unsigned type, as C has it; NumPy refuses it.
+            for position in op.options.get("factors", ()):
+                arrays[position] = fill_number(args[position], working)
         for position in op.options.get("promoted_scalars", ()):
             if args[position] is not None:
                 number = scalar_array(args[position], number_dtype)

@@ -50,6 +50,7 @@ def op(
     method, function  whether it is a Tensor method / public function (both on)
                       (function=None: the function of that name is written in Python)
     numbers           tensor arguments after the first accept Python numbers
+    former            orders of positional arguments that calls had of old, as argument names
     node, node_index  the backward node's name, or the digit at its end
     differentiable, non_differentiable   argument names / output positions
     layout            result strides, see `kinds`
@@ -85,6 +86,9 @@ def register(record: OpOverload) -> None:
     varargs = record.options.get("varargs")
     if varargs is not None:
         found.varargs = varargs
+    former = record.options.get("former")
+    if former is not None:
+        found.former = former
 
 
 def expose(name: str, record: OpOverload) -> None:
@@ -209,6 +213,7 @@ def public(name: str) -> Any:
 def derive_inplace(source: OpOverloadPacket) -> OpOverloadPacket | None:
     made = OpOverloadPacket(source.base_name + "_", source.namespace)
     made.varargs = source.varargs
+    made.former = source.former
     for base in source.candidates:
         if not base.options.get("inplace") or base._schema.arguments[0].type.kind != "Tensor":
             continue
@@ -317,8 +322,8 @@ def fill(outs: tuple[Tensor, ...], result: Any) -> Any:
 
 
 def derived_options(base: OpOverload) -> dict[str, Any]:
-    kept = {k: v for k, v in base.options.items() if k in ("numbers", "tags", "varargs", "node")}
-    return kept
+    kept = ("numbers", "tags", "varargs", "node", "former")
+    return {k: v for k, v in base.options.items() if k in kept}
 
 
 def derive_named_out(source: OpOverloadPacket, overload: str) -> OpOverload | None:

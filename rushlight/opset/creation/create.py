@@ -148,7 +148,7 @@ def factory(name: str, shortcut: Any = None, method: bool = False) -> Any:
                 f"{type(requires_grad).__name__}"
             )
         check_pinning(kwargs)
-        if kwargs.get("out") is not None:
+        if kwargs.get("out") is not None and not (mixed and has_tensor(args, kwargs)):
             prepare_out(kwargs)
         result = packet_call(found, function, args, kwargs)
         return mark_requires_grad(result) if requires_grad else result

@@ -14,8 +14,8 @@ from rushlight.arrays import factoring
 from rushlight.base.errors import LinAlgError
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
-from rushlight.core.construct import warn_once
 from rushlight.core.dispatch import overridable
+from rushlight.core.state import warn_once
 from rushlight.core.tensor import Tensor
 from rushlight.opset.kinds import Spec
 from rushlight.opset.linalg.matrices import (

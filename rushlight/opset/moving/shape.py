@@ -109,7 +109,8 @@ def cat_sizes(shapes: Any, dim: int) -> tuple[Any, int]:
                     )
         total = total + sizes[dim]
     if first is None:
-        return (0,), geometry.wrap_dim(dim, 1)
+        # torch: where all are passed over, no dim is looked at.
+        return (0,), 0
     return (*first[:dim], total, *first[dim + 1 :]), dim
 
 

@@ -17,7 +17,7 @@ from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype, unsupport
 from rushlight.core.promotion import scalar_dtype
 from rushlight.core.tensor import PLAIN, Tensor
 from rushlight.opset import functions
-from rushlight.opset.kinds import INT_TO_FLOAT
+from rushlight.opset.kinds import INT_TO_FLOAT, NARROW, PAIRS
 from rushlight.opset.registry import alias, composite, method_alias, pointwise
 from rushlight.opset.rules import conj, sample
 
@@ -115,7 +115,10 @@ def rsub_text(m: Any, x: Any, y: Any, alpha: Any) -> Any:
 
 add = pointwise(
     "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    former=(("self", "alpha", "other"),),
     scalar=add_text,
+    factors=(2,),
+    narrow=PAIRS,
     check=check_add,
     numbers="any",
     vjp={
@@ -126,6 +129,8 @@ add = pointwise(
 pointwise(
     "add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
     scalar=add_text,
+    factors=(2,),
+    narrow=PAIRS,
     check=check_add,
     promoted_scalars=(1,),
     node_index=1,
@@ -133,7 +138,10 @@ pointwise(
 )
 sub = pointwise(
     "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    former=(("self", "alpha", "other"),),
     scalar=sub_text,
+    factors=(2,),
+    narrow=PAIRS,
     check=check_sub,
     numbers="any",
     vjp={
@@ -144,6 +152,8 @@ sub = pointwise(
 pointwise(
     "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
     scalar=sub_text,
+    factors=(2,),
+    narrow=PAIRS,
     check=check_sub,
     promoted_scalars=(1,),
     node_index=1,
@@ -152,6 +162,8 @@ pointwise(
 rsub = pointwise(
     "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     scalar=rsub_text,
+    factors=(2,),
+    narrow=PAIRS,
     check=check_sub,
     numbers=False,
     swapped=True,
@@ -165,6 +177,8 @@ rsub = pointwise(
 pointwise(
     "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
     scalar=rsub_text,
+    factors=(2,),
+    narrow=PAIRS,
     check=check_sub,
     promoted_scalars=(1,),
     inplace=False,
@@ -180,6 +194,7 @@ mul = pointwise(
     "mul.Tensor(Tensor self, Tensor other) -> Tensor",
     scalar=lambda m, x, y: m.multiply(x, y),
     numbers="any",
+    narrow=NARROW,
     exact_scalars=True,
     vjp={
         "self": lambda grad, other: grad * conj(other),
@@ -189,6 +204,7 @@ mul = pointwise(
 pointwise(
     "mul.Scalar(Tensor self, Scalar other) -> Tensor",
     scalar=mul.options["scalar"],
+    narrow=NARROW,
     exact_scalars=True,
     promoted_scalars=(1,),
     node_index=1,
@@ -574,6 +590,7 @@ def check_neg(common: dtype, args: tuple[Any, ...]) -> None:
 neg = pointwise(
     "neg(Tensor self) -> Tensor",
     scalar=lambda m, x: m.negative(x),
+    narrow=PAIRS,
     check=check_neg,
     vjp=lambda grad: -grad,
 )

@@ -22,7 +22,7 @@ from rushlight.core.dtype import (
 )
 from rushlight.core.tensor import strides_of
 from rushlight.opset import functions
-from rushlight.opset.kinds import COMPLEX_TO_FLOAT, INT_TO_FLOAT, Spec
+from rushlight.opset.kinds import COMPLEX_TO_FLOAT, INT_TO_FLOAT, NARROW, PAIRS, Spec
 from rushlight.opset.pointwise.arithmetic import (
     LN2,
     is_float,
@@ -59,6 +59,7 @@ abs = pointwise(
     promote=COMPLEX_TO_FLOAT,
     dtypes=is_not_bool,
     inplace_check=check_abs_,
+    narrow=NARROW,
     vjp=lambda grad, self: grad * self.sgn(),
 )
 sign = pointwise(
@@ -84,7 +85,12 @@ def sgn_gradient(grad: Any, self: Any, result: Any) -> Any:
     return zeros_where(size == 0, slope)
 
 
-sgn = pointwise("sgn(Tensor self) -> Tensor", scalar=lambda m, x: m.sign(x), vjp=sgn_gradient)
+sgn = pointwise(
+    "sgn(Tensor self) -> Tensor",
+    scalar=lambda m, x: m.sign(x),
+    narrow=PAIRS,
+    vjp=sgn_gradient,
+)
 
 
 # -- rounding -------------------------------------------------------------------------------------

@@ -55,6 +55,13 @@ def c_name(value: Any) -> str:
     return str(C_NAMES.get(kind, kind.name))
 
 
+def former_orders(first: str, second: str) -> tuple[tuple[str, ...], ...]:
+    """Where factors stood in calls of old: functions had `beta` first, methods after `self`."""
+    ends = (first, second), ("alpha", first, second)
+    leads = ("beta", "self"), ("self", "beta")
+    return tuple([(*lead, *end) for lead in leads for end in ends])
+
+
 def times(shape: Any) -> str:
     return "x".join([str(size) for size in shape])
 
@@ -228,6 +235,7 @@ def addmm_samples(make: Any) -> Any:
 
 addmm = op(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    former=former_orders("mat1", "mat2"),
     kind=CONTRACTION,
     quick="np.add(product := mat1._array.dot(mat2._array), self._array, product)",
     quick_when="beta == 1 and alpha == 1 and self._dtype is mat1._dtype and "
@@ -360,6 +368,7 @@ def addition_samples(make: Any) -> Any:
 baddbmm = op(
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) "
     "-> Tensor",
+    former=former_orders("batch1", "batch2"),
     kind=CONTRACTION,
     inplace=True,
     vjp=BATCH_FORMULAS,
@@ -399,6 +408,7 @@ def spread(grad: Any, batch1: Any, batch2: Any) -> Any:
 
 addbmm = op(
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    former=former_orders("batch1", "batch2"),
     kind=CONTRACTION,
     inplace=True,
     vjp={
@@ -515,6 +525,7 @@ def addmv_samples(make: Any) -> Any:
 
 addmv = op(
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    former=former_orders("mat", "vec"),
     kind=CONTRACTION,
     inplace=True,
     vjp={
@@ -615,6 +626,7 @@ def addr_samples(make: Any) -> Any:
 
 addr = op(
     "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    former=former_orders("vec1", "vec2"),
     kind=CONTRACTION,
     inplace=True,
     layout="shape",

@@ -11,11 +11,11 @@ import numpy as np
 
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
-from rushlight.core.construct import warn_once
 from rushlight.core.device import contiguous_format
 from rushlight.core.dispatch import overridable
 from rushlight.core.dtype import unsupported
 from rushlight.core.node import needs_grad
+from rushlight.core.state import warn_once
 from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import Tensor, new_tensor, wrap
 from rushlight.opset.kinds import CONTRACTION, Spec, cpp_type
