@@ -20,7 +20,7 @@ from rushlight.core.tensor import (
     strides_of,
     values_of,
 )
-from rushlight.opset.kinds import Kind, cpp_type, make_view, tensors_in
+from rushlight.opset.kinds import COMPLEX_TO_FLOAT, DEFAULT, Kind, cpp_type, make_view, tensors_in
 
 __all__ = ["INPLACE", "INPLACE_VIEW", "MUTATION", "OUT", "resize_tensor", "write_into"]
 
@@ -96,6 +96,40 @@ def is_structured(op: Any) -> bool:
     """Whether memory that a result is written to must fit it exactly."""
     # torch: addr is an elementwise op in this respect.
     return bool(op.kind.name == "CONTRACTION" and op.base_name != "addr")
+
+
+# Kinds of ops that write into a tensor of their result's dtype only.
+EXACT = frozenset(
+    (
+        "CONTRACTION", "DUPLICATE", "GATHER", "LINALG", "REARRANGEMENT", "REDUCTION", "SCATTER",
+        "SORT", "VIEW_COPY", "VIEW_SCATTER", "WINDOW",
+    )
+)  # fmt: skip
+# Names of numbers that count as operands, beside which a result is promoted.
+OPERANDS = frozenset(("self", "other", "exponent"))
+
+
+def exact_out(op: Any) -> Any:
+    """Whether `out=` must have the result's dtype; or the dtypes of which it must have one."""
+    given = op.options.get("exact_out")
+    if given is not None:
+        return given
+    if op.kind.name != "POINTWISE":
+        return op.kind.name in EXACT and op.body is None
+    # torch: a function of one tensor that promotes nothing casts nothing either.
+    promotes = op.options.get("promote", DEFAULT) not in (DEFAULT, COMPLEX_TO_FLOAT)
+    numbers = [a.name for a in op._schema.arguments if a.type.kind == "Scalar"]
+    return not (promotes or len(op.tensor_positions) > 1 or not OPERANDS.isdisjoint(numbers))
+
+
+def check_out_dtype(exact: Any, target: Tensor, value: Tensor) -> None:
+    """Refuse an `out=` tensor of another dtype where the op casts nothing (`exact_out`)."""
+    found, expected = target._dtype, value._dtype
+    if found is expected or not exact or (type(exact) is tuple and found in exact):
+        return
+    raise RuntimeError(
+        f"Expected out tensor to have dtype {cpp_type(expected)}, but got {cpp_type(found)} instead"
+    )
 
 
 class Inplace(Kind):
@@ -229,14 +263,19 @@ class Out(Kind):
     def make_backend(self, op: Any) -> Callable[..., Any]:
         base = op.functional
         count = len(op.out_positions)
-        exact = is_structured(base) or base.base_name in ("max", "min", "aminmax")
+        exact = exact_out(base)
+        decides = base.options.get("out_decides")
+        dtype_at = base.argument_names.index("dtype") if decides else None
         indexes = count > 1 or base.base_name in ("argmax", "argmin")
         # torch: the iterator of elementwise ops gives a tensor it resizes the result's strides.
         by_element = base.kind.name == "POINTWISE"
 
         def backend(*args: Any) -> Any:
             outs = args[-count:]
-            result = base.backend(*args[:-count])
+            given = args[:-count]
+            if dtype_at is not None and given[dtype_at] is None:
+                given = (*given[:dtype_at], outs[0]._dtype, *given[dtype_at + 1 :])
+            result = base.backend(*given)
             results = result if isinstance(result, tuple) else (result,)
             for target, value in zip(outs, results, strict=True):
                 if holds_sparse((target, value)):
@@ -248,13 +287,7 @@ class Out(Kind):
                         f"Expected out tensor to have device {value.device}, but got "
                         f"{target.device} instead"
                     )
-                if target._dtype is not value._dtype and (
-                    exact or (indexes and value._dtype is dtypes.int64)
-                ):
-                    raise RuntimeError(
-                        f"Expected out tensor to have dtype {cpp_type(value._dtype)}, but got "
-                        f"{cpp_type(target._dtype)} instead"
-                    )
+                check_out_dtype(exact or (indexes and value._dtype is dtypes.int64), target, value)
                 if target.shape != value.shape:
                     resize_out(target, value.shape, strides_of(value) if by_element else None)
                 check_writable(target)

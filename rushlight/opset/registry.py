@@ -18,7 +18,7 @@ from rushlight.core.promotion import can_cast
 from rushlight.core.stubs import make_stub
 from rushlight.core.tensor import Tensor
 from rushlight.opset import families
-from rushlight.opset.derived import INPLACE, MUTATION, OUT, resize_out
+from rushlight.opset.derived import INPLACE, MUTATION, OUT, check_out_dtype, resize_out
 from rushlight.opset.kinds import OPAQUE, POINTWISE, VIEW, Kind
 
 __all__ = [
@@ -46,6 +46,8 @@ def op(
     inplace, out      derive `name_` / `out=` forms (out: on unless the op is a view or in-place)
     inplace_vjp       the gradient of `name_` where it differs, with inplace_node_index
     inplace_check     refuses arguments of `name_` that the op itself takes
+    exact_out         whether `out=` must have the result's dtype (derived from the kind), or which
+    out_decides       the dtype of `out=` is the `dtype` argument where none is given
     out_check         refuses tensors that a composite's results could be written into
     method, function  whether it is a Tensor method / public function (both on)
                       (function=None: the function of that name is written in Python)
@@ -299,17 +301,18 @@ def out_record(base: OpOverload) -> OpOverload | None:
         def checked(*args: Any) -> Any:
             if check is not None:
                 check(*args[-count:])
-            return fill(args[-count:], body(*args[:-count]))
+            return fill(args[-count:], body(*args[:-count]), base.options.get("exact_out"))
 
         record.body = checked
     base.packet.add(record)
     return record
 
 
-def fill(outs: tuple[Tensor, ...], result: Any) -> Any:
+def fill(outs: tuple[Tensor, ...], result: Any, exact: Any) -> Any:
     """Write a composite's results into the given tensors."""
     results = result if isinstance(result, (tuple, list)) else (result,)
     for target, value in zip(outs, results, strict=True):
+        check_out_dtype(exact, target, value)
         if not can_cast(value.dtype, target.dtype):
             raise RuntimeError(
                 f"result type {value.dtype.scalar_type_name} can't be cast to the desired output "

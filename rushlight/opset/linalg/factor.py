@@ -143,6 +143,7 @@ def _(xp: Any, self: Any, upper: bool, check_errors: bool) -> Any:
 
 @composite(
     "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor",
+    exact_out=True,
     method=False,
     samples=definite_samples,
     errors=indefinite_errors,
@@ -155,6 +156,7 @@ def linalg_cholesky(self: Any, upper: bool) -> Any:
 
 cholesky = op(
     "cholesky(Tensor self, bool upper=False) -> Tensor",
+    exact_out=False,
     kind=MATRICES,
     vjp=lambda grad, upper, result: cholesky_gradient(grad, upper, result),
     samples=definite_samples,
@@ -197,6 +199,7 @@ def triangle(make: Any, *shape: int) -> Any:
 
 cholesky_inverse = op(
     "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
+    exact_out=False,
     kind=MATRICES,
     samples=lambda make: [
         (triangle(make, 2, 2),),
@@ -362,6 +365,7 @@ def _(grad: Any, LU: Any, pivots: Any) -> Any:
 
 @composite(
     "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
+    exact_out=True,
     method=False,
     samples=lambda make: [case for case in rectangle_samples(make) if 0 not in case.args[0].shape],
     errors=lambda make: [*matrix_errors(make), (RuntimeError, sample(make(2, 2) * 0))],
@@ -607,6 +611,7 @@ def _(xp: Any, self: Any, hermitian: bool, check_errors: bool) -> Any:
 
 @composite(
     "linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)",
+    exact_out=True,
     method=False,
     samples=symmetric_samples,
     errors=square_errors,

@@ -216,6 +216,7 @@ def reflected(make: Any, *shape: int, count: int | None = None) -> tuple[Any, An
 
 linalg_householder_product = op(
     "linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
+    exact_out=False,
     kind=MATRICES,
     method=False,
     samples=lambda make: [

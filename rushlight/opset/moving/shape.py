@@ -67,6 +67,7 @@ def is_skipped(sizes: Any) -> bool:
 
 cat = op(
     "cat(Tensor[] tensors, int dim=0) -> Tensor",
+    exact_out=False,
     kind=REARRANGEMENT,
     method=False,
     vjp=lambda grad, tensors_meta, dim, needs: cat_backward(grad, tensors_meta, dim, needs),
@@ -193,6 +194,7 @@ def cat_backward(grad: Any, metas: Any, dim: int, needs: Any) -> list[Any]:
 
 stack = op(
     "stack(Tensor[] tensors, int dim=0) -> Tensor",
+    exact_out=False,
     kind=REARRANGEMENT,
     method=False,
     vjp=lambda grad, dim: grad.unbind(dim),

@@ -509,6 +509,7 @@ def raised(value: Any, kind: dtype) -> Any:
 
 @composite(
     "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+    exact_out=True,
     samples=lambda make: (
         (make.positive(3, 4), make(3, 4)),
         (make.positive(2, 3), make(3)),
@@ -522,6 +523,7 @@ def float_power(self: Any, exponent: Any) -> Any:
 
 @composite(
     "float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+    exact_out=True,
     samples=lambda make: ((make.positive(3, 4), 2), (make.positive(), 0.5), (make(0), 3)),
 )
 def float_power_scalar(self: Any, exponent: Any) -> Any:
@@ -531,6 +533,7 @@ def float_power_scalar(self: Any, exponent: Any) -> Any:
 
 @composite(
     "float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
+    exact_out=True,
     method=False,
     samples=lambda make: ((2, make(3, 4)), (1.5, make())),
 )

@@ -232,6 +232,7 @@ def scalar_like(value: Any, other: Tensor) -> Tensor:
 
 where = pointwise(
     "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
+    exact_out=True,
     scalar=lambda m, condition, x, y: m.where(condition, x, y),
     numbers=False,
     inplace=False,

@@ -261,18 +261,21 @@ predicate(
     lambda m, x: m.equal(x, float("inf")),
     dtypes=is_real,
     check=refuse_complex("isposinf does not support complex inputs."),
+    exact_out=True,
 )
 predicate(
     "isneginf",
     lambda m, x: m.equal(x, float("-inf")),
     dtypes=is_real,
     check=refuse_complex("isneginf does not support complex inputs."),
+    exact_out=True,
 )
 predicate(
     "signbit",
     text_of("signbit"),
     dtypes=is_real,
     check=refuse_complex("signbit is not implemented for complex tensors.", NotImplementedError),
+    exact_out=True,
 )
 
 

@@ -74,7 +74,9 @@ complex_physical = pointwise(
 )
 
 
-@composite("conj_physical(Tensor self) -> Tensor", inplace=True, samples=one_operand)
+@composite(
+    "conj_physical(Tensor self) -> Tensor", exact_out=True, inplace=True, samples=one_operand
+)
 def conj_physical(self: Any) -> Any:
     return self._conj_physical() if self._dtype.is_complex else self
 

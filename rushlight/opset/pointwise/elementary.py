@@ -143,6 +143,7 @@ frac = pointwise(
 
 nan_to_num = op(
     "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
+    exact_out=True,
     layout="like",
     inplace=True,
     vjp=lambda grad, self: grad * self.isfinite(),
@@ -548,6 +549,7 @@ def check_heaviside(common: dtype, args: tuple[Any, ...]) -> None:
 
 heaviside = pointwise(
     "heaviside(Tensor self, Tensor values) -> Tensor",
+    exact_out=True,
     scalar=lambda m, x, values: m.heaviside(x, values),
     numbers=False,
     check=check_heaviside,

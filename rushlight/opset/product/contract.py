@@ -626,6 +626,7 @@ def addr_samples(make: Any) -> Any:
 
 addr = op(
     "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    exact_out=False,
     former=former_orders("vec1", "vec2"),
     kind=CONTRACTION,
     inplace=True,
@@ -701,6 +702,7 @@ def ger(self: Any, vec2: Any) -> Any:
 
 @composite(
     "inner(Tensor self, Tensor other) -> Tensor",
+    exact_out=True,
     samples=lambda make: (
         (make(3), make(3)),
         (make(2, 3), make(3)),
@@ -773,7 +775,11 @@ def folded_matmul(tensor1: Any, tensor2: Any) -> Any:
     return aten._unsafe_view(flat.mv(small), rows)
 
 
-@composite("matmul(Tensor self, Tensor other) -> Tensor", samples=lambda make: matmul_samples(make))
+@composite(
+    "matmul(Tensor self, Tensor other) -> Tensor",
+    exact_out=True,
+    samples=lambda make: matmul_samples(make),
+)
 def matmul(self: Any, other: Any) -> Any:
     dim1, dim2 = self.dim(), other.dim()
     if dim1 == 2 == dim2:
@@ -829,7 +835,10 @@ def matmul_samples(make: Any) -> Any:
 
 
 @composite(
-    "linalg_matmul(Tensor self, Tensor other) -> Tensor", method=False, samples=matmul_samples
+    "linalg_matmul(Tensor self, Tensor other) -> Tensor",
+    exact_out=True,
+    method=False,
+    samples=matmul_samples,
 )
 def linalg_matmul(self: Any, other: Any) -> Any:
     return self.matmul(other)

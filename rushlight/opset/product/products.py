@@ -275,6 +275,7 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
 
 @composite(
     "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
+    exact_out=True,
     method=False,
     function=None,
     samples=lambda make: (
@@ -393,6 +394,7 @@ def multiply_run(tensors: list[Any], split: list[list[int]], start: int, stop: i
 
 @composite(
     "linalg_multi_dot(Tensor[] tensors) -> Tensor",
+    exact_out=True,
     method=False,
     samples=lambda make: (
         ([make(2, 3), make(3, 2)],),
@@ -583,6 +585,7 @@ def _(xp: Any, self: Any, other: Any, dim: int) -> Any:
 
 @composite(
     "cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
+    exact_out=True,
     samples=lambda make: (
         (make(2, 3), make(2, 3)),
         (make(3, 2), make(3, 2)),

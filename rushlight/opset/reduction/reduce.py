@@ -181,6 +181,8 @@ def _(xp: Any, self: Any, dtype: Any) -> Any:
 sum_dim = op(
     "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None)"
     " -> Tensor",
+    exact_out=False,
+    out_decides=True,
     kind=REDUCTION,
     quick="quick_sum(self._array, dim)",
     quick_when="dim and not keepdim and dtype is None and self._contig "
@@ -243,6 +245,7 @@ def sum_to_size(self: Any, size: Any) -> Any:
 nansum = op(
     "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"
     " -> Tensor",
+    exact_out=False,
     kind=REDUCTION,
     samples=reduction_samples(),
 )
@@ -295,6 +298,7 @@ def averaged(array: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 mean_all = op(
     "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    exact_out=False,
     kind=REDUCTION,
     quick="divide(r := add_reduce(self._array, None, None, empty((), self._array.dtype)), "
     "self._array.size, r)",
@@ -318,6 +322,7 @@ def _(xp: Any, self: Any, dtype: Any) -> Any:
 
 mean_dim = op(
     "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    exact_out=False,
     kind=REDUCTION,
     node_index=1,
     out_name="out",
@@ -364,7 +369,8 @@ def truth_dtype(source: DType) -> DType:
 
 def truth_op(name: str, schema: str, **options: Any) -> Any:
     reduce: Any = np.logical_or.reduce if name == "any" else np.logical_and.reduce
-    record = op(f"{name}{schema}", kind=REDUCTION, **options)
+    allowed = (dtypes.bool_, dtypes.uint8)
+    record = op(f"{name}{schema}", kind=REDUCTION, exact_out=allowed, **options)
 
     @record.shape
     def _(self: Any, dim: Any = None, keepdim: bool = False) -> Any:
@@ -510,6 +516,8 @@ def _(grad: Any, self: Any, result: Any) -> Any:
 
 prod_dim = op(
     "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    exact_out=False,
+    out_decides=True,
     kind=REDUCTION,
     node_index=1,
     out_name="int_out",
