@@ -573,8 +573,7 @@ class Tensor(metaclass=TensorType):
             raise TypeError(
                 f"_make_subclass(): argument 'data' must be Tensor, not {type(data).__name__}"
             )
-        result = data._alias(share_counter=False)
-        result.__class__ = cls
+        result = recast(data._alias(share_counter=False), cls)
         if require_grad:
             set_requires_grad(result, True)
         return result
@@ -603,7 +602,7 @@ class Tensor(metaclass=TensorType):
         result = shell(tuple(size), strides, dtype or get_default_dtype(), place, storage_offset)
         assert result._ext is not None
         result._ext.layout = layout
-        result.__class__ = cls
+        result = recast(result, cls)
         if requires_grad:
             result._requires_grad = True
         return result
@@ -622,8 +621,7 @@ class Tensor(metaclass=TensorType):
         finally:
             state.dispatch_modes, state.excluded = before
             state.refresh()
-        result.__class__ = cls
-        return result
+        return recast(result, cls)
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         from rushlight.core import dispatch
@@ -800,6 +798,53 @@ def strides_of(tensor: Tensor) -> tuple[Any, ...]:
         return found
     width = tensor._dtype.itemsize
     return tuple([step // width for step in array.strides])
+
+
+STATE = tuple([name for name in Tensor.__slots__ if not name.startswith("__")])
+
+
+def recast(tensor: Tensor, cls: Any) -> Any:
+    """A tensor that nobody else holds yet, as an instance of another class."""
+    try:
+        tensor.__class__ = cls
+    except TypeError:
+        # A class with slots of its own is laid out in another way: what the tensor is moves over.
+        made = object.__new__(cls)
+        for name in STATE:
+            setattr(made, name, getattr(tensor, name))
+        made.__dict__.update(tensor.__dict__)
+        return made
+    return tensor
+
+
+def attributes_of(tensor: Any) -> dict[str, Any]:
+    """What the user put on a tensor, in slots of its class too."""
+    found = dict(tensor.__dict__)
+    for name in own_slots(type(tensor)):
+        if hasattr(tensor, name):
+            found[name] = getattr(tensor, name)
+    return found
+
+
+def set_attributes(tensor: Any, values: dict[str, Any]) -> None:
+    slots = own_slots(type(tensor))
+    if not slots:
+        tensor.__dict__.update(values)
+        return
+    for name, value in values.items():
+        if name in slots:
+            setattr(tensor, name, value)
+        else:
+            tensor.__dict__[name] = value
+
+
+def own_slots(cls: type) -> list[str]:
+    """The slots that subclasses of Tensor add."""
+    if cls is Tensor or cls in PLAIN:
+        return []
+    names = [cls.__dict__.get("__slots__", ()) for cls in cls.__mro__ if issubclass(cls, Tensor)]
+    added = [(name,) if isinstance(name, str) else tuple(name) for name in names[:-1]]
+    return [name for group in added for name in group if not name.startswith("__")]
 
 
 def conjugated(array: Any) -> Any:

@@ -30,16 +30,15 @@ def swap_tensors(t1: Any, t2: Any) -> None:
     for name, tensor in (("t1", t1), ("t2", t2)):
         if weakref.getweakrefs(tensor):
             raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
+    from rushlight.core.tensor import STATE, own_slots
+
+    # Classes of other slots cannot change places, which Python says in its own words.
     t1.__class__, t2.__class__ = t2.__class__, t1.__class__
     t1.__dict__, t2.__dict__ = t2.__dict__, t1.__dict__
-    from rushlight.core.tensor import Tensor
-
-    for name in Tensor.__slots__:
-        if name in ("__dict__", "__weakref__"):
-            continue
-        first, second = getattr(t1, name), getattr(t2, name)
-        setattr(t1, name, second)
-        setattr(t2, name, first)
+    for name in (*STATE, *own_slots(type(t1))):
+        held = [getattr(tensor, name) if hasattr(tensor, name) else None for tensor in (t2, t1)]
+        for tensor, value in zip((t1, t2), held, strict=True):
+            setattr(tensor, name, value)
 
 
 def rename_privateuse1_backend(backend_name: str) -> None:
