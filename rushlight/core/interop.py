@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.core import dtype as dtypes
+from rushlight.core.attributes import attributes_of, set_attributes
 from rushlight.core.construct import adopt, finish
 from rushlight.core.dispatch import overridable
 from rushlight.core.node import autograd_state
@@ -22,8 +23,6 @@ from rushlight.core.tensor import (
     PLAIN,
     Tensor,
     alias_array,
-    attributes_of,
-    set_attributes,
     set_requires_grad,
     shell,
     storage_of,

@@ -389,7 +389,10 @@ def make_stub(packet: Any, name: str, method: bool, named: bool = True) -> Any:
             stub = named_stub(packet, name, result_class)
         elif stub is None:
             stub = generic_stub(packet, name)
-    stub.__module__ = "torch"
+    # Where pickle finds the function again.
+    stub.__module__ = "rushlight" if method or named else "rushlight.opset.functions"
+    if method:
+        stub.__qualname__ = f"Tensor.{name}"
     stub.__doc__ = "\n".join(str(record._schema) for record in packet.candidates)
     packet.stubs[key] = stub
     return stub

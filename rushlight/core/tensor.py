@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.core import geometry, node
+from rushlight.core import geometry, ports
 from rushlight.core.device import (
     channels_last,
     channels_last_3d,
@@ -106,7 +106,7 @@ class Tensor(metaclass=TensorType):
     __array_priority__ = 1000
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        return legacy_new(cls, args, kwargs)
+        return ports.legacy_new(cls, args, kwargs)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
@@ -623,6 +623,10 @@ class Tensor(metaclass=TensorType):
             state.refresh()
         return recast(result, cls)
 
+    def _type_name(self) -> str:
+        """What `base.naming.typename` shows: `torch.FloatTensor`."""
+        return str(self.type())
+
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         from rushlight.core import dispatch
 
@@ -663,15 +667,11 @@ KEEPS_BASE_TYPE: set[Any] = set()
 # A partial is called with less ado than `object.__new__` with an argument.
 new_tensor: Callable[[], Tensor] = partial(object.__new__, Tensor)
 DEFAULT_OVERRIDE = vars(Tensor)["__torch_function__"].__func__
-node.TENSOR_TYPES = (Tensor,)
+ports.fill(tensor_types=(Tensor,))
 
 
 # Types whose instances need no override handling on the hot path.
 PLAIN: set[type] = {Tensor}
-
-
-def legacy_new(cls: type, args: Any, kwargs: Any) -> Any:
-    raise RuntimeError("tensor construction is not set up; import rushlight first")
 
 
 def as_class(value: Any, cls: type) -> Any:
@@ -815,36 +815,6 @@ def recast(tensor: Tensor, cls: Any) -> Any:
         made.__dict__.update(tensor.__dict__)
         return made
     return tensor
-
-
-def attributes_of(tensor: Any) -> dict[str, Any]:
-    """What the user put on a tensor, in slots of its class too."""
-    found = dict(tensor.__dict__)
-    for name in own_slots(type(tensor)):
-        if hasattr(tensor, name):
-            found[name] = getattr(tensor, name)
-    return found
-
-
-def set_attributes(tensor: Any, values: dict[str, Any]) -> None:
-    slots = own_slots(type(tensor))
-    if not slots:
-        tensor.__dict__.update(values)
-        return
-    for name, value in values.items():
-        if name in slots:
-            setattr(tensor, name, value)
-        else:
-            tensor.__dict__[name] = value
-
-
-def own_slots(cls: type) -> list[str]:
-    """The slots that subclasses of Tensor add."""
-    if cls is Tensor or cls in PLAIN:
-        return []
-    names = [cls.__dict__.get("__slots__", ()) for cls in cls.__mro__ if issubclass(cls, Tensor)]
-    added = [(name,) if isinstance(name, str) else tuple(name) for name in names[:-1]]
-    return [name for group in added for name in group if not name.startswith("__")]
 
 
 def conjugated(array: Any) -> Any:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -142,3 +145,79 @@ def test_legacy_constructors() -> None:
         pass
 
     assert type(Mine([1, 2])) is Mine
+
+
+def test_public_functions_pickle_by_name():
+    functional = rl.nn.functional
+    for function in (
+        rl.add, rl.sum, rl.zeros, rl.meshgrid, functional.gelu, functional.conv2d,
+        functional.logsigmoid, functional.relu, rl.linalg.inv, rl.fft.fft, rl.special.erf,
+        rl.Tensor.add, rl.Tensor.relu_, rl.Tensor.new_zeros,
+    ):  # fmt: skip
+        assert pickle.loads(pickle.dumps(function)) is function
+        assert copy.deepcopy(function) is function
+
+
+def test_asarray_takes_capsules():
+    source = rl.arange(3.0)
+    found = rl.asarray(source.__dlpack__())
+    found[0] = 7
+    assert source[0] == 7
+    assert rl.asarray(source.__dlpack__(), copy=True).data_ptr() != source.data_ptr()
+
+
+class Slotted(rl.Tensor):
+    __slots__ = ("elem",)
+
+
+class Doubly(Slotted):
+    __slots__ = "other"
+
+
+class Wrapper(rl.Tensor):
+    __slots__ = ("elem",)
+
+    @staticmethod
+    def __new__(cls, elem):
+        made = rl.Tensor._make_wrapper_subclass(cls, elem.shape, dtype=elem.dtype)
+        made.elem = elem
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        plain = [a.elem if isinstance(a, cls) else a for a in args]
+        return cls(func(*plain, **(kwargs or {})))
+
+
+def test_subclasses_may_have_slots():
+    for made in (
+        rl.ones(3).as_subclass(Slotted),
+        rl.Tensor._make_subclass(Slotted, rl.ones(3)),
+        Slotted([1.0, 1.0, 1.0]),
+    ):
+        made.elem = 5
+        assert (made.elem, made.tolist(), type(made + 1)) == (5, [1.0] * 3, Slotted)
+    leaf = rl.ones(3, requires_grad=True)
+    (leaf.as_subclass(Slotted) * 2).sum().backward()
+    assert leaf.grad.tolist() == [2.0] * 3
+    assert rl.equal((Wrapper(rl.ones(3)) * 3).elem, rl.full((3,), 3.0))
+
+
+@pytest.mark.parametrize(
+    "again", [copy.copy, copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))]
+)
+def test_copies_keep_attributes_and_slots(again):
+    made = rl.ones(2).as_subclass(Doubly)
+    made.elem, made.other, made.free = 1, 2, 3
+    found = again(made)
+    assert (type(found), found.elem, found.other, found.free) == (Doubly, 1, 2, 3)
+    assert (found.data_ptr() == made.data_ptr()) is (again is copy.copy)
+    parameter = again(rl.nn.Parameter(rl.ones(2)))
+    assert isinstance(parameter, rl.nn.Parameter) and parameter.requires_grad
+
+
+def test_swapped_tensors_swap_slots():
+    a, b = rl.ones(3).as_subclass(Slotted), rl.zeros(2).as_subclass(Slotted)
+    a.elem, b.elem = 1, 2
+    rl.utils.swap_tensors(a, b)
+    assert (a.tolist(), a.elem, b.elem) == ([0.0, 0.0], 2, 1)

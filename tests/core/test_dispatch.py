@@ -301,3 +301,42 @@ def test_orders_of_old_warn_and_differentiate():
 def test_other_orders_are_refused(call):
     with pytest.raises(TypeError):
         call()
+
+
+class Foreign:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func.__name__, args, kwargs
+
+
+def test_foreign_subscripts_handle_the_call():
+    x, foreign = torch.ones(3, 3), Foreign()
+    for index in (foreign, (0, foreign)):
+        name, args, _ = x[index]
+        assert name == "__getitem__" and args[0] is x and args[1] is index
+        x[index] = 5
+    x[0] = foreign
+    assert torch.equal(x, torch.ones(3, 3))
+
+    class Own(torch.Tensor):
+        pass
+
+    index = torch.tensor([0]).as_subclass(Own)
+    assert type(x[index]) is Own and type(x[index, 0]) is Own
+    x[1] = torch.tensor(4.0).as_subclass(Own)
+    assert x[1, 0] == 4
+
+
+def test_gradient_calls_are_handed_over():
+    foreign = Foreign()
+    name, args, options = torch.autograd.grad(foreign, foreign)
+    assert (name, args) == ("grad", ((foreign,), (foreign,)))
+    assert options["grad_outputs"] is None and options["allow_unused"] is False
+    assert torch.autograd.backward(foreign) is None
+
+    class Own(torch.Tensor):
+        pass
+
+    x = torch.ones(2, requires_grad=True)
+    (found,) = torch.autograd.grad((x.as_subclass(Own) * 2).sum(), x)
+    assert type(found) is Own and found.tolist() == [2.0, 2.0]

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from rushlight.arrays.casting import fill_number
-from rushlight.core import construct, geometry, interop, promotion
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
+from rushlight.core import geometry, interop, ports, promotion
 from rushlight.core.dispatch import INSIDE, call, call_function_mode, overridable, packet_call
 from rushlight.core.dtype import dtype
 from rushlight.core.op import Tag, refuse
@@ -154,9 +154,10 @@ def factory(name: str, shortcut: Any = None, method: bool = False) -> Any:
         return mark_requires_grad(result) if requires_grad else result
 
     function.__name__ = function.__qualname__ = name
-    function.__module__ = "torch"
+    function.__module__ = "rushlight"
     function.__doc__ = "\n".join(str(record._schema) for record in found.candidates)
     if method:
+        function.__qualname__ = f"Tensor.{name}"
         setattr(Tensor, name, function)
     return function
 
@@ -550,7 +551,7 @@ def lift(value: Any) -> Any:
     return call(find("lift_fresh"), (value,))
 
 
-construct.lift_fresh = lift
+ports.fill(lift_fresh=lift)
 interop.install()
 
 

@@ -835,7 +835,7 @@ def gathered(name: str, single: bool = False) -> Any:
         return tuple(result) if type(result) is list else result
 
     function.__name__ = function.__qualname__ = name
-    function.__module__ = "torch.functional"
+    function.__module__ = "rushlight.functional"
     return function
 
 
