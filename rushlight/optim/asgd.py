@@ -13,6 +13,8 @@ __all__ = ["ASGD"]
 class ASGD(PerParameter):
     """Averaged stochastic gradient descent; the average is the state `ax`."""
 
+    counts = ("step", "eta", "mu")
+
     def __init__(
         self,
         params: Any,

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.optim.optimizer import check_options
-from rushlight.optim.rule import PerParameter, step_count, zeros_after
+from rushlight.optim.rule import PerParameter, plus, step_count, zeros_after
 
 __all__ = ["NAdam"]
 
 
 class NAdam(PerParameter):
     """Adam that looks ahead along a momentum which grows with the steps."""
+
+    counts = ("step", "mu_product")
 
     def __init__(
         self,
@@ -64,6 +66,6 @@ class NAdam(PerParameter):
         product = state["mu_product"].item()
         average.lerp_(grad, 1 - beta1)
         square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        denominator = square.div(1 - beta2**step).sqrt().add_(group["eps"])
+        denominator = plus(square.div(1 - beta2**step).sqrt(), group["eps"], group)
         value.addcdiv_(grad, denominator, value=-lr * (1.0 - now) / (1.0 - product))
         value.addcdiv_(average, denominator, value=-lr * then / (1.0 - product * then))
