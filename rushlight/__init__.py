@@ -73,6 +73,13 @@ for _module, _names in (
         "rushlight.opset.moving.shape",
         "atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod meshgrid",
     ),
+    (
+        "rushlight.storage",
+        "BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage "
+        "ComplexFloatStorage DoubleStorage FloatStorage HalfStorage IntStorage LongStorage "
+        "ShortStorage TypedStorage UntypedStorage",
+    ),
+    ("rushlight.core.mapped", "from_file"),
     ("rushlight.core.format", "set_printoptions get_printoptions printoptions"),
     ("rushlight.opset.creation.sizes", "broadcast_shapes unravel_index"),
     ("rushlight.core.interop", "from_dlpack to_dlpack"),
@@ -104,7 +111,7 @@ for _module, _names in (
         "is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled "
         "set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled "
         "set_autocast_dtype set_autocast_enabled "
-        "set_autocast_gpu_dtype",
+        "set_autocast_gpu_dtype GradScaler",
     ),
     (
         "rushlight.autograd.anomaly",
@@ -133,6 +140,7 @@ for _module, _names in (
     ("rushlight.algorithms.lowrank", "svd_lowrank pca_lowrank"),
     ("rushlight.algorithms.lobpcg", "lobpcg"),
     ("rushlight.opset.fourier.shorttime", "stft"),
+    ("rushlight.opset.other.asserts", "_assert"),
     ("rushlight.opset.other.methods", "detach_ get_device"),
     (
         "rushlight.opset.creation.random",
@@ -143,10 +151,11 @@ for _module, _names in (
     _FUNCTIONS.update(dict.fromkeys(_names.split(), _module))
 _SUBMODULES = frozenset(
     (
-        "amp", "autograd", "backends", "compat", "compiler", "cpu", "cuda", "distributions", "fft",
-        "func", "functional", "futures", "fx", "jit", "library", "linalg", "multiprocessing",
-        "nested", "nn", "ops", "optim", "overrides", "profiler", "random", "serialization",
-        "signal", "sparse", "special", "testing", "utils", "version", "viz",
+        "__future__", "amp", "autograd", "backends", "compat", "compiler", "cpu", "cuda",
+        "distributions", "fft", "func", "functional", "futures", "fx", "jit", "library", "linalg",
+        "masked", "multiprocessing", "nested", "nn", "ops", "optim", "overrides", "profiler",
+        "random", "serialization", "signal", "sparse", "special", "storage", "testing", "utils",
+        "version", "viz",
     )
 )  # fmt: skip
 # What graphs call `torch`, and the private names that their code may use.
@@ -154,7 +163,7 @@ _host.serve(
     _sys.modules[__name__],
     {
         "torch._C._set_grad_enabled": "rushlight.autograd.grad_mode:write_grad",
-        "torch._assert": "rushlight.fx.tracing:check_specialization",
+        "torch._assert": "rushlight.opset.other.asserts:_assert",
         "torch.fx._symbolic_trace.wrap": "rushlight.fx.tracing:wrap",
     },
 )

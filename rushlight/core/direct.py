@@ -18,6 +18,7 @@ from rushlight.core import history
 from rushlight.core.binding import KEYWORD_ALIASES, default_value, parameter_name
 from rushlight.core.gradrule import compile_source
 from rushlight.core.node import needs_grad, pack_result
+from rushlight.core.return_types import class_for
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN, Tensor, new_tensor, wrap
 
@@ -442,7 +443,7 @@ def direct_stub(
             keywords = {**keywords, "out": out}
         result = packet_call(packet, stub, args, keywords)
         if result_class is not None and type(result) is tuple:
-            return result_class(result)
+            return class_for(result_class, out)(result)
         return result
 
     scope["slow"] = slow

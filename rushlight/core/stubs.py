@@ -18,7 +18,7 @@ from rushlight.core.direct import direct_stub
 from rushlight.core.dispatch import packet_call
 from rushlight.core.gradrule import compile_source
 from rushlight.core.node import needs_grad, pack_result
-from rushlight.core.return_types import named_result
+from rushlight.core.return_types import class_for, named_result
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import PLAIN, Tensor, ViewInfo, new_tensor
@@ -314,7 +314,7 @@ def named_stub(packet: Any, name: str, result_class: Any) -> Any:
             return result
         if lists:
             result = [tuple(item) if type(item) is list else item for item in result]
-        return result_class(result)
+        return class_for(result_class, kwargs.get("out"))(result)
 
     stub.__name__ = name
     stub.__qualname__ = name

@@ -21,6 +21,13 @@ from rushlight.core.dtype import dtype
 from rushlight.core.hooks import HookDict, RemovableHandle
 from rushlight.core.parameter import Parameter
 from rushlight.core.tensor import Tensor, TensorType
+from rushlight.nn.conversion import convert_parameters
+from rushlight.nn.registration import (
+    BUFFER_HOOKS,
+    MODULE_HOOKS,
+    PARAMETER_HOOKS,
+    passed_by,
+)
 from rushlight.opset import functions
 
 __all__ = [
@@ -128,6 +135,8 @@ class Module:
                 "the value in the forward() method."
             )
         else:
+            if PARAMETER_HOOKS:
+                param = passed_by(PARAMETER_HOOKS, self, name, param)
             self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
@@ -139,6 +148,8 @@ class Module:
                 f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor "
                 "or None required)"
             )
+        if BUFFER_HOOKS:
+            tensor = passed_by(BUFFER_HOOKS, self, name, tensor)
         self._buffers[name] = tensor
         if persistent:
             self._non_persistent_buffers_set.discard(name)
@@ -152,6 +163,8 @@ class Module:
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{typename(module)} is not a Module subclass")
         check_name(self, name, "module", self._modules)
+        if MODULE_HOOKS:
+            module = passed_by(MODULE_HOOKS, self, name, module)
         self._modules[name] = module
 
     def __getattr__(self, name: str) -> Any:
@@ -181,6 +194,8 @@ class Module:
             if fields.get("_modules") is None:
                 raise AttributeError("cannot assign module before Module.__init__() call")
             forget(fields, name, ("_parameters", "_buffers"))
+            if MODULE_HOOKS:
+                value = passed_by(MODULE_HOOKS, self, name, value)
             fields["_modules"][name] = value
         elif name in (fields.get("_modules") or ()):
             if value is not None:
@@ -197,6 +212,8 @@ class Module:
                     f"cannot assign '{typename(value)}' as buffer '{name}' (torch.nn.Buffer, "
                     "torch.Tensor or None expected)"
                 )
+            if BUFFER_HOOKS:
+                value = passed_by(BUFFER_HOOKS, self, name, value)
             fields["_buffers"][name] = value
         else:
             object.__setattr__(self, name, value)
@@ -466,15 +483,7 @@ class Module:
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        for value in self._parameters.values():
-            if value is None:
-                continue
-            with no_grad():
-                value.data = fn(value)
-                if value.grad is not None:
-                    requires = value.grad.requires_grad
-                    value.grad.data = fn(value.grad)
-                    value.grad.requires_grad_(requires)
+        convert_parameters(self._parameters, fn)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)

@@ -221,3 +221,46 @@ def test_swapped_tensors_swap_slots():
     a.elem, b.elem = 1, 2
     rl.utils.swap_tensors(a, b)
     assert (a.tolist(), a.elem, b.elem) == ([0.0, 0.0], 2, 1)
+
+
+def test_storages_are_made_of_a_length_or_of_values():
+    assert rl.UntypedStorage(4).nbytes() == 4
+    assert rl.UntypedStorage([1, 2, 3]).tolist() == [1, 2, 3]
+    assert rl.UntypedStorage(4, device="meta").device.type == "meta"
+    numbers = rl.FloatStorage([1, 2.5])
+    assert numbers.tolist() == [1.0, 2.5] and numbers.dtype is rl.float32
+    assert isinstance(numbers, rl.FloatStorage) and not isinstance(numbers, rl.DoubleStorage)
+    assert rl.is_storage(numbers) and numbers.type() == "torch.FloatStorage"
+    assert isinstance(rl.ones(2).untyped_storage(), rl.UntypedStorage)
+    assert isinstance(rl.ones(2).storage(), rl.storage.TypedStorage)
+    assert rl.TypedStorage(3, dtype=rl.int64).nbytes() == 24
+    assert rl.empty(0).set_(numbers).tolist() == [1.0, 2.5]
+    bytes_ = rl.UntypedStorage([1, 2, 3])
+    bytes_[1:][0] = 9
+    assert bytes_.tolist() == [1, 9, 3]
+    with pytest.raises(RuntimeError, match="-1 bytes"):
+        rl.UntypedStorage(-1)
+
+
+def test_tensors_over_files(tmp_path):
+    path = tmp_path / "numbers"
+    np.arange(4, dtype=np.float32).tofile(path)
+    shared = rl.from_file(path, shared=True, size=4)
+    shared[0] = 9
+    private = rl.from_file(str(path), size=4)
+    private[1] = 7
+    assert private.tolist() == [9.0, 7.0, 2.0, 3.0]
+    assert rl.from_file(path, size=2).tolist() == [9.0, 1.0]
+    grown = rl.from_file(tmp_path / "new", shared=True, size=3, dtype=rl.int64)
+    assert grown.tolist() == [0, 0, 0] and (tmp_path / "new").stat().st_size == 24
+    with pytest.raises(RuntimeError, match="16 bytes where 20 are needed"):
+        rl.from_file(path, size=5)
+
+
+def test_results_written_into_out_have_a_class_of_their_own():
+    out = (rl.empty(2), rl.empty(2, dtype=rl.int64))
+    found = rl.max(rl.ones(2, 2), 0, out=out)
+    assert type(found) is rl.return_types.max_out and found.values is out[0]
+    assert type(rl.sort(rl.ones(2), out=out)) is rl.return_types.sort_out
+    with pytest.raises(AttributeError):
+        _ = rl.return_types.add_out

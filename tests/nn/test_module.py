@@ -410,3 +410,53 @@ def test_a_value_that_cannot_be_loaded_is_named():
     scalar.register_buffer("b", torch.zeros(()))
     scalar.load_state_dict({"b": torch.ones(1)}, assign=True)
     assert scalar.b.shape == ()
+
+
+def test_hooks_see_what_every_module_registers():
+    from rushlight.nn import registration
+
+    seen = []
+    handles = [
+        registration.register_module_parameter_registration_hook(
+            lambda m, name, value: seen.append(("parameter", name))
+        ),
+        registration.register_module_buffer_registration_hook(
+            lambda m, name, value: seen.append(("buffer", name)) or value + 1
+        ),
+        registration.register_module_module_registration_hook(
+            lambda m, name, value: seen.append(("module", name))
+        ),
+    ]
+    try:
+        module = nn.Sequential(nn.Linear(2, 2))
+        module.register_buffer("b", torch.zeros(1))
+        module.more = nn.Identity()
+    finally:
+        for handle in handles:
+            handle.remove()
+    module.c = nn.Identity()
+    assert seen == [
+        ("parameter", "weight"), ("parameter", "bias"), ("module", "0"), ("buffer", "b"),
+        ("module", "more"),
+    ]  # fmt: skip
+    assert module.b.item() == 1
+
+
+def test_ways_to_convert_parameters():
+    future = torch.__future__
+    for overwrites, swaps in ((False, False), (True, False), (False, True)):
+        future.set_overwrite_module_params_on_conversion(overwrites)
+        future.set_swap_module_params_on_conversion(swaps)
+        try:
+            assert future.get_overwrite_module_params_on_conversion() is overwrites
+            module = nn.Linear(2, 2)
+            weight = module.weight
+            weight.grad = grad = torch.ones(2, 2)
+            module.double()
+        finally:
+            future.set_overwrite_module_params_on_conversion(False)
+            future.set_swap_module_params_on_conversion(False)
+        assert (module.weight is weight) is not overwrites
+        assert module.weight.dtype is module.weight.grad.dtype is torch.float64
+        assert isinstance(module.weight, nn.Parameter) and module.weight.requires_grad
+        assert (module.weight.grad is grad) is not overwrites

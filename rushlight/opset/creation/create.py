@@ -22,6 +22,7 @@ from rushlight.core.size import Size
 from rushlight.core.state import LAYER_FUNCTION_MODES, LOCAL, PROCESS
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import PLAIN, Ext, Tensor, alias_array, storage_of, wrap, wrap_strided
+from rushlight.core.typedstorage import TypedStorage
 from rushlight.opset.creation.copy import layouts, preserved
 from rushlight.opset.kinds import CREATION, Kind, Spec, refuse_device, refuse_layout, shell_of
 from rushlight.opset.registry import composite, find, op, packet
@@ -633,4 +634,4 @@ can_cast = promotion.can_cast
 
 def is_storage(obj: Any, /) -> bool:
     """Whether `obj` is a storage."""
-    return isinstance(obj, Storage)
+    return isinstance(obj, (Storage, TypedStorage))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.core.dispatch import overridable
 from rushlight.core.op import refuse
 from rushlight.opset.kinds import Kind
 from rushlight.opset.registry import op
@@ -23,6 +24,15 @@ class Statement(Kind):
 STATEMENT = Statement("STATEMENT")
 FACTS: dict[str, Any] = {"kind": STATEMENT, "method": False, "out": False, "jvp": NOTHING}
 SINGLE = "Boolean value of Tensor with {} is ambiguous"
+
+
+def _assert(condition: Any, message: str) -> None:
+    """An assertion that traces record."""
+    if not condition:
+        raise AssertionError(message)
+
+
+_assert = overridable(_assert)
 
 
 # -- tensors ---------------------------------------------------------------------------------------

@@ -483,13 +483,3 @@ def _(grad: Any, self: Any, result: Any, dim: Any, keepdim: bool) -> Any:
     grad = restored(grad, dim, keepdim, self.dim())
     result = restored(result, dim, keepdim, self.dim())
     return grad * conj((self - result).exp())
-
-
-@composite(
-    "special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
-    method=False,
-    function=False,
-    samples=lambda make: ((make(2, 3), (0, 1)), (make(2, 3), 1, True), (make(), 0)),
-)
-def special_logsumexp(self: Any, dim: Any, keepdim: bool) -> Any:
-    return self.logsumexp(dim, keepdim)
