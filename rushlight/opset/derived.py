@@ -174,7 +174,7 @@ def holds_sparse(args: tuple[Any, ...]) -> bool:
 
 def sparse_in_place(op: Any, args: tuple[Any, ...]) -> Any:
     """An in-place op with a sparse operand: its own rule, or the functional one written back."""
-    from rushlight.opset.sparse.coo import is_sparse, replace_parts
+    from rushlight.opset.sparse.coo import is_sparse
 
     target = args[0]
     functional = op.functional
@@ -189,21 +189,29 @@ def sparse_in_place(op: Any, args: tuple[Any, ...]) -> Any:
         return op.kind.unusual(op, args)
     result = functional.backend(*args)
     if is_sparse(target):
-        if not is_sparse(result) or target.layout is not result.layout:
-            raise RuntimeError(
-                f"{op.base_name}(): the result has layout {result.layout} and cannot be written "
-                f"into a tensor of layout {target.layout}"
-            )
-        if not can_cast(result._dtype, target._dtype):
-            raise RuntimeError(
-                f"result type {result._dtype.scalar_type_name} can't be cast to the desired output "
-                f"type {target._dtype.scalar_type_name}"
-            )
-        return replace_parts(target, result)
+        return write_sparse(op, target, result)
     if is_sparse(result):
         result = find_dense(result)
     write_into(target, result)
     return target
+
+
+def write_sparse(op: Any, target: Tensor, result: Tensor) -> Tensor:
+    """Make a sparse tensor hold a result of its layout."""
+    from rushlight.opset.sparse.coo import is_sparse, replace_parts
+
+    if not (is_sparse(target) and is_sparse(result)) or target.layout is not result.layout:
+        raise RuntimeError(
+            f"{op.base_name}(): the result has layout {result.layout} and cannot be written "
+            f"into a tensor of layout {target.layout}"
+        )
+    if not can_cast(result._dtype, target._dtype):
+        raise RuntimeError(
+            f"result type {result._dtype.scalar_type_name} can't be cast to the desired output "
+            f"type {target._dtype.scalar_type_name}"
+        )
+    written: Tensor = replace_parts(target, result)
+    return written
 
 
 def find_dense(sparse: Tensor) -> Tensor:
@@ -279,9 +287,8 @@ class Out(Kind):
             results = result if isinstance(result, tuple) else (result,)
             for target, value in zip(outs, results, strict=True):
                 if holds_sparse((target, value)):
-                    raise NotImplementedError(
-                        f"{op.base_name}(): out= is not supported for sparse tensors"
-                    )
+                    write_sparse(op, target, value)
+                    continue
                 if target.device != value.device:
                     raise RuntimeError(
                         f"Expected out tensor to have device {value.device}, but got "

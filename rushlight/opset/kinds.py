@@ -17,6 +17,7 @@ import numpy as np
 
 from rushlight.arrays.casting import cast, fill_number
 from rushlight.arrays.numpy_ import MATH, as_array
+from rushlight.base.errors import MissingFeature
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.device import cpu
@@ -348,6 +349,9 @@ class Creation(Kind):
                     place == source.device or source.handling_layer != 0
                 )
             if shapes_only or (place is not None and place.type == "meta"):
+                asked = None if layout_at is None else args[layout_at]
+                if asked is not None and asked.name != "strided":
+                    raise no_sparse_shells(op.base_name)
                 return shell_of(self.run_shape(op, args), place)
             if place is not None and place.type != "cpu":
                 refuse_device(place)
@@ -371,6 +375,12 @@ def refuse_device(place: Any) -> None:
         # torch: the class and words of a build without CUDA.
         raise AssertionError("Torch not compiled with CUDA enabled")
     raise NotImplementedError(f"no tensors can be made on device '{place}'; use 'cpu' or 'meta'")
+
+
+def no_sparse_shells(name: str) -> MissingFeature:
+    return MissingFeature(
+        f"sparse tensors on device 'meta' ({name})", "Leave the device out, or use layout strided."
+    )
 
 
 def refuse_layout(op: Any, given: Any) -> None:
