@@ -32,7 +32,7 @@ class TypedStorage:
                 )
             self._untyped_storage, self.dtype = wrap_storage, kind
             return
-        first = wanted[0] if wanted else 0
+        first: Any = wanted[0] if wanted else 0
         count = first if isinstance(first, int) else len(first)
         self._untyped_storage = Storage(count * kind.itemsize, device=device)
         self.dtype = kind

@@ -147,12 +147,12 @@ def scattered(
         columns = columns.reshape(-1, groups * inputs, *kernel, *places)
         target = canvas[some]
         for offsets in np.ndindex(*kernel):
-            within = [
+            within: list[Any] = [
                 slice(at * d, at * d + (count - 1) * s + 1, s)
                 for at, d, s, count in zip(offsets, dilation, stride, places, strict=True)
             ]
             target[(..., *within)] += columns[(slice(None), slice(None), *offsets)]
-    inner = [slice(p, p + size) for p, size in zip(padding, sizes, strict=True)]
+    inner: list[Any] = [slice(p, p + size) for p, size in zip(padding, sizes, strict=True)]
     return canvas[(..., *inner)]
 
 
