@@ -75,6 +75,8 @@ def refuse_dtype(kernel: str, value: Any, other: Any) -> None:
 
 def working(array: Any) -> Any:
     """The array in a dtype that products are computed in."""
+    if array.dtype.fields is not None:
+        raise unsupported("addmm_impl_cpu_", dtypes.complex32)
     return array if array.dtype in DIRECT else array.astype(SINGLE)
 
 

@@ -33,3 +33,9 @@ def test_indices_and_offsets_may_differ_in_dtype(mode):
         assert torch.equal(found, expected)
         assert torch.equal(torch.autograd.grad(found.sum(), rows)[0], slope)
         assert torch.embedding_bag(rows, *pair)[1].dtype is torch.int64
+
+
+def test_rows_are_scaled_by_a_rounded_norm():
+    rows = torch.ones(3, 2)
+    torch.nn.functional.embedding(torch.tensor([0, 1]), rows, max_norm=1.0)
+    assert rows.tolist() == [[0.7071067690849304] * 2, [0.7071067690849304] * 2, [1.0, 1.0]]
