@@ -10,11 +10,9 @@ from rushlight.base.errors import MissingFeature
 from rushlight.core.construct import tensor
 from rushlight.core.device import sparse_coo, sparse_csc, sparse_csr
 from rushlight.core.dtype import int64
-from rushlight.opset import families, functions
-
-families.ensure("sparse.compressed")
-from rushlight.opset.sparse.compressed import sparse_csr_tensor  # noqa: E402
-from rushlight.opset.sparse.coo import replace_parts, sparse_coo_tensor  # noqa: E402
+from rushlight.opset import functions
+from rushlight.opset.sparse.compressed import sparse_csr_tensor
+from rushlight.opset.sparse.coo import replace_parts, sparse_coo_tensor
 
 __all__ = [
     "addmm",

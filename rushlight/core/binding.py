@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.base.schema import parameter_name
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
 from rushlight.core import ports
@@ -366,13 +367,6 @@ def as_any_list(value: Any, size: int | None = None) -> Any:
     raise Mismatch
 
 
-PYTHON_KEYWORDS = frozenset(("from", "lambda", "in", "is"))
-
-
-def parameter_name(name: str) -> str:
-    return name + "_" if name in PYTHON_KEYWORDS else name
-
-
 def bind_packet(packet: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
     """The first overload that takes these arguments, with its bound argument tuple."""
     if "out" in kwargs:
@@ -463,8 +457,8 @@ def rename_keywords(packet: Any, kwargs: dict[str, Any]) -> dict[str, Any] | Non
     renamed: dict[str, Any] = {}
     for key, value in kwargs.items():
         target = KEYWORD_ALIASES.get(key)
-        if key in PYTHON_KEYWORDS and key in known:
-            renamed[key + "_"] = value
+        if key in known and parameter_name(key) != key:
+            renamed[parameter_name(key)] = value
             changed = True
         elif target is not None and key not in known and target in known:
             renamed[target] = value

@@ -394,8 +394,8 @@ def make_stub(packet: Any, name: str, method: bool, named: bool = True) -> Any:
     if method:
         stub.__qualname__ = f"Tensor.{name}"
     stub.__doc__ = "\n".join(str(record._schema) for record in packet.candidates)
-    packet.stubs[key] = stub
-    return stub
+    # One function for all threads.
+    return packet.stubs.setdefault(key, stub)
 
 
 def stub_source(packet: Any) -> str:

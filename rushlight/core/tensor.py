@@ -32,7 +32,6 @@ from rushlight.core.extras import Ext, ViewInfo
 from rushlight.core.hooks import HookDict, NodeHooks, RemovableHandle, add_hook
 from rushlight.core.node import (
     AutogradState,
-    accumulator,
     autograd_state,
     needs_grad,
     next_sequence,
@@ -47,7 +46,10 @@ from rushlight.core.state import (
     LAYER_FUNCTION_MODES,
     LAYER_SUBCLASS,
     LOCAL,
+    OVERRIDES,
     USER_FUNCTION,
+    changed,
+    excluding,
 )
 from rushlight.core.storage import Storage, VersionCounter
 
@@ -611,16 +613,9 @@ class Tensor(metaclass=TensorType):
         """The same tensor seen as an instance of `cls`: a view that gradients pass through."""
         from rushlight.core.op import find_overload
 
-        state = LOCAL.state
-        before = (state.dispatch_modes, state.excluded)
-        try:
-            state.dispatch_modes = ()
-            state.excluded |= LAYER_FUNCTION | LAYER_FUNCTION_MODES | LAYER_SUBCLASS
-            state.refresh()
+        excluded = LOCAL.state.excluded | LAYER_FUNCTION | LAYER_FUNCTION_MODES | LAYER_SUBCLASS
+        with changed(dispatch_modes=(), excluded=excluded):
             result = find_overload("aten", "alias", "default")(self)
-        finally:
-            state.dispatch_modes, state.excluded = before
-            state.refresh()
         return recast(result, cls)
 
     def _type_name(self) -> str:
@@ -639,19 +634,12 @@ class Tensor(metaclass=TensorType):
                 return found
         from rushlight.core.format import tensor_str
 
-        state = LOCAL.state
-        excluded = state.excluded
-        try:
-            state.excluded = excluded | LAYER_FUNCTION | LAYER_FUNCTION_MODES
-            state.refresh()
+        with excluding(OVERRIDES) as state:
             if state.duals is None:
                 return tensor_str(self)
             from rushlight.core.duals import tangent_of
 
             return tensor_str(self, tangent=tangent_of(self))
-        finally:
-            state.excluded = excluded
-            state.refresh()
 
     def __dir__(self) -> list[str]:
         return sorted({*dir(type(self)), *self.__dict__})
@@ -870,7 +858,3 @@ def tensor_hooks(tensor: Tensor) -> NodeHooks:
     if state.hooks is None:
         state.hooks = NodeHooks()
     return state.hooks
-
-
-def leaf_edge(tensor: Tensor) -> Any:
-    return accumulator(tensor)

@@ -217,9 +217,7 @@ def rushlight_name(module: str, name: str, obj: Any) -> str | None:
     if private is not None:
         return private
     root = host.library
-    # Asking the root for a name it does not know makes it load every operator.
-    known = module in OPERATORS or name in vars(root) or name in root._FUNCTIONS
-    if known and lookup(root, name) is obj:
+    if lookup(root, name) is obj:
         return f"torch.functional.{name}" if name in FUNCTIONAL else f"torch.{name}"
     if lookup(root.Tensor, name) is obj:
         return f"torch.Tensor.{name}"

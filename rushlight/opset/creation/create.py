@@ -28,6 +28,14 @@ from rushlight.opset.kinds import CREATION, Kind, Spec, refuse_device, refuse_la
 from rushlight.opset.registry import composite, find, op, packet
 from rushlight.opset.rules import sample
 
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = (
+    "can_cast", "empty", "empty_like", "empty_permuted", "empty_strided", "full", "full_like",
+    "get_default_device", "is_complex", "is_conj", "is_floating_point", "is_inference", "is_neg",
+    "is_signed", "is_storage", "numel", "ones", "ones_like", "promote_types", "result_type",
+    "set_default_device", "zeros", "zeros_like",
+)  # fmt: skip
+
 OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 LIKE = f"{OPTIONS}, MemoryFormat? memory_format=None"
 

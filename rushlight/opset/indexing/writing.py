@@ -16,7 +16,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import Tensor, strides_of, wrap
-from rushlight.opset.derived import check_writable, write_into
+from rushlight.opset.derived import check_writable, inplace_record, write_into
 from rushlight.opset.indexing.index import (
     INDEX_DTYPES,
     check_bounds,
@@ -32,7 +32,7 @@ from rushlight.opset.indexing.index import (
 )
 from rushlight.opset.kinds import Kind, Spec, cpp_type, laid_out, strides_for, tensors_in
 from rushlight.opset.pointwise.arithmetic import scaled
-from rushlight.opset.registry import composite, find, inplace_record, op, register
+from rushlight.opset.registry import composite, find, op, register
 from rushlight.opset.rules import aten, linear_in, sample
 
 ndarray = np.ndarray
