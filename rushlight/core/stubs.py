@@ -17,7 +17,7 @@ import numpy as np
 from rushlight.base.schema import parameter_name
 from rushlight.core.binding import default_value
 from rushlight.core.dispatch import call, packet_call
-from rushlight.core.return_types import named_result
+from rushlight.core.return_types import class_for, named_result
 from rushlight.core.source import compile_source, source_of
 from rushlight.core.stubwriter import MISSING, Writer, write_first, write_second, write_view
 from rushlight.core.tensor import Tensor
@@ -61,7 +61,7 @@ def slow_path(w: Writer, packet: Any, api: Any, answer: Any, is_operator: bool) 
 
     def general(args: Any, keywords: dict[str, Any]) -> Any:
         result = packet_call(packet, api, args, keywords)
-        return result if answer is None else answer(result)
+        return result if answer is None else answer(result, keywords.get("out"))
 
     if not is_operator:
         return slow
@@ -104,7 +104,7 @@ def stub(self, *args):
 def general_stub(packet: Any, label: str, answer: Any, is_operator: bool) -> Any:
     """The stub of an op without a plain case: binding and all layers, each time."""
     result = "packet_call(packet, stub, args, kwargs)"
-    result = result if answer is None else f"answer({result})"
+    result = result if answer is None else f"answer({result}, kwargs.get('out'))"
     source = GENERAL_OPERATOR if is_operator else GENERAL.format(result=result)
     scope = {
         "__name__": "rushlight.core.stubs",
@@ -116,16 +116,16 @@ def general_stub(packet: Any, label: str, answer: Any, is_operator: bool) -> Any
     return compile_source(source.lstrip(), f"stub of {label}", scope)["stub"]
 
 
-def as_named(result: Any, result_class: Any, lists: bool) -> Any:
+def as_named(result: Any, out: Any = None, *, result_class: Any, lists: bool) -> Any:
     # An override may answer with anything.
     if type(result) is not tuple or len(result) != result_class.n_fields:
         return result
     if lists:
         result = [tuple(item) if type(item) is list else item for item in result]
-    return result_class(result)
+    return class_for(result_class, out)(result)
 
 
-def as_tuple(result: Any) -> Any:
+def as_tuple(result: Any, out: Any = None) -> Any:
     return tuple(result) if type(result) is list else result
 
 
@@ -163,8 +163,9 @@ def make_stub(packet: Any, name: str, method: bool, named: bool = True) -> Any:
         if other is not None:
             other.scope["slow"] = slow_path(other, packet, stub, answer, is_operator)
     stub.__name__ = name
-    stub.__qualname__ = name
-    stub.__module__ = "torch"
+    stub.__qualname__ = f"Tensor.{name}" if method else name
+    # Where pickle finds the function again.
+    stub.__module__ = "rushlight" if method or named else "rushlight.opset.functions"
     stub.__doc__ = "\n".join(str(record._schema) for record in packet.candidates)
     # One function for all threads.
     return packet.stubs.setdefault(key, stub)
