@@ -27,7 +27,7 @@ help:
 	@echo "make conformance  run the conformance kit  (KIT, SEED=autograd, K='hook')"
 	@echo "make bench        overhead, models, training and import time beside PyTorch"
 	@echo "make reference    record reference values  (ORACLE=python with PyTorch)"
-	@echo "make docs         write docs/ops.md from the registry"
+	@echo "make docs         write docs/ops.md and docs/errors.md"
 	@echo "make index        write rushlight/opset/where.py: which module defines which name"
 	@echo "make clean        remove .venv and caches"
 
@@ -81,6 +81,7 @@ index: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python tools/write_ops_page.py
+	$(BIN)/python tools/write_errors_page.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,4 +1,5 @@
-"""The command `rushlight`: `run` starts torch scripts, `doctor` describes this installation.
+"""The command `rushlight`: `run` starts torch scripts, `doctor` describes this installation,
+`explain` tells what the code of an error means.
 
 Output is plain text on stdout, or JSON; progress and complaints go to stderr.
 """
@@ -45,6 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return run(options.target, rest, module=options.module, full=options.traceback)
     if options.command == "doctor":
         return _doctor(options)
+    if options.command == "explain":
+        return _explain(options.code)
     _parser().print_help()
     return 2
 
@@ -101,6 +104,14 @@ def _parser() -> argparse.ArgumentParser:
     doctor.add_argument("--json", action="store_true", help="print JSON")
     doctor.add_argument("--ops", action="store_true", help="audit the rules of every operator")
     doctor.add_argument("--op", metavar="NAME", help="show one operator's record")
+
+    explain = commands.add_parser(
+        "explain",
+        help="tell what the code of an error means",
+        description="Tell what the code of an error means, and what to do.",
+        allow_abbrev=False,
+    )
+    explain.add_argument("code", metavar="CODE", help="as the error shows it, such as RL0401")
     return parser
 
 
@@ -109,6 +120,23 @@ def _progress(text: str) -> None:
     if sys.stderr.isatty():
         end = f"{text} ..." if text else ""
         print(f"\r\x1b[K{end}", end="", file=sys.stderr, flush=True)
+
+
+# -------------------------------------------------------------------- explain
+
+
+def _explain(code: str) -> int:
+    from rushlight.base import errors
+
+    try:
+        print(errors.explain(code.upper()))
+    except KeyError:
+        print(
+            f"rushlight explain: there is no code {code!r}; docs/errors.md lists them",
+            file=sys.stderr,
+        )
+        return 1
+    return 0
 
 
 # -------------------------------------------------------------------- doctor

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from rushlight.base.errors import OutOfMemoryError
+from rushlight.base.errors import OutOfMemoryError, error
 from rushlight.base.lazy import namespace
 
 __all__ = [
@@ -28,7 +28,7 @@ class DeferredCudaCallError(Exception):
 
 def absent(*args: Any, **kwargs: Any) -> NoReturn:
     """Refuse what needs a device."""
-    raise AssertionError(ABSENT)
+    raise error("RL1209", AssertionError)
 
 
 def is_available() -> bool:

@@ -245,7 +245,7 @@ def one_less(unbiased: bool | None, correction: Any) -> bool:
     if unbiased is not None and correction is not None:
         raise ValueError("Only one of unbiased and correction may be given")
     if correction not in (None, 0, 1):
-        raise MissingFeature(f"masked variance with correction={correction}", "Use 0 or 1.")
+        raise MissingFeature(f"masked variance with correction={correction}", code="RL0405")
     if correction is not None:
         return bool(correction)
     return True if unbiased is None else unbiased
@@ -281,7 +281,7 @@ class MaskedTensor:
     """Refused: a tensor that carries its mask."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise MissingFeature("MaskedTensor", "Pass mask= to the functions of torch.masked.")
+        raise MissingFeature("MaskedTensor", code="RL0406")
 
 
 def masked_tensor(data: Any, mask: Any, requires_grad: bool = False) -> Any:

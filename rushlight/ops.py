@@ -88,9 +88,7 @@ def load_library(path: str) -> None:
     """Refused: operators are written in Python, not loaded from shared objects."""
     from rushlight.base.errors import MissingFeature
 
-    raise MissingFeature(
-        f"ops.load_library({path!r})", "Write the operator in Python with library.custom_op."
-    )
+    raise MissingFeature(f"ops.load_library({path!r})", code="RL0301")
 
 
 def import_module(module: str) -> None:

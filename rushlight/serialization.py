@@ -102,9 +102,7 @@ class set_default_mmap_options:
         if flags == MAP_SHARED:
             from rushlight.base.errors import MissingFeature
 
-            raise MissingFeature(
-                "mmap.MAP_SHARED for checkpoints", "Use MAP_PRIVATE and save what you change."
-            )
+            raise MissingFeature("mmap.MAP_SHARED for checkpoints", code="RL0904")
         if flags != MAP_PRIVATE:
             raise ValueError(
                 "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE "

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from rushlight.base.errors import MissingFeature
+from rushlight.base.errors import MissingFeature, error
 from rushlight.core.construct import tensor
 from rushlight.core.device import sparse_coo, sparse_csc, sparse_csr
 from rushlight.core.dtype import int64
@@ -32,7 +32,7 @@ def mm(mat1: Any, mat2: Any, *reduce: Any) -> Any:
     """The product of a sparse matrix with a dense or sparse one; a sparse factor's gradient has
     its pattern."""
     if reduce:
-        raise NotImplementedError("torch.sparse.mm(): the form with `reduce` is not supported")
+        raise error("RL0512", NotImplementedError, function="mm", what="the form with `reduce`")
     return functions._sparse_mm(mat1, mat2)
 
 
@@ -68,12 +68,17 @@ def sampled_addmm(
 ) -> Any:
     """`beta * input + alpha * (mat1 @ mat2)` at the specified elements of a CSR matrix alone."""
     if input.layout is not sparse_csr:
-        raise NotImplementedError(
-            f"sampled_addmm(): argument 'input' must have layout torch.sparse_csr, not "
-            f"{input.layout}; use to_sparse_csr()"
+        raise error(
+            "RL0513",
+            NotImplementedError,
+            function="sampled_addmm",
+            argument="input",
+            expected="torch.sparse_csr",
+            layout=input.layout,
+            conversion="to_sparse_csr",
         )
     if input.dim() != 2 or mat1.dim() != 2 or mat2.dim() != 2:
-        raise MissingFeature("sampled_addmm of batches", "Call it for each matrix.")
+        raise MissingFeature("sampled_addmm of batches", code="RL0514")
     sizes, expected = tuple(input.shape), (mat1.shape[0], mat2.shape[1])
     if mat1.shape[1] != mat2.shape[0] or sizes != expected:
         raise RuntimeError(
@@ -135,8 +140,8 @@ def spdiags(diagonals: Any, offsets: Any, shape: Any, layout: Any = None) -> Any
 
 
 def spsolve(input: Any, other: Any, *, left: bool = True) -> Any:
-    raise NotImplementedError(
-        "torch.sparse.spsolve(): solving with a sparse matrix is not supported; use to_dense()"
+    raise error(
+        "RL0512", NotImplementedError, function="spsolve", what="solving with a sparse matrix"
     )
 
 

@@ -226,6 +226,14 @@ def test_no_command_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert "doctor" in capsys.readouterr().out
 
 
+def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["explain", "rl0401"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("RL0401: {op}: no shape rule") and len(lines) == 3
+    assert cli.main(["explain", "RL9998"]) == 1
+    assert "no code 'RL9998'" in capsys.readouterr().err
+
+
 def test_doctor(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     cost = {"numpy": {"cpu_seconds": 0.1, "modules": 100}, "rushlight": {"error": "ImportError: x"}}
     monkeypatch.setattr(cli, "_import_cost", lambda: cost)

@@ -13,6 +13,7 @@ from typing import Any
 from rushlight.aot import config
 from rushlight.aot.metadata import Facts, InputFacts, OutputFacts, OutputKind
 from rushlight.autograd.function import Function
+from rushlight.base.errors import error
 from rushlight.core import dispatch
 from rushlight.core.functional import ViewStep
 from rushlight.core.state import LOCAL, changed
@@ -150,7 +151,7 @@ class DoubleBackward(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        raise RuntimeError(DOUBLE_BACKWARD)
+        raise error("RL0610")
 
 
 def tangents_among(facts: Facts) -> list[int]:

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from rushlight.base import pytree
-from rushlight.base.errors import MissingExtra
+from rushlight.base.errors import MissingExtra, error
 from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.recording import Recorder, describe
 from rushlight.core.state import LOCAL
@@ -53,7 +53,7 @@ def make_fx(
     if tracing_mode not in MODES:
         raise AssertionError(f"tracing_mode must be one of {MODES}, got {tracing_mode!r}")
     if pre_dispatch:
-        raise NotImplementedError("make_fx(pre_dispatch=True) is not supported yet")
+        raise error("RL0701", NotImplementedError, function="make_fx", option="pre_dispatch=True")
 
     @functools.wraps(f)
     def traced(*args: Any) -> GraphModule:

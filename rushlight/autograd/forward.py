@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.autograd.engine import run_backward
+from rushlight.base.errors import error
 from rushlight.core import history, ports
 from rushlight.core.batching import BatchedTensor
 from rushlight.core.duals import (
@@ -311,19 +312,13 @@ def compute(
 ) -> Any:
     jvp = op.rule("jvp")
     if isinstance(jvp, Refused):
-        raise NotImplementedError(
-            f"Trying to use forward AD with {op.base_name} that does not support it because it has "
-            f"not been implemented yet: {jvp.reason}"
-        )
+        raise error("RL0601", NotImplementedError, op=op.base_name, reason=jvp.reason)
     try:
         return derive(op, jvp, rule, values, tangents, result)
-    except NotImplementedError as error:
-        if not str(error).startswith("the derivative for"):
+    except NotImplementedError as missing:
+        if not str(missing).startswith("the derivative for"):
             raise
-        raise NotImplementedError(
-            f"Trying to use forward AD with {op.base_name} that does not support it because it has "
-            f"not been implemented yet: {error}"
-        ) from error
+        raise error("RL0601", NotImplementedError, op=op.base_name, reason=missing) from missing
 
 
 def derive(

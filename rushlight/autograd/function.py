@@ -12,6 +12,7 @@ import warnings
 from typing import Any
 
 from rushlight.autograd.engine import with_user_code
+from rushlight.base.errors import error
 from rushlight.core import history
 from rushlight.core.node import (
     FREED,
@@ -157,11 +158,7 @@ class BackwardCFunction(FunctionCtx, GraphNode):
             raise RuntimeError(FREED)
         if self.saved_slots and not is_in_graph(self):
             self.release()
-            raise RuntimeError(
-                f"The graph that this {self.name()} belonged to no longer exists, so its saved "
-                "tensors are gone. Keep an output of the Function alive, or copy what you need "
-                "from ctx during backward."
-            )
+            raise error("RL0609", name=self.name())
 
     def apply(self, grads: tuple[Any, ...], needs: tuple[bool, ...] | None) -> tuple[Any, ...]:
         formula = backward_of(self._forward_cls)

@@ -312,6 +312,7 @@ def check_strategy(create_graph: bool, strict: bool, vectorize: bool, strategy: 
                     '`strategy="reverse-mode"`.'
                 )
         if not vectorize:
+            # torch: the words.
             raise NotImplementedError(
                 "Computing Jacobian using forward-AD or forward-over-reverse Hessian is "
                 "only implemented for `vectorize=True`."

@@ -10,6 +10,7 @@ from typing import Any
 
 from rushlight.autograd.forward import any_tangent, push, set_tangent
 from rushlight.autograd.function import run_function
+from rushlight.base.errors import error
 from rushlight.core import dispatch, history
 from rushlight.core import node as nodes
 from rushlight.core.duals import DualLevel, keep_tangent, tangent_of
@@ -96,10 +97,7 @@ class JvpLevel(RecordingLevel):
         original = args
         pushing = self.is_pushing and LOCAL.state.forward_enabled and any_tangent(op, args)
         if pushing and op.out_positions:
-            raise NotImplementedError(
-                f"Trying to use forward AD with {op.base_name}_out that does not support it "
-                "because it is an out= function"
-            )
+            raise error("RL0602", NotImplementedError, op=op.base_name)
         if pushing and op.mutated_positions and op.replayed_as is None:
             target = args[op.mutated_positions[0]]
             copy = self.lift(self.run(lambda: target._value.clone()))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from rushlight.base.errors import MissingFeature
+from rushlight.base.errors import MissingFeature, error
 
 __all__ = ["Patch", "SwitchModule", "patcher"]
 
@@ -26,9 +26,11 @@ class SwitchModule(ModuleType):
     def __setattr__(self, name: str, value: object) -> None:
         if not name.startswith("__"):
             if name not in self.__dict__:
-                raise AttributeError(f"{self.__name__} has no switch named {name!r}")
+                raise error("RL1210", AttributeError, module=self.__name__, name=name)
             if name in self.held and value != self.__dict__[name]:
-                raise MissingFeature(f"{self.__name__}.{name} = {value!r}", self.held[name])
+                raise MissingFeature(
+                    f"{self.__name__}.{name} = {value!r}", self.held[name], code="RL1205"
+                )
         super().__setattr__(name, value)
 
 
@@ -61,7 +63,7 @@ class Patch:
         module = sys.modules[self.module]
         unknown = [name for name in self.switches if not hasattr(module, name)]
         if unknown:
-            raise AttributeError(f"{self.module} has no switch named {unknown[0]!r}")
+            raise error("RL1210", AttributeError, module=self.module, name=unknown[0])
         self.before.append({name: getattr(module, name) for name in self.switches})
         try:
             for name, value in self.switches.items():

@@ -12,6 +12,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from rushlight.base.errors import error
 from rushlight.codegen.expressions import (
     BINARY_FUNCTIONS,
     HALVES,
@@ -155,10 +156,7 @@ def facts_of(value: Any, name: str) -> tuple[Ints, Ints, dtype]:
     """Sizes, strides and dtype of a tensor without values; refuses what is not static."""
     sizes, strides = tuple(value.shape), tuple(value.stride())
     if not all([type(number) is int for number in (*sizes, *strides)]):
-        raise NotImplementedError(
-            f"compile_graph: '{name}' has symbolic sizes {geometry.show(sizes)}; compile a graph "
-            "captured with static shapes (dynamic=False)"
-        )
+        raise error("RL0801", NotImplementedError, name=name, sizes=geometry.show(sizes))
     return sizes, strides, value.dtype
 
 
@@ -689,10 +687,7 @@ def read_node(program: LoopProgram, module: Any, node: Any, examples: Any) -> No
     elif node.op == "call_function":
         program.values[node] = read_call(program, node)
     else:
-        raise NotImplementedError(
-            f"compile_graph: node '{node.name}' is a {node.op}; graphs to compile hold calls of "
-            "functions only (trace with make_fx or export first)"
-        )
+        raise error("RL0802", NotImplementedError, node=node.name, op=node.op)
 
 
 def values_in(program: LoopProgram, value: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.base.errors import error
 from rushlight.codegen import buffers
 from rushlight.codegen.loops import Buffer
 from rushlight.core import geometry
@@ -28,15 +29,15 @@ def strided(buffer: Buffer) -> Tensor:
 def array_of(tensor: Any, buffer: Buffer) -> Any:
     """The array of a tensor that does not look as expected: resolved and laid out, or refused."""
     if not isinstance(tensor, Tensor) or tensor._array is None:
-        raise RuntimeError(
-            f"compiled graph: input '{buffer.name}' must be a tensor with values, got "
-            f"{type(tensor).__name__}"
+        raise error(
+            "RL0803", name=buffer.name, expected="a tensor with values", found=type(tensor).__name__
         )
     if tuple(tensor.shape) != buffer.shape or tensor.dtype is not buffer.dtype:
-        raise RuntimeError(
-            f"compiled graph: input '{buffer.name}' must be {buffer.dtype} of sizes "
-            f"{geometry.show(buffer.shape)} as when it was compiled, got {tensor.dtype} of sizes "
-            f"{geometry.show(tensor.shape)}; compile again for other inputs"
+        raise error(
+            "RL0803",
+            name=buffer.name,
+            expected=f"{buffer.dtype} of sizes {geometry.show(buffer.shape)}",
+            found=f"{tensor.dtype} of sizes {geometry.show(tensor.shape)}",
         )
     array = values_of(tensor)
     found = strides_of(tensor)

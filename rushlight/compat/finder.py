@@ -17,7 +17,7 @@ from importlib.machinery import BuiltinImporter, FrozenImporter, ModuleSpec, Pat
 from types import CodeType, ModuleType
 from typing import Any
 
-from rushlight.base.errors import MissingFeature
+from rushlight.base.errors import MissingFeature, error
 from rushlight.base.lazy import lazy_import
 
 Entry = str | Mapping[str, str]
@@ -331,9 +331,8 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         for root, real in self.roots.items():
             loaded = sys.modules.get(root)
             if loaded is not None and loaded is not sys.modules.get(real):
-                raise RuntimeError(
-                    f"{root!r} is already imported from {getattr(loaded, '__file__', '?')}; "
-                    f"install {self.package}'s aliases before anything imports it"
+                raise error(
+                    "RL1302", root=root, file=getattr(loaded, "__file__", "?"), package=self.package
                 )
         sys.meta_path.insert(0, self)
         for real in self.extended:
@@ -386,7 +385,7 @@ class MissingName(MissingFeature, AttributeError):
     `from ... import` fails as an import does."""
 
     def __init__(self, owner: ModuleType, name: str, path: str) -> None:
-        super().__init__(f"{path}.{name}")
+        super().__init__(f"{path}.{name}", code="RL1301")
         self.name = name
         self.obj = owner
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from rushlight.base.errors import error
 from rushlight.core import dispatch, history, ports
 from rushlight.core.duals import tangent_of
 from rushlight.core.op import OpOverload, Refused
@@ -197,10 +198,7 @@ class VmapLevel:
         if state.forward_level < 0 or not ports.has_tangents(op, args, state):
             return self.batch(op, args)
         if op.out_positions:
-            raise NotImplementedError(
-                f"Trying to use forward AD with {op.base_name}_out that does not support it "
-                "because it is an out= function"
-            )
+            raise error("RL0602", NotImplementedError, op=op.base_name)
         original = args
         if op.mutated_positions:
             original = (args[0].clone(), *args[1:])
@@ -238,7 +236,7 @@ class VmapLevel:
                 return found(self, op, args)
             rule = op.rule("batch")
         if isinstance(rule, Refused):
-            raise RuntimeError(f"vmap: {op.name()} cannot be batched: {rule.reason}")
+            raise error("RL0604", op=op.name(), reason=rule.reason)
         if rule == "elementwise":
             return self.elementwise(op, args)
         return rule(self, *args) if callable(rule) else self.loop(op, args)
@@ -388,10 +386,7 @@ class VmapLevel:
             self.each(lambda *sample: (dispatch.call(op, sample), None)[1], *args)
             return args[op.mutated_positions[0]]
         if not self.size:
-            raise RuntimeError(
-                f"vmap: {op.name()} has no rule for a batch of size 0: the sizes of its result "
-                "cannot be told."
-            )
+            raise error("RL0605", op=op.name())
         return self.each(lambda *sample: dispatch.call(op, sample), *args)
 
     def each(self, function: Any, *trees: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.arrays.casting import cast, fill_number, narrow_pair
+from rushlight.base.errors import error
 from rushlight.base.lazy import namespace
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry, ports
@@ -306,10 +307,7 @@ def make_tensor(*args: Any, **kwargs: Any) -> Any:
     if kwargs:
         raise TypeError(f"tensor() got an unexpected keyword argument '{next(iter(kwargs))}'")
     if pinned:
-        raise RuntimeError(
-            "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory "
-            "allocator is available on this system."
-        )
+        raise error("RL1207")
     kind, place = wanted("tensor", kind, place)
     return from_data(data, kind, place, requires_grad, "tensor")
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from rushlight.base.errors import error
 from rushlight.core import dispatch, geometry
 from rushlight.core.device import device
 from rushlight.core.op import OpOverload, Refused, Tag
@@ -84,16 +85,10 @@ class FakeTensor(Tensor):
         return self.constant.tolist()
 
     def numpy(self, *, force: bool = False) -> Any:
-        raise RuntimeError(
-            ".numpy() is not supported for tensor subclasses: a FakeTensor has no memory."
-        )
+        raise error("RL0707", kind="FakeTensor")
 
     def data_ptr(self) -> int:
-        raise RuntimeError(
-            "Cannot access data pointer of Tensor (e.g. FakeTensor, FunctionalTensor). If you're "
-            "using compile, aot_function or export, it is likely that custom code reads memory "
-            "while a function is being traced."
-        )
+        raise error("RL0706")
 
     def __deepcopy__(self, memo: Any) -> Any:
         copy = fake_of(
@@ -215,7 +210,7 @@ class FakeTensorMode(Occupant):
 
     def faked(self, tensor: Any, static_shapes: Any, source: Any, context: Any) -> Any:
         if tensor._ext is not None and tensor._ext.parts is not None:
-            raise UnsupportedFakeTensorException(f"tensors of layout {tensor.layout}")
+            raise error("RL0708", UnsupportedFakeTensorException, layout=tensor.layout)
         from rushlight.core.modes import is_traceable_wrapper_subclass, transform_subclass
 
         if is_traceable_wrapper_subclass(tensor):

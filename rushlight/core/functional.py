@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.base.errors import error
 from rushlight.core import dispatch
 from rushlight.core.op import OpOverload, Refused
 from rushlight.core.state import (
@@ -59,10 +60,7 @@ class ViewStep:
         """`source` with this view of it replaced by `changed`."""
         rule = self.op.rule("inverse")
         if rule is None or isinstance(rule, Refused):
-            raise NotImplementedError(
-                f"{self.op.name()}: a write to this view cannot be traced, because the view has no "
-                "inverse. Clone it before writing to it."
-            )
+            raise error("RL0702", NotImplementedError, op=self.op.name())
         if self.number is None:
             return rule(source, changed, *self.args)
         return rule(source, changed, self.number, *self.args)
@@ -131,16 +129,10 @@ class FunctionalTensor(Tensor):
     hidden: bool
 
     def data_ptr(self) -> int:
-        raise RuntimeError(
-            "Cannot access data pointer of Tensor (e.g. FakeTensor, FunctionalTensor). If you're "
-            "using compile, aot_function or export, it is likely that custom code reads memory "
-            "while a function is being traced."
-        )
+        raise error("RL0706")
 
     def numpy(self, *, force: bool = False) -> Any:
-        raise RuntimeError(
-            ".numpy() is not supported for tensor subclasses: a FunctionalTensor has no memory."
-        )
+        raise error("RL0707", kind="FunctionalTensor")
 
     def tolist(self) -> Any:
         sync(self)
@@ -360,10 +352,7 @@ def functional_form(op: OpOverload) -> OpOverload:
     """The op that computes what an in-place or out= op writes."""
     found: OpOverload | None = op.functional
     if found is None:
-        raise NotImplementedError(
-            f"{op.name()}: this in-place operator cannot be traced, because it has no functional "
-            "form. Use an out-of-place operator instead."
-        )
+        raise error("RL0703", NotImplementedError, op=op.name())
     return found
 
 

@@ -15,6 +15,7 @@ import os
 import threading
 from typing import Any
 
+from rushlight.base.errors import error
 from rushlight.core import node as nodes
 from rushlight.core import ports
 from rushlight.core.attributes import attributes_of, set_attributes
@@ -451,10 +452,7 @@ def out_call(op: Any, args: tuple[Any, ...], grad: bool, state: ThreadState | No
                     "differentiation, but one of the arguments requires grad."
                 )
     if state is not None and state.forward_level >= 0 and ports.has_tangents(op, args, state):
-        raise NotImplementedError(
-            f"Trying to use forward AD with {op.base_name}_out that does not support it because it "
-            "is an out= function"
-        )
+        raise error("RL0602", NotImplementedError, op=op.base_name)
     for position in op.out_positions:
         check_inplace(args[position], False, False)
     result = op.backend(*args) if state is None else dispatch.run_below(op, args, state)

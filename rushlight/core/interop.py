@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.base.errors import error
 from rushlight.core import dtype as dtypes
 from rushlight.core.attributes import attributes_of, set_attributes
 from rushlight.core.construct import adopt, finish
@@ -109,7 +110,7 @@ def wrap_ndarray(self: Any, array: Any, context: Any = None, return_scalar: bool
 def tolist(self: Any) -> Any:
     """The elements as nested lists of Python numbers; one number for a 0-dim tensor."""
     if self._array is None:
-        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        raise error("RL0402", NotImplementedError)
     array = values_of(self)
     if self._dtype in UNKNOWN_TO_NUMPY:
         if self._dtype is dtypes.complex32:
@@ -145,9 +146,9 @@ def dlpack(
     if self.layout.name != "strided":
         raise BufferError("Can't export tensors with layout other than torch.strided")
     if self._array is None:
-        raise BufferError(f"Can't export tensors on device '{self.device}': they have no memory")
+        raise error("RL0408", BufferError, what=f"on device '{self.device}': they have no memory")
     if self._dtype in UNKNOWN_TO_NUMPY:
-        raise BufferError(f"Can't export tensors of {self._dtype}: NumPy's DLPack lacks the type")
+        raise error("RL0408", BufferError, what=f"of {self._dtype}: NumPy's DLPack lacks the type")
     if stream not in (None, -1):
         raise AssertionError("stream should be None on cpu.")
     array = self._array
@@ -160,7 +161,7 @@ def dlpack(
 
 def dlpack_device(self: Any) -> tuple[int, int]:
     if self.device.type != "cpu":
-        raise BufferError(f"Unknown device type {self.device.type} for Dlpack")
+        raise error("RL0409", BufferError, device=self.device.type)
     return (1, 0)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.base.errors import error
 from rushlight.core import ports
 from rushlight.core.op import find_overload
 from rushlight.core.operators import OP_OF
@@ -360,10 +361,7 @@ def squeezed_names(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Names:
 def product_names(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Names:
     first, second = args if len(args) == 2 else (args[0], *kwargs.values())
     if first.dim() != 2 or second.dim() not in (1, 2):
-        raise RuntimeError(
-            "Products of named tensors are supported for a matrix with a matrix or a vector; drop "
-            "names via `tensor.rename(None)` for others."
-        )
+        raise error("RL0407", what="Products other than of a matrix with a matrix or a vector are")
     return checked((names_of(first)[0], *names_of(second)[1:]))
 
 
@@ -387,10 +385,7 @@ def subscript_names(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Names:
             if isinstance(entry, slice):
                 found.append(kept)
         else:
-            raise RuntimeError(
-                "Advanced indexing is not supported with named tensors. Please drop names via "
-                "`tensor = tensor.rename(None)` first."
-            )
+            raise error("RL0407", what="Advanced indexing is")
     return tuple(found)
 
 

@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from rushlight.base.errors import error
 from rushlight.core import dispatch, fake
 from rushlight.core.device import channels_last, channels_last_3d, contiguous_format
 from rushlight.core.op import OpOverload, find_overload
@@ -153,10 +154,7 @@ class Recorder(Occupant):
         if isinstance(found, SizeNode):
             found = self.numbers[symbol] = found.make(self.graph)
         if found is None:
-            raise RuntimeError(
-                f"The number {symbol} is used in the graph, but no input or result has it as a "
-                "size: it comes from outside of the traced function."
-            )
+            raise error("RL0711", symbol=symbol)
         return found
 
     def apply_number(self, function: Any, *operands: Any) -> Any:
@@ -236,12 +234,7 @@ class Recorder(Occupant):
     def read(self, op: OpOverload, args: tuple[Any, ...], fixed: bool) -> Any:
         """A number read out of a tensor while its values are at hand."""
         if not fixed:
-            raise RuntimeError(
-                f"It appears that you're trying to get value out of a tracing tensor with {op} - "
-                "erroring out! It's likely that this is caused by data-dependent control flow or "
-                "similar.  It may be possible to trace this with dynamic shapes; try setting "
-                "tracing_mode='symbolic' in your make_fx call."
-            )
+            raise error("RL0712", op=op)
         with excluding(BELOW_PROXY):
             return dispatch.below_autograd(op, args)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.base.errors import annotate, error
 from rushlight.core.state import LOCAL
 
 __all__ = [
@@ -56,6 +57,7 @@ class DynamicOutputShapeException(RuntimeError):
     def __init__(self, func: Any) -> None:
         self.func = func
         super().__init__(func)
+        annotate(self, "RL0709")
 
 
 class DataDependentOutputException(RuntimeError):
@@ -64,6 +66,7 @@ class DataDependentOutputException(RuntimeError):
     def __init__(self, func: Any) -> None:
         self.func = func
         super().__init__(func)
+        annotate(self, "RL0710")
 
 
 def unknown_size(op: Any, what: str) -> Any:
@@ -71,9 +74,8 @@ def unknown_size(op: Any, what: str) -> Any:
     symbol where the running fake mode has a shape environment, an error otherwise."""
     mode = LOCAL.state.fake
     if mode is None:
-        raise NotImplementedError(
-            f"{op.base_name}(): {what} depends on values, which a tensor without values "
-            "(device='meta') does not have"
+        raise error(
+            "RL0403", NotImplementedError, what=f"{op.base_name}(): {what} depends on values"
         )
     if mode.shape_env is None:
         raise DynamicOutputShapeException(op)

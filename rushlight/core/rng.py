@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.base.errors import error
 from rushlight.core.device import device as device_class
 from rushlight.core.dtype import uint8
 
@@ -198,9 +199,7 @@ class Generator:
     def __init__(self, device: Any = "cpu") -> None:
         self.device = device_class("cpu" if device is None else device)
         if self.device.type != "cpu":
-            raise RuntimeError(
-                f"Device type {self.device.type} is not supported for torch.Generator() api."
-            )
+            raise error("RL1208", device=self.device.type)
         self._lock = Lock()
         self._seed = DEFAULT_SEED
         self._offset = 0
@@ -255,10 +254,7 @@ class Generator:
             raise TypeError(f"RNG state must be a torch.ByteTensor, but got dtype {state.dtype}")
         raw = state.tobytes() if isinstance(state, np.ndarray) else bytes(state)
         if len(raw) != STATE_SIZE:
-            raise RuntimeError(
-                f"Expected a CPUGeneratorImplState of size {STATE_SIZE} but found the input RNG "
-                f"state size to be {len(raw)}; only states saved by this library can be loaded"
-            )
+            raise error("RL1206", expected=STATE_SIZE, found=len(raw))
         self._put(int.from_bytes(raw[:8], "little"), int.from_bytes(raw[8:], "little"))
         return self
 

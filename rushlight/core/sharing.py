@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.base.errors import error
 from rushlight.core.ownership import COUNTS
 from rushlight.core.tensor import alias_array, sizes_of, storage_of, strides_of
 
@@ -20,7 +21,7 @@ def share(tensor: Any) -> None:
     Tensors hold arrays over their storage, so no other tensor may be over this one.
     """
     if tensor._array is None:
-        raise RuntimeError("share_memory_(): the tensor has no memory")
+        raise error("RL1002")
     storage = storage_of(tensor)
     if storage.shared:
         return
@@ -29,10 +30,7 @@ def share(tensor: Any) -> None:
     # from the start, the storage once one of them asks for it.
     counter, own = tensor._counter, COUNTS.local + len(moved)
     if getrefcount(storage) > own or (counter is not None and getrefcount(counter) > own):
-        raise RuntimeError(
-            "share_memory_(): other tensors are views of the same memory and would be left behind. "
-            "Share the tensor before taking views of it, or share a clone."
-        )
+        raise error("RL1003")
     nbytes = int(storage.nbytes_)
     memory = np.frombuffer(mmap.mmap(-1, max(nbytes, 1)), np.uint8)[:nbytes]
     memory[:] = storage.buffer

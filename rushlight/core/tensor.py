@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.base.errors import error
 from rushlight.core import geometry, ports
 from rushlight.core.device import (
     channels_last,
@@ -286,7 +287,7 @@ class Tensor(metaclass=TensorType):
 
     def untyped_storage(self) -> Storage:
         if self._ext is not None and self._ext.parts is not None:
-            raise NotImplementedError("Cannot access storage of SparseTensorImpl")
+            raise error("RL0501", NotImplementedError)
         return storage_of(self)
 
     @property

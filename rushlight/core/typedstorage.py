@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.base.errors import error
 from rushlight.core.dtype import get_default_dtype
 from rushlight.core.storage import Storage
 
@@ -54,7 +55,7 @@ class TypedStorage:
     def array(self) -> Any:
         buffer = self._untyped_storage.buffer
         if buffer is None:
-            raise NotImplementedError("the storage of a meta tensor holds no values")
+            raise error("RL0403", NotImplementedError, what="reading a storage asks for values")
         usable = self.size() * self.dtype.itemsize
         return buffer[:usable].view(self.dtype.np)
 

@@ -226,6 +226,7 @@ class Subset(Dataset[T_co]):
         self.indices = indices
         kind = type(self)
         if kind.__getitem__ is not Subset.__getitem__ and kind.__getitems__ is Subset.__getitems__:
+            # torch: the words.
             raise NotImplementedError(
                 f"{kind.__name__} overrides __getitem__ but not __getitems__. "
                 "When subclassing Subset and overriding __getitem__, you must also override "

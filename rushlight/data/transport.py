@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.base.errors import error
 from rushlight.core.interop import rebuild_tensor
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import Tensor
@@ -216,10 +217,7 @@ def receive(connection: Connection) -> tuple[tuple[int, int, int], Any, list[Any
                     if not mark:
                         raise EOFError
                     if len(fds) != asked:
-                        raise RuntimeError(
-                            f"received {len(fds)} of {asked} file descriptors: too many open "
-                            "files. Please increase the limit using `ulimit -n` in the shell"
-                        )
+                        raise error("RL1001", found=len(fds), asked=asked)
                     buffers += [memory_of(fd) for fd in fds]
                 finally:
                     for fd in fds:

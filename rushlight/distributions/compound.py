@@ -88,6 +88,7 @@ class Independent(Distribution):
 
     def enumerate_support(self, expand: bool = True) -> Any:
         if self.reinterpreted_batch_ndims > 0:
+            # torch: the words.
             raise NotImplementedError("Enumeration over cartesian product is not implemented")
         return self.base_dist.enumerate_support(expand=expand)
 

@@ -47,6 +47,7 @@ class ConstraintRegistry:
         try:
             factory = self._registry[type(constraint)]
         except KeyError:
+            # torch: the words.
             raise NotImplementedError(
                 f"Cannot transform {type(constraint).__name__} constraints"
             ) from None

@@ -58,12 +58,14 @@ class _Dependent(Constraint):
     @property
     def is_discrete(self) -> Any:
         if self._is_discrete is NotImplemented:
+            # torch: the words.
             raise NotImplementedError(".is_discrete cannot be determined statically")
         return self._is_discrete
 
     @property
     def event_dim(self) -> Any:
         if self._event_dim is NotImplemented:
+            # torch: the words.
             raise NotImplementedError(".event_dim cannot be determined statically")
         return self._event_dim
 

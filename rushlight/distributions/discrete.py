@@ -193,6 +193,7 @@ class Binomial(ByProbsOrLogits):
     def _common_count(self, caller: str) -> int:
         most = int(self.total_count.max())
         if self.total_count.min() != most:
+            # torch: the words.
             raise NotImplementedError(f"Inhomogeneous total count not supported by `{caller}`.")
         return most
 
@@ -373,6 +374,7 @@ class Multinomial(AroundCategorical):
         validate_args: bool | None = None,
     ) -> None:
         if not isinstance(total_count, int):
+            # torch: the words.
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
         self._hold_categorical(Categorical(probs=probs, logits=logits), validate_args)

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.base.errors import error
 from rushlight.distributions.compound import Independent, TransformedDistribution
 from rushlight.distributions.continuous import (
     Beta,
@@ -113,6 +114,7 @@ def kl_divergence(p: Any, q: Any) -> Any:
         _KL_MEMOIZE[pair] = dispatch_kl(*pair)
     form = _KL_MEMOIZE[pair]
     if form is None:
+        # torch: the words.
         raise NotImplementedError(
             f"No KL(p || q) is implemented for p type {p.__class__.__name__} and q type "
             f"{q.__class__.__name__}"
@@ -139,6 +141,7 @@ def x_log_x(value: Any) -> Any:
 def kl_exponential_families(p: Any, q: Any) -> Any:
     """The Bregman divergence of the log normaliser."""
     if type(p) is not type(q):
+        # torch: the words.
         raise NotImplementedError(
             "The cross KL-divergence between different exponential families cannot be computed "
             "using Bregman divergences"
@@ -155,13 +158,20 @@ def kl_exponential_families(p: Any, q: Any) -> Any:
 def _(p: Any, q: Any) -> Any:
     """The same bijection on both sides changes nothing."""
     if p.transforms != q.transforms:
-        raise NotImplementedError(
-            "kl_divergence of TransformedDistributions: their transforms must be equal"
+        raise error(
+            "RL1103",
+            NotImplementedError,
+            kind="TransformedDistributions",
+            what="transforms",
+            found="",
         )
     if p.event_shape != q.event_shape:
-        raise NotImplementedError(
-            "kl_divergence of TransformedDistributions: their event shapes must be equal, got "
-            f"{p.event_shape} and {q.event_shape}"
+        raise error(
+            "RL1103",
+            NotImplementedError,
+            kind="TransformedDistributions",
+            what="event shapes",
+            found=f", got {p.event_shape} and {q.event_shape}",
         )
     return kl_divergence(p.base_dist, q.base_dist)
 
@@ -169,9 +179,12 @@ def _(p: Any, q: Any) -> Any:
 @register_kl(Independent, Independent)
 def _(p: Any, q: Any) -> Any:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
-        raise NotImplementedError(
-            "kl_divergence of Independent distributions: reinterpreted_batch_ndims must be equal, "
-            f"got {p.reinterpreted_batch_ndims} and {q.reinterpreted_batch_ndims}"
+        raise error(
+            "RL1103",
+            NotImplementedError,
+            kind="Independent distributions",
+            what="reinterpreted_batch_ndims",
+            found=f", got {p.reinterpreted_batch_ndims} and {q.reinterpreted_batch_ndims}",
         )
     return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
 
@@ -191,6 +204,7 @@ def _(p: Any, q: Any) -> Any:
 @register_kl(Binomial, Binomial)
 def _(p: Any, q: Any) -> Any:
     if (p.total_count < q.total_count).any():
+        # torch: the words.
         raise NotImplementedError(
             "KL between Binomials where q.total_count > p.total_count is not implemented"
         )

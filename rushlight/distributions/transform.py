@@ -67,6 +67,7 @@ class Transform:
             return self
         if type(self).__init__ is Transform.__init__:
             return type(self)(cache_size=cache_size)
+        # torch: the words.
         raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
 
     def __eq__(self, other: object) -> bool:

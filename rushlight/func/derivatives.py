@@ -344,7 +344,7 @@ def one_argument(
     """The Jacobian with respect to one argument, and aux."""
     source = args[position]
     if not isinstance(source, Tensor):
-        raise MissingFeature("jacfwd of a nested argument", "Pass its tensors one by one.")
+        raise MissingFeature("jacfwd of a nested argument", code="RL0606")
 
     def of_one(value: Any) -> Any:
         return func(*args[:position], value, *args[position + 1 :], **kwargs)

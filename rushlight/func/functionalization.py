@@ -36,9 +36,7 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
     if remove != "mutations":
         from rushlight.base.errors import MissingFeature
 
-        raise MissingFeature(
-            "functionalize(remove='mutations_and_views')", "Use remove='mutations'."
-        )
+        raise MissingFeature("functionalize(remove='mutations_and_views')", code="RL0607")
 
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:

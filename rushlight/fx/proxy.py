@@ -18,6 +18,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, NoReturn
 
 from rushlight.base import pytree
+from rushlight.base.errors import error
 from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dtype import dtype
 from rushlight.core.tensor import Tensor
@@ -126,11 +127,7 @@ class TracerBase:
         if kind == "call_function" and self.check_mutable_operations:
             schema = getattr(target, "_schema", None)
             if schema is not None and schema.is_mutable:
-                raise RuntimeError(
-                    f"Tried to trace mutable operation {schema}. FX only supports functional code,"
-                    " so operations that mutate operands in-place (e.g. via `out` arguments) are "
-                    "not supported"
-                )
+                raise error("RL0715", schema=schema)
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
         self.node_name_to_scope[node.name] = (self.scope.module_path, self.scope.module_type)
         if fx_traceback.has_preserved_node_meta():
@@ -194,7 +191,7 @@ class TracerBase:
         if is_dataclass(a) and not isinstance(a, type):
             named = {field.name: self.create_arg(getattr(a, field.name)) for field in fields(a)}
             return self.create_node("call_function", type(a), (), named)
-        raise NotImplementedError(f"argument of type: {type(a)}")
+        raise error("RL0704", NotImplementedError, type=type(a))
 
     def dict_key(self, key: Any) -> Any:
         if isinstance(key, str):
@@ -211,7 +208,7 @@ class TracerBase:
 
     def to_bool(self, obj: Proxy) -> bool:
         """Called when the program asks whether a traced value is true."""
-        raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
+        raise error("RL0713", TraceError)
 
     def iter(self, obj: Proxy) -> Iterator[Any]:
         """Called when the program loops over a traced value."""

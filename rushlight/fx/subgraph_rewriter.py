@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from rushlight.base.errors import error
 from rushlight.fx.tracing import symbolic_trace
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node
@@ -157,7 +158,9 @@ def replace_pattern_with_filters(
     """`replace_pattern` where every filter `f(match, graph, pattern_graph)` accepts the match."""
     graph, pattern, new = gm.graph, graph_of(pattern), graph_of(replacement)
     if ignore_literals:
-        raise NotImplementedError("replace_pattern does not support ignore_literals=True")
+        raise error(
+            "RL0701", NotImplementedError, function="replace_pattern", option="ignore_literals=True"
+        )
     done = []
     replaced: dict[Node, Node] = {}
     for match in find_matches(graph, pattern):

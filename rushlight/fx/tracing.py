@@ -170,6 +170,7 @@ def wrap(fn_or_name: Any) -> Any:
     name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__code__.co_name
     frame = sys._getframe(1)
     if frame.f_code.co_name != "<module>":
+        # torch: the words.
         raise NotImplementedError("wrap must be called at the top level of a module")
     WRAPPED_FUNCTIONS[(id(frame.f_globals), name)] = frame.f_globals
     return fn_or_name

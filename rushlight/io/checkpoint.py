@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from rushlight.base.errors import error
 from rushlight.core import dtype as dtypes
 from rushlight.core.device import device, layout
 from rushlight.core.hooks import HookDict
@@ -222,9 +223,7 @@ def plain_parts(tensor: Any) -> tuple[TorchName, tuple[Any, ...]]:
         return sparse_parts(tensor)
     if tensor._array is None:
         if tensor.device.type != "meta":
-            raise RuntimeError(
-                f"save(): a {type(tensor).__name__} has no memory and cannot be written to a file"
-            )
+            raise error("RL0905", type=type(tensor).__name__)
         args: tuple[Any, ...] = (tensor.dtype, tuple(tensor.shape), strides_of(tensor), wants)
         return named("torch._utils", "_rebuild_meta_tensor_no_storage"), args
     kind = tensor.dtype
@@ -436,7 +435,7 @@ def own(module: str, name: str) -> Any:
         except (ImportError, AttributeError):
             continue
         return target
-    raise AttributeError(f"Rushlight has no {module}.{name}, which the file names")
+    raise error("RL0906", AttributeError, name=f"{module}.{name}")
 
 
 def rebuild_trusted(function: Any, kind: type, args: Any, state: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.base.errors import CheckpointError
+from rushlight.base.errors import CheckpointError, error
 from rushlight.core.dtype import dtype, uint8
 from rushlight.core.storage import Storage
 from rushlight.core.typedstorage import TypedStorage
@@ -74,10 +74,7 @@ def text_of(value: Any) -> Any:
 def swapped(array: Any, kind: dtype | None) -> Any:
     """Bytes of a machine with the other byte order."""
     if kind is None:
-        raise CheckpointError(
-            "The file was written on a machine with another byte order and holds bytes without a "
-            "dtype, which cannot be turned round."
-        )
+        raise error("RL0907", CheckpointError)
     width = kind.itemsize // 2 if kind.is_complex else kind.itemsize
     whole = array.size // width * width
     array[:whole] = array[:whole].reshape(-1, width)[:, ::-1].reshape(-1)
@@ -177,9 +174,7 @@ class Archive(Source):
         if not self.root:
             raise fail("its archive has no folder with a data.pkl")
         if self.root + b"constants.pkl" in self.entries:
-            raise CheckpointError(
-                "The file is a TorchScript archive. Please use torch.jit.load to load it."
-            )
+            raise error("RL0908", CheckpointError)
         self.swap = self.byte_order() != sys.byteorder
 
     def find(self, name: str) -> Entry:

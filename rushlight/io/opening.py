@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from rushlight.base.errors import CheckpointError
+from rushlight.base.errors import CheckpointError, error
 from rushlight.io.containers import Archive, Source, Stream
 from rushlight.io.tarformat import Tar
 from rushlight.io.walker import fail
@@ -24,12 +24,9 @@ def open_source(file: Any, map_location: Any, mapping: Any = None) -> Source:
     if head[:4] == LOCAL:
         return Archive(Span(file, start, length), map_location, mapping)
     if not head:
-        raise CheckpointError("The file is empty, or its position is at its end.")
+        raise error("RL0909", CheckpointError)
     if head[8:10] == b'{"':
-        raise CheckpointError(
-            "The file is not a checkpoint of torch.save. Read safetensors files with "
-            "rushlight.io.safetensors.load_file."
-        )
+        raise error("RL0910", CheckpointError)
     is_tar = head[257:262] == b"ustar"
     if not is_tar and head[:1] not in (b"\x80", b"L"):
         raise fail(
@@ -37,11 +34,7 @@ def open_source(file: Any, map_location: Any, mapping: Any = None) -> Source:
             "pointer to the file"
         )
     if mapping is not None:
-        raise CheckpointError(
-            "mmap can only be used with files saved with "
-            "`torch.save(_use_new_zipfile_serialization=True)`, please torch.save your checkpoint "
-            "with this option in order to use mmap."
-        )
+        raise error("RL0911", CheckpointError)
     if is_tar:
         return Tar(file, map_location)
     return Stream(file, map_location)

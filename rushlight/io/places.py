@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.base.errors import CheckpointError
+from rushlight.base.errors import CheckpointError, error
 from rushlight.core.device import device
 from rushlight.core.storage import Storage
 from rushlight.core.typedstorage import TypedStorage
@@ -67,15 +67,8 @@ def default_restore_location(storage: Any, location: str) -> Any:
         if found is not None:
             return found
     if location == "cuda" or location.startswith("cuda:"):
-        raise CheckpointError(
-            "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is "
-            "False. If you are running on a CPU-only machine, please use torch.load with "
-            "map_location=torch.device('cpu') to map your storages to the CPU."
-        )
-    raise CheckpointError(
-        "don't know how to restore data location of torch.storage.UntypedStorage (tagged with "
-        f"{shown(location)}). Give torch.load map_location='cpu' to map your storages to the CPU."
-    )
+        raise error("RL0912", CheckpointError)
+    raise error("RL0913", CheckpointError, location=shown(location))
 
 
 def is_meta(map_location: Any) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.base.errors import CheckpointError, MissingFeature
+from rushlight.base.errors import CheckpointError, MissingFeature, error
 from rushlight.core import dtype as dtypes
 from rushlight.core.device import device as device_type
 from rushlight.core.interop import rebuild_tensor
@@ -67,11 +67,11 @@ CODE_OF = {kind: code for code, kind in CODES.items()}
 
 def check_machine() -> None:
     if sys.byteorder != "little":
-        raise MissingFeature("safetensors on big-endian machines", "Use torch.save and torch.load.")
+        raise MissingFeature("safetensors on big-endian machines", code="RL0903")
 
 
 def bad(what: str) -> CheckpointError:
-    return CheckpointError(f"The file is not a valid safetensors file: {what}.")
+    return error("RL0902", CheckpointError, what=what)
 
 
 # -- the header ------------------------------------------------------------------------------------
@@ -203,10 +203,7 @@ def check_places(places: dict[str, Place], length: int) -> None:
 def target_device(place: Any) -> device_type:
     found = device_type(place)
     if found.type not in ("cpu", "meta"):
-        raise CheckpointError(
-            f"Tensors cannot be read to the device '{found}', which is not available. Leave the "
-            "device out to read them to the CPU."
-        )
+        raise error("RL0914", CheckpointError, device=found)
     return found
 
 
@@ -215,7 +212,7 @@ class SafeOpen:
 
     def __init__(self, filename: Any, framework: str = "pt", device: Any = "cpu") -> None:
         if framework not in ("pt", "torch", "pytorch", "rushlight"):
-            raise CheckpointError(f"framework {framework!r} is not known; say 'pt'")
+            raise error("RL0915", CheckpointError, framework=framework)
         from mmap import ACCESS_COPY, mmap
 
         self.device = target_device(device)
@@ -338,9 +335,19 @@ def bytes_of(name: str, tensor: Any) -> Any:
             "`.to_dense()`, which may take much memory, or use torch.save."
         )
     if tensor._array is None:
-        raise ValueError(f"`{name}` is on the device '{tensor.device}' and has no values to save.")
+        raise error(
+            "RL0918",
+            ValueError,
+            name=name,
+            what=f"is on the device '{tensor.device}' and has no values to save.",
+        )
     if tensor.dtype not in CODE_OF:
-        raise ValueError(f"`{name}` has the dtype {tensor.dtype}, which safetensors does not have.")
+        raise error(
+            "RL0918",
+            ValueError,
+            name=name,
+            what=f"has the dtype {tensor.dtype}, which safetensors does not have.",
+        )
     if not tensor.is_contiguous():
         raise ValueError(
             f"You are trying to save a non contiguous tensor: `{name}` which is not allowed. It "

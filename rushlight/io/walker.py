@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.base.errors import CheckpointError
+from rushlight.base.errors import CheckpointError, error
 
 __all__ = ["CallerError", "Inert", "Known", "Walker", "fail", "shown"]
 
@@ -96,7 +96,7 @@ class Known:
 
 
 def fail(what: str) -> CheckpointError:
-    return CheckpointError(f"The file is not a valid checkpoint: {what}.")
+    return error("RL0901", CheckpointError, what=what)
 
 
 def shown(value: Any) -> str:

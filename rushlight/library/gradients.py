@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.autograd.function import Function
+from rushlight.base.errors import error
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import Tensor
 from rushlight.opset import custom
@@ -112,9 +113,6 @@ class Call:
 
 def no_formula(op: OpOverload) -> Any:
     def backward(ctx: Any, *grads: Any) -> Any:
-        raise RuntimeError(
-            f"Trying to backward through {op} but no autograd formula was registered. Please use "
-            "register_autograd to add one."
-        )
+        raise error("RL0608", op=op)
 
     return backward

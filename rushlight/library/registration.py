@@ -9,7 +9,7 @@ import functools
 import warnings
 from typing import Any
 
-from rushlight.base.errors import MissingFeature
+from rushlight.base.errors import MissingFeature, error
 from rushlight.core.op import OpOverload, OpOverloadPacket
 from rushlight.library import gradients
 from rushlight.opset import custom, registry
@@ -19,6 +19,7 @@ RESERVED = frozenset(("prim",))
 
 def fallthrough_kernel() -> None:
     """Stands for "this key does nothing" where a kernel is registered."""
+    # torch: the words.
     raise NotImplementedError("fallthrough_kernel() should never be called.")
 
 
@@ -54,10 +55,7 @@ def find_op(name: Any, namespace: str | None = None) -> OpOverload:
         packet = registry.packet(base, namespace or "aten")
         return getattr(packet, overload or "default") if overload else default_of(packet)
     except (KeyError, AttributeError):
-        raise RuntimeError(
-            f"operator {namespace}::{name} does not exist. Define it first, with library.define or "
-            "library.custom_op."
-        ) from None
+        raise error("RL0302", name=f"{namespace}::{name}") from None
 
 
 def is_defined(namespace: str, name: str) -> bool:
@@ -172,7 +170,7 @@ class Library:
             dispatch_key or self.dispatch_key, dispatch_key or self.dispatch_key
         )
         if key not in custom.KEYS:
-            raise RuntimeError(f"could not parse dispatch key: {dispatch_key}")
+            raise error("RL0304", key=dispatch_key, known=", ".join(sorted(custom.KEYS)))
         if isinstance(op_name, str):
             namespace, name = parse_qualname(op_name) if "::" in op_name else (self.ns, op_name)
             if not is_defined(namespace, name):
@@ -359,7 +357,7 @@ def get_kernel(op: Any, dispatch_key: str) -> Any:
     key = custom.SYNONYMS.get(dispatch_key, dispatch_key)
     found = custom.kernels_of(record).get(key)
     if found is None:
-        raise RuntimeError(f"{record.name()} has no kernel for dispatch key {dispatch_key}")
+        raise error("RL0303", op=record.name(), key=dispatch_key)
     return found
 
 
@@ -368,8 +366,7 @@ class FakeContext:
 
     def new_dynamic_size(self, *, min: int = 0, max: int | None = None) -> Any:
         raise MissingFeature(
-            "sizes that depend on data while no shape environment is active",
-            "Trace the program with symbolic shapes, or give the operator a size it can compute.",
+            "sizes that depend on data while no shape environment is active", code="RL0705"
         )
 
     def create_unbacked_symint(self, *, min: int = 2, max: int | None = None) -> Any:

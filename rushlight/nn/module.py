@@ -514,6 +514,7 @@ class Module:
 
         def convert(value: Any) -> Any:
             if value.is_meta and place is not None and place.type != "meta":
+                # torch: the words.
                 raise NotImplementedError(
                     "Cannot copy out of meta tensor; no data! Please use "
                     "torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving module "

@@ -18,7 +18,7 @@ class DataParallel(Module):
     ) -> None:
         super().__init__()
         if device_ids:
-            raise MissingFeature("DataParallel over devices", "Leave device_ids out.")
+            raise MissingFeature("DataParallel over devices", code="RL1201")
         self.module = module
         self.device_ids: list[Any] = []
         self.output_device = output_device

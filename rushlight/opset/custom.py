@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from rushlight.base.errors import error
 from rushlight.core import dispatch, history
 from rushlight.core.node import needs_grad
 from rushlight.core.op import REPLACED, OpOverload
@@ -85,23 +86,11 @@ def missing_kernel(op: OpOverload, args: tuple[Any, ...]) -> RuntimeError:
     place = common_device(op, tensors).type
     known = ", ".join(sorted(kernels_of(op))) or "none"
     if "definition" in op.options and any(tensor._array is None for tensor in tensors):
-        return RuntimeError(
-            f"There was no fake impl registered for {op.options['definition']}. This is necessary "
-            "for torch.compile/export/fx tracing to work. Please use "
-            f"`{op.base_name}.register_fake` to add an fake impl."
-        )
+        return error("RL0305", definition=op.options["definition"], op=op.base_name)
     if place == "meta":
-        return NotImplementedError(
-            f"{op.name()}: attempted to run this operator with Meta tensors, but there was no fake "
-            "impl or Meta kernel registered for this operator. Please use register_fake to add "
-            f"one. Registered kernels: {known}."
-        )
+        return error("RL0306", NotImplementedError, op=op.name(), known=known)
     backend = BACKENDS.get(place, place)
-    return NotImplementedError(
-        f"Could not run '{op.name()}' with arguments from the '{backend}' backend. '{op.name()}' "
-        f"is only available for these backends: [{known}]. Add a kernel with register_kernel or "
-        "Library.impl."
-    )
+    return error("RL0307", NotImplementedError, op=op.name(), backend=backend, known=known)
 
 
 class Custom(Kind):

@@ -17,7 +17,7 @@ import numpy as np
 
 from rushlight.arrays.casting import cast, fill_number
 from rushlight.arrays.numpy_ import MATH, as_array
-from rushlight.base.errors import MissingFeature
+from rushlight.base.errors import MissingFeature, error
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.device import cpu
@@ -213,10 +213,7 @@ class Kind:
     def run_shape(self, op: Any, args: tuple[Any, ...]) -> Any:
         shape = op.rule("shape")
         if shape is None:
-            raise NotImplementedError(
-                f"{op.name()}: no shape rule, so it cannot run on tensors without values "
-                "(device='meta')."
-            )
+            raise error("RL0401", NotImplementedError, op=op.name())
         return shape(*args)
 
     def shells(self, op: Any, args: tuple[Any, ...], specs: Any = None) -> Any:
@@ -238,10 +235,7 @@ class Kind:
             sparse = op.rules.get("sparse")
             if sparse is None:
                 layout = next(t.layout for t in tensors if t._ext is not None and t._ext.parts)
-                raise NotImplementedError(
-                    f"Could not run '{op.name()}' with arguments of layout {layout}: this operator "
-                    "has no rule for sparse tensors. Convert them with to_dense() first."
-                )
+                raise error("RL0503", NotImplementedError, op=op.name(), layout=layout)
             return sparse(*args)
         place = common_device(op, tensors)
         if any(t._array is None for t in tensors):
@@ -254,7 +248,7 @@ class Kind:
             name = op.name()
 
             def missing(*args: Any) -> Any:
-                raise NotImplementedError(f"{name} has no kernel")
+                raise error("RL0404", NotImplementedError, op=name)
 
             return missing
         singles = op.tensor_positions
@@ -377,22 +371,17 @@ class Creation(Kind):
 def refuse_device(place: Any) -> None:
     if place.type == "cuda":
         # torch: the class and words of a build without CUDA.
-        raise AssertionError("Torch not compiled with CUDA enabled")
-    raise NotImplementedError(f"no tensors can be made on device '{place}'; use 'cpu' or 'meta'")
+        raise error("RL1209", AssertionError)
+    raise error("RL1202", NotImplementedError, device=place)
 
 
 def no_sparse_shells(name: str) -> MissingFeature:
-    return MissingFeature(
-        f"sparse tensors on device 'meta' ({name})", "Leave the device out, or use layout strided."
-    )
+    return MissingFeature(f"sparse tensors on device 'meta' ({name})", code="RL0506")
 
 
 def refuse_layout(op: Any, given: Any) -> None:
     if given.name != "strided":
-        raise NotImplementedError(
-            f"{op.base_name}(): layout {given} is not supported; only torch.strided tensors can be "
-            "made this way"
-        )
+        raise error("RL0504", NotImplementedError, op=op.base_name, layout=given)
 
 
 # -- pointwise -------------------------------------------------------------------------------------

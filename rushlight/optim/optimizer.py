@@ -105,8 +105,7 @@ def check_options(**options: Any) -> None:
         learned = [name for name, value in options.items() if asks_for_gradient(value)]
         if learned:
             raise MissingFeature(
-                f"gradients for an optimiser's option ({', '.join(learned)})",
-                "Give it as a number, or write the update with functions of tensors.",
+                f"gradients for an optimiser's option ({', '.join(learned)})", code="RL1102"
             )
 
 

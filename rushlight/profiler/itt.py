@@ -14,7 +14,9 @@ def is_available() -> bool:
 
 
 def refuse(name: str) -> NoReturn:
-    raise MissingFeature(f"profiler.itt.{name}", "Label code with profiler.record_function.")
+    raise MissingFeature(
+        f"profiler.itt.{name}", "Label code with profiler.record_function.", code="RL1203"
+    )
 
 
 def range_push(msg: str) -> None:

@@ -173,6 +173,7 @@ class Emitter:
         raise MissingFeature(
             f"emitting {self.tool} ranges",
             "Record with profiler.profile() and export_chrome_trace() instead.",
+            code="RL1203",
         )
 
     def __exit__(self, *details: Any) -> bool:

@@ -61,7 +61,9 @@ class NestedTensor(Tensor):
     def unbind(self, dim: int = 0) -> tuple[Any, ...]:
         """The components."""
         if dim != 0:
-            raise MissingFeature("unbind of a nested tensor along a dim other than 0")
+            raise MissingFeature(
+                "unbind of a nested tensor along a dim other than 0", "Use dim=0.", code="RL0520"
+            )
         packed = self.as_subclass(Tensor)
         lengths = [product(sizes) for sizes in self.nested_components]
         parts = packed.split(lengths)
@@ -76,7 +78,9 @@ class NestedTensor(Tensor):
 
     def __getitem__(self, index: Any) -> Any:
         if not isinstance(index, int):
-            raise MissingFeature("indexing a nested tensor with anything but a number")
+            raise MissingFeature(
+                "indexing a nested tensor with anything but a number", code="RL0520"
+            )
         return self.unbind()[index]
 
     def __repr__(self, **options: Any) -> str:
@@ -104,9 +108,7 @@ class NestedTensor(Tensor):
         if name in OBJECT:
             with DisableTorchFunctionSubclass():
                 return func(*args, **kwargs)
-        raise MissingFeature(
-            f"{name or func} on nested tensors", "Work on the components from unbind()."
-        )
+        raise MissingFeature(f"{name or func} on nested tensors", code="RL0520")
 
 
 def product(sizes: Any) -> int:
@@ -135,7 +137,9 @@ def elementwise(func: Any, args: Any, kwargs: Any) -> Any:
     for value in args:
         if isinstance(value, Tensor) and not isinstance(value, NestedTensor) and value.dim():
             raise MissingFeature(
-                f"{func.__name__} of a nested and an ordinary tensor", "Make both nested."
+                f"{func.__name__} of a nested and an ordinary tensor",
+                "Make both nested.",
+                code="RL0520",
             )
     with DisableTorchFunctionSubclass():
         result = func(*args, **kwargs)
@@ -172,7 +176,9 @@ def nested_sum(self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any 
     dims = [dim] if isinstance(dim, int) else list(dim)
     ndim = len(self.nested_components[0]) + 1
     if dims not in ([-1], [ndim - 1]) or not keepdim:
-        raise MissingFeature("sum of a nested tensor other than sum(-1, keepdim=True)")
+        raise MissingFeature(
+            "sum of a nested tensor other than sum(-1, keepdim=True)", code="RL0520"
+        )
     kept = tuple((*sizes[:-1], 1) for sizes in self.nested_components)
     return as_nested(Sum.apply(packed, self.nested_components), kept)
 
@@ -226,7 +232,9 @@ def as_nested_tensor(
             f"{[part.dim() for part in parts]}"
         )
     if layout is not None and layout.name != "strided":
-        raise MissingFeature(f"nested tensors of layout {layout}", "Use torch.strided.")
+        raise MissingFeature(
+            f"nested tensors of layout {layout}", "Use torch.strided.", code="RL0520"
+        )
     parts = [part if dtype is None else part.to(dtype) for part in parts]
     parts = [part if device is None else part.to(device) for part in parts]
     components = tuple(tuple(part.shape) for part in parts)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.base.errors import annotate, message
+
 
 class GuardOnDataDependentSymNode(RuntimeError):
     """A question about a value that is not known until the graph runs."""
@@ -33,9 +35,13 @@ def data_dependent(env: Any, expr: Any, unhinted: Any, number: bool) -> RuntimeE
         else "consider using data-dependent friendly APIs such as guard_or_false, "
         "guard_or_true and statically_known_true."
     )
-    text = (
-        f"Could not {task} data-dependent expression {expr} (unhinted: {unhinted}).  "
-        f"(Size-like symbols: {', '.join(sizes) or 'none'})\n\n{advice}"
+    text = message(
+        "RL0717",
+        task=task,
+        expr=expr,
+        unhinted=unhinted,
+        sizes=", ".join(sizes) or "none",
+        advice=advice,
     )
     from rushlight.symbolic.guards import user_stack
 
@@ -43,4 +49,6 @@ def data_dependent(env: Any, expr: Any, unhinted: Any, number: bool) -> RuntimeE
     if stack:
         file, line, function = stack[0]
         text += f"\nCaused by: ({file}:{line} in {function})"
-    return GuardOnDataDependentSymNode(expr, text)
+    undecided = GuardOnDataDependentSymNode(expr, text)
+    annotate(undecided, "RL0717")
+    return undecided

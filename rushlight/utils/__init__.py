@@ -17,4 +17,4 @@ def rename_privateuse1_backend(backend_name: str) -> None:
     """Refused: devices are CPU, meta and CUDA."""
     from rushlight.base.errors import MissingFeature
 
-    raise MissingFeature("backends of one's own (rename_privateuse1_backend)")
+    raise MissingFeature("backends of one's own (rename_privateuse1_backend)", code="RL1204")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from rushlight.base import errors
+from rushlight.base import errors, reasons
 
 
 @pytest.fixture
-def code() -> object:
-    name = errors.register("RL9999", "{name} must be {expected}", "Because.", "Use {expected}.")
-    yield name
-    del errors.REASONS[name]
+def code(monkeypatch: pytest.MonkeyPatch) -> str:
+    reason = errors.Reason("{name} must be {expected}", "Because.", "Use {expected}.")
+    monkeypatch.setitem(reasons.REASONS, "RL9999", reason)
+    return "RL9999"
 
 
 def test_text_is_the_template_and_advice_is_a_note(code: str) -> None:
@@ -21,11 +21,6 @@ def test_text_is_the_template_and_advice_is_a_note(code: str) -> None:
     assert caught.value.code == code
     assert caught.value.__notes__ == ["RL9999: Because. Use 3."]
     assert errors.explain(code).splitlines()[1:] == ["Because.", "Use {expected}."]
-
-
-def test_a_code_is_registered_once(code: str) -> None:
-    with pytest.raises(ValueError, match="already taken"):
-        errors.register(code, "something else")
 
 
 def test_missing_feature() -> None:

@@ -118,7 +118,7 @@ def test_missing_targets_are_named(finder: AliasFinder) -> None:
 
 def test_absent_names_are_missing_features(finder: AliasFinder) -> None:
     c = load("alight._C")
-    with pytest.raises(MissingFeature, match=r"does not support alight\._C\.absent \(RL0001\)"):
+    with pytest.raises(MissingFeature, match=r"does not support alight\._C\.absent \(RL1301\)"):
         _ = c.absent
     assert not hasattr(c, "absent") and "absent" not in dir(c)
     with pytest.raises(ImportError, match="absent"):

@@ -144,9 +144,11 @@ def resample(
     if (count, mode) in ALIGNED:
         return getattr(functions, ALIGNED[count, mode])(input, sizes, align_corners, factors)
     if mode in RANKS and count in (1, 2, 3):
+        # torch: the words.
         raise NotImplementedError(
             f"Got {input.dim()}D input, but {mode} mode needs {RANKS[mode]}D input"
         )
+    # torch: the words.
     raise NotImplementedError(
         f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the "
         "modes: nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact "
@@ -235,6 +237,7 @@ def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any
     if not theta.is_floating_point():
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     if len(size) not in (4, 5):
+        # torch: the words.
         raise NotImplementedError(
             "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, "
             f"respectively. Got size {size}."

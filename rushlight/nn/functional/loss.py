@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from rushlight.autograd.grad_mode import no_grad
+from rushlight.base.errors import error
 from rushlight.opset import functions
 
 __all__ = [
@@ -106,9 +107,7 @@ def linear_cross_entropy(
 ) -> Any:
     """`cross_entropy` of the logits that a linear layer makes of the input."""
     if options is not None:
-        raise NotImplementedError(
-            "linear_cross_entropy: the work is not split into chunks here; pass options=None"
-        )
+        raise error("RL1101", NotImplementedError, function="linear_cross_entropy")
     if input.dim() not in (1, 2):
         raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
     if linear_weight.dim() < 2:

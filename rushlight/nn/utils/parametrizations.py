@@ -106,6 +106,7 @@ class _Orthogonal(Module):
 
     def as_reflections(self, tall: Any, wide: bool) -> Any:
         if self.orthogonal_map is not _OrthMaps.householder:
+            # torch: the words.
             raise NotImplementedError(
                 "It is not possible to assign to the matrix exponential or the Cayley "
                 "parametrizations when use_trivialization=False."

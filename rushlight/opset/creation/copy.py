@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.arrays.casting import cast, fill_number
+from rushlight.base.errors import error
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
@@ -77,12 +78,12 @@ def convert_backend(
             _to_copy, (self, dtype, layout, device, pin_memory, non_blocking, memory_format)
         )
     if layout is not None and layout is not devices.strided:
-        raise NotImplementedError(f"to(): a strided tensor cannot become {layout} this way")
+        raise error("RL0502", NotImplementedError, layout=layout)
     place = self.device if device is None else device
     strides = preserved(self, memory_format)
     if self._array is None or place.type != "cpu":
         if place.type == "cpu" and self.device.type == "meta":
-            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+            raise error("RL0402", NotImplementedError)
         if place.type not in ("meta", "cpu"):
             refuse_device(place)
         return shell(tuple(self.shape), strides, kind, place)
@@ -546,7 +547,7 @@ def copy_into(self: Any, src: Any, non_blocking: bool = False) -> Any:
     if target is None:
         return self
     if source is None:
-        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        raise error("RL0402", NotImplementedError)
     derived.check_operands(self, (src,))
     values = values_of(src)
     if self._dtype is not src._dtype:
@@ -743,7 +744,7 @@ def element_of(self: Any) -> Any:
             return element_of(derived.find_dense(self))
         if self.device.type == "meta":
             raise RuntimeError("Tensor.item() cannot be called on meta tensors")
-        raise NotImplementedError("Cannot access data of a tensor without values")
+        raise error("RL0403", NotImplementedError, what="item() asks for a value")
     return python_number(values_of(self))
 
 

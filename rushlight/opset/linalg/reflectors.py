@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.arrays import factoring
+from rushlight.base.errors import error
 from rushlight.core import geometry
 from rushlight.core.state import warn_once
 from rushlight.opset.kinds import Spec
@@ -145,7 +146,7 @@ def qr(self: Any, some: bool) -> Any:
 
 
 def refuse_geqrf(grad: Any) -> Any:
-    raise NotImplementedError("the derivative for 'geqrf' is not implemented.")
+    raise error("RL0603", NotImplementedError, name="geqrf")
 
 
 geqrf = op(

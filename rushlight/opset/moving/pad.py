@@ -277,7 +277,9 @@ def pad(self: Any, pad: Any, mode: str, value: Any) -> Any:
             if ndim == rank + 2:
                 return pad_circular(self, pad)
             return pad_circular(self.unsqueeze(0), pad).squeeze(0)
+        # torch: the words.
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    # torch: the words.
     raise NotImplementedError(f"Padding size {len(pad)} is not supported for {ndim}D input tensor.")
 
 

@@ -79,6 +79,7 @@ def check_relu(common: dtype, args: tuple[Any, ...]) -> None:
     if common.category == BOOL:
         raise RuntimeError("Boolean inputs not supported for relu")
     if common.category == COMPLEX:
+        # torch: the words.
         raise NotImplementedError("clamp is not supported for complex types")
 
 
@@ -182,6 +183,7 @@ def check_hardtanh(common: dtype, args: tuple[Any, ...]) -> None:
     if common.category == BOOL:
         raise RuntimeError("Bool inputs not supported for hardtanh")
     if common.category == COMPLEX:
+        # torch: the words.
         raise NotImplementedError("clamp is not supported for complex types")
     if common is uint8 and (args[1] < 0 or args[2] < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")

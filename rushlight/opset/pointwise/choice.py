@@ -101,6 +101,7 @@ def clamp_text(m: Any, x: Any, low: Any, high: Any) -> Any:
 
 def check_bound(common: dtype, args: tuple[Any, ...]) -> None:
     if common.category == COMPLEX:
+        # torch: the words.
         raise NotImplementedError("clamp is not supported for complex types")
 
 

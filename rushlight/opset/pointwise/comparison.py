@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.base.errors import error
 from rushlight.core.dtype import COMPLEX, FLOAT, bool_, dtype, get_default_dtype
 from rushlight.core.op import refuse
 from rushlight.core.operators import BITWISE
@@ -119,10 +120,7 @@ equal = op(
 
 @equal.shape
 def _(self: Any, other: Any) -> Any:
-    raise NotImplementedError(
-        "equal() compares values, which tensors on the meta device do not have. Use "
-        "self.shape == other.shape to compare what they have."
-    )
+    raise error("RL0403", NotImplementedError, what="equal() compares values")
 
 
 @equal.kernel

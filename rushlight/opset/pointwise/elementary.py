@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rushlight.base.errors import error
 from rushlight.core import geometry
 from rushlight.core.dtype import (
     BOOL,
@@ -382,7 +383,7 @@ pointwise(
 
 def no_derivative(name: str) -> Any:
     def refuse_gradient(grad: Any) -> Any:
-        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+        raise error("RL0603", NotImplementedError, name=name)
 
     return refuse_gradient
 

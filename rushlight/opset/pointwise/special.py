@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rushlight.base.errors import error
 from rushlight.core.dtype import BOOL, bfloat16, dtype, finfo, float16, get_default_dtype
 from rushlight.core.op import refuse
 from rushlight.opset import functions
@@ -185,7 +186,7 @@ def power_density(grad: Any, self: Any, other: Any) -> Any:
 
 def no_gradient_in_order(name: str) -> Any:
     def refuse(grad: Any) -> Any:
-        raise NotImplementedError(f"the derivative for '{name}: input' is not implemented.")
+        raise error("RL0603", NotImplementedError, name=f"{name}: input")
 
     return refuse
 
@@ -314,7 +315,7 @@ two_variables(
 
 
 def refuse_zeta(grad: Any) -> Any:
-    raise NotImplementedError("the derivative for 'zeta' is not implemented.")
+    raise error("RL0603", NotImplementedError, name="zeta")
 
 
 two_variables(

@@ -687,6 +687,7 @@ def _(x1: Any, x2: Any) -> Any:
 def _(xp: Any, x1: Any, x2: Any) -> Any:
     kind = kind_of(x1)
     if kind.is_complex:
+        # torch: the words.
         raise NotImplementedError("clamp is not supported for complex types")
     if not kind.is_floating_point:
         raise RuntimeError("result type Float can't be cast to the desired output type Long")

@@ -18,6 +18,7 @@ from rushlight.arrays.ordering import (
     sorted_values,
     stable_order,
 )
+from rushlight.base.errors import error
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dispatch import overridable
@@ -178,7 +179,7 @@ def _(make: Any) -> Any:
 
 def refuse_unique(name: str) -> Any:
     def formula(grads: Any) -> Any:
-        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+        raise error("RL0603", NotImplementedError, name=name)
 
     return formula
 

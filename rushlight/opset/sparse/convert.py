@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.base.errors import error
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
@@ -262,9 +263,7 @@ def masked_by(self: Any, mask: Any) -> Any:
             f"{geometry.show(self.shape)} but mask has size {geometry.show(mask.shape)}"
         )
     if not is_sparse(mask):
-        raise NotImplementedError(
-            f"sparse_mask(): the mask must be a sparse tensor, got one of layout {mask.layout}"
-        )
+        raise error("RL0508", NotImplementedError, layout=mask.layout)
     if self is mask:
         return self._alias(share_counter=False)
     if not is_coo(mask):

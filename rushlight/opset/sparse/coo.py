@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.arrays.casting import cast
+from rushlight.base.errors import error
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
 from rushlight.core.dispatch import call, overridable
@@ -156,10 +157,7 @@ class Native(Kind):
         def backend(*args: Any) -> Any:
             for value in args:
                 if isinstance(value, Tensor) and value._array is None and not is_sparse(value):
-                    raise NotImplementedError(
-                        f"{name}: sparse tensors cannot be made from or compared with tensors "
-                        "without values (device='meta')."
-                    )
+                    raise error("RL0505", NotImplementedError, op=name)
             return kernel(*args)
 
         return backend
@@ -621,9 +619,13 @@ def dims(tensor: Any) -> tuple[int, int]:
 def dims_op(name: str, position: int, samples: Any) -> None:
     def kernel(self: Any) -> int:
         if name.startswith("_") and not is_coo(self):
-            raise NotImplementedError(
-                f"Could not run 'aten::{name}' with arguments of layout {self.layout}: only sparse "
-                "COO tensors have it."
+            raise error(
+                "RL0507",
+                NotImplementedError,
+                name=name,
+                given=f"of layout {self.layout}",
+                who="sparse COO tensors",
+                what="it",
             )
         return dims(self)[position]
 
@@ -641,9 +643,13 @@ nnz = native("_nnz(Tensor self) -> int", function=False, samples=coo_samples)
 @nnz.kernel
 def _(self: Any) -> int:
     if not is_sparse(self):
-        raise NotImplementedError(
-            "Could not run 'aten::_nnz' with arguments from the 'CPU' backend: only sparse tensors "
-            "have a number of specified elements."
+        raise error(
+            "RL0507",
+            NotImplementedError,
+            name="_nnz",
+            given="from the 'CPU' backend",
+            who="sparse tensors",
+            what="a number of specified elements",
         )
     parts = parts_of(self)
     return int(parts.indices.shape[1] if isinstance(parts, Coo) else parts.plain.shape[-1])
@@ -674,9 +680,13 @@ def part_op(name: str, kernel: Callable[[Any], Any], **options: Any) -> OpOverlo
 
 def unchecked_part(self: Any, name: str) -> Any:
     if not is_coo(self):
-        raise NotImplementedError(
-            f"Could not run 'aten::_{name}' with arguments of layout {self.layout}: only sparse "
-            f"COO tensors have {name} of this kind."
+        raise error(
+            "RL0507",
+            NotImplementedError,
+            name=f"_{name}",
+            given=f"of layout {self.layout}",
+            who="sparse COO tensors",
+            what=f"{name} of this kind",
         )
     return getattr(parts_of(self), name)._alias(share_counter=False)
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.arrays.casting import cast
+from rushlight.base.errors import error
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.op import refuse
@@ -267,7 +268,7 @@ for overload in ("Tensor", "Scalar", "Tensor_mode", "Scalar_mode"):
 @on_sparse("pow.Tensor_Scalar")
 def power(self: Any, exponent: Any) -> Any:
     if exponent == 0:
-        raise NotImplementedError("pow of a sparse tensor with exponent 0 is dense; use to_dense()")
+        raise error("RL0509", NotImplementedError, what="pow of a sparse tensor with exponent 0")
     return over_values(self, find("pow", "Tensor_Scalar").backend, exponent)
 
 
@@ -614,7 +615,7 @@ def vector_norm(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any
             "contain all dimensions of the input"
         )
     if ord != ord or ord <= 0 or ord == -float("inf"):
-        raise NotImplementedError(f"norm of a sparse tensor with order {ord}; use to_dense()")
+        raise error("RL0509", NotImplementedError, what=f"norm of a sparse tensor with order {ord}")
     values = parts_of(coalesced(self) if is_coo(self) else self).values
     return find("linalg_vector_norm").backend(values, ord, None, False, dtype)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.base.errors import error
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
@@ -275,7 +276,7 @@ def to_copy(
     if device is not None and device.type == "meta":
         raise no_sparse_shells("to")
     if device is not None and device.type != "cpu":
-        raise NotImplementedError(f"a sparse tensor cannot be moved to device '{device}'")
+        raise error("RL0510", NotImplementedError, device=device)
     if layout not in (None, self.layout):
         raise RuntimeError(
             f"to(): conversion from {self.layout} to {layout} is not supported; use to_dense() or "
@@ -308,9 +309,7 @@ def emptied(self: Any, sizes: Any, kind: Any) -> Any:
         count = sparse_dims(self) if len(sizes) == self.dim() else len(sizes)
         return empty_coo(tuple(sizes), count, kind)
     if batch_dims(self) or len(sizes) != self.dim():
-        raise NotImplementedError(
-            f"an empty tensor of layout {self.layout} with batch dims is not supported"
-        )
+        raise error("RL0511", NotImplementedError, layout=self.layout, size=list(sizes))
     return empty_compressed(tuple(sizes), self.layout, kind, block_sizes(self))
 
 
@@ -345,7 +344,5 @@ def made_sparse(size: Any, dtype: Any, layout: Any, *rest: Any) -> Any:
     if layout is devices.sparse_coo:
         return empty_coo(tuple(size), len(size), kind)
     if layout not in (devices.sparse_csr, devices.sparse_csc) or len(size) != 2:
-        raise NotImplementedError(
-            f"an empty tensor of layout {layout} and size {list(size)} cannot be made this way"
-        )
+        raise error("RL0511", NotImplementedError, layout=layout, size=list(size))
     return empty_compressed(tuple(size), layout, kind)

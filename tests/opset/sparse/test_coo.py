@@ -570,5 +570,5 @@ def test_products_at_specified_elements():
     ],
 )
 def test_sparse_tensors_without_values_are_refused(make):
-    with pytest.raises(NotImplementedError, match="RL0001"):
+    with pytest.raises(NotImplementedError, match="RL0506"):
         make()

@@ -1,0 +1,610 @@
+"""The table of refusals: what each code says, why, and what to do instead.
+
+`what` is the exception's text; all three are templates over what the raising code gives. Loaded
+when the first refusal is made. Invariant: a code never changes its meaning and is not used again.
+The page docs/errors.md is written from it (`make docs`).
+"""
+
+from __future__ import annotations
+
+from rushlight.base.errors import Reason
+
+__all__ = ["AREAS", "REASONS"]
+
+AREAS = {
+    "RL00": "General",
+    "RL01": "Schemas",
+    "RL02": "Pytrees",
+    "RL03": "Dispatch, modes and levels",
+    "RL04": "Operators",
+    "RL05": "Sparse and other layouts",
+    "RL06": "Autograd and transforms",
+    "RL07": "Graphs and tracing",
+    "RL08": "Code generation",
+    "RL09": "Files",
+    "RL10": "Data loading",
+    "RL11": "Modules and optimisers",
+    "RL12": "Devices, threads and settings",
+    "RL13": "Command line and compatibility",
+}
+
+
+def missing(code: str, why: str, remedy: str = "") -> Reason:
+    """The reason of a `MissingFeature`, which names the feature and may know a better remedy."""
+    return Reason(f"Rushlight does not support {{what}} ({code}).", why, remedy)
+
+
+REASONS: dict[str, Reason] = {
+    # -- general
+    "RL0001": Reason(
+        "Rushlight does not support {what} (RL0001).",
+        why="PyTorch has it; it is not part of Rushlight.",
+    ),
+    "RL0002": Reason(
+        "{module} is needed here and is not installed (RL0002). "
+        "Install it with: pip install 'rushlight[{extra}]'",
+        why="Packages that few programs need are installed on request.",
+    ),
+    "RL0003": Reason(
+        "{variable} is {value!r}, which is not {expected}.",
+        remedy="Unset {variable} or give it one of those values.",
+    ),
+    "RL0004": Reason(
+        "There is no setting {name!r}.",
+        remedy="The settings are: {known}.",
+    ),
+    "RL0005": Reason(
+        "Setting {name!r} takes {expected}, not {value!r}.", remedy="Give a value of that type."
+    ),
+    "RL0006": Reason(
+        "set_num_threads({number}) changed nothing (RL0006): NumPy's BLAS offers no call for it. "
+        "Set OMP_NUM_THREADS or the library's own variable before Python starts.",
+        why="Threads of the linear algebra library are its own affair.",
+    ),
+    # -- schemas
+    "RL0101": Reason(
+        "unknown type specifier {found!r} in schema: {text}",
+        remedy="Common types are Tensor, SymInt, int, float, bool, str and Scalar, "
+        "each with [] for a list and ? for optional.",
+    ),
+    "RL0102": Reason(
+        "expected {expected} but found {found!r} in schema: {text}",
+        remedy="A schema reads: name.overload(Tensor self, *, int dim=0) -> Tensor",
+    ),
+    "RL0103": Reason(
+        "invalid default value {found!r} for argument {argument!r} in schema: {text}",
+        remedy="A default is None, True, False, a number, a quoted string, or a list of them.",
+    ),
+    "RL0104": Reason(
+        "Tried to parse a function schema but only the operator name was given: {text}",
+        remedy="Write the arguments and results too: name(Tensor self) -> Tensor",
+    ),
+    "RL0105": Reason(
+        "default is not a legal overload name for aten operators: {text}",
+        remedy="Leave the overload name out, or choose another one.",
+    ),
+    "RL0106": Reason(
+        "argument {argument!r} has no default but follows one that has, in schema: {text}",
+        remedy="Give it a default, or move it before those with defaults or after '*'.",
+    ),
+    # -- pytrees
+    "RL0201": Reason(
+        "{node!r} is already registered as pytree node.",
+        remedy="Register each type once; a subclass may be registered on its own.",
+    ),
+    "RL0202": Reason(
+        "treespec.unflatten(leaves): `leaves` has length {length} but the spec refers to a pytree "
+        "that holds {expected} items ({spec}).",
+        remedy="Pass as many leaves as tree_flatten gave for this spec.",
+    ),
+    "RL0203": Reason(
+        "Node type mismatch; expected {expected!r}, but got {found!r}.",
+        remedy="Pass a tree with the containers of the spec.",
+    ),
+    "RL0204": Reason(
+        "Node arity mismatch; expected {expected}, but got {found}.",
+        remedy="Pass a container of that many items.",
+    ),
+    "RL0205": Reason(
+        "Node keys mismatch; missing key(s): {missing}; extra key(s): {extra}.",
+        remedy="Pass a dict with the keys of the spec.",
+    ),
+    "RL0206": Reason(
+        "Node context mismatch for node type {node!r}; expected {expected!r}, but got {found!r}.",
+        remedy="Pass a node whose context equals that of the spec.",
+    ),
+    "RL0207": Reason(
+        "Node context mismatch for custom node type {node!r}.",
+        remedy="Pass a node whose context equals that of the spec.",
+    ),
+    "RL0208": Reason(
+        "Type mismatch; expected {expected!r}, but got {found!r}.",
+        remedy="Pass a tree with the containers of the spec.",
+    ),
+    "RL0209": Reason(
+        "Argument must be a type, a tuple of types, or a callable.",
+        remedy="Pass what isinstance takes, or a function of a node that answers yes or no.",
+    ),
+    "RL0210": Reason(
+        "Expected `treespec` to be an instance of PyTreeSpec but got item of type {found!r}.",
+        remedy="Pass the second result of tree_flatten, or tree_structure(tree).",
+    ),
+    "RL0211": Reason(
+        "Both to_dumpable_context and from_dumpable_context for {node} must be None or registered.",
+        why="A context that is written must be readable, and the other way round.",
+    ),
+    "RL0212": Reason(
+        "Did not find a flatten_with_keys_fn for type: {node}.",
+        remedy="Pass flatten_with_keys_fn to register_pytree_node.",
+    ),
+    "RL0213": Reason(
+        "A tree with a node of {node} cannot be written: it has no serialized_type_name.",
+        remedy="Pass serialized_type_name to register_pytree_node.",
+    ),
+    "RL0214": Reason(
+        "No node type is registered under the serialized name {name!r}.",
+        remedy="Register the type, with that serialized_type_name, before the spec is read.",
+    ),
+    "RL0215": Reason(
+        "The context of {node} cannot be written as JSON ({reason}).",
+        remedy="Pass to_dumpable_context and from_dumpable_context to register_pytree_node.",
+    ),
+    "RL0216": Reason(
+        "Unknown protocol {protocol}. Available protocols: {known}",
+        remedy="Leave the protocol out.",
+    ),
+    # -- dispatch, modes and levels
+    "RL0301": missing(
+        "RL0301",
+        "Compiled operator libraries are built against PyTorch's own binary interface.",
+        "Write the operator in Python with library.custom_op.",
+    ),
+    "RL0302": Reason(
+        "operator {name} does not exist. Define it first, with library.define or "
+        "library.custom_op.",
+        "A rule can only be registered for an operator that has been defined.",
+    ),
+    "RL0303": Reason(
+        "{op} has no kernel for dispatch key {key}",
+        remedy="Register one for that key with library.impl, or ask for a key that has one.",
+    ),
+    "RL0304": Reason(
+        "could not parse dispatch key: {key}",
+        remedy="Keys that hold kernels here are: {known}.",
+    ),
+    "RL0305": Reason(
+        "There was no fake impl registered for {definition}. This is necessary for "
+        "torch.compile/export/fx tracing to work. Please use `{op}.register_fake` to add an fake "
+        "impl.",
+        "While a function is traced, operators answer with sizes and dtypes alone.",
+    ),
+    "RL0306": Reason(
+        "{op}: attempted to run this operator with Meta tensors, but there was no fake impl or "
+        "Meta kernel registered for this operator. Please use register_fake to add one. "
+        "Registered kernels: {known}.",
+        "Tensors on device 'meta' have no values that another kernel could use.",
+    ),
+    "RL0307": Reason(
+        "Could not run '{op}' with arguments from the '{backend}' backend. '{op}' is only "
+        "available for these backends: [{known}]. Add a kernel with register_kernel or "
+        "Library.impl.",
+        "The operator was defined, and no kernel of it takes these tensors.",
+    ),
+    # -- operators
+    "RL0401": Reason(
+        "{op}: no shape rule, so it cannot run on tensors without values (device='meta').",
+        "What an operator returns is told from its operands' sizes by its shape rule.",
+        "Call it with values, or register a rule with library.register_fake.",
+    ),
+    "RL0402": Reason(
+        "Cannot copy out of meta tensor; no data!",
+        "A tensor on device 'meta' has sizes and a dtype, but no values.",
+        "Make a new one with torch.empty_like(tensor, device='cpu'), or load its values.",
+    ),
+    "RL0403": Reason(
+        "{what}, which a tensor without values (device='meta') does not have",
+        remedy="Run this on tensors with values, or ask for sizes and dtypes only.",
+    ),
+    "RL0404": Reason(
+        "{op} has no kernel",
+        "The operator is declared, and nothing computes it on arrays.",
+        "Register one with library.impl, for the key CPU or CompositeExplicitAutograd.",
+    ),
+    "RL0405": missing(
+        "RL0405", "The masked variance is written for two corrections.", "Use 0 or 1."
+    ),
+    "RL0406": missing(
+        "RL0406",
+        "Masks are arguments here, not parts of tensors.",
+        "Pass mask= to the functions of torch.masked.",
+    ),
+    "RL0407": Reason(
+        "{what} not supported with named tensors. Please drop names via "
+        "`tensor = tensor.rename(None)` first.",
+        "No rule says which names the result has.",
+    ),
+    "RL0408": Reason(
+        "Can't export tensors {what}",
+        "DLPack hands out memory, in the types that NumPy can describe.",
+        "Convert the tensor to a common dtype on the CPU first.",
+    ),
+    "RL0409": Reason(
+        "Unknown device type {device} for Dlpack",
+        "DLPack hands out memory, which only tensors on the CPU have.",
+        "Give it a tensor on the CPU.",
+    ),
+    # -- sparse and other layouts
+    "RL0501": Reason(
+        "Cannot access storage of SparseTensorImpl",
+        "A sparse tensor is made of several tensors and has no single memory.",
+        "Ask its indices() and values() for theirs, or convert it with to_dense().",
+    ),
+    "RL0502": Reason(
+        "to(): a strided tensor cannot become {layout} this way",
+        remedy="Use to_sparse(), to_sparse_csr() or another conversion of that name.",
+    ),
+    "RL0503": Reason(
+        "Could not run '{op}' with arguments of layout {layout}: this operator has no rule for "
+        "sparse tensors. Convert them with to_dense() first.",
+        "Operators on sparse tensors are written one by one.",
+    ),
+    "RL0504": Reason(
+        "{op}(): layout {layout} is not supported; only torch.strided tensors can be made this way",
+        remedy="Make it strided and convert it, or use torch.sparse_coo_tensor and its kind.",
+    ),
+    "RL0505": Reason(
+        "{op}: sparse tensors cannot be made from or compared with tensors without values "
+        "(device='meta').",
+        "Which elements are specified follows from values.",
+        "Use tensors with values.",
+    ),
+    "RL0506": missing(
+        "RL0506",
+        "Which elements are specified follows from values.",
+        "Leave the device out, or use layout strided.",
+    ),
+    "RL0507": Reason(
+        "Could not run 'aten::{name}' with arguments {given}: only {who} have {what}.",
+        remedy="Ask for tensor.layout first, or convert the tensor with to_sparse().",
+    ),
+    "RL0508": Reason(
+        "sparse_mask(): the mask must be a sparse tensor, got one of layout {layout}",
+        remedy="Convert the mask with to_sparse(), or multiply by it.",
+    ),
+    "RL0509": Reason(
+        "{what} does not follow from the specified elements alone; use to_dense()",
+        "Elements that are not specified would count too.",
+    ),
+    "RL0510": Reason(
+        "a sparse tensor cannot be moved to device '{device}'",
+        "Sparse tensors live on the CPU.",
+        "Convert it with to_dense() first.",
+    ),
+    "RL0511": Reason(
+        "an empty tensor of layout {layout} and size {size} cannot be made this way",
+        "Empty compressed tensors are matrices, in the layouts CSR and CSC.",
+        "Make a strided tensor with torch.zeros and convert it.",
+    ),
+    "RL0512": Reason(
+        "torch.sparse.{function}(): {what} is not supported",
+        remedy="Convert the operands with to_dense() and use the dense function.",
+    ),
+    "RL0513": Reason(
+        "{function}(): argument '{argument}' must have layout {expected}, not {layout}; use "
+        "{conversion}()",
+        "The function is written for that layout.",
+    ),
+    "RL0514": missing(
+        "RL0514", "The function is written for matrices.", "Call it for each matrix."
+    ),
+    "RL0520": missing(
+        "RL0520",
+        "Nested tensors have rules for the few operators that models of sequences need.",
+        "Work on the components from unbind().",
+    ),
+    # -- autograd and transforms
+    "RL0601": Reason(
+        "Trying to use forward AD with {op} that does not support it because it has not been "
+        "implemented yet: {reason}",
+        remedy="Use reverse mode: backward(), autograd.grad, func.vjp or func.jacrev.",
+    ),
+    "RL0602": Reason(
+        "Trying to use forward AD with {op}_out that does not support it because it is an out= "
+        "function",
+        remedy="Leave out= away and use the result.",
+    ),
+    "RL0603": Reason(
+        "the derivative for '{name}' is not implemented.",
+        "No formula is known or written for it.",
+        "Call it on tensor.detach(), or write an autograd.Function with a backward.",
+    ),
+    "RL0604": Reason(
+        "vmap: {op} cannot be batched: {reason}",
+        remedy="Loop over the batch and stack the results, or call the operator outside of vmap.",
+    ),
+    "RL0605": Reason(
+        "vmap: {op} has no rule for a batch of size 0: the sizes of its result cannot be told.",
+        remedy="Treat an empty batch apart, before vmap.",
+    ),
+    "RL0606": missing(
+        "RL0606",
+        "Tangents are laid out for one tensor at a time.",
+        "Pass its tensors one by one.",
+    ),
+    "RL0607": missing(
+        "RL0607", "Views stay views when writes are removed.", "Use remove='mutations'."
+    ),
+    "RL0608": Reason(
+        "Trying to backward through {op} but no autograd formula was registered. Please use "
+        "register_autograd to add one.",
+        "Nothing is derived for an operator that is defined from outside.",
+    ),
+    "RL0609": Reason(
+        "The graph that this {name} belonged to no longer exists, so its saved tensors are gone. "
+        "Keep an output of the Function alive, or copy what you need from ctx during backward.",
+        "A graph lives as long as one of its results.",
+    ),
+    "RL0610": Reason(
+        "torch.compile with aot_autograd does not currently support double backward",
+        "The backward of a compiled function is code, which is not recorded.",
+        "Differentiate the function before it is compiled.",
+    ),
+    # -- graphs, tracing, aot
+    "RL0701": Reason(
+        "{function} does not support {option}",
+        "Tracing records what runs below the dispatcher, and compares literals as they are.",
+        "Leave {option} out.",
+    ),
+    "RL0702": Reason(
+        "{op}: a write to this view cannot be traced, because the view has no inverse. Clone it "
+        "before writing to it.",
+        "A write to a view becomes a new value of its base, which the inverse makes.",
+    ),
+    "RL0703": Reason(
+        "{op}: this in-place operator cannot be traced, because it has no functional form. Use an "
+        "out-of-place operator instead.",
+        "A traced graph holds no writes.",
+    ),
+    "RL0704": Reason(
+        "argument of type: {type}",
+        "Arguments in a graph are numbers, texts, tensors' nodes and containers of them.",
+        "Make the object inside the traced function, or hide its use with torch.fx.wrap.",
+    ),
+    "RL0705": missing(
+        "RL0705",
+        "A size that only values tell is a symbol, and symbols belong to a shape environment.",
+        "Trace the program with symbolic shapes, or give the operator a size it can compute.",
+    ),
+    "RL0706": Reason(
+        "Cannot access data pointer of Tensor (e.g. FakeTensor, FunctionalTensor). If you're using "
+        "compile, aot_function or export, it is likely that custom code reads memory while a "
+        "function is being traced.",
+        "A tensor that is being traced has no memory.",
+        "Put the code that reads memory into an operator with library.custom_op.",
+    ),
+    "RL0707": Reason(
+        ".numpy() is not supported for tensor subclasses: a {kind} has no memory.",
+        remedy="Call it outside of the traced function.",
+    ),
+    "RL0708": Reason(
+        "tensors of layout {layout}",
+        "Tensors without values are strided.",
+        "Convert the input with to_dense() before tracing.",
+    ),
+    "RL0709": Reason(
+        "{op}",
+        "The sizes of this operator's result depend on values, which a fake tensor does not have.",
+        "Trace with symbolic shapes (tracing_mode='symbolic'), or give the result a fixed size.",
+    ),
+    "RL0710": Reason(
+        "{op}",
+        "The answer is read from values, which a fake tensor does not have.",
+        "Keep the number a tensor, or trace with real values (tracing_mode='real').",
+    ),
+    "RL0711": Reason(
+        "The number {symbol} is used in the graph, but no input or result has it as a size: it "
+        "comes from outside of the traced function.",
+        remedy="Pass the tensor it is a size of, or the number, as an argument.",
+    ),
+    "RL0712": Reason(
+        "It appears that you're trying to get value out of a tracing tensor with {op} - erroring "
+        "out! It's likely that this is caused by data-dependent control flow or similar.  It may "
+        "be possible to trace this with dynamic shapes; try setting tracing_mode='symbolic' in "
+        "your make_fx call.",
+        "A graph is recorded once, for all values.",
+        "Choose between values with torch.where.",
+    ),
+    "RL0713": Reason(
+        "symbolically traced variables cannot be used as inputs to control flow",
+        "A graph is recorded once, for all values.",
+        "Choose with torch.where, or fix the argument with concrete_args.",
+    ),
+    "RL0715": Reason(
+        "Tried to trace mutable operation {schema}. FX only supports functional code, so "
+        "operations that mutate operands in-place (e.g. via `out` arguments) are not supported",
+        remedy="Use the out-of-place operator.",
+    ),
+    "RL0717": Reason(
+        "Could not {task} data-dependent expression {expr} (unhinted: {unhinted}).  (Size-like "
+        "symbols: {sizes})\n\n{advice}",
+        "The expression holds a size that only values tell.",
+        "State what is known of it with torch._check.",
+    ),
+    # -- code generation
+    "RL0801": Reason(
+        "compile_graph: '{name}' has symbolic sizes {sizes}; compile a graph captured with static "
+        "shapes (dynamic=False)",
+        "Native code is written for fixed sizes.",
+    ),
+    "RL0802": Reason(
+        "compile_graph: node '{node}' is a {op}; graphs to compile hold calls of functions only "
+        "(trace with make_fx or export first)",
+        "Modules and methods are opened up by tracing.",
+    ),
+    "RL0803": Reason(
+        "compiled graph: input '{name}' must be {expected}, got {found}",
+        "Native code is written for the inputs it was compiled with.",
+        "Compile again for other inputs.",
+    ),
+    # -- files
+    "RL0901": Reason(
+        "The file is not a valid checkpoint: {what}.",
+        "It is damaged, cut off, of another kind, or made to mislead.",
+        "Fetch or write it again; a checkpoint is what torch.save writes.",
+    ),
+    "RL0902": Reason(
+        "The file is not a valid safetensors file: {what}.",
+        "It is damaged, cut off, of another kind, or made to mislead.",
+        "Fetch or write it again; torch.load reads checkpoints of torch.save.",
+    ),
+    "RL0903": missing(
+        "RL0903",
+        "The format stores numbers as little-endian machines hold them.",
+        "Use torch.save and torch.load.",
+    ),
+    "RL0904": missing(
+        "RL0904",
+        "A checkpoint that is mapped is never written to.",
+        "Use MAP_PRIVATE and save what you change.",
+    ),
+    "RL0905": Reason(
+        "save(): a {type} has no memory and cannot be written to a file",
+        remedy="Save the tensors it stands for, outside of the traced function.",
+    ),
+    "RL0906": Reason(
+        "Rushlight has no {name}, which the file names",
+        "With weights_only=False, a file's objects are made from the classes it names.",
+        "Load it with weights_only=True, which reads unknown objects as inert records.",
+    ),
+    "RL0907": Reason(
+        "The file was written on a machine with another byte order and holds bytes without a "
+        "dtype, which cannot be turned round.",
+        remedy="Save typed tensors there, or write the file again on a little-endian machine.",
+    ),
+    "RL0908": Reason(
+        "The file is a TorchScript archive. Please use torch.jit.load to load it.",
+        "TorchScript programs are not run by Rushlight.",
+        "Save the module's state_dict() with torch.save instead.",
+    ),
+    "RL0909": Reason(
+        "The file is empty, or its position is at its end.",
+        remedy="Call seek(0) on a file that has been written or read before.",
+    ),
+    "RL0910": Reason(
+        "The file is not a checkpoint of torch.save. Read safetensors files with "
+        "rushlight.io.safetensors.load_file.",
+        "Its first bytes are those of a safetensors file.",
+    ),
+    "RL0911": Reason(
+        "mmap can only be used with files saved with "
+        "`torch.save(_use_new_zipfile_serialization=True)`, please torch.save your checkpoint with "
+        "this option in order to use mmap.",
+        "Only in archives do the bytes of a tensor lie where memory can be mapped.",
+    ),
+    "RL0912": Reason(
+        "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is "
+        "False. If you are running on a CPU-only machine, please use torch.load with "
+        "map_location=torch.device('cpu') to map your storages to the CPU.",
+        "The file says that its tensors lived on a GPU.",
+    ),
+    "RL0913": Reason(
+        "don't know how to restore data location of torch.storage.UntypedStorage (tagged with "
+        "{location}). Give torch.load map_location='cpu' to map your storages to the CPU.",
+        "The file names a device that is not known here.",
+    ),
+    "RL0914": Reason(
+        "Tensors cannot be read to the device '{device}', which is not available. Leave the "
+        "device out to read them to the CPU.",
+        "Tensors live on the CPU.",
+    ),
+    "RL0915": Reason(
+        "framework {framework!r} is not known; say 'pt'",
+        "Tensors are read as Rushlight's own, which take the place of PyTorch's.",
+    ),
+    "RL0918": Reason(
+        "`{name}` {what}",
+        "A safetensors file holds the values of strided tensors in the dtypes it knows.",
+        "Convert the tensor, or write it with torch.save.",
+    ),
+    # -- data loading
+    "RL1001": Reason(
+        "received {found} of {asked} file descriptors: too many open files. Please increase the "
+        "limit using `ulimit -n` in the shell",
+        "Each tensor that a worker process sends takes a descriptor while it is in use.",
+        "Keep fewer batches alive, or use worker_kind='thread'.",
+    ),
+    "RL1002": Reason(
+        "share_memory_(): the tensor has no memory",
+        "Only tensors with values can be shared between processes.",
+        "Share a strided tensor on the CPU.",
+    ),
+    "RL1003": Reason(
+        "share_memory_(): other tensors are views of the same memory and would be left behind. "
+        "Share the tensor before taking views of it, or share a clone.",
+        "Sharing moves the values to memory that other processes can map.",
+    ),
+    # -- nn and optim
+    "RL1101": Reason(
+        "{function}: the work is not split into chunks here; pass options=None",
+        "Options choose how PyTorch splits the work; the result is the same.",
+    ),
+    "RL1102": missing(
+        "RL1102",
+        "The update of an optimiser is not recorded.",
+        "Give it as a number, or write the update with functions of tensors.",
+    ),
+    "RL1103": Reason(
+        "kl_divergence of {kind}: their {what} must be equal{found}",
+        "The divergence is known in closed form only then.",
+        "Estimate it from samples: (p.log_prob(x) - q.log_prob(x)).mean() for x = p.sample(...).",
+    ),
+    # -- devices, threads and settings
+    "RL1201": missing("RL1201", "There is one device, the CPU.", "Leave device_ids out."),
+    "RL1202": Reason(
+        "no tensors can be made on device '{device}'; use 'cpu' or 'meta'",
+        "Kernels are written for the CPU.",
+    ),
+    "RL1203": missing(
+        "RL1203",
+        "Ranges of other profilers are marked through their own libraries.",
+        "Record with profiler.profile() and label code with profiler.record_function.",
+    ),
+    "RL1204": missing(
+        "RL1204", "Devices are a fixed set.", "Use a subclass of Tensor, or a mode of dispatch."
+    ),
+    "RL1205": missing("RL1205", "The switch is there for reading; its value is held."),
+    "RL1206": Reason(
+        "Expected a CPUGeneratorImplState of size {expected} but found the input RNG state size to "
+        "be {found}; only states saved by this library can be loaded",
+        "Generators here are not PyTorch's, and neither are their states.",
+        "Seed with manual_seed() instead.",
+    ),
+    "RL1207": Reason(
+        "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator "
+        "is available on this system.",
+        "Pinned memory speeds copies to a GPU.",
+        "Leave pin_memory out.",
+    ),
+    "RL1208": Reason(
+        "Device type {device} is not supported for torch.Generator() api.",
+        "Random numbers are drawn on the CPU.",
+        "Make the generator with device='cpu'.",
+    ),
+    "RL1209": Reason(
+        "Torch not compiled with CUDA enabled",
+        "Rushlight computes on the CPU.",
+        "Use device='cpu', or ask torch.cuda.is_available() first.",
+    ),
+    "RL1210": Reason(
+        "{module} has no switch named {name!r}",
+        "A switch that nothing reads would change nothing.",
+        "dir({module}) lists the switches.",
+    ),
+    # -- command line and compatibility
+    "RL1301": missing("RL1301", "The name is one of PyTorch's; nothing stands behind it here."),
+    "RL1302": Reason(
+        "{root!r} is already imported from {file}; install {package}'s aliases before anything "
+        "imports it",
+        "A module that has been imported stays what it is.",
+    ),
+}
