@@ -194,7 +194,7 @@ def stub_source(packet: Any) -> str:
     first = packet.candidates[0]
     stub = make_stub(packet, packet.base_name, method=not first.options.get("function", True))
     parts = [source_of(stub)]
-    if "slow" not in stub.__globals__:
+    if "return slow(" not in parts[0]:
         parts += [source_of(op.bind) for op in packet.candidates]
     elif (second := stub.__globals__.get("second")) is not None:
         parts.append(source_of(second))
