@@ -216,6 +216,11 @@ def test_overrides_see_the_call_as_it_was_made() -> None:
     x.sum(1)
     x.add(2, alpha=3)
     assert seen == [((1,), {}), (([1], True), {}), ((1,), {}), ((2,), {"alpha": 3})]
+    seen.clear()
+    # Defaults that are lists were not given either.
+    torch.conv_transpose2d(x, x)
+    torch.conv_transpose2d(x, x, stride=2)
+    assert [len(args) for args, _ in seen] == [1, 3]
 
 
 def test_a_replaced_kernel_is_seen_by_stubs_that_exist() -> None:
