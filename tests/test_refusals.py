@@ -187,6 +187,11 @@ CASES: list[tuple[str, type[Exception], Callable[[], object]]] = [
     ("RL0403", NotImplementedError, lambda: torch.equal(meta(2), meta(2))),
     ("RL0408", BufferError, lambda: meta(2).__dlpack__()),
     ("RL0501", NotImplementedError, lambda: torch.eye(2).to_sparse().untyped_storage()),
+    (
+        "RL0502",
+        NotImplementedError,
+        lambda: torch.ops.aten._to_copy(torch.eye(2), layout=torch.sparse_coo),
+    ),
     ("RL0503", NotImplementedError, lambda: torch.eye(2).to_sparse().cumsum(0)),
     ("RL0506", MissingFeature, lambda: torch.zeros_like(torch.eye(2).to_sparse(), device="meta")),
     ("RL0507", NotImplementedError, lambda: torch.eye(2)._nnz()),

@@ -240,8 +240,8 @@ REASONS: dict[str, Reason] = {
         "Ask its indices() and values() for theirs, or convert it with to_dense().",
     ),
     "RL0502": Reason(
-        "to(): a strided tensor cannot become {layout} this way",
-        remedy="Use to_sparse(), to_sparse_csr() or another conversion of that name.",
+        "to(): conversion from {source} to {target} is not supported; use {instead}",
+        "A conversion between layouts has a name of its own.",
     ),
     "RL0503": Reason(
         "Could not run '{op}' with arguments of layout {layout}: this operator has no rule for "
@@ -297,10 +297,19 @@ REASONS: dict[str, Reason] = {
     "RL0514": missing(
         "RL0514", "The function is written for matrices.", "Call it for each matrix."
     ),
+    "RL0515": Reason(
+        "{op}(): the result has layout {found} and cannot be written into a tensor of layout "
+        "{target}",
+        remedy="Use the out-of-place operator, and convert its result with to_dense().",
+    ),
     "RL0520": missing(
         "RL0520",
         "Nested tensors have rules for the few operators that models of sequences need.",
         "Work on the components from unbind().",
+    ),
+    "RL0521": Reason(
+        "a nested tensor has no single size; ask for a dim that all components share",
+        "Its components may differ in size.",
     ),
     # -- autograd and transforms
     "RL0601": Reason(
@@ -348,6 +357,11 @@ REASONS: dict[str, Reason] = {
         "torch.compile with aot_autograd does not currently support double backward",
         "The backward of a compiled function is code, which is not recorded.",
         "Differentiate the function before it is compiled.",
+    ),
+    "RL0611": Reason(
+        "derivative for {name} is not implemented",
+        "It depends on values in steps, or replaces memory; no gradient is defined.",
+        "Call it on tensor.detach() or under no_grad().",
     ),
     # -- graphs, tracing, aot
     "RL0701": Reason(
@@ -525,6 +539,11 @@ REASONS: dict[str, Reason] = {
         "`{name}` {what}",
         "A safetensors file holds the values of strided tensors in the dtypes it knows.",
         "Convert the tensor, or write it with torch.save.",
+    ),
+    "RL0919": Reason(
+        "from_file(): {file!r} has {found} bytes where {expected} are needed; ask for fewer "
+        "elements, or pass shared=True to lengthen the file",
+        "A file that is not shared is opened for reading.",
     ),
     # -- data loading
     "RL1001": Reason(

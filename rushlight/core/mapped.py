@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.base.errors import error
 from rushlight.core.dtype import get_default_dtype
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import alias_array, set_requires_grad, wrap_strided
@@ -50,10 +51,7 @@ def file_bytes(filename: Any, shared: bool, nbytes: int) -> Any:
     try:
         have = os.fstat(handle).st_size
         if have < nbytes and not shared:
-            raise RuntimeError(
-                f"from_file(): {os.fspath(filename)!r} has {have} bytes where {nbytes} are needed; "
-                "ask for fewer elements, or pass shared=True to lengthen the file"
-            )
+            raise error("RL0919", file=os.fspath(filename), found=have, expected=nbytes)
         if have < nbytes:
             os.ftruncate(handle, nbytes)
         if nbytes == 0:

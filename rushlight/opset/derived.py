@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.base.errors import error
 from rushlight.base.schema import AliasInfo, Argument, Return, compose
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
@@ -212,10 +213,7 @@ def write_sparse(op: Any, target: Tensor, result: Tensor) -> Tensor:
     from rushlight.opset.sparse.coo import is_sparse, replace_parts
 
     if not (is_sparse(target) and is_sparse(result)) or target.layout is not result.layout:
-        raise RuntimeError(
-            f"{op.base_name}(): the result has layout {result.layout} and cannot be written "
-            f"into a tensor of layout {target.layout}"
-        )
+        raise error("RL0515", op=op.base_name, found=result.layout, target=target.layout)
     if not can_cast(result._dtype, target._dtype):
         raise RuntimeError(
             f"result type {result._dtype.scalar_type_name} can't be cast to the desired output "

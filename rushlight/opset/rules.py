@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.base.errors import error
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions as aten
 
@@ -34,7 +35,7 @@ def not_differentiable(name: str) -> Any:
     """A vjp for what torch has no derivative of, though it depends on values."""
 
     def vjp(grad: Any) -> Any:
-        raise RuntimeError(f"derivative for {name} is not implemented")
+        raise error("RL0611", name=name)
 
     return vjp
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.autograd.function import Function
-from rushlight.base.errors import MissingFeature
+from rushlight.base.errors import MissingFeature, error
 from rushlight.core.modes import DisableTorchFunctionSubclass
 from rushlight.core.operators import OP_OF
 from rushlight.core.tensor import Tensor
@@ -47,9 +47,7 @@ class NestedTensor(Tensor):
     def size(self, dim: int | None = None) -> Any:
         sizes = self.nested_components
         if dim is None:
-            raise RuntimeError(
-                "a nested tensor has no single size; ask for a dim that all components share"
-            )
+            raise error("RL0521")
         if dim == 0:
             return len(sizes)
         place = dim - 1 if dim > 0 else dim

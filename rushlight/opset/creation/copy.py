@@ -78,7 +78,9 @@ def convert_backend(
             _to_copy, (self, dtype, layout, device, pin_memory, non_blocking, memory_format)
         )
     if layout is not None and layout is not devices.strided:
-        raise error("RL0502", NotImplementedError, layout=layout)
+        raise error(
+            "RL0502", NotImplementedError, source=self.layout, target=layout, instead="to_sparse()"
+        )
     place = self.device if device is None else device
     strides = preserved(self, memory_format)
     if self._array is None or place.type != "cpu":

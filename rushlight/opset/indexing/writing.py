@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.arrays.casting import fill_number
+from rushlight.base.errors import error
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.op import OpOverload
@@ -130,7 +131,7 @@ def like_self(self: Any) -> Spec:
 
 def refuse_gradient(name: str) -> Any:
     def formula(grad: Any) -> Any:
-        raise RuntimeError(f"derivative for {name} is not implemented")
+        raise error("RL0611", name=name)
 
     return formula
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.base.errors import error
 from rushlight.core import dtype as dtypes
 from rushlight.core.dispatch import try_function_override
 from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype, unsupported
@@ -301,7 +302,7 @@ pointwise(
 def underivable(name: str) -> Callable[[Any], Any]:
     # torch: a graph that leads through such an op fails in backward, not before.
     def refuse(grad: Any) -> Any:
-        raise RuntimeError(f"derivative for {name} is not implemented")
+        raise error("RL0611", name=name)
 
     return refuse
 

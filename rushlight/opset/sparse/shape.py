@@ -278,9 +278,8 @@ def to_copy(
     if device is not None and device.type != "cpu":
         raise error("RL0510", NotImplementedError, device=device)
     if layout not in (None, self.layout):
-        raise RuntimeError(
-            f"to(): conversion from {self.layout} to {layout} is not supported; use to_dense() or "
-            "to_sparse()"
+        raise error(
+            "RL0502", source=self.layout, target=layout, instead="to_dense() or to_sparse()"
         )
     copied = copied_parts(self)
     values = parts_of(copied).values

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.base.errors import error
 from rushlight.core import geometry, history
 from rushlight.core.device import contiguous_format, preserve_format
 from rushlight.core.gradrule import GradRule
@@ -141,7 +142,7 @@ def resize_as_(self: Any, the_template: Any, memory_format: Any) -> Any:
 
 
 def not_implemented(grad: Any) -> Any:
-    raise RuntimeError("derivative for set_ is not implemented")
+    raise error("RL0611", name="set_")
 
 
 def set_memory(

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from rushlight.base.errors import error
 from rushlight.core import dispatch
 from rushlight.core.tensor import Tensor
 from rushlight.opset.kinds import Kind, is_unusual, with_specs
@@ -61,7 +62,7 @@ WINDOW = Checked("WINDOW")
 def folded(op: Any, level: Any, args: tuple[Any, ...]) -> Any:
     """All samples of a vmap level as one batch."""
     if len(args) != len(op.argument_names):
-        raise RuntimeError(f"vmap: {op.name()} with out= cannot be batched; call it without out=")
+        raise error("RL0604", op=f"{op.name()} with out=", reason="call it without out=")
     fold = op.options["fold"]
     ranks = {args[position].dim() for position in op.tensor_positions}
     if not level.size or ranks not in ({fold}, {fold - 1}):
