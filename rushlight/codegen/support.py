@@ -33,10 +33,11 @@ def array_of(tensor: Any, buffer: Buffer) -> Any:
             "RL0803", name=buffer.name, expected="a tensor with values", found=type(tensor).__name__
         )
     if tuple(tensor.shape) != buffer.shape or tensor.dtype is not buffer.dtype:
+        sizes = geometry.show(buffer.shape)
         raise error(
             "RL0803",
             name=buffer.name,
-            expected=f"{buffer.dtype} of sizes {geometry.show(buffer.shape)}",
+            expected=f"{buffer.dtype} of sizes {sizes} as when it was compiled",
             found=f"{tensor.dtype} of sizes {geometry.show(tensor.shape)}",
         )
     array = values_of(tensor)
