@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MATH", "Math", "as_array", "in_blocks"]
+__all__ = ["MATH", "Math", "as_array", "in_blocks", "is_narrow"]
 
 np.seterr(all="ignore")
 # Other threads start with NumPy's own setting; what they raise inside the package is silenced here.
@@ -29,6 +29,15 @@ def as_array(value: Any) -> Any:
 def kind_of(x: Any) -> str:
     """NumPy's letter for the category of an array or number: b, i, u, f, c."""
     return np.asarray(x).dtype.kind if not hasattr(x, "dtype") else x.dtype.kind
+
+
+# NumPy numbers the types that other packages add from here on.
+FIRST_ADDED = 256
+
+
+def is_narrow(kind: Any) -> bool:
+    """Whether arrays of this NumPy dtype are best computed in float32: half, bfloat16, float8."""
+    return bool(kind == np.float16 or kind.num >= FIRST_ADDED)
 
 
 def refuse_zero(divisor: Any) -> None:

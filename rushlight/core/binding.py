@@ -236,9 +236,8 @@ def as_generator(value: Any) -> Any:
 
 
 def as_storage(value: Any) -> Any:
-    found = getattr(value, "_untyped_storage", value)
-    if isinstance(found, Storage):
-        return found
+    if isinstance(getattr(value, "_untyped_storage", value), Storage):
+        return value
     raise Mismatch
 
 

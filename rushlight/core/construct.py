@@ -362,8 +362,13 @@ def adopt(array: Any) -> Any:
             "between byte orders is currently not supported."
         )
     kind = dtypes.from_numpy(array.dtype)
+    if array.dtype is not kind.np:
+        # An equal descriptor that NumPy does not take for its own: unpickled, or with metadata.
+        array = array.view(kind.np)
     if array.flags.c_contiguous and array.size:
-        return wrap(array, kind)
+        result = wrap(array, kind)
+        result._storage = Storage.foreign(array.reshape(-1).view(np.uint8))
+        return result
     width = kind.itemsize
     for step in array.strides:
         if step % width:
@@ -380,13 +385,14 @@ def adopt(array: Any) -> Any:
     strides = tuple([step // width for step in array.strides])
     if array.size == 0:
         result = wrap(array, kind)
+        result._storage = Storage.foreign(np.empty(0, np.uint8))
         ext = result._ext = Ext()
         ext.sizes, ext.strides = array.shape, strides
         result._contig = False
         return result
     extent = geometry.storage_extent(array.shape, strides, 0)
     flat = np.lib.stride_tricks.as_strided(array, (extent,), (width,))
-    return wrap_strided(array, kind, Storage(flat.view(np.uint8)))
+    return wrap_strided(array, kind, Storage.foreign(flat.view(np.uint8)))
 
 
 def from_numpy(ndarray: Any, /) -> Any:
@@ -506,7 +512,9 @@ def frombuffer(
         raise ValueError(
             f"offset ({offset} bytes) must be aligned to the element size ({width}) of {kind}"
         )
-    return finish(wrap(raw.view(kind.np), kind), None, requires_grad)
+    result = wrap(raw.view(kind.np), kind)
+    result._storage = Storage.foreign(raw)
+    return finish(result, None, requires_grad)
 
 
 # -- legacy constructors ---------------------------------------------------------------------------

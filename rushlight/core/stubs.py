@@ -343,12 +343,25 @@ def operator_stub(packet: Any, name: str) -> Any:
             return packet_call(packet, stub, (self, *args), {})
         except TypeError:
             if args and not isinstance(args[0], accepted):
-                return NotImplemented
+                return foreign_answer(packet, stub, self, args[0])
             raise
 
     stub.__name__ = name
     stub.__qualname__ = name
     return stub
+
+
+def foreign_answer(packet: Any, stub: Any, self: Any, other: Any) -> Any:
+    """What an operator says to an operand of a foreign type. torch: `==` alone reads arrays."""
+    if stub.__name__ != "__eq__" or not isinstance(other, np.ndarray):
+        return NotImplemented
+    from rushlight.core.construct import from_numpy
+
+    try:
+        tensor = from_numpy(other)
+    except TypeError:
+        return NotImplemented
+    return packet_call(packet, stub, (self, tensor), {})
 
 
 def make_stub(packet: Any, name: str, method: bool, named: bool = True) -> Any:
@@ -822,7 +835,7 @@ def compile_stub(packet: Any, op: Any, name: str, template: str) -> Any:
                 return packet_call(packet, stub, args, keywords)
             except TypeError:
                 if not isinstance(other, (Tensor, int, float, complex, bool, np.generic)):
-                    return NotImplemented
+                    return foreign_answer(packet, stub, self, other)
                 raise
 
     scope["slow"] = slow

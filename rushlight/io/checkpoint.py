@@ -287,6 +287,8 @@ def save(
     pickler.dump(obj)
     if not is_path:
         write_archive(f.write, "archive", body.getvalue(), pickler, _disable_byteorder_record)
+        if hasattr(f, "flush"):
+            f.flush()
         return
     path = os.fspath(f)
     folder = os.path.dirname(path)

@@ -231,8 +231,11 @@ class Out(Kind):
         count = len(op.out_positions)
         exact = is_structured(base) or base.base_name in ("max", "min", "aminmax")
         indexes = count > 1 or base.base_name in ("argmax", "argmin")
-        # torch: the iterator of elementwise ops gives a tensor it resizes the result's strides.
+        # torch: the iterator of elementwise ops looks for overlap before it resizes a tensor, and
+        # gives it the result's strides.
         by_element = base.kind.name == "POINTWISE"
+        looks_first = by_element or base.base_name in CHECKED_AS_GIVEN
+        keeps_strides = by_element or base.kind.name == "LINALG"
 
         def backend(*args: Any) -> Any:
             outs = args[-count:]
@@ -256,7 +259,9 @@ class Out(Kind):
                         f"{cpp_type(target._dtype)} instead"
                     )
                 if target.shape != value.shape:
-                    resize_out(target, value.shape, strides_of(value) if by_element else None)
+                    if looks_first:
+                        check_writable(target)
+                    value = fitted(base, target, value, keeps_strides)
                 check_writable(target)
                 if by_element:
                     check_operands(target, args[:-count])
@@ -266,7 +271,38 @@ class Out(Kind):
         return backend
 
 
-def resize_out(target: Tensor, shape: Any, strides: Any = None) -> None:
+# torch: these look at the memory of `out` as it is given, before they resize it.
+CHECKED_AS_GIVEN = frozenset(
+    ("addr", "index_select", "masked_select", "nonzero", "scatter", "take")
+)
+# torch: these resize `out` without a word.
+QUIET_KINDS = frozenset(("CREATION", "RANDOM"))
+QUIET_NAMES = frozenset(("addbmm", "narrow_copy"))
+
+
+def fitted(base: Any, target: Tensor, value: Tensor, keeps_strides: bool = False) -> Tensor:
+    """Resize `target` for a result of `base`, or give the result the shape of `target`."""
+    if base.options.get("out_by_count"):
+        if target.numel() == value.numel():
+            sizes = sizes_of(target)
+            return make_view(value, sizes, geometry.contiguous_strides(sizes), value._offset)
+        if base.base_name == "arange" and target.numel() != 0:
+            warnings.warn(
+                f"The number of elements in the out tensor of shape {list(target.shape)} is "
+                f"{target.numel()} which does not match the computed number of elements "
+                f"{value.numel()}. Note that this may occur as a result of rounding error. The out "
+                f"tensor will be resized to a tensor of shape ({value.numel()},).",
+                UserWarning,
+                stacklevel=2,
+            )
+    elif base.kind.name not in QUIET_KINDS and base.base_name not in QUIET_NAMES:
+        warn_of_resize(target, value.shape)
+    strides = strides_of(value) if keeps_strides else None
+    resize_tensor(target, value.shape, strides or geometry.contiguous_strides(sizes_of(value)))
+    return value
+
+
+def warn_of_resize(target: Tensor, shape: Any) -> None:
     if target.numel() != 0:
         warnings.warn(
             f"An output with one or more elements was resized since it had shape "
@@ -277,9 +313,6 @@ def resize_out(target: Tensor, shape: Any, strides: Any = None) -> None:
             UserWarning,
             stacklevel=2,
         )
-    if strides is None:
-        strides = geometry.contiguous_strides(tuple(shape))
-    resize_tensor(target, shape, strides)
 
 
 def resize_tensor(target: Tensor, sizes: Any, strides: Any) -> None:

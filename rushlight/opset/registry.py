@@ -18,7 +18,7 @@ from rushlight.core.promotion import can_cast
 from rushlight.core.stubs import make_stub
 from rushlight.core.tensor import Tensor
 from rushlight.opset import families
-from rushlight.opset.derived import INPLACE, MUTATION, OUT, resize_out
+from rushlight.opset.derived import INPLACE, MUTATION, OUT, fitted
 from rushlight.opset.kinds import OPAQUE, POINTWISE, VIEW, Kind
 
 __all__ = [
@@ -46,6 +46,7 @@ def op(
     inplace, out      derive `name_` / `out=` forms (out: on unless the op is a view or in-place)
     inplace_vjp       the gradient of `name_` where it differs, with inplace_node_index
     inplace_check     refuses arguments of `name_` that the op itself takes
+    out_by_count      `out` of another shape is filled if it has as many elements
     out_check         refuses tensors that a composite's results could be written into
     method, function  whether it is a Tensor method / public function (both on)
                       (function=None: the function of that name is written in Python)
@@ -294,14 +295,14 @@ def out_record(base: OpOverload) -> OpOverload | None:
         def checked(*args: Any) -> Any:
             if check is not None:
                 check(*args[-count:])
-            return fill(args[-count:], body(*args[:-count]))
+            return fill(base, args[-count:], body(*args[:-count]))
 
         record.body = checked
     base.packet.add(record)
     return record
 
 
-def fill(outs: tuple[Tensor, ...], result: Any) -> Any:
+def fill(base: OpOverload, outs: tuple[Tensor, ...], result: Any) -> Any:
     """Write a composite's results into the given tensors."""
     results = result if isinstance(result, (tuple, list)) else (result,)
     for target, value in zip(outs, results, strict=True):
@@ -311,7 +312,7 @@ def fill(outs: tuple[Tensor, ...], result: Any) -> Any:
                 f"type {target.dtype.scalar_type_name}"
             )
         if target.shape != value.shape:
-            resize_out(target, value.shape)
+            value = fitted(base, target, value)
         target.copy_(value)
     return outs[0] if len(outs) == 1 else outs
 

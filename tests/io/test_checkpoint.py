@@ -497,3 +497,9 @@ def test_mutated_files():
         outcomes, complaints, _ = fuzz(2000, seed=3)
     assert complaints == []
     assert len(outcomes) == 6
+
+
+def test_saving_to_an_open_file_reaches_the_disk(tmp_path):
+    with open(tmp_path / "x.pt", "wb") as file:
+        torch.save(torch.ones(2), file)
+        assert torch.load(tmp_path / "x.pt").tolist() == [1, 1]

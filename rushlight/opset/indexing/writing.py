@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.arrays.casting import fill_number
+from rushlight.arrays.numpy_ import is_narrow
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.op import OpOverload
@@ -153,7 +154,7 @@ def accumulate(ufunc: Any, target: Any, places: tuple[Any, ...], values: Any) ->
     shape = np.broadcast_shapes(*[np.shape(place) for place in places])
     if 0 in shape or target.size == 0:
         return
-    if target.dtype == np.float16 or target.dtype.isbuiltin != 1:
+    if is_narrow(target.dtype):
         wide = target.astype(np.float32)
         accumulate(ufunc, wide, places, values.astype(np.float32))
         target[...] = wide.astype(target.dtype)
