@@ -384,7 +384,13 @@ def bind_packet(packet: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> t
         is_number = isinstance(first, Tensor) and first.dim() == 0
         if len(args) > varargs + 1 or is_number or not hasattr(first, "__iter__"):
             args = gather_varargs(args, varargs)
-    for op in packet.candidates:
+    candidates = packet.candidates
+    if len(candidates) > 1 and packet.tensors_first is not None:
+        for value in (*args[1:], *kwargs.values()):
+            if isinstance(value, Tensor):
+                candidates = packet.tensors_first
+                break
+    for op in candidates:
         try:
             return op, op.bind(*args, **kwargs)
         except TypeError:

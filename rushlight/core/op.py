@@ -7,6 +7,7 @@ stores; what follows from a record (binder, backend, node class) is derived on f
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -351,6 +352,23 @@ class OpOverloadPacket:
         # Read off the text: parsing every schema would cost more than all the rest of import.
         if "!) out" not in op._schema.text and op.kind.name != "OUT":
             self.candidates.append(op)
+            self.__dict__.pop("tensors_first", None)
+
+    @functools.cached_property
+    def tensors_first(self) -> list[OpOverload] | None:
+        """The order in which a call with a tensor among its operands tries the overloads, where
+        it differs: a 0-dim tensor would also do as a number, but it brings its dtype."""
+        numbers = [
+            sum([argument.type.kind == "Scalar" for argument in op._schema.arguments])
+            for op in self.candidates
+        ]
+        named = {
+            tuple([argument.name for argument in op._schema.arguments]) for op in self.candidates
+        }
+        if len(named) == len(self.candidates) or numbers == sorted(numbers):
+            return None
+        ranked = sorted(zip(numbers, self.candidates, strict=True), key=lambda pair: pair[0])
+        return [op for _, op in ranked]
 
     def overloads(self) -> list[str]:
         return list(self.table)

@@ -61,11 +61,24 @@ def check_operands(target: Tensor, operands: tuple[Any, ...]) -> None:
     """Refuse to write element by element to memory that an operand reads elsewhere."""
     for other in tensors_in(operands):
         if other is not target and may_share(target, other) and overlaps_partly(target, other):
-            raise RuntimeError(
-                "unsupported operation: some elements of the input tensor and the written-to "
-                "tensor refer to a single memory location. Please clone() the tensor before "
-                "performing the operation."
-            )
+            raise shared_memory()
+
+
+def check_apart(target: Tensor, operands: tuple[Any, ...]) -> None:
+    """Refuse to write in any order to memory that an operand reads."""
+    for other in tensors_in(operands):
+        if other is target or (
+            may_share(target, other)
+            and (covers_same(target, other) or overlaps_partly(target, other))
+        ):
+            raise shared_memory()
+
+
+def shared_memory() -> RuntimeError:
+    return RuntimeError(
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer "
+        "to a single memory location. Please clone() the tensor before performing the operation."
+    )
 
 
 def may_share(first: Tensor, second: Tensor) -> bool:
@@ -78,18 +91,31 @@ def may_share(first: Tensor, second: Tensor) -> bool:
     return np.may_share_memory(first._array, second._array)
 
 
+def dense_span(tensor: Tensor) -> tuple[int, int] | None:
+    """Where a tensor's memory begins and ends, if it is all of the memory in between."""
+    sizes = sizes_of(tensor)
+    if 0 in sizes or not geometry.is_non_overlapping_and_dense(sizes, strides_of(tensor)):
+        return None
+    begin = tensor.data_ptr()
+    return begin, begin + geometry.numel(sizes) * tensor._dtype.itemsize
+
+
 def overlaps_partly(first: Tensor, second: Tensor) -> bool:
     """Whether two dense tensors share some memory, but not element by element."""
-    spans = []
-    for tensor in (first, second):
-        sizes = sizes_of(tensor)
-        if 0 in sizes or not geometry.is_non_overlapping_and_dense(sizes, strides_of(tensor)):
-            return False
-        begin = tensor.data_ptr()
-        spans.append((begin, begin + geometry.numel(sizes) * tensor._dtype.itemsize))
-    if spans[0] == spans[1]:
+    one, other = dense_span(first), dense_span(second)
+    if one is None or other is None:
+        return False
+    if one == other:
         return strides_of(first) != strides_of(second)
-    return bool(spans[0][0] < spans[1][1] and spans[1][0] < spans[0][1])
+    return one[0] < other[1] and other[0] < one[1]
+
+
+def covers_same(first: Tensor, second: Tensor) -> bool:
+    """Whether two dense tensors share memory element by element."""
+    span = dense_span(first)
+    return (
+        span is not None and span == dense_span(second) and strides_of(first) == strides_of(second)
+    )
 
 
 def is_structured(op: Any) -> bool:
@@ -236,6 +262,8 @@ class Out(Kind):
         by_element = base.kind.name == "POINTWISE"
         looks_first = by_element or base.base_name in CHECKED_AS_GIVEN
         keeps_strides = by_element or base.kind.name == "LINALG"
+        reads_apart = READ_APART.get(base.base_name)
+        checks_partly = by_element or base.base_name in READ_IN_ORDER
 
         def backend(*args: Any) -> Any:
             outs = args[-count:]
@@ -263,7 +291,9 @@ class Out(Kind):
                         check_writable(target)
                     value = fitted(base, target, value, keeps_strides)
                 check_writable(target)
-                if by_element:
+                if reads_apart is not None:
+                    check_apart(target, args[:-count][reads_apart])
+                if checks_partly:
                     check_operands(target, args[:-count])
                 write_into(target, value)
             return outs[0] if count == 1 else tuple(outs)
@@ -274,6 +304,17 @@ class Out(Kind):
 # torch: these look at the memory of `out` as it is given, before they resize it.
 CHECKED_AS_GIVEN = frozenset(
     ("addr", "index_select", "masked_select", "nonzero", "scatter", "take")
+)
+# torch: `out` of these may share no memory with these arguments.
+READ_APART = {
+    **dict.fromkeys(("cat", "index_select", "masked_select", "stack", "take"), slice(None)),
+    **dict.fromkeys(("index_add", "index_copy", "index_reduce"), slice(2, None)),
+    **dict.fromkeys(("scatter", "scatter_add", "scatter_reduce"), slice(2, None)),
+    "gather": slice(1),
+}
+# torch: `out` of these may be the operand itself, but not share a part of it.
+READ_IN_ORDER = frozenset(
+    ("cummax", "cummin", "cumprod", "cumsum", "logcumsumexp", "sort", "topk", "gather")
 )
 # torch: these resize `out` without a word.
 QUIET_KINDS = frozenset(("CREATION", "RANDOM"))

@@ -447,6 +447,12 @@ class Pointwise(Kind):
             # torch: sizes are looked at first.
             geometry.broadcast_shapes(*[tuple(t.shape) for t in tensors_in(args)])
             raise dtypes.unsupported(op.options.get("kernel_name", f"{op.base_name}_cpu"), common)
+        for value in args:
+            if value.__class__ is complex and value.imag and common.category != dtypes.COMPLEX:
+                raise RuntimeError(
+                    f"value cannot be converted to type {cpp_type(common)} without overflow: "
+                    f"{value} is complex and the operands are real"
+                )
         if promote == DEFAULT:
             return common, common
         if promote == INT_TO_FLOAT:
@@ -567,14 +573,14 @@ class Pointwise(Kind):
 
 def scalar_array(value: Any, kind: dtype) -> Any:
     """A Python number as a 0-d array of the computing dtype, wrapping as C casts do."""
+    if isinstance(value, complex) and kind.category != dtypes.COMPLEX:
+        value = value.real
     if kind.category == dtypes.INTEGER:
         bits = kind.itemsize * 8
         number = int(value) & ((1 << bits) - 1)
         if kind.is_signed and number >> (bits - 1):
             number -= 1 << bits
         return np.array(number, kind.np)
-    if kind.category == dtypes.FLOAT and isinstance(value, complex):
-        value = value.real
     return np.array(value, kind.np)
 
 
