@@ -272,7 +272,11 @@ def from_data(
             stacklevel=4,
         )
         place = data.device if place is None else place
-        result = data.detach().to(dtype=kind or data._dtype, device=place, copy=True)
+        from rushlight.core.modes import DisableTorchFunctionSubclass
+
+        with DisableTorchFunctionSubclass():
+            # The values are copied, not the class.
+            result = data.detach().to(dtype=kind or data._dtype, device=place, copy=True)
         if requires_grad:
             set_requires_grad(result, True)
         return result
