@@ -19,6 +19,7 @@ import numpy as np
 from rushlight.arrays.numpy_ import MATH
 from rushlight.core.gradrule import compile_source
 from rushlight.core.modes import TorchDispatchMode
+from rushlight.core.op import REPLACED
 from rushlight.core.stubs import refuse, single_ufunc
 from rushlight.core.tensor import Tensor
 
@@ -167,7 +168,7 @@ class Writer:
 
     def text(self, op: Any, args: Any) -> str:
         """One op as an expression of arrays."""
-        if op.mutated_positions or op.list_positions or op.out_positions:
+        if op.mutated_positions or op.list_positions or op.out_positions or op in REPLACED:
             raise Unwritable
         values = [
             self.name_of(value) if isinstance(value, Tensor) else self.constant(value, name)

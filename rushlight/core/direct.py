@@ -174,7 +174,7 @@ def fits_exactly(argument: Any) -> str | None:
 
 def is_direct(op: Any) -> bool:
     schema = op._schema
-    if schema.is_mutable or op.is_view_op or op.list_positions or op.options.get("replaced"):
+    if schema.is_mutable or op.is_view_op or op.list_positions:
         return False
     if op.functional is not None or op.options.get("varargs") is not None:
         return False

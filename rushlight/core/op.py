@@ -16,6 +16,8 @@ from rushlight.core.gradrule import GradRule
 
 __all__ = ["OpOverload", "OpOverloadPacket", "Refused", "Rule", "Tag", "refuse"]
 
+# Ops of which a program has replaced a kernel.
+REPLACED: set[OpOverload] = set()
 RULES = (
     "shape", "kernel", "vjp", "jvp", "batch", "inverse", "functionalized", "samples", "errors",
 )  # fmt: skip

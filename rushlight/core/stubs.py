@@ -18,6 +18,7 @@ from rushlight.core.direct import direct_stub
 from rushlight.core.dispatch import packet_call
 from rushlight.core.gradrule import compile_source
 from rushlight.core.node import needs_grad, pack_result
+from rushlight.core.op import REPLACED
 from rushlight.core.return_types import named_result
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.storage import VersionCounter
@@ -193,7 +194,6 @@ def inplace_template(op: Any) -> str | None:
         or promote not in ("default", "int_to_float")
         or base.options.get("dtypes") is not None
         or not base.options.get("numbers")
-        or base.options.get("replaced")
         or single_ufunc(base, 2) is None
     ):
         return None
@@ -364,6 +364,17 @@ def foreign_answer(packet: Any, stub: Any, self: Any, other: Any) -> Any:
     return packet_call(packet, stub, (self, tensor), {})
 
 
+def is_replaced(packet: Any) -> bool:
+    """Whether a program has put kernels of its own in the place of some that a stub of this
+    packet would run by itself."""
+    if not REPLACED:
+        return False
+    return any(
+        op in REPLACED or "fused" in op.options or op.options.get("quick_as") in REPLACED
+        for op in packet.candidates
+    )
+
+
 def make_stub(packet: Any, name: str, method: bool, named: bool = True) -> Any:
     """The function object behind one public name; `named` results are for the public only."""
     key = f"Tensor.{name}" if method else name if named else f"({name})"
@@ -372,19 +383,21 @@ def make_stub(packet: Any, name: str, method: bool, named: bool = True) -> Any:
         return found
     op = packet.candidates[0] if packet.candidates else None
     template = None
-    plain = op is not None and not op.options.get("replaced")
-    if op is not None and plain and op.kind.name == "POINTWISE" and op.functional is None:
+    view = quick = None
+    plain = op is not None and not is_replaced(packet)
+    if plain and op.kind.name == "POINTWISE" and op.functional is None:
         template = pointwise_template(op)
-    view = None
-    if op is not None and (op.kind.name == "VIEW" or "quick_as" in op.options):
+    if plain and (op.kind.name == "VIEW" or "quick_as" in op.options):
         view = view_template(op)
-    if template is None and op is not None and op.functional is not None:
+    if plain and template is None and op.functional is not None:
         template = inplace_template(op)
+    if plain and template is None and view is None:
+        quick = quick_template(op)
     if template is not None:
         stub = compile_stub(packet, op, name, template)
     elif view is not None:
         stub = compile_view_stub(packet, op, name, view)
-    elif op is not None and (quick := quick_template(op)) is not None:
+    elif quick is not None:
         stub = compile_quick_stub(packet, op, name, quick)
     elif name.startswith("__"):
         stub = operator_stub(packet, name)
@@ -396,7 +409,7 @@ def make_stub(packet: Any, name: str, method: bool, named: bool = True) -> Any:
     else:
         result_class = named_result(packet) if named else None
         stub = None
-        if op is not None:
+        if plain:
             stub = direct_stub(packet, op, name, MISSING, packet_call, result_class)
         if stub is None and result_class is not None:
             stub = named_stub(packet, name, result_class)
