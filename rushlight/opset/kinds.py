@@ -396,6 +396,15 @@ def operand_rank(tensor: Tensor) -> int:
     return DIM if tensor.dim() else ZERO_DIM
 
 
+def working_dtype(op: Any, compute: dtype, args: tuple[Any, ...]) -> dtype:
+    """What arrays of the computing dtype are brought to: halves are rounded at the end only,
+    unless the op says that it rounds at every step (`native_halves`)."""
+    if compute not in HALVES:
+        return compute
+    native = op.options.get("native_halves", False)
+    return compute if native is True or (native and native(args)) else dtypes.float32
+
+
 class Pointwise(Kind):
     """Elementwise ops: broadcasting, promotion, strides, in-place and out= forms derived."""
 
@@ -496,8 +505,7 @@ class Pointwise(Kind):
     def compute(self, op: Any, args: tuple[Any, ...]) -> tuple[Any, dtype, bool]:
         """(raw kernel answer, result dtype, whether its layout is right by construction)."""
         compute, result = self.dtypes_of(op, args)
-        widened = compute in HALVES and not op.options.get("native_halves")
-        working = dtypes.float32 if widened else compute
+        working = working_dtype(op, compute, args)
         if compute in dtypes.FLOAT8 or compute is dtypes.complex32:
             raise NotImplementedError(
                 f"\"{op.base_name}_cpu\" not implemented for '{compute.scalar_type_name}'"
@@ -524,6 +532,8 @@ class Pointwise(Kind):
                 arrays[position] = scalar_array(value, number_dtype).astype(working.np)
         for position in op.options.get("cast_scalars", ()):
             arrays[position] = scalar_array(args[position], working)
+        for position in op.options.get("rounded_scalars", ()):
+            arrays[position] = scalar_array(args[position], compute).astype(working.np)
         for position in op.options.get("promoted_scalars", ()):
             if args[position] is not None:
                 number = scalar_array(args[position], number_dtype)
