@@ -683,7 +683,7 @@ def embedding(
         from rushlight.autograd.grad_mode import no_grad
 
         with no_grad():
-            functions.embedding_renorm_(weight, input.contiguous(), max_norm, norm_type)
+            functions.embedding_renorm_(weight.detach(), input.contiguous(), max_norm, norm_type)
     return functions.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
@@ -754,7 +754,7 @@ def embedding_bag(
         from rushlight.autograd.grad_mode import no_grad
 
         with no_grad():
-            functions.embedding_renorm_(weight, input, max_norm, norm_type)
+            functions.embedding_renorm_(weight.detach(), input, max_norm, norm_type)
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported "

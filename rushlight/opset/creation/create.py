@@ -251,15 +251,21 @@ full_op = op(
 )
 
 
+def fill_dtype(value: Any) -> dtype:
+    """torch: complex numbers are never filled in at half precision."""
+    kind = scalar_dtype(value)
+    return dtypes.complex64 if kind is dtypes.complex32 else kind
+
+
 @full_op.shape
 def _(size: Any, fill_value: Any, dtype: Any, *rest: Any) -> Any:
-    return sized_spec(size, dtype or scalar_dtype(fill_value))
+    return sized_spec(size, dtype or fill_dtype(fill_value))
 
 
 @full_op.kernel
 def _(xp: Any, size: Any, fill_value: Any, dtype: Any, *rest: Any) -> Any:
     check_sizes(size)
-    return filled(xp, size, fill_value, dtype or scalar_dtype(fill_value))
+    return filled(xp, size, fill_value, dtype or fill_dtype(fill_value))
 
 
 def sample_sizes(make: Any, *rest: Any) -> Any:

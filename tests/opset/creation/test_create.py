@@ -172,3 +172,18 @@ def test_complex_ends_need_a_complex_dtype(name: str) -> None:
     with pytest.raises(RuntimeError, match=f"torch.{name}.*can't be safely cast.*Float"):
         getattr(rl, name)(0, 1j, 3, dtype=rl.float32)
     assert getattr(rl, name)(0, 1j, 3).dtype is rl.complex64
+
+
+@pytest.mark.parametrize("kind", [rl.float16, rl.bfloat16])
+def test_complex_numbers_are_filled_in_at_single_precision(kind) -> None:
+    rl.set_default_dtype(kind)
+    try:
+        assert rl.full((2,), 1j).dtype is rl.complex64
+    finally:
+        rl.set_default_dtype(rl.float32)
+
+
+@pytest.mark.parametrize("kind", [rl.uint8, rl.int32, rl.int64])
+def test_unravelled_positions_are_long_integers(kind) -> None:
+    rows, columns = rl.unravel_index(rl.tensor([200, 3], dtype=kind), (300, 2))
+    assert rows.dtype is rl.int64 and rows.tolist() == [100, 1] and columns.tolist() == [0, 1]

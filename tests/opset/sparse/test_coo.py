@@ -511,3 +511,19 @@ def test_conversions_refuse_what_they_would_ignore() -> None:
         torch.eye(4).to_sparse(1).to_sparse_csr()
     with pytest.raises(RuntimeError, match=r"blocksize needs to be positive, but got \[0, 2\]"):
         torch.eye(4).to_sparse_bsr((0, 2))
+
+
+def test_fewer_than_two_elements_are_coalesced():
+    def coo(places, values, **options):
+        return torch.sparse_coo_tensor(
+            torch.tensor([places]), torch.tensor(values), (3,), **options
+        )
+
+    one, two = coo([1], [2.0]), coo([0, 0], [1.0, 1.0])
+    assert one.is_coalesced() and not two.is_coalesced()
+    assert one.indices().tolist() == [[1]] and one.values().tolist() == [2]
+    assert torch.sparse_coo_tensor((3,)).is_coalesced()
+    for made in (one * 2, one + one, one.clone(), one.double(), one.unsqueeze(0)):
+        assert made.is_coalesced()
+    assert not coo([1], [2.0], is_coalesced=False).is_coalesced()
+    assert not one.unsqueeze(0).t().is_coalesced()
