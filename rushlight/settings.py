@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from rushlight.core.determinism import ASKED, OFF, RAISE, WARN, ask
+
 __all__ = [
     "are_deterministic_algorithms_enabled", "compiled_with_cxx11_abi",
     "get_deterministic_debug_mode", "get_device_module", "get_file_path",
@@ -22,7 +24,6 @@ class Switches:
 
     threads = 0
     interop_threads = 0
-    deterministic = False
     warn_only = False
     matmul_precision = "highest"
 
@@ -65,18 +66,19 @@ def set_num_interop_threads(num: int) -> None:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Ask for repeatable results. Every kernel gives them already."""
+    """Ask for repeatable results. Kernels give them; memory that is not set is filled, and ops
+    whose result depends on an order that is not said are refused (`warn_only`: with a warning)."""
     if type(mode) is not bool:
         raise TypeError(
             "use_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not "
             f"{type(mode).__name__}"
         )
-    Switches.deterministic = mode
     Switches.warn_only = bool(warn_only)
+    ask(OFF if not mode else WARN if warn_only else RAISE)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    return Switches.deterministic
+    return ASKED.mode != OFF
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
@@ -97,9 +99,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_deterministic_debug_mode() -> int:
-    if not Switches.deterministic:
-        return 0
-    return 1 if Switches.warn_only else 2
+    return ASKED.mode
 
 
 def set_float32_matmul_precision(precision: str) -> None:

@@ -18,6 +18,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core import tensor as tensors
 from rushlight.core.binding import Mismatch, as_device, as_dtype
+from rushlight.core.determinism import unwritten_array
 from rushlight.core.device import cpu, device
 from rushlight.core.dispatch import call_function_mode, overridable
 from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype
@@ -537,7 +538,7 @@ def legacy_array(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any], kind:
         args = (kwargs.pop("data"),)
     if "size" in kwargs and not args:
         args = tuple(kwargs.pop("size"))
-        return wrap(np.empty(args, found.np), found)
+        return wrap(unwritten_array(args, found), found)
     if kwargs:
         raise TypeError(f"new() received an unexpected keyword argument '{next(iter(kwargs))}'")
     if not args:
@@ -560,13 +561,13 @@ def legacy_array(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any], kind:
             raise RuntimeError(
                 f"Trying to create tensor with negative dimension {size}: {geometry.show(sizes)}"
             )
-    return wrap(np.empty(tuple(sizes), found.np), found)
+    return wrap(unwritten_array(tuple(sizes), found), found)
 
 
 def legacy_single(first: Any, kind: dtype | None, found: dtype) -> Any:
     """The legacy constructor's one argument that is not a size; None if it is."""
     if isinstance(first, Size):
-        return wrap(np.empty(tuple(first), found.np), found)
+        return wrap(unwritten_array(tuple(first), found), found)
     if isinstance(first, Tensor):
         if kind is not None and first._dtype is not kind:
             raise TypeError(f"expected a tensor of {kind} (got {first._dtype})")

@@ -7,7 +7,10 @@ from typing import Any
 __all__ = ["rename_privateuse1_backend", "swap_tensors"]
 
 _SUBMODULES = frozenset(
-    ("benchmark", "checkpoint", "cpp_extension", "data", "dlpack", "hooks", "tensorboard")
+    (
+        *("benchmark", "checkpoint", "cpp_extension", "data", "deterministic", "dlpack", "hooks"),
+        "tensorboard",
+    )
 )
 
 

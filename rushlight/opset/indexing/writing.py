@@ -16,6 +16,7 @@ from rushlight.arrays.casting import fill_number
 from rushlight.arrays.numpy_ import is_narrow
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
+from rushlight.core.determinism import refuse_nondeterministic
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import Tensor, sizes_of, strides_of, wrap
 from rushlight.opset.derived import check_apart, check_operands, check_writable, write_into
@@ -764,6 +765,9 @@ def _(self: Any, index: Any, source: Any, accumulate: bool) -> Any:
 
 @put.kernel
 def _(xp: Any, self: Any, index: Any, source: Any, accumulate_: bool) -> None:
+    if not accumulate_:
+        # The same place may be named twice.
+        refuse_nondeterministic("put_")
     refuse_flat_positions(self, index)
     index, source = index.reshape(-1), source.reshape(-1)
     index = xp.where(index < 0, index + self.size, index)

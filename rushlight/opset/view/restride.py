@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.core import geometry, history
+from rushlight.core.determinism import unwritten
 from rushlight.core.device import contiguous_format, preserve_format
 from rushlight.core.gradrule import GradRule
 from rushlight.core.node import needs_grad, output_meta, retire_accumulator
@@ -115,7 +116,12 @@ def _(self: Any, size: Any, memory_format: Any) -> Any:
         return self
     changed = sizes_of(self) != tuple(size)
     strides = geometry.strides_for_memory_format(tuple(size), memory_format)
+    before = storage_of(self).nbytes_
     resize_tensor(self, size, strides)
+    grown = storage_of(self)
+    if grown.buffer is not None and grown.nbytes_ > before:
+        width = self._dtype.itemsize
+        unwritten(grown.buffer[-(-before // width) * width :].view(self._dtype.np), self._dtype)
     if changed:
         history.bump_version(self)
     return self
