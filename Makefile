@@ -16,17 +16,19 @@ K ?=
 # A Python that has PyTorch, for `make reference`.
 ORACLE ?= python3
 
-.PHONY: help venv demo test lint conformance bench reference docs clean
+.PHONY: help venv demo test test-all lint conformance bench reference docs index clean
 
 help:
 	@echo "make venv         set up .venv"
 	@echo "make demo         train a small GPT on sonnets (a minute), let it write"
 	@echo "make test         run the tests            (ARGS='-k schema', JOBS=2)"
+	@echo "make test-all     the same with the slow ones and every sample of every operator: an hour"
 	@echo "make lint         ruff, mypy, import layers, file lengths"
 	@echo "make conformance  run the conformance kit  (KIT, SEED=autograd, K='hook')"
 	@echo "make bench        overhead, models, training and import time beside PyTorch"
 	@echo "make reference    record reference values  (ORACLE=python with PyTorch)"
 	@echo "make docs         write docs/ops.md from the registry"
+	@echo "make index        write rushlight/opset/where.py: which module defines which name"
 	@echo "make clean        remove .venv and caches"
 
 $(STAMP): pyproject.toml
@@ -44,6 +46,9 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -q -n $(JOBS) $(ARGS)
+
+test-all: $(STAMP)
+	RUSHLIGHT_ALL_SAMPLES=1 $(BIN)/python -m pytest -q -n $(JOBS) -m "slow or not slow" $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -70,6 +75,9 @@ reference:
 	@$(ORACLE) -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torch") is None)' || \
 	  { echo "$(ORACLE) has no PyTorch. Name one that has: make reference ORACLE=path/to/python"; exit 1; }
 	$(ORACLE) tools/record_reference.py
+
+index: $(STAMP)
+	$(BIN)/python tools/write_op_index.py
 
 docs: $(STAMP)
 	$(BIN)/python tools/write_ops_page.py

@@ -12,14 +12,20 @@ on first access, submodules are imported when named.
 
 from __future__ import annotations
 
+import sys as _sys
+from importlib import import_module as _import_module
 from typing import Any
 
+from rushlight.base.config import config as _config
+from rushlight.base.lazy import namespace as _namespace
 from rushlight.core import device as _devices
 from rushlight.core import dtype as _dtypes
 from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dtype import dtype, finfo, get_default_dtype, iinfo, set_default_dtype
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
+from rushlight.graph import host as _host
+from rushlight.opset import exposure as _exposure
 from rushlight.opset import families as _families
 from rushlight.opset import registry as _registry
 
@@ -28,7 +34,7 @@ __version__ = "0.1.0"
 for _entry in (*_devices.LAYOUTS, *_devices.MEMORY_FORMATS):
     globals()[str(_entry).rsplit(".", 1)[-1]] = _entry
 _families.load()
-_registry.promise_attributes()
+_exposure.promise_all()
 
 from rushlight import autograd as autograd  # noqa: E402
 from rushlight.autograd.grad_mode import (  # noqa: E402
@@ -48,13 +54,8 @@ newaxis = None
 
 # Public functions that are not operators: name -> module that defines it.
 _FUNCTIONS: dict[str, str] = {
+    **_families.FUNCTIONS,
     "return_types": "rushlight.core",
-    "norm": "rushlight.opset.reduction.magnitudes",
-    "cdist": "rushlight.opset.product.products",
-    "chain_matmul": "rushlight.opset.product.products",
-    "lu": "rushlight.opset.linalg.factor",
-    "tensordot": "rushlight.opset.product.products",
-    "einsum": "rushlight.opset.product.einsum",
     "Tag": "rushlight.core.op",
     "vmap": "rushlight.func.vmap",
 }
@@ -65,12 +66,7 @@ for _module, _names in (
         "BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor "
         "ShortTensor",
     ),
-    (
-        "rushlight.opset.moving.shape",
-        "atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod meshgrid",
-    ),
     ("rushlight.core.format", "set_printoptions get_printoptions printoptions"),
-    ("rushlight.opset.creation.sizes", "broadcast_shapes unravel_index"),
     ("rushlight.core.interop", "from_dlpack to_dlpack"),
     ("rushlight.io.checkpoint", "save load"),
     ("rushlight.core.state", "set_warn_always is_warn_always_enabled"),
@@ -80,15 +76,19 @@ for _module, _names in (
         "sym_sum",
     ),
     (
-        "rushlight.settings",
-        "__config__ are_deterministic_algorithms_enabled get_deterministic_debug_mode "
-        "get_float32_matmul_precision get_num_interop_threads get_num_threads "
+        "rushlight.core.process",
+        "are_deterministic_algorithms_enabled get_deterministic_debug_mode "
+        "get_float32_matmul_precision get_num_interop_threads get_num_threads init_num_threads "
         "is_deterministic_algorithms_warn_only_enabled set_deterministic_debug_mode "
-        "compiled_with_cxx11_abi get_device_module get_file_path has_lapack has_mkl has_openmp "
-        "has_spectral init_num_threads is_vulkan_available "
         "set_float32_matmul_precision set_flush_denormal set_num_interop_threads set_num_threads "
-        "typename use_deterministic_algorithms",
+        "use_deterministic_algorithms",
     ),
+    (
+        "rushlight.build",
+        "__config__ compiled_with_cxx11_abi get_device_module get_file_path has_lapack has_mkl "
+        "has_openmp has_spectral is_vulkan_available",
+    ),
+    ("rushlight.base.naming", "typename"),
     (
         "rushlight.amp",
         "autocast autocast_increment_nesting autocast_decrement_nesting clear_autocast_cache "
@@ -102,35 +102,8 @@ for _module, _names in (
         "rushlight.autograd.anomaly",
         "is_anomaly_enabled is_anomaly_check_nan_enabled set_anomaly_enabled",
     ),
-    ("rushlight.opset.indexing.index", "nonzero"),
-    ("rushlight.opset.reduction.sort", "unique unique_consecutive"),
-    (
-        "rushlight.opset.creation.create",
-        "empty zeros ones full empty_strided empty_permuted empty_like zeros_like ones_like "
-        "full_like set_default_device get_default_device result_type promote_types can_cast numel "
-        "is_floating_point is_complex is_signed is_inference is_conj is_neg is_storage",
-    ),
-    ("rushlight.opset.sparse.coo", "sparse_coo_tensor"),
-    (
-        "rushlight.opset.sparse.compressed",
-        "sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor "
-        "sparse_compressed_tensor",
-    ),
-    (
-        "rushlight.opset.creation.series",
-        "arange range linspace logspace eye scalar_tensor hann_window hamming_window "
-        "blackman_window bartlett_window kaiser_window",
-    ),
-    ("rushlight.opset.view.diagonal", "tril_indices triu_indices"),
-    ("rushlight.lowrank", "svd_lowrank pca_lowrank"),
-    ("rushlight.eigensolver", "lobpcg"),
-    ("rushlight.opset.fourier.shorttime", "stft"),
-    ("rushlight.opset.other.methods", "detach_ get_device"),
-    (
-        "rushlight.opset.creation.random",
-        "rand randn randint randperm rand_like randn_like randint_like normal Generator "
-        "default_generator manual_seed seed initial_seed get_rng_state set_rng_state",
-    ),
+    ("rushlight.algorithms.lowrank", "svd_lowrank pca_lowrank"),
+    ("rushlight.algorithms.lobpcg", "lobpcg"),
 ):
     _FUNCTIONS.update(dict.fromkeys(_names.split(), _module))
 _SUBMODULES = frozenset(
@@ -141,34 +114,30 @@ _SUBMODULES = frozenset(
         "signal", "sparse", "special", "testing", "utils", "version", "viz",
     )
 )  # fmt: skip
+# What graphs call `torch`, and the private names that their code may use.
+_host.serve(
+    _sys.modules[__name__],
+    {
+        "torch._C._set_grad_enabled": "rushlight.autograd.grad_mode:write_grad",
+        "torch._assert": "rushlight.fx.tracing:check_specialization",
+        "torch.fx._symbolic_trace.wrap": "rushlight.fx.tracing:wrap",
+    },
+)
 
 
-def __getattr__(name: str) -> Any:
-    found: Any = None
-    if name in _FUNCTIONS:
-        from importlib import import_module
-
-        _families.ensure(_FUNCTIONS[name])
-        found = getattr(import_module(_FUNCTIONS[name]), name)
-    elif name in _SUBMODULES:
-        from importlib import import_module
-
-        try:
-            return import_module(f"rushlight.{name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"rushlight.{name}":
-                raise
-    elif not name.startswith("__"):
-        found = _registry.public(name)
-    if found is None:
-        raise AttributeError(f"module 'rushlight' has no attribute '{name}'")
-    globals()[name] = found
-    return found
+def _find(name: str) -> Any:
+    home = _FUNCTIONS.get(name)
+    if home is not None:
+        return getattr(_import_module(home), name)
+    return None if name.startswith("__") else _registry.public(name)
 
 
-def __dir__() -> list[str]:
+def _every_name() -> list[str]:
     _families.load_all()
-    return sorted({*globals(), *_registry.PACKETS["aten"], *_FUNCTIONS, *_SUBMODULES})
+    return [*_registry.PACKETS["aten"], *_FUNCTIONS]
+
+
+__getattr__, __dir__ = _namespace(__name__, modules=_SUBMODULES, make=_find, names=_every_name)
 
 
 def is_tensor(obj: Any) -> bool:
@@ -181,6 +150,11 @@ __all__ = [
     "iinfo", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "is_tensor",
     "layout", "memory_format", "no_grad", "set_default_dtype", "set_grad_enabled",
 ]  # fmt: skip
+
+if _config.anomaly:
+    from rushlight.autograd.anomaly import detect_everywhere as _detect_everywhere
+
+    _detect_everywhere()
 
 # Last, because these shadow the builtins bool, int and float in this module.
 globals().update(_dtypes.BY_NAME)

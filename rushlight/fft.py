@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.opset import families, registry
+from rushlight.base.lazy import namespace
+from rushlight.opset import registry
 
 NAMES = (
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2",
@@ -13,16 +14,14 @@ NAMES = (
 )  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
+def _find(name: str) -> Any:
     if name not in NAMES:
-        raise AttributeError(f"module 'rushlight.fft' has no attribute '{name}'")
-    families.ensure("fourier.fourier")
+        return None
+    if not name.endswith("freq"):
+        return registry.public(f"fft_{name}")
     from rushlight.opset.fourier import fourier
 
-    found = getattr(fourier, name) if name.endswith("freq") else registry.public(f"fft_{name}")
-    globals()[name] = found
-    return found
+    return getattr(fourier, name)
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *NAMES})
+__getattr__, __dir__ = namespace(__name__, make=_find, names=NAMES)

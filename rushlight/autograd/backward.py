@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rushlight.autograd.engine import run_backward
-from rushlight.autograd.plain import run_plain
-from rushlight.core import history
+from rushlight.autograd.engine import accumulate_by_hand, run_backward, run_root
+from rushlight.autograd.programs import run_known
+from rushlight.base.config import config
+from rushlight.core import ports
 from rushlight.core.node import gradient_node
 from rushlight.core.size import Size
 from rushlight.core.state import LOCAL, PROCESS
@@ -312,14 +313,21 @@ def tensor_backward(
         and gradient is None
         and inputs is None
         and not create_graph
-        and not PROCESS.special
+        and (not PROCESS.special or not LOCAL.state.counted)
         and self._node is not None
         and self._view is None
         and self._ext is None
         and self._array.size == 1
         and self._dtype.is_floating_point
-        and run_plain(self._node, self._output_nr, ones_for(self), bool(retain_graph), LOCAL.state)
     ):
+        one = np.empty(self._array.shape, self._dtype.np)
+        one.fill(1)
+        root, number, keep_graph = self._node, self._output_nr, bool(retain_graph)
+        grad = wrap(one, self._dtype)
+        if not config.backward_programs or not run_known(
+            root, number, grad, keep_graph, LOCAL.state
+        ):
+            run_root(root, number, grad, keep_graph)
         return
     if type(self) is not Tensor:
         from rushlight.core.dispatch import try_function_override
@@ -335,4 +343,4 @@ def tensor_backward(
 
 tensor_backward.__name__ = tensor_backward.__qualname__ = "backward"
 Tensor.backward = tensor_backward  # type: ignore[attr-defined]
-history.gradients_of = grad
+ports.fill(accumulate=accumulate_by_hand, gradients_of=grad)

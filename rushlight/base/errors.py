@@ -76,6 +76,10 @@ REASONS: dict[str, Reason] = {
         remedy="The settings are: {known}.",
     ),
     "RL0005": Reason("Setting {name!r} takes {expected}, not {value!r}."),
+    "RL0006": Reason(
+        "set_num_threads({number}) changed nothing (RL0006): NumPy's BLAS offers no call for it. "
+        "Set OMP_NUM_THREADS or the library's own variable before Python starts."
+    ),
     "RL0101": Reason(
         "unknown type specifier {found!r} in schema: {text}",
         remedy="Common types are Tensor, SymInt, int, float, bool, str and Scalar, "

@@ -17,9 +17,14 @@ from importlib.machinery import BuiltinImporter, FrozenImporter, ModuleSpec, Pat
 from types import CodeType, ModuleType
 from typing import Any
 
+from rushlight.base.errors import MissingFeature
+from rushlight.base.lazy import lazy_import
+
 Entry = str | Mapping[str, str]
 Table = Mapping[str, Entry]
 
+# The target of a name that torch has and rushlight has not.
+ABSENT = "absent"
 _BUILT = "<alias table>"
 _STANDARD_FINDERS: tuple[Any, ...] = (BuiltinImporter, FrozenImporter, PathFinder)
 
@@ -63,13 +68,21 @@ class AliasModule(ModuleType):
 class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Resolves the `roots` (alias root -> module of `package`) with the help of `table`.
 
-    The table's form is described in `aliases.py`.
+    The table's form is described in `aliases.py`. A path in `hidden` can be imported, but its name
+    in the package above stays what that package says it is.
     """
 
-    def __init__(self, package: str, roots: Mapping[str, str], table: Table) -> None:
+    def __init__(
+        self,
+        package: str,
+        roots: Mapping[str, str],
+        table: Table,
+        hidden: Iterable[str] = (),
+    ) -> None:
         self.package = package
         self.roots = dict(roots)
         self.table = table
+        self.hidden = frozenset(hidden)
         # every path that can be built, and the names that lie directly below each
         self.children: dict[str, set[str]] = {}
         for path in table:
@@ -107,7 +120,7 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         names = set(self.children.get(path, ()))
         entry = self.table.get(path)
         if entry is not None and not isinstance(entry, str):
-            names.update(n for n in entry if n != "*")
+            names.update(n for n, target in entry.items() if n != "*" and target != ABSENT)
             if "*" in entry:
                 base = self._import_target(entry["*"])
                 names.update(() if base is None else getattr(base, "__all__", dir(base)))
@@ -135,6 +148,8 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         entry = self.table.get(path)
         if entry is not None and not isinstance(entry, str):
             if name in entry and name != "*":
+                if entry[name] == ABSENT:
+                    raise MissingName(owner, name, path)
                 return self._resolve(owner, path, name, entry[name])
             if "*" in entry and name not in self.children.get(path, ()):
                 base = self._import_target(entry["*"])
@@ -249,6 +264,9 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             inner = sys.modules.get(f"{package.__name__}.{name}")
             if inner is not None and inner is not value:
                 sys.modules.setdefault(f"{alias}.{name}", inner)
+        for path in self.hidden:
+            if path.rpartition(".")[0] == alias:
+                sys.modules.setdefault(path, lazy_import(self.real_name(path)))
 
     def _real_loader(self, fullname: str) -> Any:
         found = importlib.util.find_spec(self.real_name(fullname))
@@ -361,6 +379,16 @@ class _ExtendingLoader(importlib.abc.Loader):
             module.__spec__.loader = self.loader
         self.loader.exec_module(module)
         self.finder.extend(sys.modules.get(module.__name__, module))
+
+
+class MissingName(MissingFeature, AttributeError):
+    """A name of torch's that is not there: an AttributeError too, so that `hasattr` answers and
+    `from ... import` fails as an import does."""
+
+    def __init__(self, owner: ModuleType, name: str, path: str) -> None:
+        super().__init__(f"{path}.{name}")
+        self.name = name
+        self.obj = owner
 
 
 def _no_attribute(owner: ModuleType, name: str, path: str = "", target: str = "") -> AttributeError:

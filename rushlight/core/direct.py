@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.base.schema import parameter_name
 from rushlight.core import dtype as dtypes
 from rushlight.core import history
-from rushlight.core.binding import KEYWORD_ALIASES, default_value, parameter_name
+from rushlight.core.binding import KEYWORD_ALIASES, default_value
 from rushlight.core.gradrule import compile_source
 from rushlight.core.node import needs_grad, pack_result
 from rushlight.core.state import LOCAL, PROCESS

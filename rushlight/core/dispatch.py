@@ -9,9 +9,11 @@ A layer handles the call and re-enters below itself; the layers to pass by are t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from rushlight.core import history
+from rushlight.core import history, ports
 from rushlight.core.binding import (
     Mismatch,
     bind_packet,
@@ -21,6 +23,7 @@ from rushlight.core.binding import (
 )
 from rushlight.core.node import needs_grad
 from rushlight.core.op import OpOverload, OpOverloadPacket
+from rushlight.core.operators import HANDED_OVER, OP_OF
 from rushlight.core.state import (
     LAYER_AUTOCAST,
     LAYER_AUTOGRAD,
@@ -128,22 +131,11 @@ def overload_call(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any])
     return call(op, bound)
 
 
-# torch: handlers of these operators get the method that they stand for.
-OPERATORS = {
-    "__add__": "add", "__radd__": "add", "__iadd__": "add_", "__sub__": "sub", "__isub__": "sub_",
-    "__mul__": "mul", "__rmul__": "mul", "__imul__": "mul_", "__truediv__": "div",
-    "__itruediv__": "div_", "__pow__": "pow", "__ipow__": "pow_", "__mod__": "remainder",
-    "__imod__": "remainder_", "__matmul__": "matmul", "__neg__": "neg", "__pos__": "positive",
-    "__abs__": "abs", "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt",
-    "__ge__": "ge", "__rand__": "bitwise_and", "__ror__": "bitwise_or", "__rxor__": "bitwise_xor",
-}  # fmt: skip
-
-
 def handed_over(api: Any) -> Any:
     """The function object that an override is told about."""
     name = getattr(api, "__name__", "")
-    if name in OPERATORS and vars(Tensor).get(name) is api:
-        return getattr(Tensor, OPERATORS[name])
+    if name in HANDED_OVER and vars(Tensor).get(name) is api:
+        return getattr(Tensor, OP_OF[name])
     return api
 
 
@@ -292,8 +284,8 @@ def call_layers(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> An
     excluded = state.excluded
     if state.transforms and not excluded & LAYER_TRANSFORMS:
         return state.transforms[-1].process(op, args)
-    if has_dead(op, args):
-        return call(op, revived(op, args))
+    if ports.has_dead(op, args):
+        return call(op, ports.revived(op, args))
     if state.pre_modes and not excluded & LAYER_PRE:
         return call_mode(op, args, state, "pre_modes")
     if state.autocast is not None and not excluded & LAYER_AUTOCAST:
@@ -304,16 +296,6 @@ def call_layers(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> An
     if state.profiler is not None:
         return state.profiler.record(op, args, lambda: after_autocast(op, args, state))
     return after_autocast(op, args, state)
-
-
-def has_dead(op: OpOverload, args: tuple[Any, ...]) -> bool:
-    """Whether an operand belongs to a level that has ended; replaced by `core.levels`."""
-    return False
-
-
-def revived(op: OpOverload, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Operands without such wrappers; replaced by `core.levels`."""
-    return args
 
 
 def after_autocast(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> Any:
@@ -396,7 +378,7 @@ def autograd_call(
         if state is not None and state.anomaly:
             history.note_creation(node, state)
     if state is not None and state.forward_level >= 0:
-        history.push_tangents(op, args, result, state)
+        ports.push_tangents(op, args, result, state)
     return result
 
 
@@ -495,6 +477,9 @@ def occupant(active: Any, layer: int, op: OpOverload, args: tuple[Any, ...]) -> 
 
 def backend_call(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> Any:
     """Run the kernel; results made in inference mode carry its mark."""
+    witness = state.witness
+    if witness is not None:
+        return witness(op, args)
     result = op.backend(*args)
     if state.inference and not op.mutated_positions:
         history.mark_inference(result)
@@ -511,7 +496,8 @@ def call_mode(op: OpOverload, args: tuple[Any, ...], state: ThreadState, stack: 
         state.refresh()
         positional, keywords = torch_arguments(op, args)
         types = tuple(dict.fromkeys(type(value) for value in subclass_operands(op, args)))
-        value = modes[-1].__torch_dispatch__(op, types, positional, keywords)
+        own = dispatch_rule(op, type(modes[-1]), modes[-1])
+        value = (own or modes[-1].__torch_dispatch__)(op, types, positional, keywords)
     finally:
         setattr(state, stack, modes)
         state.excluded = excluded
@@ -519,6 +505,13 @@ def call_mode(op: OpOverload, args: tuple[Any, ...], state: ThreadState, stack: 
     if value is NotImplemented:
         raise nobody_handles(op, "__torch_dispatch__", modes[-1], ())
     return value
+
+
+def dispatch_rule(op: OpOverload, kind: type, receiver: Any) -> Callable[..., Any] | None:
+    """What a user registered for an op and a class, in the place of its `__torch_dispatch__`."""
+    registered = op.options.get("torch_dispatch")
+    rule = None if registered is None else registered.get(kind)
+    return None if rule is None else partial(rule, receiver)
 
 
 def subclass_operands(op: OpOverload, args: tuple[Any, ...]) -> list[Any]:
@@ -548,7 +541,8 @@ def call_subclass(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> 
         state.excluded = as_python(excluded)
         state.refresh()
         for kind in kinds:
-            result = kind.__torch_dispatch__(op, tuple(kinds), positional, keywords)
+            own = dispatch_rule(op, kind, kind)
+            result = (own or kind.__torch_dispatch__)(op, tuple(kinds), positional, keywords)
             if result is not NotImplemented:
                 return result
     finally:

@@ -10,11 +10,13 @@ on first use, as straight-line Python.
 from __future__ import annotations
 
 import linecache
+import sys
 from collections.abc import Callable
 from functools import partial
-from keyword import iskeyword
 from typing import Any
 
+from rushlight.base.config import config
+from rushlight.base.schema import parameter_name
 from rushlight.core import node as node_module
 from rushlight.core.node import (
     FREED,
@@ -109,7 +111,11 @@ def raise_freed() -> None:
 
 def compile_source(source: str, name: str, scope: dict[str, Any]) -> dict[str, Any]:
     """exec generated source so that tracebacks can show its lines."""
+    # By this name `arrays.numpy_` tells NumPy's warnings in it from those of the user's code.
+    scope.setdefault("__name__", "rushlight.generated")
     filename = f"<rushlight {name}>"
+    if config.show_stubs:
+        print(f"# {name}\n{source}", file=sys.stderr)
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     exec(compile(source, filename, "exec"), scope)
     return scope
@@ -316,7 +322,7 @@ class GradRule:
 
     def make_source(self) -> str:
         lines = [
-            f"def make_node({', '.join([spelled(name) for name in self.argument_names])}):",
+            f"def make_node({', '.join([parameter_name(name) for name in self.argument_names])}):",
             *self.make_lines(frozenset()),
             "    node.output_metas = ()",
             "    return node",
@@ -487,11 +493,6 @@ def output_source(slot: str, return_names: list[str]) -> tuple[int, str]:
             stem = slot[: -len(suffix)]
             return (return_names.index(stem) if stem in return_names else 0), suffix
     return (return_names.index(slot) if slot in return_names else 0), ""
-
-
-def spelled(name: str) -> str:
-    """An argument's name as a parameter: Python's keywords take an underscore."""
-    return name + "_" if iskeyword(name) else name
 
 
 def save_expression(

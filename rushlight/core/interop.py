@@ -128,10 +128,6 @@ def formatted(self: Any, spec: str) -> str:
 # -- DLPack ----------------------------------------------------------------------------------------
 
 
-class Exported:
-    """What a DLPack consumer asks: its memory belongs to the tensor."""
-
-
 def dlpack(
     self: Any,
     *,

@@ -12,14 +12,15 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.core import ports
 from rushlight.core.hooks import HookDict, NodeHooks, RemovableHandle, add_hook
 from rushlight.core.state import (
     LAYER_AUTOGRAD,
-    LAYER_FUNCTION,
-    LAYER_FUNCTION_MODES,
     LOCAL,
+    OVERRIDES,
     PROCESS,
     as_python,
+    changed,
 )
 from rushlight.core.storage import VersionCounter
 
@@ -196,7 +197,7 @@ class AccumulateGrad(GraphNode):
 
     def apply(self, grads: tuple[Any, ...], needs: Any) -> tuple[Any, ...]:
         # An instance called by hand; the engine goes to `accumulate` directly.
-        GraphNode.accumulate(self, grads[0])  # type: ignore[attr-defined]
+        ports.accumulate(self, grads[0])
         return ()
 
 
@@ -337,16 +338,12 @@ def resolve_edges(node: Any) -> tuple[Any, ...]:
     return following
 
 
-def stale_view_node(tensor: Any) -> Any:
-    raise RuntimeError("views are not set up")
-
-
 def view_node(tensor: Any) -> Any:
     """The up-to-date node of a view: regenerated when the base was written since."""
     view = tensor._view
     counter = tensor._counter
     if counter is not None and view.version != counter.value:
-        return stale_view_node(tensor)
+        return ports.stale_view_node(tensor)
     return tensor._node if view.pending is None else recorded_node(tensor)
 
 
@@ -471,16 +468,8 @@ def apply_pack_hook(saved: SavedTensor, tensor: Any, pack_hook: Any, unpack_hook
 
 def without_grad(function: Callable[..., Any], value: Any) -> Any:
     """Call a pack or unpack hook: user code, with grad mode off."""
-    state = LOCAL.state
-    grad, excluded = state.grad, state.excluded
-    try:
-        state.grad = False
-        state.excluded = as_python(excluded) & ~LAYER_AUTOGRAD
-        state.refresh()
+    with changed(grad=False, excluded=as_python(LOCAL.state.excluded) & ~LAYER_AUTOGRAD):
         return function(value)
-    finally:
-        state.grad, state.excluded = grad, excluded
-        state.refresh()
 
 
 def version_of(tensor: Any) -> int:
@@ -513,14 +502,11 @@ def pack(value: Any, node: Any) -> Any:
     return value
 
 
-# Filled by core.tensor: isinstance() against a tuple is quick and avoids a circular import.
-TENSOR_TYPES: Any = ()
-# Filled by core.levels: the tensors of grad and jvp levels, and what they stand for.
-LEVEL_TENSOR: Any = None
-
-
-def alive(value: Any) -> Any:
-    return value
+# Read whenever a tensor is saved or unpacked.
+TENSOR_TYPES: Any = ports.tensor_types
+LEVEL_TENSOR: Any = ports.level_tensor
+alive: Any = ports.alive
+ports.mirror(globals(), TENSOR_TYPES="tensor_types", LEVEL_TENSOR="level_tensor", alive="alive")
 
 
 def pack_output(tensor: Any, output_nr: int) -> SavedTensor:
@@ -573,16 +559,8 @@ def detached(tensor: Any) -> Any:
     """`tensor.detach()` below the API level and without gradients."""
     from rushlight.core.op import find_overload
 
-    state = LOCAL.state
-    before = (state.grad, state.excluded)
-    try:
-        state.grad = False
-        state.excluded |= LAYER_FUNCTION | LAYER_FUNCTION_MODES
-        state.refresh()
+    with changed(grad=False, excluded=LOCAL.state.excluded | OVERRIDES):
         return find_overload("aten", "detach", "default")(tensor)
-    finally:
-        state.grad, state.excluded = before
-        state.refresh()
 
 
 def unpack(node: Any, entry: Any) -> Any:

@@ -12,15 +12,72 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.base.schema import Schema
+from rushlight.core import ports
 from rushlight.core.gradrule import GradRule
 
 __all__ = ["OpOverload", "OpOverloadPacket", "Refused", "Rule", "Tag", "refuse"]
 
-# Ops of which a program has replaced a kernel.
-REPLACED: set[OpOverload] = set()
 RULES = (
     "shape", "kernel", "vjp", "jvp", "batch", "inverse", "functionalized", "samples", "errors",
 )  # fmt: skip
+
+# Facts that any op may state: name -> what it says. An op states no others, but for those that its
+# kind declares (`Kind.options`).
+OPTIONS: dict[str, str] = {
+    # Names and forms
+    "method": "whether it is a Tensor method (on)",
+    "function": "whether it is a public function (on); None: one of that name is written in Python",
+    "inplace": "derive `name_`",
+    "out": "derive the out= form (on, except for views and in-place ops)",
+    "out_name": "the overload name of the out= form",
+    "varargs": "position of an int list that may be given as separate arguments",
+    "numbers": "tensor arguments after the first accept Python numbers",
+    "tags": "torch's tags",
+    # Checks of derived forms
+    "inplace_check": "refuses arguments of `name_` that the op itself takes",
+    "out_check": "refuses tensors that a composite's results could be written into",
+    "out_by_count": "`out` of another shape is filled if it has as many elements",
+    "may_overlap": "an in-place form may write to overlapping elements: all get the same value",
+    "only_index_apart": "an in-place form may read its value from the memory it writes",
+    # Gradients and history
+    "node": "the backward node's name",
+    "node_index": "the digit at the end of the backward node's name",
+    "inplace_vjp": "the gradient of `name_` where it differs",
+    "inplace_node_index": "node_index of `name_` where it has a gradient of its own",
+    "differentiable": "names of the arguments that have a gradient, where vjp is a function",
+    "non_differentiable": "positions of results without a gradient",
+    "untracked": "a view that is no view for autograd: it shares memory and version, not history",
+    "seen_twice": "layers below autograd see it once more, for its result",
+    "replayed_as": "the view op whose geometry an in-place view op takes over",
+    "manual": "what it writes is checked and counted by what its kernel calls",
+    # Results and samples
+    "layout": "strides of results, see `opset.kinds`",
+    "domain": "(low, high) of the values in generated samples",
+    "invariants": "function of the results: what does not depend on signs, phases or an order that "
+    "the algorithm may choose; comparisons look at that alone",
+    # Stubs
+    "quick": "the op as an expression over arrays, for plain operands",
+    "quick_as": "the op that a quick call is recorded as",
+    "quick_any": "the quick expression of a view also holds for operands that are not contiguous",
+    "quick_contiguous": "the quick expression of a view has a contiguous result",
+    "quick_refused": "condition on the arguments under which a view is not done quickly",
+    "quick_scope": "names that the quick expression uses",
+    "quick_when": "condition on the operands under which the quick expression holds",
+    "prepared": "function of example operands: the op as one call of their arrays whose result is "
+    "fresh, or None",
+    "fused": "function that runs a composite on plain operands and records one node",
+    # What users register for an op
+    "replaced": "dispatch key -> a user's kernel in the place of the op's own",
+    "original": "(body, whether for autograd only, backend) that such kernels stand in for",
+    "formula": "a user's autograd kernel",
+    "definition": "the decorated function that the op was made from",
+    "autocast_dtypes": "device type -> dtype that autocast casts operands to",
+    "torch_dispatch": "class -> what it does with the op instead of its __torch_dispatch__",
+}
+
+
+# Ops of the library that have kernels of a user's in the place of their own.
+REPLACED: set[Any] = set()
 
 
 class Refused:
@@ -96,30 +153,30 @@ class OpOverload:
     samples = Rule("samples")
     errors = Rule("errors")
 
-    def __init__(self, schema: str, kind: Any, namespace: str = "aten", **options: Any) -> None:
-        self._schema = Schema(schema, namespace)
+    def __init__(
+        self, schema: str | Schema, kind: Any, namespace: str = "aten", **options: Any
+    ) -> None:
+        self._schema = Schema(schema, namespace) if isinstance(schema, str) else schema
         self.kind = kind
         self.rules: dict[str, Any] = {}
-        self.options = options
+        self.options: dict[str, Any] = {}
+        self.state(options)
         self.tags: frozenset[str] = frozenset(options.get("tags", ()))
         self.body: Callable[..., Any] | None = None
         # True where `body` stands for autograd only: below that layer the op is a primitive.
         self.autograd_only = False
         self.packet: Any = None
-        # The module it is written in, by its last name.
-        self.family = ""
         # Filled for derived in-place and out= overloads: the functional record behind them.
         self.functional: OpOverload | None = None
-        self.__module__ = f"torch._ops.{namespace}"
+        self.__module__ = f"torch._ops.{self._schema.default_namespace}"
 
     def __getattr__(self, attribute: str) -> Any:
         # Derived facts are computed once and kept in the instance.
         derive = DERIVED.get(attribute)
         if derive is None:
             raise AttributeError(f"'OpOverload' object has no attribute '{attribute}'")
-        value = derive(self)
-        self.__dict__[attribute] = value
-        return value
+        # One value for all threads: node classes and binders are known by identity.
+        return self.__dict__.setdefault(attribute, derive(self))
 
     # -- torch's face ---------------------------------------------------------------------------
 
@@ -184,7 +241,17 @@ class OpOverload:
 
         return dispatch.overload_call(self, args, kwargs)
 
-    # -- rules ------------------------------------------------------------------------------------
+    # -- rules and facts --------------------------------------------------------------------------
+
+    def state(self, facts: dict[str, Any]) -> None:
+        """Set rules and options by name."""
+        for name, value in facts.items():
+            if name in RULES:
+                self.rules[name] = value
+            elif name in OPTIONS or name in self.kind.options:
+                self.options[name] = value
+            else:
+                raise undeclared(self, name)
 
     def rule(self, name: str) -> Any:
         """A stored rule, or what the op's kind derives for it; None when there is neither."""
@@ -203,6 +270,17 @@ class OpOverload:
         if named is not None:
             return list(named)
         return [a.name for a in self._schema.arguments if a.type.is_tensor_like and not a.is_out]
+
+
+def undeclared(op: OpOverload, name: str) -> TypeError:
+    from difflib import get_close_matches
+
+    declared = (*OPTIONS, *op.kind.options, *RULES)
+    near = get_close_matches(name, declared, 1, 0.0)[0]
+    return TypeError(
+        f"{op.name()}: an op of kind {op.kind} has no option '{name}'; the nearest is '{near}'. "
+        "Options are declared in core.op.OPTIONS and in the kind's `options`."
+    )
 
 
 def argument_names(op: OpOverload) -> list[str]:
@@ -322,6 +400,7 @@ DERIVED: dict[str, Callable[[OpOverload], Any]] = {
     "replayed_as": replayed_as,
     "backend": backend,
     "bind": make_binder,
+    "family": lambda op: ports.family_of(op),
     "__qualname__": lambda op: op.name(),
 }
 
@@ -380,7 +459,7 @@ class OpOverloadPacket:
             raise AttributeError(attribute)
         found: OpOverload | None = self.__dict__.get("table", {}).get(attribute)
         if found is None:
-            found = derive_overload(self, attribute)
+            found = ports.derive_overload(self, attribute)
         if found is None:
             raise AttributeError(
                 f"The underlying op of '{self.namespace}.{self.base_name}' has no overload name "
@@ -400,23 +479,10 @@ class OpOverloadPacket:
         return f"{self.namespace}.{self.base_name}"
 
     def __reduce__(self) -> Any:
-        return find_packet, (self.namespace, self.base_name)
-
-
-def no_overload(packet: OpOverloadPacket, overload: str) -> OpOverload | None:
-    return None
-
-
-def no_packet(namespace: str, name: str) -> OpOverloadPacket:
-    raise LookupError(f"no operator {namespace}::{name}")
-
-
-# Set by the registry: what makes out= overloads on first use, and what finds packets.
-derive_overload: Callable[[Any, str], OpOverload | None] = no_overload
-find_packet: Callable[[str, str], OpOverloadPacket] = no_packet
+        return ports.find_packet, (self.namespace, self.base_name)
 
 
 def find_overload(namespace: str, name: str, overload: str) -> OpOverload:
     """The record behind a pickled overload."""
-    found: OpOverload = getattr(find_packet(namespace, name), overload)
+    found: OpOverload = getattr(ports.find_packet(namespace, name), overload)
     return found

@@ -370,7 +370,8 @@ def is_replaced(packet: Any) -> bool:
     if not REPLACED:
         return False
     return any(
-        op in REPLACED or "fused" in op.options or op.options.get("quick_as") in REPLACED
+        not REPLACED.isdisjoint((op, op.functional, op.options.get("quick_as")))
+        or "fused" in op.options
         for op in packet.candidates
     )
 
@@ -381,9 +382,8 @@ def make_stub(packet: Any, name: str, method: bool, named: bool = True) -> Any:
     found = packet.stubs.get(key)
     if found is not None:
         return found
-    op = packet.candidates[0] if packet.candidates else None
-    template = None
-    view = quick = None
+    op: Any = packet.candidates[0] if packet.candidates else None
+    template = view = quick = None
     plain = op is not None and not is_replaced(packet)
     if plain and op.kind.name == "POINTWISE" and op.functional is None:
         template = pointwise_template(op)
@@ -417,8 +417,8 @@ def make_stub(packet: Any, name: str, method: bool, named: bool = True) -> Any:
             stub = generic_stub(packet, name)
     stub.__module__ = "torch"
     stub.__doc__ = "\n".join(str(record._schema) for record in packet.candidates)
-    packet.stubs[key] = stub
-    return stub
+    # One function for all threads.
+    return packet.stubs.setdefault(key, stub)
 
 
 def stub_source(packet: Any) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.core import geometry, node
+from rushlight.core import geometry, ports
 from rushlight.core.device import (
     channels_last,
     channels_last_3d,
@@ -32,7 +32,6 @@ from rushlight.core.extras import Ext, ViewInfo
 from rushlight.core.hooks import HookDict, NodeHooks, RemovableHandle, add_hook
 from rushlight.core.node import (
     AutogradState,
-    accumulator,
     autograd_state,
     needs_grad,
     next_sequence,
@@ -47,7 +46,10 @@ from rushlight.core.state import (
     LAYER_FUNCTION_MODES,
     LAYER_SUBCLASS,
     LOCAL,
+    OVERRIDES,
     USER_FUNCTION,
+    changed,
+    excluding,
 )
 from rushlight.core.storage import Storage, VersionCounter
 
@@ -106,7 +108,7 @@ class Tensor(metaclass=TensorType):
     __array_priority__ = 1000
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        return legacy_new(cls, args, kwargs)
+        return ports.legacy_new(cls, args, kwargs)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
@@ -612,18 +614,15 @@ class Tensor(metaclass=TensorType):
         """The same tensor seen as an instance of `cls`: a view that gradients pass through."""
         from rushlight.core.op import find_overload
 
-        state = LOCAL.state
-        before = (state.dispatch_modes, state.excluded)
-        try:
-            state.dispatch_modes = ()
-            state.excluded |= LAYER_FUNCTION | LAYER_FUNCTION_MODES | LAYER_SUBCLASS
-            state.refresh()
+        excluded = LOCAL.state.excluded | LAYER_FUNCTION | LAYER_FUNCTION_MODES | LAYER_SUBCLASS
+        with changed(dispatch_modes=(), excluded=excluded):
             result = find_overload("aten", "alias", "default")(self)
-        finally:
-            state.dispatch_modes, state.excluded = before
-            state.refresh()
         result.__class__ = cls
         return result
+
+    def _type_name(self) -> str:
+        """What `base.naming.typename` shows: `torch.FloatTensor`."""
+        return str(self.type())
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         from rushlight.core import dispatch
@@ -637,19 +636,12 @@ class Tensor(metaclass=TensorType):
                 return found
         from rushlight.core.format import tensor_str
 
-        state = LOCAL.state
-        excluded = state.excluded
-        try:
-            state.excluded = excluded | LAYER_FUNCTION | LAYER_FUNCTION_MODES
-            state.refresh()
+        with excluding(OVERRIDES) as state:
             if state.duals is None:
                 return tensor_str(self)
             from rushlight.core.duals import tangent_of
 
             return tensor_str(self, tangent=tangent_of(self))
-        finally:
-            state.excluded = excluded
-            state.refresh()
 
     def __dir__(self) -> list[str]:
         return sorted({*dir(type(self)), *self.__dict__})
@@ -665,15 +657,11 @@ KEEPS_BASE_TYPE: set[Any] = set()
 # A partial is called with less ado than `object.__new__` with an argument.
 new_tensor: Callable[[], Tensor] = partial(object.__new__, Tensor)
 DEFAULT_OVERRIDE = vars(Tensor)["__torch_function__"].__func__
-node.TENSOR_TYPES = (Tensor,)
+ports.fill(tensor_types=(Tensor,))
 
 
 # Types whose instances need no override handling on the hot path.
 PLAIN: set[type] = {Tensor}
-
-
-def legacy_new(cls: type, args: Any, kwargs: Any) -> Any:
-    raise RuntimeError("tensor construction is not set up; import rushlight first")
 
 
 def as_class(value: Any, cls: type) -> Any:
@@ -846,7 +834,3 @@ def tensor_hooks(tensor: Tensor) -> NodeHooks:
     if state.hooks is None:
         state.hooks = NodeHooks()
     return state.hooks
-
-
-def leaf_edge(tensor: Tensor) -> Any:
-    return accumulator(tensor)

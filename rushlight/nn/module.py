@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from rushlight.autograd.grad_mode import no_grad
+from rushlight.base.naming import typename
+from rushlight.core import ports
 from rushlight.core.binding import as_dtype
 from rushlight.core.device import device, memory_format
 from rushlight.core.dtype import dtype
@@ -20,7 +22,6 @@ from rushlight.core.hooks import HookDict, OwnedHook, RemovableHandle
 from rushlight.core.parameter import Parameter
 from rushlight.core.tensor import Tensor, TensorType
 from rushlight.opset import functions
-from rushlight.settings import typename
 
 __all__ = [
     "Buffer", "Module", "register_module_forward_hook", "register_module_forward_pre_hook",
@@ -714,6 +715,8 @@ class Module:
             return f"{self._get_name()}({extra})"
         return f"{self._get_name()}(\n  " + "\n  ".join(extra_lines + children) + "\n)"
 
+
+ports.fill(module_type=Module)
 
 HOOK_TABLES = (
     "_backward_pre_hooks",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.core import batching, geometry
+from rushlight.core import batching, geometry, ports
 from rushlight.core.batching import NO_CONTROL_FLOW, NO_ITEM, VmapLevel, is_batched
 from rushlight.core.device import channels_last, channels_last_3d
 from rushlight.core.dtype import bool_, uint8
@@ -72,7 +72,7 @@ def find_rule(op: OpOverload) -> BatchRule | None:
     return found
 
 
-batching.find_rule = find_rule
+ports.fill(find_batch_rule=find_rule)
 
 
 def argument(op: OpOverload, args: Args, name: str) -> Any:

@@ -8,7 +8,7 @@ and re-enters below it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -119,6 +119,10 @@ def missing_kernel(op: OpOverload, args: tuple[Any, ...]) -> RuntimeError:
 
 class Custom(Kind):
     """Ops whose kernels are users' functions on tensors."""
+
+    options: ClassVar[dict[str, str]] = {
+        "kernels": "dispatch key -> the user's function",
+    }
 
     def run_shape(self, op: Any, args: tuple[Any, ...]) -> Any:
         raise missing_kernel(op, args)

@@ -1,5 +1,8 @@
-"""Kinds of derived overloads: in-place forms write the functional result into their first
-argument, out= forms into the given tensors."""
+"""Derived overloads and their kinds: in-place forms write the functional result into their first
+argument, out= forms into the given tensors.
+
+Records are derived on first use, maybe by several threads: the one that is stored first counts.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.base.schema import AliasInfo, Argument, Return, compose
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
+from rushlight.core.op import OpOverload, OpOverloadPacket
 from rushlight.core.promotion import can_cast
 from rushlight.core.tensor import (
     Tensor,
@@ -20,9 +25,13 @@ from rushlight.core.tensor import (
     strides_of,
     values_of,
 )
+from rushlight.opset import families
 from rushlight.opset.kinds import Kind, cpp_type, make_view, tensors_in
 
-__all__ = ["INPLACE", "INPLACE_VIEW", "MUTATION", "OUT", "resize_tensor", "write_into"]
+__all__ = [
+    "INPLACE", "INPLACE_VIEW", "MUTATION", "OUT", "derive_inplace", "derive_named_out",
+    "derived_options", "inplace_record", "out_record", "resize_tensor", "write_into",
+]  # fmt: skip
 
 
 def write_into(target: Tensor, result: Tensor) -> None:
@@ -168,6 +177,8 @@ def sparse_in_place(op: Any, args: tuple[Any, ...]) -> Any:
     """An in-place op with a sparse operand: its own rule, or the functional one written back."""
     from rushlight.opset.sparse.coo import is_sparse, replace_parts
 
+    families.load_rules("sparse")
+    families.load_rules("sparse_")
     target = args[0]
     functional = op.functional
     own = op.rules.get("sparse")
@@ -215,7 +226,7 @@ class Mutation(Kind):
         kernel = op.rules["kernel"]
         others = op.tensor_positions[1:]
         # One value for all elements may be written to overlapping ones.
-        may_overlap = op.options.get("overlap", False)
+        may_overlap = op.options.get("may_overlap", False)
 
         def backend(*args: Any) -> Any:
             target = args[0]
@@ -408,3 +419,117 @@ INPLACE = Inplace("INPLACE")
 INPLACE_VIEW = InplaceView("INPLACE_VIEW")
 MUTATION = Mutation("MUTATION")
 OUT = Out("OUT")
+
+
+# -- records ---------------------------------------------------------------------------------------
+
+
+def derived_options(base: OpOverload) -> dict[str, Any]:
+    """The facts that a form shares with the op it is derived from."""
+    return {k: v for k, v in base.options.items() if k in ("numbers", "tags", "varargs", "node")}
+
+
+def derive_inplace(source: OpOverloadPacket) -> OpOverloadPacket | None:
+    """The in-place forms of all overloads that have one; None when none has."""
+    made = OpOverloadPacket(source.base_name + "_", source.namespace)
+    made.varargs = source.varargs
+    for base in source.candidates:
+        if base.options.get("inplace") and base._schema.arguments[0].type.kind == "Tensor":
+            made.add(inplace_record(base))
+    return made if made.table else None
+
+
+def written(mark: str) -> AliasInfo:
+    return AliasInfo((mark,), (mark,), True)
+
+
+def inplace_record(base: OpOverload) -> OpOverload:
+    """The form of a functional overload that writes into its first argument."""
+    first, *rest = base._schema.arguments
+    target = Argument(first.name, first.type, written("a"))
+    schema = compose(
+        base.namespace,
+        base.base_name + "_",
+        base.overload,
+        (target, *rest),
+        (Return("", first.type, written("a")),),
+    )
+    record = OpOverload(schema, INPLACE, **derived_options(base))
+    record.functional = base
+    if base.body is not None:
+        body = base.body
+        # What the body saves for its gradient must survive the write.
+        record.body = lambda self, *rest: self.copy_(
+            body(self.clone() if self.requires_grad else self, *rest)
+        )
+    own = base.options.get("inplace_vjp")
+    if own is not None:
+        record.rules["vjp"] = own
+        record.options["node_index"] = base.options.get("inplace_node_index", 1)
+    return record
+
+
+def out_record(base: OpOverload) -> OpOverload | None:
+    """The out= form of a functional overload; None for views and in-place ops."""
+    if base._schema.is_mutable or base.is_view_op or not base.options.get("out", True):
+        return None
+    returns = base._schema.returns
+    if any(entry.type.kind != "Tensor" for entry in returns) or not returns:
+        return None
+    name = base.options.get("out_name")
+    if name is None:
+        name = "out" if base.overload in ("", "Tensor") else f"{base.overload}_out"
+    table: dict[str, OpOverload] = base.packet.table
+    if name in table:
+        return table[name]
+    names = ["out"] if len(returns) == 1 else [e.name or f"out{i}" for i, e in enumerate(returns)]
+    outs = tuple(
+        Argument(each, entry.type, written(mark), kwarg_only=True)
+        for each, entry, mark in zip(names, returns, "abcdefgh", strict=False)
+    )
+    schema = compose(
+        base.namespace,
+        base.base_name,
+        name,
+        (*base._schema.arguments, *outs),
+        tuple(Return("", out.type, out.alias_info) for out in outs),
+    )
+    record = OpOverload(schema, OUT, **derived_options(base))
+    record.functional = base
+    if base.body is not None:
+        count = len(outs)
+        check = base.options.get("out_check")
+        body = base.body
+
+        def checked(*args: Any) -> Any:
+            if check is not None:
+                check(*args[-count:])
+            return fill(base, args[-count:], body(*args[:-count]))
+
+        record.body = checked
+    record.packet = base.packet
+    return table.setdefault(name, record)
+
+
+def fill(base: OpOverload, outs: tuple[Tensor, ...], result: Any) -> Any:
+    """Write a composite's results into the given tensors."""
+    results = result if isinstance(result, (tuple, list)) else (result,)
+    for target, value in zip(outs, results, strict=True):
+        if not can_cast(value.dtype, target.dtype):
+            raise RuntimeError(
+                f"result type {value.dtype.scalar_type_name} can't be cast to the desired output "
+                f"type {target.dtype.scalar_type_name}"
+            )
+        if target.shape != value.shape:
+            value = fitted(base, target, value)
+        target.copy_(value)
+    return outs[0] if len(outs) == 1 else outs
+
+
+def derive_named_out(source: OpOverloadPacket, overload: str) -> OpOverload | None:
+    """The out= form of that name, if an overload of the packet has one."""
+    for base in list(source.candidates):
+        record = out_record(base)
+        if record is not None and record._overloadname == overload:
+            return record
+    return None

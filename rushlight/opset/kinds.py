@@ -11,7 +11,7 @@ give them), "shape" (strides of the shape rule), "kernel" (whatever the kernel r
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from rushlight.core.tensor import (
     wrap,
     wrap_strided,
 )
+from rushlight.opset import families
 
 __all__ = [
     "CONTRACTION",
@@ -191,6 +192,8 @@ class Kind:
 
     # Whether the backend is no more than the kernel, so that a stub may call that itself.
     direct = True
+    # Facts that ops of this kind may state beside `core.op.OPTIONS`: name -> what it says.
+    options: ClassVar[dict[str, str]] = {}
 
     def __init_subclass__(cls) -> None:
         cls.direct = False
@@ -230,6 +233,7 @@ class Kind:
         """Operands without an array, with lazy bits, or sparse."""
         tensors = tensors_in(args)
         if any(t._ext is not None and t._ext.parts is not None for t in tensors):
+            families.load_rules("sparse")
             sparse = op.rules.get("sparse")
             if sparse is None:
                 layout = next(t.layout for t in tensors if t._ext is not None and t._ext.parts)
@@ -407,6 +411,23 @@ def working_dtype(op: Any, compute: dtype, args: tuple[Any, ...]) -> dtype:
 
 class Pointwise(Kind):
     """Elementwise ops: broadcasting, promotion, strides, in-place and out= forms derived."""
+
+    options: ClassVar[dict[str, str]] = {
+        "scalar": "the op's text over a math namespace: scalar(m, *arguments)",
+        "promote": "how operands' dtypes lead to the result's: DEFAULT, INT_TO_FLOAT, ...",
+        "dtypes": "test of the common dtype; others are refused in the name of kernel_name",
+        "kernel_name": "what the refusal of a dtype calls the op",
+        "check": "function (common dtype, arguments) that refuses what the op does not take",
+        "unpromoted": "positions of tensors that do not take part in promotion",
+        "promoted_scalars": "positions of numbers that do, and are cast to the common dtype",
+        "cast_scalars": "positions of numbers that are cast to the common dtype only",
+        "exact_scalars": "numbers are not rounded to half precision first",
+        "native_halves": "computed in half precision itself, not in float32 (or function of the "
+        "arguments: whether it is)",
+        "rounded_scalars": "positions of numbers that are rounded to the computing dtype",
+        "swapped": "the last operand decides about the result's strides",
+        "weak_numbers": "the kernel takes Python numbers as they are",
+    }
 
     def derive(self, op: Any, rule: str) -> Any:
         if rule == "shape":

@@ -12,7 +12,7 @@ from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.dtype import float32, float64, get_default_dtype
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN, Tensor
-from rushlight.opset import families, functions
+from rushlight.opset import functions
 from rushlight.optim.optimizer import Optimizer
 
 __all__ = ["PerParameter", "fused_step", "is_plain", "number", "step_count", "zeros_after"]
@@ -110,8 +110,7 @@ class PerParameter(Optimizer):
 
 
 def fused_step(name: str) -> Any:
-    """An op that moves all parameters; only its own family is loaded for it."""
-    families.ensure("lists.fused")
+    """The op of that name, which moves all parameters."""
     return getattr(functions, name)
 
 

@@ -4,26 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.base.lazy import namespace
+
 __all__ = ["rename_privateuse1_backend", "swap_tensors"]
 
-_SUBMODULES = frozenset(
-    (
-        *("benchmark", "checkpoint", "cpp_extension", "data", "deterministic", "dlpack", "hooks"),
-        "tensorboard",
-    )
+__getattr__, __dir__ = namespace(
+    __name__, modules=("checkpoint", "data", "deterministic", "dlpack", "hooks")
 )
-
-
-def __getattr__(name: str) -> Any:
-    if name in _SUBMODULES:
-        from importlib import import_module
-
-        try:
-            return import_module(f"rushlight.utils.{name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"rushlight.utils.{name}":
-                raise
-    raise AttributeError(f"module 'rushlight.utils' has no attribute '{name}'")
 
 
 def swap_tensors(t1: Any, t2: Any) -> None:

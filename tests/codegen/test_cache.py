@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import rushlight
-from rushlight.codegen import buffers, cache, lower, native
+from rushlight.codegen import buffers, cache, config, lower, native
 from tests.codegen.recording import Recording, aten
 
 pytest.importorskip("llvmlite")
@@ -74,6 +74,13 @@ def test_unusable_folder_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("RUSHLIGHT_CACHE_DIR", str(tmp_path / "file"))
     r = graph()
     assert lower(r, r.inputs)(*r.inputs)[0].shape == (40, 50)
+
+
+def test_nothing_is_kept_where_the_switch_is_off(folder: Path) -> None:
+    with config.patch(fx_graph_cache=False):
+        r = graph(3.5)
+        assert lower(r, r.inputs)(*r.inputs)[0].shape == (40, 50)
+    assert entries(folder) == []
 
 
 def test_directory(monkeypatch: pytest.MonkeyPatch) -> None:

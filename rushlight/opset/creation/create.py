@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from rushlight.arrays.casting import fill_number
-from rushlight.core import construct, geometry, interop, promotion
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
+from rushlight.core import geometry, interop, ports, promotion
 from rushlight.core.determinism import unwritten, unwritten_array
 from rushlight.core.dispatch import INSIDE, call, call_function_mode, overridable, packet_call
 from rushlight.core.dtype import dtype
@@ -27,6 +27,14 @@ from rushlight.opset.creation.copy import layouts, preserved
 from rushlight.opset.kinds import CREATION, Kind, Spec, refuse_device, refuse_layout, shell_of
 from rushlight.opset.registry import composite, find, op, packet
 from rushlight.opset.rules import sample
+
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = (
+    "can_cast", "empty", "empty_like", "empty_permuted", "empty_strided", "full", "full_like",
+    "get_default_device", "is_complex", "is_conj", "is_floating_point", "is_inference", "is_neg",
+    "is_signed", "is_storage", "numel", "ones", "ones_like", "promote_types", "result_type",
+    "set_default_device", "zeros", "zeros_like",
+)  # fmt: skip
 
 OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 LIKE = f"{OPTIONS}, MemoryFormat? memory_format=None"
@@ -559,7 +567,7 @@ def lift(value: Any) -> Any:
     return call(find("lift_fresh"), (value,))
 
 
-construct.lift_fresh = lift
+ports.fill(lift_fresh=lift)
 interop.install()
 
 

@@ -19,6 +19,12 @@ from rushlight.opset.creation.create import OPTIONS, factory, filled
 from rushlight.opset.kinds import CREATION, Spec, cpp_type
 from rushlight.opset.registry import composite, find, op
 
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = (
+    "arange", "bartlett_window", "blackman_window", "eye", "hamming_window", "hann_window",
+    "kaiser_window", "linspace", "logspace", "range", "scalar_tensor",
+)  # fmt: skip
+
 # -- ranges ----------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from rushlight.core.tensor import Tensor, storage_of, strides_of, wrap, wrap_str
 from rushlight.opset.kinds import GATHER, Kind, Spec, laid_out, result_tensor, with_specs
 from rushlight.opset.registry import composite, find, op
 from rushlight.opset.rules import aten, linear_in, sample
+
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = ("nonzero",)
 
 ndarray = np.ndarray
 MASKS = (dtypes.bool_, dtypes.uint8)
@@ -162,6 +165,10 @@ def read_at(array: Any, expanded: Sequence[Any]) -> Any:
 
 class Indexing(Kind):
     """aten::index, whose result's strides follow from those of all operands."""
+
+    options: ClassVar[dict[str, str]] = {
+        "masks_refused": "indices are ints only",
+    }
 
     def make_backend(self, op: Any) -> Any:
         masks_refused = op.options.get("masks_refused", False)

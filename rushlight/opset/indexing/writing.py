@@ -19,7 +19,13 @@ from rushlight.core import geometry
 from rushlight.core.determinism import refuse_nondeterministic
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import Tensor, sizes_of, strides_of, wrap
-from rushlight.opset.derived import check_apart, check_operands, check_writable, write_into
+from rushlight.opset.derived import (
+    check_apart,
+    check_operands,
+    check_writable,
+    inplace_record,
+    write_into,
+)
 from rushlight.opset.indexing.index import (
     INDEX_DTYPES,
     check_bounds,
@@ -35,7 +41,7 @@ from rushlight.opset.indexing.index import (
 )
 from rushlight.opset.kinds import Kind, Spec, cpp_type, laid_out, strides_for, tensors_in
 from rushlight.opset.pointwise.arithmetic import scaled
-from rushlight.opset.registry import composite, find, inplace_record, op, register
+from rushlight.opset.registry import composite, find, op, register
 from rushlight.opset.rules import aten, linear_in, sample
 
 ndarray = np.ndarray

@@ -16,7 +16,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.construct import warn_once
 from rushlight.core.dispatch import overridable
-from rushlight.core.tensor import Tensor
+from rushlight.opset.exposure import attribute
 from rushlight.opset.kinds import Spec
 from rushlight.opset.linalg.matrices import (
     MATRICES,
@@ -30,6 +30,9 @@ from rushlight.opset.linalg.matrices import (
 )
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, not_differentiable, sample
+
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = ("lu",)
 
 
 def definite(make: Any, *shape: int) -> Any:
@@ -411,7 +414,7 @@ def lu_method(self: Any, pivot: bool = True, get_infos: bool = False) -> Any:
 
 
 lu_method.__name__ = lu_method.__qualname__ = "lu"
-Tensor.lu = lu_method  # type: ignore[attr-defined]
+attribute("lu", lu_method)
 
 
 def parts_of(factors: Any) -> tuple[Any, Any]:

@@ -450,7 +450,8 @@ def pivoted_solution(matrix: Any, values: Any, limit: float) -> tuple[Any, Any]:
     found = np.zeros((*batch, columns, count), matrix.dtype)
     rank = np.zeros(batch, np.int64)
     for place in np.ndindex(*batch):
-        rest, order, chosen = matrix[place].copy(), list(range(columns)), []
+        rest, order = matrix[place].copy(), list(range(columns))
+        chosen: list[int] = []
         for _ in range(min(rows, columns)):
             # The column with the longest part orthogonal to those chosen.
             longest = max(order, key=lambda column: float(np.linalg.norm(rest[:, column])))

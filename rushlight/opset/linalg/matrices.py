@@ -8,7 +8,7 @@ arguments that fit. Matrices come back column by column in memory, as LAPACK lea
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,8 +29,11 @@ COMPUTABLE = frozenset((dtypes.float32, dtypes.float64, dtypes.complex64, dtypes
 
 
 class Matrices(Kind):
-    """Ops with strides of their own, checked by their shape rule before anything is computed.
-    Option any_dtype: the kernel takes every dtype as it is."""
+    """Ops with strides of their own, checked by their shape rule before anything is computed."""
+
+    options: ClassVar[dict[str, str]] = {
+        "any_dtype": "the kernel takes every dtype as it is",
+    }
 
     def make_backend(self, op: Any) -> Callable[..., Any]:
         kernel = op.rule("kernel")

@@ -22,6 +22,12 @@ from rushlight.opset.registry import alias, composite, op, packet
 from rushlight.opset.rules import aten, linear_in, sample
 from rushlight.opset.view.view import unsafe_view
 
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = (
+    "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_tensors", "cartesian_prod",
+    "meshgrid",
+)  # fmt: skip
+
 
 class Rearrangement(Kind):
     """Ops that move whole elements: the shape rule checks arguments before the kernel runs, and

@@ -261,14 +261,3 @@ def _(make: Any) -> Any:
         yield make(3, 4), make(3, 4), make(3, 4), 1.0, 2.0, 1e-6, False, reduction
     if not make.dtype.is_complex:
         yield make(3, 4), make(3, 4), make(3, 4), 5.0, 1.0, 1e-6, True, NONE
-
-
-@composite(
-    "frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
-    method=False,
-    samples=lambda make: ((make(2, 3), (0, 1)), (make(2, 3), 1, True), (make.strided(2, 3), ())),
-)
-def frobenius_norm(self: Any, dim: Any, keepdim: bool) -> Any:
-    if len(dim) > 2:
-        raise RuntimeError(f"Expected at most 2 dimensions, but got {len(dim)} dimensions instead.")
-    return packet("linalg_vector_norm")(self, 2.0, dim, keepdim)

@@ -320,6 +320,13 @@ def batch_samples(make: Any) -> Any:
     yield make.strided(3, 2), make(2), make(2), None, None, True, 0.1, 1e-3
 
 
+@native_batch_norm.functionalized
+def _(mode: Any, op: Any, args: tuple[Any, ...]) -> Any:
+    from rushlight.opset.network.batchstats import run_functionalized
+
+    return run_functionalized(mode, op, args)
+
+
 native_batch_norm.samples = batch_samples
 
 native_batch_norm_backward = op(

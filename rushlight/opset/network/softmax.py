@@ -209,23 +209,3 @@ def softmax_pair(name: str) -> None:
 
 softmax_pair("softmax")
 softmax_pair("log_softmax")
-
-
-@composite(
-    "special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-    method=False,
-    function=False,
-    samples=public_samples,
-)
-def special_softmax(self: Any, dim: int, dtype: Any) -> Any:
-    return self.softmax(dim, dtype)
-
-
-@composite(
-    "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-    method=False,
-    function=False,
-    samples=lambda make: ((make(3, 4), 1), (make(), -1)),
-)
-def special_log_softmax(self: Any, dim: int, dtype: Any) -> Any:
-    return self.log_softmax(dim, dtype)

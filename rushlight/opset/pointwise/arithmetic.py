@@ -14,11 +14,13 @@ from typing import Any
 from rushlight.core import dtype as dtypes
 from rushlight.core.dispatch import try_function_override
 from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype, unsupported
+from rushlight.core.operators import ARITHMETIC, UNARY
 from rushlight.core.promotion import scalar_dtype
 from rushlight.core.tensor import PLAIN, Tensor
 from rushlight.opset import functions
+from rushlight.opset.exposure import method_alias
 from rushlight.opset.kinds import INT_TO_FLOAT
-from rushlight.opset.registry import alias, composite, method_alias, pointwise
+from rushlight.opset.registry import alias, composite, pointwise
 from rushlight.opset.rules import conj, sample
 
 LN2 = math.log(2.0)
@@ -623,31 +625,13 @@ for second, first in (
 
 # -- operators of Python --------------------------------------------------------------------------
 
-for dunder, target in (
-    ("__add__", "add"),
-    ("__radd__", "add"),
-    ("__iadd__", "add_"),
-    ("__sub__", "sub"),
-    ("__rsub__", "rsub"),
-    ("__isub__", "sub_"),
-    ("__mul__", "mul"),
-    ("__rmul__", "mul"),
-    ("__imul__", "mul_"),
-    ("__div__", "div"),
-    ("__idiv__", "div_"),
-    ("__truediv__", "div"),
-    ("__itruediv__", "div_"),
-    ("__floordiv__", "floor_divide"),
-    ("__ifloordiv__", "floor_divide_"),
-    ("__mod__", "remainder"),
-    ("__imod__", "remainder_"),
-    ("__pow__", "pow"),
-    ("__ipow__", "pow_"),
-    ("__neg__", "neg"),
-    ("__pos__", "positive"),
-    ("__abs__", "abs"),
-):
-    method_alias(dunder, target)
+for _name, _op in ARITHMETIC.items():
+    method_alias(f"__{_name}__", _op)
+    method_alias(f"__i{_name}__", f"{_op}_")
+for _name, _op in (("radd", "add"), ("rmul", "mul"), ("rsub", "rsub")):
+    method_alias(f"__{_name}__", _op)
+for _name in ("neg", "pos", "abs"):
+    method_alias(f"__{_name}__", UNARY[_name])
 
 
 def swapped(name: str, body: Callable[[Any, Any], Any]) -> None:

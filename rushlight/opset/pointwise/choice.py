@@ -11,6 +11,7 @@ from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, dtype, unsupported
 from rushlight.core.promotion import result_dtype_scalar, scalar_dtype
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
+from rushlight.opset.exposure import method_alias
 from rushlight.opset.kinds import HALVES
 from rushlight.opset.pointwise.arithmetic import (
     is_inexact,
@@ -19,7 +20,7 @@ from rushlight.opset.pointwise.arithmetic import (
     sample_of,
     zeros_where,
 )
-from rushlight.opset.registry import alias, composite, method_alias, pointwise
+from rushlight.opset.registry import alias, composite, pointwise
 from rushlight.opset.rules import conj
 
 # -- larger and smaller ---------------------------------------------------------------------------

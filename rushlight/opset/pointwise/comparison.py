@@ -6,8 +6,10 @@ from typing import Any
 
 from rushlight.core.dtype import COMPLEX, FLOAT, bool_, dtype, get_default_dtype
 from rushlight.core.op import refuse
+from rushlight.core.operators import BITWISE
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
+from rushlight.opset.exposure import method_alias
 from rushlight.opset.kinds import BOOL, OPAQUE
 from rushlight.opset.pointwise.arithmetic import (
     is_integer,
@@ -16,7 +18,7 @@ from rushlight.opset.pointwise.arithmetic import (
     one_operand,
     swapped,
 )
-from rushlight.opset.registry import alias, composite, method_alias, op, pointwise
+from rushlight.opset.registry import alias, composite, op, pointwise
 
 WHOLE_NUMBERS = refuse("integers have no derivative")
 
@@ -202,22 +204,12 @@ pointwise(
     dtypes=is_integral,
     vjp=WHOLE_NUMBERS,
 )
-for dunder, target in (
-    ("and", "bitwise_and"),
-    ("or", "bitwise_or"),
-    ("xor", "bitwise_xor"),
-    ("lshift", "bitwise_left_shift"),
-    ("rshift", "bitwise_right_shift"),
-):
-    method_alias(f"__{dunder}__", target)
-    method_alias(f"__i{dunder}__", f"{target}_")
-    alias(f"__{dunder}__", target, method=False)
-for dunder, target in (
-    ("__rand__", "bitwise_and"),
-    ("__ror__", "bitwise_or"),
-    ("__rxor__", "bitwise_xor"),
-):
-    method_alias(dunder, target)
+for _name, _op in BITWISE.items():
+    method_alias(f"__{_name}__", _op)
+    method_alias(f"__i{_name}__", f"{_op}_")
+    alias(f"__{_name}__", _op, method=False)
+for _name in ("and", "or", "xor"):
+    method_alias(f"__r{_name}__", BITWISE[_name])
 
 
 def invert(self: Any) -> Any:

@@ -22,6 +22,7 @@ from rushlight.core.dtype import (
 )
 from rushlight.core.tensor import strides_of
 from rushlight.opset import functions
+from rushlight.opset.exposure import method_alias
 from rushlight.opset.kinds import COMPLEX_TO_FLOAT, INT_TO_FLOAT, Spec
 from rushlight.opset.pointwise.arithmetic import (
     LN2,
@@ -35,7 +36,7 @@ from rushlight.opset.pointwise.arithmetic import (
     zeros_where,
 )
 from rushlight.opset.pointwise.comparison import WHOLE_NUMBERS, no_gradient, refuse_complex, text_of
-from rushlight.opset.registry import alias, method_alias, op, pointwise
+from rushlight.opset.registry import alias, op, pointwise
 from rushlight.opset.rules import conj
 
 LN10 = math.log(10.0)
@@ -472,6 +473,7 @@ pointwise(
     scalar=xlogy.options["scalar"],
     promote=INT_TO_FLOAT,
     promoted_scalars=(0,),
+    numbers=False,
     dtypes=is_real,
     inplace=False,
     method=False,

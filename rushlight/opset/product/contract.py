@@ -18,8 +18,9 @@ from rushlight.core.dtype import unsupported
 from rushlight.core.promotion import DIM, ZERO_DIM, result_type
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN, Tensor, strides_of
+from rushlight.opset.exposure import method_alias
 from rushlight.opset.kinds import CONTRACTION, Spec, operand_rank, scalar_array
-from rushlight.opset.registry import composite, method_alias, op
+from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, conj, sample
 
 __all__ = ["product_of", "refuse_dtype", "rounded", "working"]
@@ -177,6 +178,11 @@ mm = op(
     kind=CONTRACTION,
     quick="self._array.dot(mat2._array)",
     quick_when=MATRICES.format("self", "mat2"),
+    prepared=lambda self, mat2: (
+        np.ndarray.dot
+        if self._dtype.np in DIRECT and self.dim() == 2 == mat2.dim() and self._dtype is mat2._dtype
+        else None
+    ),
     vjp={
         "self": lambda grad, mat2, self_strides: first_factor_grad(grad, mat2, self_strides),
         "mat2": lambda grad, self, mat2_strides: second_factor_grad(grad, self, mat2_strides),

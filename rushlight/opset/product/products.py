@@ -23,6 +23,9 @@ from rushlight.opset.product.contract import kind_of, product_of, refuse_dtype, 
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, conj, node_maker, not_differentiable, sample
 
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = ("cdist", "chain_matmul", "tensordot")
+
 __all__ = ["bilinear", "cdist", "chain_matmul", "linear", "tensordot"]
 
 # -- linear ---------------------------------------------------------------------------------------

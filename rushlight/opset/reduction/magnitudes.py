@@ -16,6 +16,7 @@ from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
 from rushlight.core.promotion import DIM, ZERO_DIM, can_cast, result_type
 from rushlight.core.tensor import Tensor
+from rushlight.opset.exposure import attribute
 from rushlight.opset.kinds import REDUCTION, Spec, cpp_type
 from rushlight.opset.reduction.extrema import max_reduce, min_reduce
 from rushlight.opset.reduction.reduce import (
@@ -29,6 +30,9 @@ from rushlight.opset.reduction.reduce import (
 )
 from rushlight.opset.registry import composite, op, packet
 from rushlight.opset.rules import conj, sample
+
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = ("norm",)
 
 INFINITY = float("inf")
 
@@ -324,7 +328,7 @@ def norm_method(
 
 
 norm_method.__name__ = norm_method.__qualname__ = "norm"
-Tensor.norm = norm_method  # type: ignore[attr-defined]
+attribute("norm", norm_method)
 
 
 # -- distances ------------------------------------------------------------------------------------
@@ -482,13 +486,3 @@ def _(grad: Any, self: Any, result: Any, dim: Any, keepdim: bool) -> Any:
     grad = restored(grad, dim, keepdim, self.dim())
     result = restored(result, dim, keepdim, self.dim())
     return grad * conj((self - result).exp())
-
-
-@composite(
-    "special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
-    method=False,
-    function=False,
-    samples=lambda make: ((make(2, 3), (0, 1)), (make(2, 3), 1, True), (make(), 0)),
-)
-def special_logsumexp(self: Any, dim: Any, keepdim: bool) -> Any:
-    return self.logsumexp(dim, keepdim)

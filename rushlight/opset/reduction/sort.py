@@ -25,12 +25,16 @@ from rushlight.core.dtype import unsupported
 from rushlight.core.op import OpOverload, Tag, refuse
 from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import Tensor, sizes_of, strides_of
+from rushlight.opset.exposure import attribute
 from rushlight.opset.indexing.index import Checked
 from rushlight.opset.indexing.writing import refuse_gradient
 from rushlight.opset.kinds import SORT, Spec, cpp_type
 from rushlight.opset.reduction.reduce import has_values
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, sample
+
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = ("unique", "unique_consecutive")
 
 ndarray = np.ndarray
 ORDERING = Checked("SORT")
@@ -384,8 +388,8 @@ def public(function: Any, name: str) -> Any:
 
 unique = public(unique_of, "unique")
 unique_consecutive = public(unique_runs_of, "unique_consecutive")
-Tensor.unique = public(unique_of, "unique")  # type: ignore[attr-defined]
-Tensor.unique_consecutive = public(unique_runs_of, "unique_consecutive")  # type: ignore[attr-defined]
+attribute("unique", public(unique_of, "unique"))
+attribute("unique_consecutive", public(unique_runs_of, "unique_consecutive"))
 
 
 # -- searching -------------------------------------------------------------------------------------

@@ -75,13 +75,6 @@ def over_values(self: Any, backend: Rule, *rest: Any, linear: bool = False) -> A
     return with_values(self, backend(parts_of(self).values, *rest))
 
 
-def dense_array(tensor: Any) -> Any:
-    """The values of a tensor of any layout as one array."""
-    if is_coo(tensor):
-        return scattered(tensor)
-    return expanded(tensor) if is_sparse(tensor) else values_of(tensor)
-
-
 def restored(result: Any, like: Any) -> Any:
     """A COO result in the layout of an operand."""
     if is_coo(like):

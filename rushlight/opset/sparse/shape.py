@@ -343,7 +343,3 @@ def made_sparse(size: Any, dtype: Any, layout: Any, *rest: Any) -> Any:
             f"an empty tensor of layout {layout} and size {list(size)} cannot be made this way"
         )
     return empty_compressed(tuple(size), layout, kind)
-
-
-find("zeros").rules["layouts"] = made_sparse
-find("empty", "memory_format").rules["layouts"] = made_sparse

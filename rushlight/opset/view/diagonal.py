@@ -15,6 +15,9 @@ from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in
 from rushlight.opset.view.gradients import diagonal_backward, strided_part
 
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = ("tril_indices", "triu_indices")
+
 tril = op(
     "tril(Tensor self, SymInt diagonal=0) -> Tensor",
     kind=REARRANGEMENT,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,6 +28,10 @@ class Checked(Kind):
 
     Option `fold`: the rank of its tensors with a batch dim, into which vmap may fold its own.
     """
+
+    options: ClassVar[dict[str, str]] = {
+        "fold": "number of dims of a batch: the samples of a vmap become one",
+    }
 
     def derive(self, op: Any, rule: str) -> Any:
         if rule == "batch" and "fold" in op.options:

@@ -1,0 +1,414 @@
+"""torch.library: custom operators from definition to gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+import rushlight as torch
+from rushlight import library
+from rushlight.core import modes
+from rushlight.core.modes import TorchDispatchMode
+from rushlight.library import custom_op, infer_schema, opcheck
+
+Tensor = torch.Tensor
+
+
+@pytest.fixture
+def scale():
+    @custom_op("tests::scale", mutates_args=())
+    def scale(x: Tensor, k: float = 2.0) -> Tensor:
+        assert not (x * 1).requires_grad
+        return x * k
+
+    return scale
+
+
+def formula(ctx, grad):
+    return grad * ctx.k, None
+
+
+def setup(ctx, inputs, output):
+    ctx.k = inputs[1]
+
+
+def test_a_function_becomes_an_operator(scale):
+    assert scale(torch.ones(2)).tolist() == [2.0, 2.0]
+    assert torch.ops.tests.scale(torch.ones(1), 3.0).tolist() == [3.0]
+    schema = str(torch.ops.tests.scale.default._schema)
+    assert schema == "tests::scale(Tensor x, float k=2.) -> Tensor"
+    assert repr(scale) == "<CustomOpDef(tests::scale)>"
+
+
+def test_a_gradient_must_be_registered(scale):
+    y = scale(torch.ones(2, requires_grad=True))
+    assert y.requires_grad
+    with pytest.raises(RuntimeError, match="no autograd formula was registered"):
+        y.sum().backward()
+
+
+def test_a_registered_gradient_and_its_own_gradient(scale):
+    scale.register_autograd(formula, setup_context=setup)
+    x = torch.tensor([3.0], requires_grad=True)
+    (first,) = torch.autograd.grad(scale(x * x, 5.0).sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), x)
+    assert first.item() == 30.0 and second.item() == 10.0
+
+
+def test_saved_tensors_of_a_registered_gradient():
+    @custom_op("tests::square", mutates_args=())
+    def square(x: Tensor) -> Tensor:
+        return x * x
+
+    def keep(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    square.register_autograd(lambda ctx, grad: grad * 2 * ctx.saved_tensors[0], setup_context=keep)
+    x = torch.tensor([3.0], requires_grad=True)
+    square(x).sum().backward()
+    assert x.grad.item() == 6.0
+
+
+def test_lists_and_several_results():
+    @custom_op("tests::both", mutates_args=())
+    def both(xs: Sequence[Tensor], d: int) -> tuple[Tensor, Tensor]:
+        return torch.cat(list(xs), d), xs[0] * 3
+
+    both.register_autograd(
+        lambda ctx, g1, g2: ([g1[:2] + 3 * g2, g1[2:]], None), setup_context=lambda **_: None
+    )
+    a = torch.ones(2, requires_grad=True)
+    b = torch.ones(3, requires_grad=True)
+    joined, tripled = both([a, b], 0)
+    ((joined * torch.arange(5.0)).sum() + tripled.sum()).backward()
+    assert a.grad.tolist() == [3.0, 4.0] and b.grad.tolist() == [2.0, 3.0, 4.0]
+
+
+def test_meta_tensors_need_a_fake_implementation(scale):
+    meta = torch.ones(2, device="meta")
+    with pytest.raises(RuntimeError, match="There was no fake impl registered"):
+        scale(meta)
+
+    @scale.register_fake
+    def _(x, k=2.0):
+        return torch.empty_like(x)
+
+    assert scale(meta).shape == (2,) and scale(meta).is_meta
+
+
+def test_a_mutating_operator_bumps_the_version():
+    @custom_op("tests::inc", mutates_args={"x"})
+    def inc(x: Tensor, n: int) -> None:
+        x.add_(n)
+
+    x = torch.zeros(2)
+    version = x._version
+    assert inc(x, 2) is None
+    assert x.tolist() == [2.0, 2.0] and x._version > version
+    assert str(inc._opoverload._schema) == "tests::inc(Tensor(a0!) x, SymInt n) -> ()"
+
+
+def test_a_result_may_not_be_an_input():
+    @custom_op("tests::same", mutates_args=())
+    def same(x: Tensor) -> Tensor:
+        return x
+
+    with pytest.raises(RuntimeError, match="must not also be an input to this custom operator"):
+        same(torch.ones(1))
+
+
+def test_modes_see_custom_operators_whole(scale):
+    seen = []
+
+    class Look(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    x = torch.ones(1, requires_grad=True)
+    with Look():
+        scale(x)
+    assert seen[0] == "tests.scale.default"
+
+
+# -- Library --------------------------------------------------------------------------------
+
+
+def test_a_library_defines_implements_and_cleans_up():
+    with library._scoped_library("scoped", "DEF") as lib:
+        assert lib.define("foo(Tensor x, int n=1, *, float k=2.0) -> Tensor") == "foo"
+        with pytest.raises(NotImplementedError, match="Could not run 'scoped::foo'.*'CPU' backend"):
+            torch.ops.scoped.foo(torch.ones(2))
+        lib.impl("foo", lambda x, n=1, *, k=2.0: x * n * k, "CPU")
+        assert torch.ops.scoped.foo(torch.ones(1), 3).tolist() == [6.0]
+        assert torch.ops.scoped.foo(torch.ones(1), k=1.0).tolist() == [1.0]
+        with pytest.raises(RuntimeError, match="with the same name and overload name"):
+            lib.define("foo(Tensor x) -> Tensor")
+    with pytest.raises(AttributeError, match="'_OpNamespace' 'scoped' object has no attribute"):
+        _ = torch.ops.scoped.foo
+
+
+def test_a_mutating_kernel_counts_its_own_writes():
+    with library._scoped_library("scoped", "FRAGMENT") as lib:
+        lib.define("both_(Tensor(a!) x, Tensor(b!) z) -> (Tensor, Tensor)")
+
+        @library.impl("scoped::both_", "cpu", lib=lib)
+        def both_(x, z):
+            return x.add_(5), z.add_(5)
+
+        x, z = torch.ones(2), torch.zeros(2)
+        torch.ops.scoped.both_(x, z)
+        assert (x.tolist(), z.tolist(), x._version) == ([6.0, 6.0], [5.0, 5.0], 1)
+
+
+def test_a_composite_kernel_is_differentiated_through():
+    with library._scoped_library("scoped", "FRAGMENT") as lib:
+        lib.define("bar(Tensor x) -> Tensor")
+        lib.impl("bar", lambda x: x.sin().cos(), "CompositeImplicitAutograd")
+        result = torch.ops.scoped.bar(torch.ones(2, requires_grad=True))
+        assert type(result.grad_fn).__name__ == "CosBackward0"
+
+
+def test_a_kernel_for_autograd():
+    class Seven(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            with modes.AutoDispatchBelowAutograd():
+                return torch.ops.scoped.ag(x)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 7
+
+    with library._scoped_library("scoped", "FRAGMENT") as lib:
+        lib.define("ag(Tensor x) -> Tensor")
+        lib.impl("ag", lambda x: x * 5, "CPU")
+        lib.impl("ag", Seven.apply, "Autograd")
+        x = torch.ones(2, requires_grad=True)
+        y = torch.ops.scoped.ag(x)
+        y.sum().backward()
+        assert y.tolist() == [5.0, 5.0] and x.grad.tolist() == [7.0, 7.0]
+
+
+def test_a_kernel_may_come_before_its_definition():
+    with library._scoped_library("scoped", "FRAGMENT") as lib:
+        lib.impl("later", lambda x: x + 1, "CPU")
+        lib.define("later(Tensor x) -> Tensor")
+        assert torch.ops.scoped.later(torch.ones(1)).tolist() == [2.0]
+
+
+def test_a_built_in_kernel_can_be_replaced_for_a_while():
+    assert (-torch.ones(1)).item() == -1.0
+    with library._scoped_library("aten", "IMPL") as lib:
+        lib.impl("neg", lambda x: x * 100, "CPU")
+        assert (-torch.ones(1)).item() == 100.0
+        assert torch.ones(1).neg().item() == 100.0
+        assert torch.neg(torch.ones(1)).item() == 100.0
+    assert (-torch.ones(1)).item() == -1.0
+
+
+REPLACEMENTS = {
+    "sum": lambda: torch.ones(3).sum(),
+    "sum.dim_IntList": lambda: torch.sum(torch.ones(3), 0),
+    "add.Tensor": lambda: torch.ones(3) + 1,
+    "addmm": lambda: torch.nn.functional.linear(torch.ones(2, 2), torch.ones(2, 2), torch.ones(2)),
+    "linear": lambda: torch.nn.functional.linear(torch.ones(2, 2), torch.ones(2, 2)),
+    "matmul": lambda: torch.ones(2, 2) @ torch.ones(2, 2),
+    "softmax.int": lambda: torch.softmax(torch.ones(2), 0),
+    "_softmax": lambda: torch.softmax(torch.ones(2), 0),
+    "view": lambda: torch.ones(2).view(2),
+    "select.int": lambda: torch.ones(2)[0],
+    "slice.Tensor": lambda: torch.ones(2)[1:],
+    "ones": lambda: torch.ones(2),
+    "fill_.Scalar": lambda: torch.ones(2).fill_(3),
+    "clone": lambda: torch.ones(2).clone(),
+}
+
+
+@pytest.mark.parametrize("name", REPLACEMENTS)
+@pytest.mark.parametrize("warm", [False, True])
+def test_a_kernel_of_a_program_is_never_passed_by(name, warm):
+    run = REPLACEMENTS[name]
+    before = run() if warm else None
+    called = []
+
+    def kernel(*args, **kwargs):
+        called.append(True)
+        return torch.empty(2)
+
+    with library._scoped_library("aten", "IMPL") as lib:
+        lib.impl(name, kernel, "CPU")
+        run()
+    assert called
+    called.clear()
+    after = run()
+    assert not called
+    if warm and isinstance(after, torch.Tensor):
+        assert after.tolist() == before.tolist()
+
+
+def test_kernels_of_two_keys_are_taken_out_again():
+    with library._scoped_library("aten", "IMPL") as lib:
+        lib.impl("sum", lambda x, dtype=None: torch.full((), 7.0), "CPU")
+        lib.impl("sum", lambda x, dtype=None: torch.empty(5, device="meta"), "Meta")
+        assert torch.ones(3).sum().item() == 7
+        assert torch.ones(3, device="meta").sum().shape == (5,)
+    assert torch.ones(3).sum().item() == 3
+    assert torch.ones(3, device="meta").sum().shape == ()
+
+
+def test_a_replaced_operator_still_leaves_foreign_operands_alone():
+    with library._scoped_library("aten", "IMPL") as lib:
+        lib.impl("add.Tensor", lambda x, y, alpha=1: x, "CPU")
+        assert torch.ones(1).__add__("a") is NotImplemented
+        assert torch.max(torch.ones(2), 0).values.item() == 1
+
+
+@pytest.mark.parametrize("key", ["FuncTorchBatched", "AutocastCPU", "Functionalize", "Python"])
+def test_keys_that_nothing_looks_at_are_refused(key):
+    with (
+        library._scoped_library("aten", "IMPL") as lib,
+        pytest.raises(NotImplementedError, match=f"dispatch key {key}"),
+    ):
+        lib.impl("neg", lambda x: x, key)
+
+
+def test_define_impl_and_register_fake_by_name():
+    library.define("tests::h", "(Tensor x) -> Tensor")
+
+    @library.impl("tests::h", "cpu")
+    def _(x):
+        return x + 1
+
+    @library.register_fake("tests::h")
+    def _(x):
+        return torch.empty_like(x)
+
+    assert torch.ops.tests.h(torch.ones(1)).item() == 2.0
+    assert torch.ops.tests.h(torch.ones(1, device="meta")).shape == (1,)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: library.Library("prim", "DEF"), ValueError, "prim is a reserved namespace"),
+        (lambda: library.Library("x", "BAD"), ValueError, "Unsupported kind: BAD"),
+        (lambda: library.define("nons", "() -> ()"), ValueError, "form `namespace::name`"),
+        (lambda: library.define("a::b", "Tensor x"), ValueError, "expected schema to look like"),
+        (lambda: library.register_kernel("tests::zz", "cpu", abs), RuntimeError, "does not exist"),
+        (
+            lambda: library.Library("tests", "FRAGMENT").impl("f", 3, "CPU"),
+            TypeError,
+            "required to be a callable",
+        ),
+    ],
+)
+def test_refusals(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+# -- schemas --------------------------------------------------------------------------------
+
+
+def test_schemas_follow_annotations():
+    def f(
+        x: Tensor,
+        y: Tensor | None,
+        ys: Sequence[Tensor],
+        n: int,
+        fl: float = 1.5,
+        b: bool = True,
+        s: str = "hi",
+        *,
+        k: int | None = None,
+        dev: torch.device | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        raise AssertionError
+
+    assert infer_schema(f, mutates_args=()) == (
+        '(Tensor x, Tensor? y, Tensor[] ys, SymInt n, float fl=1.5, bool b=True, str s="hi", *, '
+        "SymInt? k=None, Device? dev=None) -> (Tensor, Tensor)"
+    )
+    assert infer_schema(f, mutates_args={"x"}, op_name="g").startswith("g(Tensor(a0!) x, ")
+
+
+def test_annotations_are_required():
+    with pytest.raises(ValueError, match="Parameter x must have a type annotation"):
+        infer_schema(lambda x: x, mutates_args=())
+
+    def no_return(x: Tensor):
+        return x
+
+    with pytest.raises(ValueError, match="No return type annotation was provided"):
+        infer_schema(no_return, mutates_args=())
+
+    def unknown(x: Tensor, d: dict) -> Tensor:
+        return x
+
+    with pytest.raises(ValueError, match="Parameter d has unsupported type"):
+        infer_schema(unknown, mutates_args=())
+
+
+def test_opcheck(scale):
+    scale.register_fake(lambda x, k=2.0: torch.empty_like(x))
+    scale.register_autograd(formula, setup_context=setup)
+    found = opcheck(scale, (torch.ones(2, requires_grad=True), 3.0))
+    assert set(found.values()) == {"SUCCESS"}
+
+
+def test_opcheck_finds_hidden_writes_and_wrong_fakes():
+    @custom_op("tests::hidden", mutates_args=())
+    def hidden(x: Tensor) -> Tensor:
+        x.add_(1)
+        return x.clone()
+
+    hidden.register_fake(lambda x: torch.empty(7, device="meta"))
+    found = opcheck(hidden, (torch.ones(2),), raise_exception=False)
+    assert "was changed by tests::hidden" in str(found["test_schema"])
+    assert "the fake implementation gives" in str(found["test_faketensor"])
+    with pytest.raises(library.OpCheckError, match="test_schema failed"):
+        opcheck(hidden, (torch.ones(2),), test_utils="test_schema")
+
+
+def test_autocast_casts_to_the_registered_dtype():
+    @torch.library.custom_op("test_library::cast_me", mutates_args=())
+    def cast_me(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    cast_me.register_autocast("cpu", torch.bfloat16)
+    with torch.autocast("cpu", torch.float16):
+        assert cast_me(torch.ones(1)).dtype is torch.bfloat16
+        assert cast_me(torch.ones(1, dtype=torch.float64)).dtype is torch.float64
+    assert cast_me(torch.ones(1)).dtype is torch.float32
+
+
+def test_a_registered_rule_stands_for_torch_dispatch():
+    @torch.library.custom_op("test_library::watched", mutates_args=())
+    def watched(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    class Sub(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return torch.full((1,), 5.0)
+
+    @torch.library.register_torch_dispatch("test_library::watched", Mode)
+    def _(mode, func, types, args, kwargs):
+        assert isinstance(mode, Mode) and func is torch.ops.test_library.watched.default
+        return torch.full((1,), 2.0)
+
+    @torch.library.register_torch_dispatch("test_library::watched", Sub)
+    def _(cls, func, types, args, kwargs):
+        assert cls is Sub and types == (Sub,)
+        return torch.full((1,), 3.0)
+
+    with Mode():
+        assert watched(torch.ones(1)).item() == 2.0
+    assert watched(torch.ones(1).as_subclass(Sub)).item() == 3.0
+    assert watched(torch.ones(1)).item() == 1.0
