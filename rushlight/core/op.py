@@ -30,11 +30,14 @@ OPTIONS: dict[str, str] = {
     "inplace": "derive `name_`",
     "out": "derive the out= form (on, except for views and in-place ops)",
     "out_name": "the overload name of the out= form",
+    "former": "orders of positional arguments that calls had of old, as argument names",
     "varargs": "position of an int list that may be given as separate arguments",
     "numbers": "tensor arguments after the first accept Python numbers",
     "tags": "torch's tags",
     # Checks of derived forms
     "inplace_check": "refuses arguments of `name_` that the op itself takes",
+    "exact_out": "whether out= must have the result's dtype (as the kind says), or one of which",
+    "out_decides": "the dtype of out= is the `dtype` argument where none is given",
     "out_check": "refuses tensors that a composite's results could be written into",
     "out_by_count": "`out` of another shape is filled if it has as many elements",
     "may_overlap": "an in-place form may write to overlapping elements: all get the same value",
@@ -56,16 +59,9 @@ OPTIONS: dict[str, str] = {
     "invariants": "function of the results: what does not depend on signs, phases or an order that "
     "the algorithm may choose; comparisons look at that alone",
     # Stubs
-    "quick": "the op as an expression over arrays, for plain operands",
-    "quick_as": "the op that a quick call is recorded as",
-    "quick_any": "the quick expression of a view also holds for operands that are not contiguous",
-    "quick_contiguous": "the quick expression of a view has a contiguous result",
-    "quick_refused": "condition on the arguments under which a view is not done quickly",
-    "quick_scope": "names that the quick expression uses",
-    "quick_when": "condition on the operands under which the quick expression holds",
+    "quick": "Quick: the common case as an expression over arrays",
     "prepared": "function of example operands: the op as one call of their arrays whose result is "
     "fresh, or None",
-    "fused": "function that runs a composite on plain operands and records one node",
     # What users register for an op
     "replaced": "dispatch key -> a user's kernel in the place of the op's own",
     "original": "(body, whether for autograd only, backend) that such kernels stand in for",
@@ -78,6 +74,19 @@ OPTIONS: dict[str, str] = {
 
 # Ops of the library that have kernels of a user's in the place of their own.
 REPLACED: set[Any] = set()
+
+
+def is_replaced(packet: OpOverloadPacket) -> bool:
+    """Whether a stub of this packet would run by itself what a user's kernel stands in for."""
+    if not REPLACED:
+        return False
+    for op in packet.candidates:
+        quick = op.options.get("quick")
+        if not REPLACED.isdisjoint((op, op.functional)) or (
+            quick is not None and (quick.graph or quick.as_op in REPLACED)
+        ):
+            return True
+    return False
 
 
 class Refused:
@@ -386,6 +395,13 @@ def make_binder(op: OpOverload) -> Callable[..., Any]:
     return binder
 
 
+def make_view(op: OpOverload) -> Callable[..., Any]:
+    """A view op as a function of bound arguments, below the API level."""
+    from rushlight.core.stubs import overload_function
+
+    return overload_function(op)
+
+
 DERIVED: dict[str, Callable[[OpOverload], Any]] = {
     "argument_names": argument_names,
     "return_names": return_names,
@@ -400,6 +416,7 @@ DERIVED: dict[str, Callable[[OpOverload], Any]] = {
     "replayed_as": replayed_as,
     "backend": backend,
     "bind": make_binder,
+    "make_view": make_view,
     "family": lambda op: ports.family_of(op),
     "__qualname__": lambda op: op.name(),
 }
@@ -416,6 +433,8 @@ class OpOverloadPacket:
         self.candidates: list[OpOverload] = []
         self.stubs: dict[str, Any] = {}
         self.varargs: int | None = None
+        # Orders of positional arguments that calls had of old, as argument names.
+        self.former: tuple[tuple[str, ...], ...] = ()
         self.__module__ = f"torch._ops.{namespace}"
         self.__qualname__ = name
 

@@ -20,6 +20,7 @@ class Switches:
 
     interop_threads = 0
     warn_only = False
+    # Whether deterministic mode sets memory that `empty` leaves as it finds it.
     matmul_precision = "highest"
     has_warned_of_threads = False
 

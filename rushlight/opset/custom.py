@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import numpy as np
-
 from rushlight.base.errors import MissingFeature
 from rushlight.core import dispatch, history
 from rushlight.core.node import needs_grad
-from rushlight.core.op import REPLACED, OpOverload, OpOverloadPacket
+from rushlight.core.op import REPLACED, OpOverload, is_replaced
 from rushlight.core.state import LAYER_AUTOGRAD, LOCAL, PROCESS
-from rushlight.core.stubs import foreign_answer, is_replaced
+from rushlight.core.stubs import generalize
 from rushlight.core.tensor import Tensor
 from rushlight.opset.kinds import Kind, common_device, tensors_in
 from rushlight.opset.registry import PACKETS
@@ -209,7 +207,10 @@ def rebuild(op: OpOverload) -> None:
     """Derive what an op of the library runs from its own parts and those put in their place."""
     body, only, backend = op.options["original"]
     op.body, op.autograd_only = body, only
-    op.__dict__.pop("backend", None)
+    for name in ("backend", "make_view"):
+        op.__dict__.pop(name, None)
+    if op.options["replaced"]:
+        op.__dict__["make_view"] = lambda *args: dispatch.call(op, args)
     if backend is not None:
         op.__dict__["backend"] = backend
     for key, kernel in op.options["replaced"].items():
@@ -237,40 +238,6 @@ def chosen_by_place(
         return kernel(*args) if chosen else original(*args)
 
     return choose
-
-
-GENERAL = """
-def stub(*args, **kwargs):
-    try:
-        result = packet_call(packet, stub, args, kwargs)
-    except TypeError:
-        if is_operator and len(args) == 2 and not isinstance(args[1], operands):
-            return foreign_answer(packet, stub, *args)
-        raise
-    if result_class is not None and type(result) is tuple and len(result) == result_class.n_fields:
-        return result_class(result)
-    return result
-"""
-
-
-def generalize(stub: Any, packet: OpOverloadPacket) -> None:
-    """Make a generated stub, which has its kernel inside, go through the dispatcher, for every
-    holder of it."""
-    scope = stub.__globals__
-    if scope.get("stub") is not stub:
-        return
-    scope.setdefault("result_class", None)
-    scope.update(
-        packet=packet,
-        packet_call=dispatch.packet_call,
-        foreign_answer=foreign_answer,
-        is_operator=stub.__name__.startswith("__"),
-        operands=(Tensor, int, float, complex, bool, np.generic),
-    )
-    made: dict[str, Any] = {}
-    exec(GENERAL, scope, made)
-    stub.__code__ = made["stub"].__code__
-    stub.__defaults__ = stub.__kwdefaults__ = None
 
 
 def remove(op: OpOverload, key: str) -> None:

@@ -432,6 +432,7 @@ FUNCTIONS: dict[str, str] = {
     "moving.shape": """
         atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod meshgrid
     """,
+    "other.asserts": "_assert",
     "other.methods": "detach_ get_device",
     "product.einsum": "einsum",
     "product.products": "cdist chain_matmul tensordot",

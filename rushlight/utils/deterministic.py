@@ -1,28 +1,27 @@
-"""`torch.utils.deterministic`: whether deterministic algorithms fill memory that is not set."""
+"""torch.utils.deterministic: whether memory that is not set is filled in deterministic mode."""
 
 from __future__ import annotations
 
 import sys
-import types
+from types import ModuleType
 
 from rushlight.core.determinism import ASKED
 
-__all__ = ["fill_uninitialized_memory"]
 
-fill_uninitialized_memory: bool
+class Settings(ModuleType):
+    """This module, with its setting as an attribute."""
 
-
-class _Module(types.ModuleType):
     @property
     def fill_uninitialized_memory(self) -> bool:
-        """Whether `empty` and `resize_` fill their memory while deterministic algorithms are on."""
         return ASKED.fills
 
     @fill_uninitialized_memory.setter
     def fill_uninitialized_memory(self, mode: bool) -> None:
-        if type(mode) is not bool:
-            raise RuntimeError(f"expected a bool, but got {type(mode).__name__}")
+        if not isinstance(mode, bool):
+            raise RuntimeError(
+                f"fill_uninitialized_memory: expected a bool, but got {type(mode).__name__}"
+            )
         ASKED.fills = mode
 
 
-sys.modules[__name__].__class__ = _Module
+sys.modules[__name__].__class__ = Settings

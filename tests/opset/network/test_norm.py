@@ -96,3 +96,21 @@ def test_empty_batches_leave_running_statistics(sizes):
     assert weight.grad.tolist() == [0, 0, 0] and x.grad.shape == sizes
     with pytest.raises(RuntimeError, match="at least one element"):
         torch.native_batch_norm(x, None, None, mean, var, True, 0.1, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "layout"),
+    [((2, 4, 5, 6), torch.channels_last), ((2, 4, 5, 3, 2), torch.channels_last_3d)],
+)
+def test_group_norm_keeps_the_memory_format(sizes, layout):
+    plain = torch.randn(sizes, dtype=torch.float64)
+    x = plain.to(memory_format=layout).requires_grad_()
+    result = torch.group_norm(x, 2)
+    assert result.is_contiguous(memory_format=layout)
+    assert torch.allclose(result, torch.group_norm(plain, 2))
+    (slope,) = torch.autograd.grad(result.square().sum() + result.sin().sum(), x)
+    assert slope.is_contiguous(memory_format=layout)
+    other = plain.clone().requires_grad_()
+    again = torch.group_norm(other, 2)
+    (expected,) = torch.autograd.grad(again.square().sum() + again.sin().sum(), other)
+    assert torch.allclose(slope, expected)
