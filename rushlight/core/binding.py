@@ -238,9 +238,8 @@ def as_generator(value: Any) -> Any:
 
 
 def as_storage(value: Any) -> Any:
-    found = getattr(value, "_untyped_storage", value)
-    if isinstance(found, Storage):
-        return found
+    if isinstance(getattr(value, "_untyped_storage", value), Storage):
+        return value
     raise Mismatch
 
 
@@ -380,7 +379,13 @@ def bind_packet(packet: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> t
         is_number = isinstance(first, Tensor) and first.dim() == 0
         if len(args) > varargs + 1 or is_number or not hasattr(first, "__iter__"):
             args = gather_varargs(args, varargs)
-    for op in packet.candidates:
+    candidates = packet.candidates
+    if len(candidates) > 1 and packet.tensors_first is not None:
+        for value in (*args[1:], *kwargs.values()):
+            if isinstance(value, Tensor):
+                candidates = packet.tensors_first
+                break
+    for op in candidates:
         try:
             return op, op.bind(*args, **kwargs)
         except TypeError:
