@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from rushlight.autograd.engine import is_unwatched
 from rushlight.base.keys import exact_key
 from rushlight.core import dtype as dtypes
-from rushlight.core.gradrule import compile_source
 from rushlight.core.node import AccumulateGrad, OpNode, SavedTensor
 from rushlight.core.size import Size
+from rushlight.core.source import compile_source
 from rushlight.core.tensor import PLAIN, Tensor
 
 __all__ = ["Found", "Signature", "describe", "write_matcher"]

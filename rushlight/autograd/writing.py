@@ -17,10 +17,10 @@ import numpy as np
 from rushlight.arrays.numpy_ import MATH
 from rushlight.autograd.programs import Program
 from rushlight.core import geometry
-from rushlight.core.gradrule import compile_source
+from rushlight.core.quick import single_ufunc
 from rushlight.core.recording import Recorder
+from rushlight.core.source import compile_source
 from rushlight.core.state import LOCAL
-from rushlight.core.stubs import single_ufunc
 from rushlight.core.tensor import Tensor, sizes_of, strides_of
 
 __all__ = ["ProgramRecorder"]

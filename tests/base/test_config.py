@@ -113,7 +113,7 @@ thread.join()
 
 
 def test_generated_source_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    from rushlight.core.gradrule import compile_source
+    from rushlight.core.source import compile_source
 
     compile_source("a = 1\n", "stub of nothing", {})
     assert capsys.readouterr().err == ""
