@@ -187,9 +187,10 @@ class OpOverload:
         """A stored rule, or what the op's kind derives for it; None when there is neither."""
         found = self.rules.get(name)
         if found is None:
-            found = self.kind.derive(self, name)
-            if found is not None:
-                self.rules[name] = found
+            kept = self.derived_rules
+            if name not in kept:
+                kept[name] = self.kind.derive(self, name)
+            found = kept[name]
         return found
 
     def differentiable_inputs(self) -> list[str]:
@@ -305,7 +306,13 @@ def make_binder(op: OpOverload) -> Callable[..., Any]:
     return binder
 
 
+def derived_rules(op: OpOverload) -> dict[str, Any]:
+    """Rule name -> what the kind derived for it."""
+    return {}
+
+
 DERIVED: dict[str, Callable[[OpOverload], Any]] = {
+    "derived_rules": derived_rules,
     "argument_names": argument_names,
     "return_names": return_names,
     "tensor_positions": tensor_positions,

@@ -138,10 +138,7 @@ def rules_of(op: OpOverload) -> dict[str, str]:
             follows = op.body is not None or op.kind.derive(op, name) is not None
             cells[name] = state_of(None, follows or kind_runs(op, name))
         else:
-            # A rule that a kind derived stays with the op once it was used.
-            kept = getattr(rule, "__module__", "") == "rushlight.opset.kinds"
-            kept = kept or (name == "kernel" and rule is op.rules.get("shape"))
-            cells[name] = state_of(rule, kept)
+            cells[name] = state_of(rule, False)
     cells["vjp"] = gradient_state(op)
     cells["jvp"] = forward_state(op, cells["vjp"])
     batch = op.rules.get("batch")

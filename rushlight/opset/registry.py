@@ -19,7 +19,8 @@ from rushlight.core.stubs import make_stub
 from rushlight.core.tensor import Tensor
 from rushlight.opset import families
 from rushlight.opset.derived import INPLACE, MUTATION, OUT, resize_out
-from rushlight.opset.kinds import OPAQUE, POINTWISE, VIEW, Kind
+from rushlight.opset.elementwise import POINTWISE
+from rushlight.opset.kinds import OPAQUE, VIEW, Kind
 
 __all__ = [
     "PACKETS", "alias", "composite", "find", "mutation", "op", "packet", "pointwise", "public",

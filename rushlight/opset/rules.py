@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions as aten
 
-__all__ = ["aten", "conj", "linear_in", "node_maker", "not_differentiable", "sample"]
+__all__ = ["aten", "conj", "late", "linear_in", "node_maker", "not_differentiable", "sample"]
 
 
 def conj(value: Any) -> Any:
@@ -15,6 +16,20 @@ def conj(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.conj() if value._dtype.is_complex else value
     return value.conjugate() if isinstance(value, complex) else value
+
+
+def late(place: str) -> Any:
+    """A rule that another module of the opset holds ("module:function"), imported on first use."""
+    found: Any = None
+
+    def rule(*args: Any) -> Any:
+        nonlocal found
+        if found is None:
+            module, _, name = place.partition(":")
+            found = getattr(import_module(f"rushlight.opset.{module}"), name)
+        return found(*args)
+
+    return rule
 
 
 class LinearIn:

@@ -17,7 +17,8 @@ from rushlight.codegen.lowerings import TABLE
 from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import Tensor
 from rushlight.opset import audit
-from rushlight.opset.kinds import POINTWISE, REDUCTION, VIEW
+from rushlight.opset.elementwise import POINTWISE
+from rushlight.opset.kinds import REDUCTION, VIEW
 from rushlight.opset.samples.maker import has_samples, samples_of
 from tests.codegen.recording import Recording, flat
 

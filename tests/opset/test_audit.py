@@ -8,7 +8,8 @@ import pytest
 
 from rushlight.core.op import OpOverload, refuse
 from rushlight.opset import audit
-from rushlight.opset.kinds import OPAQUE, POINTWISE
+from rushlight.opset.elementwise import POINTWISE
+from rushlight.opset.kinds import OPAQUE
 from rushlight.opset.samples.maker import has_samples, samples_of
 
 

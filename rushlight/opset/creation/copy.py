@@ -24,7 +24,7 @@ from rushlight.core.state import PROCESS
 from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import PLAIN, Tensor, shell, strides_of, values_of, wrap
 from rushlight.opset import derived
-from rushlight.opset.kinds import CREATION, Kind, Spec, laid_out, refuse_device
+from rushlight.opset.kinds import CREATION, Native, Spec, laid_out, refuse_device
 from rushlight.opset.registry import composite, mutation, op, packet
 from rushlight.opset.rules import sample
 
@@ -36,13 +36,6 @@ def preserved(self: Any, memory_format: Any) -> Any:
     return geometry.strides_for_memory_format(
         tuple(self.shape), memory_format or preserve_format, strides_of(self)
     )
-
-
-class Duplicate(Kind):
-    """Ops that answer their first argument's elements in fresh memory, perhaps converted."""
-
-    def make_backend(self, op: Any) -> Any:
-        return clone_backend if op.base_name == "clone" else convert_backend
 
 
 def clone_backend(self: Any, memory_format: Any = None) -> Any:
@@ -104,7 +97,8 @@ def warn_discarded(source: Any, target: Any) -> None:
 
 
 discard_warned = False
-DUPLICATE = Duplicate("DUPLICATE", "like")
+# Answer their first argument's elements in fresh memory, perhaps converted.
+DUPLICATE = Native("DUPLICATE")
 
 
 def layouts(make: Any) -> Any:
@@ -117,11 +111,12 @@ def layouts(make: Any) -> Any:
 
 clone = op(
     "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
+    batch="straight",
     kind=DUPLICATE,
     vjp=lambda grad: grad,
     jvp="linear",
     shape=lambda self, memory_format: Spec(self.shape, self._dtype, preserved(self, memory_format)),
-    kernel=lambda xp, self, memory_format: self.copy(),
+    kernel=clone_backend,
 )
 
 
@@ -135,7 +130,9 @@ def _(make: Any) -> Any:
 _to_copy = op(
     "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
     "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
+    batch="straight",
     kind=DUPLICATE,
+    kernel=convert_backend,
     method=False,
     function=False,
     vjp=lambda grad, self_meta: converted_back(grad, self_meta),
@@ -161,12 +158,6 @@ def _(
     memory_format: Any,
 ) -> Any:
     return Spec(self.shape, dtype or self._dtype, preserved(self, memory_format))
-
-
-@_to_copy.kernel
-def _(xp: Any, self: Any, dtype: Any, *rest: Any) -> Any:
-    source = dtypes.from_numpy(self.dtype)
-    return cast(self, source, dtype or source)
 
 
 @_to_copy.samples
@@ -489,6 +480,14 @@ copy = op(
 )
 
 
+@copy.batch
+def _(level: Any, op: Any, self: Any, src: Any, non_blocking: bool) -> Any:
+    if src.dim() > self.dim():
+        return level.loop(op, (self, src, non_blocking))
+    source = level.front(src, self.dim())
+    return level.finish(op, level.below(op, (level.full(self), source, non_blocking)))
+
+
 @copy.shape
 def _(self: Any, src: Any, non_blocking: bool) -> Any:
     check_expandable(src, self.shape)
@@ -523,17 +522,8 @@ def _(make: Any) -> Any:
     yield make(2, 3), make.strided(2, 3, dtype=dtypes.float32)
 
 
-class CopyInto(Kind):
-    """`x.copy_(y)`: broadcasting and conversion straight into x's memory."""
-
-    def derive(self, op: Any, rule: str) -> Any:
-        return copy.rule(rule)
-
-    def make_backend(self, op: Any) -> Any:
-        return copy_into
-
-
 def copy_into(self: Any, src: Any, non_blocking: bool = False) -> Any:
+    """Broadcasting and conversion straight into the memory of `self`."""
     if not isinstance(src, Tensor):
         return fill_scalar_.backend(self, src)
     target, source = self._array, src._array
@@ -565,7 +555,7 @@ def copy_into(self: Any, src: Any, non_blocking: bool = False) -> Any:
 
 
 copy_ = mutation(copy, copy_into, numbers=True, node="torch::autograd::CopyBackwards")
-copy_.kind = CopyInto("COPY")
+copy_.kind = Native("COPY")
 
 # A 0-dim tensor fits a Scalar too: the overload that keeps its gradient is tried first.
 fill_tensor = op(
@@ -621,6 +611,16 @@ fill_scalar = op(
 )
 
 
+@fill_tensor.batch
+@fill_scalar.batch
+def _(level: Any, op: Any, self: Any, value: Any) -> Any:
+    if not level.holds(value):
+        return level.finish(op, level.below(op, (level.front(self), value)))
+    target = copy_ if op.mutated_positions else copy
+    moved = (level.full(self), level.front(value, self.dim()), False)
+    return level.finish(op, level.below(target, moved))
+
+
 @fill_scalar.kernel
 def _(xp: Any, self: Any, value: Any) -> Any:
     return xp.full(self.shape, fill_number(value, dtypes.from_numpy(self.dtype)), self.dtype)
@@ -634,6 +634,7 @@ fill_scalar_ = mutation(fill_scalar, fill_with_number, node="FillBackward2", ove
 
 zero = op(
     "zero(Tensor self) -> Tensor",
+    batch="straight",
     method=False,
     function=False,
     layout="like",
@@ -732,17 +733,11 @@ def python_number(array: Any) -> Any:
 
 _local_scalar_dense = op(
     "_local_scalar_dense(Tensor self) -> Scalar",
+    batch="number",
     method=False,
     function=False,
     tags=(Tag.core, Tag.data_dependent_output),
 )
-
-
-class Extract(Kind):
-    """Ops whose answer is a Python value read from a tensor's elements."""
-
-    def make_backend(self, op: Any) -> Any:
-        return element_of
 
 
 def element_of(self: Any) -> Any:
@@ -755,8 +750,9 @@ def element_of(self: Any) -> Any:
     return python_number(values_of(self))
 
 
-_local_scalar_dense.kind = Extract("EXTRACT")
-_local_scalar_dense.rules["kernel"] = lambda xp, self: python_number(self)
+# Answers a Python value read from the tensor's elements.
+_local_scalar_dense.kind = Native("EXTRACT")
+_local_scalar_dense.kernel = element_of
 _local_scalar_dense.rules["samples"] = lambda make: ((make(),), (make(1, 1),))
 _local_scalar_dense.rules["shape"] = refuse("the answer is a number, read from memory")
 
@@ -767,7 +763,7 @@ def check_single(self: Any) -> None:
         raise RuntimeError(f"a Tensor with {count} elements cannot be converted to Scalar")
 
 
-@composite("item(Tensor self) -> Scalar", function=False)
+@composite("item(Tensor self) -> Scalar", batch="number", function=False)
 def item_op(self: Any) -> Any:
     check_single(self)
     return call(_local_scalar_dense, (self,))
@@ -794,7 +790,7 @@ PYTHON_NUMBERS = frozenset((bool, int, float, complex))
 publish(item, "item")
 
 
-@composite("is_nonzero(Tensor self) -> bool")
+@composite("is_nonzero(Tensor self) -> bool", batch="truth")
 def is_nonzero(self: Any) -> Any:
     count = self.numel()
     if count == 0:

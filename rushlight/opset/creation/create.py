@@ -355,6 +355,13 @@ new_empty_strided_op = op(
 )
 
 
+@new_empty_strided_op.batch
+def _(level: Any, op: Any, self: Any, size: Any, stride: Any, *rest: Any) -> Any:
+    extent = geometry.storage_extent(tuple(size), tuple(stride), 0)
+    moved = (level.front(self), (level.size, *size), (extent, *stride), *rest)
+    return level.wrap(level.below(op, moved))
+
+
 @new_empty_strided_op.shape
 def _(self: Any, size: Any, stride: Any, dtype: Any, *rest: Any) -> Any:
     return strided_spec(size, stride, dtype or self._dtype)
@@ -495,6 +502,16 @@ def new_zeros_like_tangent(self: Any, other: Any, self_num_batch_dims: int = 0) 
     return made.as_strided_(
         (*batch, *other.shape), (*steps, *other.stride()), other.storage_offset()
     )
+
+
+@new_zeros_like_tangent.batch
+def _(level: Any, op: Any, self: Any, other: Any, batch_dims: int) -> Any:
+    if not level.holds(other):
+        return level.wrap(level.below(op, (level.front(self), other, batch_dims + 1)))
+    if batch_dims:
+        return level.loop(op, (self, other, batch_dims))
+    value = other._value
+    return level.wrap(level.below(op, (value, value, 0)), other._axis)
 
 
 def unwritten_sizes(make: Any) -> Any:

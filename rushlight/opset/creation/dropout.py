@@ -135,6 +135,7 @@ def _(xp: Any, input: Any, p: float, train: bool | None) -> Any:
 
 native_dropout_backward: OpOverload = op(
     "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
+    batch="aligned",
     method=False,
     layout="shape",
     differentiable=["grad_output"],

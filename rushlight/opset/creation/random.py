@@ -30,7 +30,8 @@ from rushlight.opset.creation.create import (
     like_spec,
     sized_spec,
 )
-from rushlight.opset.kinds import HALVES, RANDOM, Spec
+from rushlight.opset.elementwise import HALVES
+from rushlight.opset.kinds import RANDOM, Spec
 from rushlight.opset.registry import find, mutation, op
 from rushlight.opset.rules import not_differentiable, sample
 
@@ -597,6 +598,7 @@ def gamma_shape_derivative(alpha: Any, x: Any) -> Any:
 
 standard_gamma_grad: OpOverload = op(
     "_standard_gamma_grad(Tensor self, Tensor output) -> Tensor",
+    batch="aligned",
     method=False,
     layout="elementwise",
     node="NotImplemented",

@@ -225,7 +225,7 @@ def spaced_with_tensors(name: str, schema: str) -> None:
             return bare.new_empty((rest[0],), dtype=kind, device=device)
         return call(find(name), (*map(number_of, (start, end)), *rest))
 
-    composite(schema, method=False)(body)
+    composite(schema, method=False, batch="loop")(body)
 
 
 for overload, first_kind, last_kind in SPACED_BOUNDS:
@@ -243,6 +243,7 @@ for overload, first_kind, last_kind in SPACED_BOUNDS:
                 method=False,
                 shape=lambda start, end, steps, dtype, *rest: spaced_spec(start, end, steps, dtype),
                 kernel=linspace_values,
+                batch="loop",
                 samples=lambda make: ((0, 1, 5), (-2.5, 3, 4), (1, 1, 1), (0, 1, 0)),
             )
         else:
@@ -254,6 +255,7 @@ for overload, first_kind, last_kind in SPACED_BOUNDS:
                     start, end, steps, dtype
                 ),
                 kernel=logspace_values,
+                batch="loop",
                 samples=lambda make: ((0, 2, 3), (-1, 1, 4, 2.0)),
             )
 

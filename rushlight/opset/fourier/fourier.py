@@ -97,6 +97,7 @@ def check_dims(dim: Sequence[int]) -> None:
 
 fft_c2c = op(
     "_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor",
+    batch="along",
     kind=OPAQUE,
     method=False,
     layout="shape",
@@ -108,6 +109,7 @@ fft_c2c = op(
 )
 fft_r2c = op(
     "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
+    batch="along",
     kind=OPAQUE,
     method=False,
     layout="shape",
@@ -120,6 +122,7 @@ fft_r2c = op(
 )
 fft_c2r = op(
     "_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor",
+    batch="along",
     kind=OPAQUE,
     method=False,
     layout="shape",

@@ -33,7 +33,7 @@ from rushlight.opset.indexing.index import (
 from rushlight.opset.kinds import Kind, Spec, cpp_type, laid_out, strides_for, tensors_in
 from rushlight.opset.pointwise.arithmetic import scaled
 from rushlight.opset.registry import composite, find, inplace_record, op, register
-from rushlight.opset.rules import aten, linear_in, sample
+from rushlight.opset.rules import aten, late, linear_in, sample
 
 ndarray = np.ndarray
 
@@ -92,7 +92,7 @@ class WritingInPlace(Kind):
         return backend
 
 
-WRITING = Writing("SCATTER")
+WRITING = Writing("SCATTER", along_dims=True)
 WRITING_IN_PLACE = WritingInPlace("SCATTER")
 
 
@@ -288,6 +288,7 @@ def put_formulas(put: str, read: str) -> dict[str, Any]:
 
 index_put = writing(
     "index_put" + PUT,
+    batch=late("indexing.subscripts:write_samples"),
     may_overlap=True,
     shape=put_shape,
     kernel=put_at,
@@ -299,6 +300,7 @@ index_put = writing(
 index_put_ = find("index_put_")
 unsafe_index_put = op(
     "_unsafe_index_put" + PUT,
+    batch=late("indexing.subscripts:write_samples"),
     kind=WRITING,
     method=False,
     shape=put_shape,
@@ -427,6 +429,20 @@ index_copy = writing(
         "source": source_rows,
     },
 )
+
+
+def write_samples(
+    level: Any, op: Any, self: Any, dim: int, index: Any, source: Any, *rest: Any
+) -> Any:
+    """The batch rule of ops that write slices of `source` to places of `dim`."""
+    if level.holds(index) or self.dim() == 0 or source.dim() != self.dim():
+        return level.loop(op, (self, dim, index, source, *rest))
+    dim = level.shift(dim, self.dim())
+    moved = (level.full(self), dim, index, level.full(source), *rest)
+    return level.finish(op, level.below(op, moved))
+
+
+index_add.batch = index_copy.batch = write_samples
 
 
 @index_copy.shape
@@ -559,6 +575,15 @@ index_fill_scalar = writing(
 )
 
 
+@index_fill_tensor.batch
+@index_fill_scalar.batch
+def _(level: Any, op: Any, self: Any, dim: int, index: Any, value: Any) -> Any:
+    if not level.holds(self) or self.dim() == 0 or level.has_batched((index, value)):
+        return level.loop(op, (self, dim, index, value))
+    moved = (level.front(self), level.shift(dim, self.dim()), index, value)
+    return level.finish(op, level.below(op, moved))
+
+
 # -- by mask ----------------------------------------------------------------------------------
 
 
@@ -619,6 +644,21 @@ masked_fill_scalar = writing(
         (RuntimeError, sample(make(3), make.index(3, below=2), 1)),
     ],
 )
+
+
+@masked_fill_tensor.batch
+@masked_fill_scalar.batch
+def _(level: Any, op: Any, self: Any, mask: Any, value: Any) -> Any:
+    rank = max(self.dim(), mask.dim())
+    if op.mutated_positions and self.dim() < rank:
+        return level.loop(op, (self, mask, value))
+    if not level.holds(value):
+        moved = (level.full(self, rank), level.front(mask, rank), value)
+        return level.finish(op, level.below(op, moved))
+    chosen = aten.where(mask, value.to(self.dtype), self)
+    return self.copy_(chosen) if op.mutated_positions else chosen
+
+
 masked_scatter = writing(
     "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
     jvp=linear_in("self", "source"),

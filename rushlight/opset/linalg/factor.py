@@ -17,11 +17,9 @@ from rushlight.core import geometry
 from rushlight.core.construct import warn_once
 from rushlight.core.dispatch import overridable
 from rushlight.core.tensor import Tensor
-from rushlight.opset.kinds import Spec
+from rushlight.opset.kinds import LINALG, Spec
 from rushlight.opset.linalg.matrices import (
-    MATRICES,
     adjoint_of,
-    batch_over,
     check_float,
     check_kernel,
     check_square,
@@ -52,13 +50,13 @@ def turned(value: Any) -> Any:
     return value.transpose(-2, -1).contiguous().transpose(-2, -1)
 
 
-check_errors: Any = op(
+check_errors = op(
     "_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()",
     method=False,
     shape=lambda info, api_name, is_matrix: None,
     kernel=lambda xp, info, api_name, is_matrix: failed(api_name, info, is_matrix),
-    batch=lambda level, info, api_name, is_matrix: level.below(
-        check_errors, (level.front(info), api_name, False)
+    batch=lambda level, op, info, api_name, is_matrix: level.below(
+        op, (level.front(info), api_name, False)
     ),
     samples=lambda make: [
         sample(make.ints(2, high=0, dtype=dtypes.int32), "linalg.inv", is_matrix=False),
@@ -115,14 +113,14 @@ def indefinite_errors(make: Any) -> Any:
 linalg_cholesky_ex = op(
     "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) "
     "-> (Tensor L, Tensor info)",
-    kind=MATRICES,
+    ranks=(2,),
+    kind=LINALG.checked,
     method=False,
     non_differentiable=(1,),
     vjp=lambda grad, upper, L: cholesky_gradient(grad, upper, L),
     samples=definite_samples,
     errors=square_errors,
 )
-batch_over(linalg_cholesky_ex, 2)
 
 
 @linalg_cholesky_ex.shape
@@ -155,12 +153,12 @@ def linalg_cholesky(self: Any, upper: bool) -> Any:
 
 cholesky = op(
     "cholesky(Tensor self, bool upper=False) -> Tensor",
-    kind=MATRICES,
+    ranks=(2,),
+    kind=LINALG.checked,
     vjp=lambda grad, upper, result: cholesky_gradient(grad, upper, result),
     samples=definite_samples,
     errors=indefinite_errors,
 )
-batch_over(cholesky, 2)
 
 
 @cholesky.shape
@@ -197,7 +195,8 @@ def triangle(make: Any, *shape: int) -> Any:
 
 cholesky_inverse = op(
     "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
-    kind=MATRICES,
+    ranks=(2,),
+    kind=LINALG.checked,
     samples=lambda make: [
         (triangle(make, 2, 2),),
         (triangle(make, 2, 3, 3), True),
@@ -206,7 +205,6 @@ cholesky_inverse = op(
     ],
     errors=square_errors,
 )
-batch_over(cholesky_inverse, 2)
 
 
 @cholesky_inverse.shape
@@ -314,7 +312,8 @@ def matrix_errors(make: Any) -> Any:
 linalg_lu_factor_ex = op(
     "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) "
     "-> (Tensor LU, Tensor pivots, Tensor info)",
-    kind=MATRICES,
+    ranks=(2,),
+    kind=LINALG.checked,
     method=False,
     non_differentiable=(1, 2),
     samples=rectangle_samples,
@@ -324,7 +323,6 @@ linalg_lu_factor_ex = op(
         (RuntimeError, sample(make(2, 2) * 0, check_errors=True)),
     ],
 )
-batch_over(linalg_lu_factor_ex, 2)
 
 
 def factor_specs(self: Any) -> tuple[Spec, Spec, Spec]:
@@ -437,14 +435,14 @@ def part_shapes(self: Any) -> tuple[Any, Any, Any]:
 
 linalg_lu = op(
     "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
-    kind=MATRICES,
+    ranks=(2,),
+    kind=LINALG.checked,
     method=False,
     non_differentiable=(0,),
     vjp=lambda grads, P, L, U: lu_gradient(grads[1], grads[2], P, L, U),
     samples=rectangle_samples,
     errors=matrix_errors,
 )
-batch_over(linalg_lu, 2)
 
 
 @linalg_lu.shape
@@ -469,7 +467,8 @@ def factored(make: Any, *shape: int) -> tuple[Any, Any]:
 lu_unpack = op(
     "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) "
     "-> (Tensor P, Tensor L, Tensor U)",
-    kind=MATRICES,
+    ranks=(2, 1),
+    kind=LINALG.checked,
     method=False,
     any_dtype=True,
     non_differentiable=(0,),
@@ -489,7 +488,6 @@ lu_unpack = op(
         (RuntimeError, (make(2, 2), make.ints(2, low=5, dtype=dtypes.int32))),
     ],
 )
-batch_over(lu_unpack, 2, 1)
 
 
 @lu_unpack.shape
@@ -576,7 +574,8 @@ def symmetric_samples(make: Any) -> Any:
 linalg_ldl_factor_ex = op(
     "linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) "
     "-> (Tensor LD, Tensor pivots, Tensor info)",
-    kind=MATRICES,
+    ranks=(2,),
+    kind=LINALG.checked,
     method=False,
     non_differentiable=(1, 2),
     vjp=not_differentiable("aten::linalg_ldl_factor_ex"),
@@ -586,7 +585,6 @@ linalg_ldl_factor_ex = op(
         (RuntimeError, sample(make(2, 2) * 0, check_errors=True)),
     ],
 )
-batch_over(linalg_ldl_factor_ex, 2)
 
 
 @linalg_ldl_factor_ex.shape

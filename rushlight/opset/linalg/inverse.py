@@ -13,13 +13,11 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
-from rushlight.opset.kinds import Spec
+from rushlight.opset.kinds import LINALG, Spec
 from rushlight.opset.linalg.factor import checked, regular, square_errors, turned
 from rushlight.opset.linalg.matrices import (
     COMPUTABLE,
-    MATRICES,
     adjoint_of,
-    batch_over,
     check_float,
     check_kernel,
     check_square,
@@ -50,14 +48,14 @@ def inverse_errors(make: Any) -> Any:
 
 linalg_inv_ex = op(
     "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
-    kind=MATRICES,
+    ranks=(2,),
+    kind=LINALG.checked,
     method=False,
     non_differentiable=(1,),
     vjp=lambda grad, inverse: -adjoint_of(inverse).matmul(grad.matmul(adjoint_of(inverse))),
     samples=inverse_samples,
     errors=square_errors,
 )
-batch_over(linalg_inv_ex, 2)
 
 
 @linalg_inv_ex.shape
@@ -189,13 +187,13 @@ def determinant_specs(A: Any) -> tuple[Spec, Spec]:
 
 determinant_parts = op(
     "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)",
-    kind=MATRICES,
+    ranks=(2,),
+    kind=LINALG.checked,
     method=False,
     non_differentiable=(1, 2),
     samples=column_samples,
     errors=square_errors,
 )
-batch_over(determinant_parts, 2)
 
 
 @determinant_parts.shape
@@ -283,13 +281,13 @@ def det(self: Any) -> Any:
 
 log_determinant_parts = op(
     "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
-    kind=MATRICES,
+    ranks=(2,),
+    kind=LINALG.checked,
     method=False,
     non_differentiable=(2, 3),
     samples=column_samples,
     errors=square_errors,
 )
-batch_over(log_determinant_parts, 2)
 
 
 @log_determinant_parts.shape
@@ -376,7 +374,7 @@ def least_squares_samples(make: Any) -> Any:
 linalg_lstsq = op(
     "linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) "
     "-> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
-    kind=MATRICES,
+    kind=LINALG.checked,
     method=False,
     non_differentiable=(2, 3),
     samples=least_squares_samples,

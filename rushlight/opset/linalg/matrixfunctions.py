@@ -14,7 +14,8 @@ import numpy as np
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
-from rushlight.opset.kinds import HALVES, LINALG, Spec
+from rushlight.opset.elementwise import HALVES
+from rushlight.opset.kinds import LINALG, Spec
 from rushlight.opset.linalg.spectral import (
     COMPUTABLE,
     check_inexact,
@@ -97,7 +98,7 @@ linalg_matrix_exp = op(
     vjp=lambda grad, self: exponential_differential(self.mH, grad),
     jvp=lambda self_t, self: exponential_differential(self, self_t),
 )
-linalg_matrix_exp.batch = over_batches(linalg_matrix_exp)
+linalg_matrix_exp.batch = over_batches
 
 
 def check_exponential(value: Any, kind: DType) -> None:

@@ -96,16 +96,12 @@ def is_readable(value: Any) -> bool:
     return type(value) is Tensor and value._array is not None and not is_recorded()
 
 
-def over_batches(record: Any) -> Any:
+def over_batches(level: Any, op: Any, *args: Any) -> Any:
     """A batch rule for ops on the last two dims."""
-
-    def rule(level: Any, *args: Any) -> Any:
-        # Where no vectors are asked for, those that come out have no batch.
-        if args[0].dim() < 2 or args[-1] is False or args[2:3] == (False,):
-            return level.loop(record, args)
-        return level.wrap(level.below(record, (level.front(args[0]), *args[1:])))
-
-    return rule
+    # Where no vectors are asked for, those that come out have no batch.
+    if args[0].dim() < 2 or args[-1] is False or args[2:3] == (False,):
+        return level.loop(op, args)
+    return level.wrap(level.below(op, (level.front(args[0]), *args[1:])))
 
 
 def real_part(value: Any) -> Any:
@@ -254,7 +250,7 @@ linalg_eig = op(
         self_t, eigenvalues, eigenvectors, False
     ),
 )
-linalg_eig.batch = over_batches(linalg_eig)
+linalg_eig.batch = over_batches
 
 
 @linalg_eig.shape
@@ -293,7 +289,7 @@ eigenvalues_alone = op(
     errors=square_errors,
     vjp=not_differentiable("aten::_linalg_eigvals"),
 )
-eigenvalues_alone.batch = over_batches(eigenvalues_alone)
+eigenvalues_alone.batch = over_batches
 
 
 @eigenvalues_alone.shape
@@ -369,7 +365,7 @@ eigh = op(
     ),
     jvp=lambda A_t, eigenvalues, eigenvectors: eigen_tangents(A_t, eigenvalues, eigenvectors, True),
 )
-eigh.batch = over_batches(eigh)
+eigh.batch = over_batches
 
 
 @eigh.samples
@@ -589,7 +585,7 @@ svd_ = op(
     vjp=lambda grads, U, S, Vh, full_matrices: svd_gradient(grads, U, S, Vh, full_matrices),
     jvp=lambda A_t, U, S, Vh, full_matrices: svd_tangents(A_t, U, S, Vh, full_matrices),
 )
-svd_.batch = over_batches(svd_)
+svd_.batch = over_batches
 
 
 def check_svd(value: Any, kind: DType, driver: str | None) -> None:

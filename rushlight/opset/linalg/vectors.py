@@ -6,7 +6,7 @@ from typing import Any
 
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
-from rushlight.opset.kinds import HALVES
+from rushlight.opset.elementwise import HALVES
 from rushlight.opset.linalg.matrices import check_float
 from rushlight.opset.registry import composite
 from rushlight.opset.rules import aten, conj, sample

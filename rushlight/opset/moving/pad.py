@@ -29,6 +29,7 @@ def suggested(self: Any, sizes: Any) -> Any:
 
 constant_pad_nd = op(
     "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
+    trailing=lambda self, pad, value: len(pad) // 2,
     kind=REARRANGEMENT,
     method=False,
     vjp=lambda grad, pad: aten.constant_pad_nd(grad, [-width for width in pad], 0),
@@ -296,6 +297,7 @@ pad.samples = lambda make: [
 
 pixel_shuffle = op(
     "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
+    trailing=3,
     kind=REARRANGEMENT,
     method=False,
     vjp=lambda grad, upscale_factor: aten.pixel_unshuffle(grad, upscale_factor),
@@ -345,6 +347,7 @@ def _(xp: Any, self: Any, upscale_factor: int) -> Any:
 
 pixel_unshuffle = op(
     "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
+    trailing=3,
     kind=REARRANGEMENT,
     method=False,
     vjp=lambda grad, downscale_factor: aten.pixel_shuffle(grad, downscale_factor),

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
@@ -17,37 +14,10 @@ from rushlight.core.dtype import from_numpy, get_default_dtype, unsupported
 from rushlight.core.promotion import DIM, ZERO_DIM, result_type
 from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import sizes_of, strides_of
-from rushlight.opset.kinds import GATHER, Kind, Spec, is_unusual, with_specs
+from rushlight.opset.kinds import GATHER, REARRANGEMENT, Spec
 from rushlight.opset.registry import alias, composite, op, packet
 from rushlight.opset.rules import aten, linear_in, sample
 from rushlight.opset.view.view import unsafe_view
-
-
-class Rearrangement(Kind):
-    """Ops that move whole elements: the shape rule checks arguments before the kernel runs, and
-    its strides are the result's."""
-
-    def make_backend(self, op: Any) -> Callable[..., Any]:
-        kernel = op.rule("kernel")
-        shape = op.rule("shape")
-        singles = op.tensor_positions
-        lists = op.list_positions
-
-        def backend(*args: Any) -> Any:
-            if is_unusual(args):
-                return self.unusual(op, args)
-            spec = shape(*args)
-            arrays = list(args)
-            for position in singles:
-                arrays[position] = args[position]._array
-            for position in lists:
-                arrays[position] = [tensor._array for tensor in args[position]]
-            return with_specs(kernel(np, *arrays), spec)
-
-        return backend
-
-
-REARRANGEMENT = Rearrangement("REARRANGEMENT")
 
 # -- joining -------------------------------------------------------------------------------------
 
@@ -67,6 +37,7 @@ def is_skipped(sizes: Any) -> bool:
 
 cat = op(
     "cat(Tensor[] tensors, int dim=0) -> Tensor",
+    batch="joined",
     kind=REARRANGEMENT,
     method=False,
     vjp=lambda grad, tensors_meta, dim, needs: cat_backward(grad, tensors_meta, dim, needs),
@@ -192,6 +163,8 @@ def cat_backward(grad: Any, metas: Any, dim: int, needs: Any) -> list[Any]:
 
 stack = op(
     "stack(Tensor[] tensors, int dim=0) -> Tensor",
+    batch="joined",
+    new_dim=True,
     kind=REARRANGEMENT,
     method=False,
     vjp=lambda grad, dim: grad.unbind(dim),
@@ -395,6 +368,13 @@ repeat = op(
 )
 
 
+@repeat.batch
+def _(level: Any, op: Any, self: Any, repeats: Any) -> Any:
+    if len(repeats) < self.dim():
+        return level.loop(op, (self, repeats))
+    return level.wrap(level.below(op, (level.front(self, len(repeats)), (1, *repeats))))
+
+
 @repeat.shape
 def _(self: Any, repeats: Any) -> Any:
     sizes = sizes_of(self)
@@ -462,6 +442,7 @@ tile.samples = lambda make: [
 
 repeat_interleave = op(
     "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
+    batch="loop",
     kind=GATHER,
     tags=("dynamic_output_shape",),
 )
@@ -607,6 +588,14 @@ roll = op(
     vjp=lambda grad, shifts, dims: grad.roll([-s for s in shifts[::-1]], dims[::-1]),
     jvp=linear_in("self"),
 )
+
+
+@roll.batch
+def _(level: Any, op: Any, self: Any, shifts: Any, dims: Any) -> Any:
+    if not dims or not self.dim():
+        return level.loop(op, (self, shifts, dims))
+    moved = tuple([level.shift(dim, self.dim()) for dim in dims])
+    return level.wrap(level.below(op, (level.front(self), shifts, moved)))
 
 
 @roll.shape

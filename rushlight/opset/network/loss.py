@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.arrays.numpy_ import as_array
 from rushlight.arrays.summation import sum_array
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
@@ -17,29 +16,12 @@ from rushlight.core.dtype import dtype as DType
 from rushlight.core.dtype import unsupported
 from rushlight.core.promotion import DIM, ZERO_DIM, can_cast, result_type
 from rushlight.core.tensor import Tensor, strides_of
-from rushlight.opset.kinds import OPAQUE, Kind, Spec, laid_out, result_tensor
+from rushlight.opset.kinds import LOSS, OPAQUE, Spec
 from rushlight.opset.reduction.reduce import cast, check_computable, working
 from rushlight.opset.registry import composite, op, packet
 from rushlight.opset.rules import sample
 
 NONE, MEAN, SUM = 0, 1, 2
-
-
-class Loss(Kind):
-    """An elementwise map of its tensors followed by a reduction."""
-
-    def finish(self, op: Any, args: tuple[Any, ...], value: Any, layout: str) -> Any:
-        array = as_array(value)
-        tensors = [arg for arg in args if isinstance(arg, Tensor)]
-        if not array.ndim or all([tensor._contig for tensor in tensors]):
-            return result_tensor(array)
-        # The gradient of a reduced loss is a 0-dim tensor without a say in the layout.
-        operands = [(tuple(t.shape), strides_of(t)) for t in tensors if t.dim()]
-        strides = geometry.elementwise_strides(array.shape, operands)
-        return laid_out(array, strides, dtypes.from_numpy(array.dtype))
-
-
-LOSS = Loss("LOSS")
 
 
 def kind_of(value: Any) -> DType:
@@ -473,6 +455,7 @@ def _(xp: Any, grad_output: Any, self: Any, target: Any, weight: Any, reduction:
 binary_cross_entropy_with_logits = op(
     "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, "
     "Tensor? pos_weight=None, int reduction=1) -> Tensor",
+    batch="loss",
     kind=OPAQUE,
     layout="shape",
     method=False,

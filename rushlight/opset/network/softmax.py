@@ -109,6 +109,7 @@ def softmax_pair(name: str) -> None:
     record = op(
         f"_{name}(Tensor self, int dim, bool half_to_float) -> Tensor",
         kind=OPAQUE,
+        batch="along",
         method=False,
         node=f"{node}Backward0",
         samples=softmax_samples,
@@ -142,6 +143,7 @@ def softmax_pair(name: str) -> None:
         f"_{name}_backward_data(Tensor grad_output, Tensor output, int dim, "
         "ScalarType input_dtype) -> Tensor",
         kind=OPAQUE,
+        batch="along",
         method=False,
         out_name="out",
         samples=backward_samples,

@@ -5,22 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.core.op import refuse
-from rushlight.opset.kinds import Kind
+from rushlight.opset.kinds import STATEMENT
 from rushlight.opset.registry import op
 from rushlight.opset.rules import sample
 
 NOTHING = refuse("it returns nothing")
 
 
-class Statement(Kind):
-    """An op that returns nothing: its shape rule is all that is known without values, its kernel
-    raises where the statement does not hold."""
-
-    def finish(self, op: Any, args: tuple[Any, ...], value: Any, layout: str) -> Any:
-        return None
-
-
-STATEMENT = Statement("STATEMENT")
 FACTS: dict[str, Any] = {"kind": STATEMENT, "method": False, "out": False, "jvp": NOTHING}
 SINGLE = "Boolean value of Tensor with {} is ambiguous"
 

@@ -804,6 +804,7 @@ def sigmoid_array(xp: Any, x: Any) -> Any:
 
 glu = op(
     "glu(Tensor self, int dim=-1) -> Tensor",
+    batch="along",
     layout="shape",
     function=None,
     method=False,
@@ -848,6 +849,7 @@ def glu_curvature(grad: Any, grad_output: Any, self: Any, dim: int) -> Any:
 
 glu_backward = op(
     "glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
+    batch="along",
     method=False,
     vjp={
         "grad_output": lambda grad, self, dim: glu_tangent(self, grad, dim),

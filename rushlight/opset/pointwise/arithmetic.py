@@ -17,7 +17,7 @@ from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype, unsupport
 from rushlight.core.promotion import scalar_dtype
 from rushlight.core.tensor import PLAIN, Tensor
 from rushlight.opset import functions
-from rushlight.opset.kinds import INT_TO_FLOAT
+from rushlight.opset.elementwise import INT_TO_FLOAT
 from rushlight.opset.registry import alias, composite, method_alias, pointwise
 from rushlight.opset.rules import conj, sample
 

@@ -11,7 +11,7 @@ from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, dtype, unsupported
 from rushlight.core.promotion import result_dtype_scalar, scalar_dtype
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
-from rushlight.opset.kinds import HALVES
+from rushlight.opset.elementwise import HALVES
 from rushlight.opset.pointwise.arithmetic import (
     is_inexact,
     is_number_type,

@@ -8,7 +8,8 @@ from rushlight.core.dtype import COMPLEX, FLOAT, bool_, dtype, get_default_dtype
 from rushlight.core.op import refuse
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
-from rushlight.opset.kinds import BOOL, OPAQUE
+from rushlight.opset.elementwise import BOOL
+from rushlight.opset.kinds import OPAQUE
 from rushlight.opset.pointwise.arithmetic import (
     is_integer,
     is_integral,
@@ -106,6 +107,7 @@ def isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) ->
 
 equal = op(
     "equal(Tensor self, Tensor other) -> bool",
+    batch="no_fallback",
     kind=OPAQUE,
     layout="value",
     tags=("data_dependent_output",),
@@ -134,6 +136,16 @@ def _(xp: Any, self: Any, other: Any) -> Any:
 )
 def allclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -> Any:
     return bool(functions.isclose(self, other, rtol, atol, equal_nan).all().item())
+
+
+@allclose.batch
+def _(level: Any, op: Any, *args: Any) -> Any:
+    if not level.has_batched(args):
+        return level.below(op, args)
+    raise RuntimeError(
+        "vmap over torch.allclose isn't supported yet. Please file an issue at "
+        "https://github.com/pytorch/pytorch/issues if you need this feature."
+    )
 
 
 # -- logic and bits -------------------------------------------------------------------------------

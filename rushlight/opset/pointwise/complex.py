@@ -34,6 +34,7 @@ def flipped(self: Tensor, bit: str) -> Tensor:
 
 conj_view = view(
     "_conj(Tensor(a) self) -> Tensor(a)",
+    batch="straight",
     shape=same_geometry,
     node="ConjBackward0",
     inverse=lambda source, changed: changed.conj(),
@@ -45,6 +46,7 @@ conj_view = view(
 conj_view.__dict__["backend"] = lambda self: flipped(self, "conj")
 neg_view = view(
     "_neg_view(Tensor(a) self) -> Tensor(a)",
+    batch="straight",
     shape=same_geometry,
     node="NegViewBackward0",
     inverse=lambda source, changed: functions._neg_view(changed),
@@ -102,6 +104,7 @@ def is_neg(self: Any) -> Any:
 
 view_as_real = view(
     "view_as_real(Tensor(a) self) -> Tensor(a)",
+    batch="straight",
     method=False,
     vjp=lambda grad: functions.view_as_complex(grad.contiguous()),
     inverse=lambda source, changed: functions.view_as_complex(changed),
@@ -128,6 +131,7 @@ def _(self: Any) -> Any:
 
 view_as_complex = view(
     "view_as_complex(Tensor(a) self) -> Tensor(a)",
+    batch="straight",
     method=False,
     vjp=lambda grad: functions.view_as_real(grad.contiguous().resolve_conj()),
     inverse=lambda source, changed: functions.view_as_real(changed),

@@ -22,7 +22,8 @@ from rushlight.core.dtype import (
 )
 from rushlight.core.tensor import strides_of
 from rushlight.opset import functions
-from rushlight.opset.kinds import COMPLEX_TO_FLOAT, INT_TO_FLOAT, Spec
+from rushlight.opset.elementwise import COMPLEX_TO_FLOAT, INT_TO_FLOAT
+from rushlight.opset.kinds import Spec
 from rushlight.opset.pointwise.arithmetic import (
     LN2,
     is_float,
@@ -137,6 +138,7 @@ frac = pointwise(
 
 nan_to_num = op(
     "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
+    batch="straight",
     layout="like",
     inplace=True,
     vjp=lambda grad, self: grad * self.isfinite(),

@@ -14,8 +14,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
 from rushlight.core.tensor import strides_of
-from rushlight.opset.indexing.index import CHECKED
-from rushlight.opset.kinds import Spec
+from rushlight.opset.kinds import GATHER, Spec
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, sample
 
@@ -53,7 +52,7 @@ def masked_gradient(grad: Any, mask: Any) -> Any:
 
 
 QUANTIZING: dict[str, Any] = {
-    "kind": CHECKED,
+    "kind": GATHER.checked,
     "method": False,
     "differentiable": ["self"],
     "non_differentiable": (1,),

@@ -9,7 +9,7 @@ from rushlight.core.dtype import BOOL, bfloat16, dtype, finfo, float16, get_defa
 from rushlight.core.op import refuse
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
-from rushlight.opset.kinds import INT_TO_FLOAT
+from rushlight.opset.elementwise import INT_TO_FLOAT
 from rushlight.opset.pointwise.arithmetic import is_real, one_operand, zeros_where
 from rushlight.opset.pointwise.comparison import text_of
 from rushlight.opset.pointwise.elementary import product_with

@@ -397,23 +397,23 @@ def _(make: Any) -> Any:
         yield sample(grad, query, key, value, output, logsumexp, *rest, **options)
 
 
-def folded(level: Any, record: Any, count: int, args: tuple[Any, ...]) -> Any:
-    """Every sample of a vmap at once: samples become part of the batch, of `count` operands."""
+def fold_samples(level: Any, op: Any, *args: Any) -> Any:
+    """Every sample of a vmap at once: samples become part of the batch."""
+    count = 3 if op is flash else 6
     mask = args[-2]
     if level.has_batched((mask,)) or (mask is not None and mask.dim() == 4 and mask.shape[0] != 1):
-        return level.loop(record, args)
+        return level.loop(op, args)
     operands = [level.full(operand) for operand in args[:count]]
     sizes = operands[0].shape[:2]
 
     def every() -> Any:
-        found = call(record, (*[each.flatten(0, 1) for each in operands], *args[count:]))
+        found = call(op, (*[each.flatten(0, 1) for each in operands], *args[count:]))
         return tuple([part.unflatten(0, sizes) for part in found])
 
     return level.wrap(level.run(every))
 
 
-flash.batch = lambda level, *args: folded(level, flash, 3, args)
-flash_backward.batch = lambda level, *args: folded(level, flash_backward, 6, args)
+flash.batch = flash_backward.batch = fold_samples
 
 # -- math form ------------------------------------------------------------------------------------
 

@@ -18,7 +18,8 @@ from rushlight.core.dtype import unsupported
 from rushlight.core.promotion import DIM, ZERO_DIM, result_type
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN, Tensor, strides_of
-from rushlight.opset.kinds import CONTRACTION, Spec, operand_rank, scalar_array
+from rushlight.opset.elementwise import operand_rank, scalar_array
+from rushlight.opset.kinds import CONTRACTION, Spec
 from rushlight.opset.registry import composite, method_alias, op
 from rushlight.opset.rules import aten, conj, sample
 
@@ -174,6 +175,7 @@ def mm_errors(make: Any) -> Any:
 
 mm = op(
     "mm(Tensor self, Tensor mat2) -> Tensor",
+    ranks=(2, 2),
     kind=CONTRACTION,
     quick="self._array.dot(mat2._array)",
     quick_when=MATRICES.format("self", "mat2"),
@@ -228,6 +230,7 @@ def addmm_samples(make: Any) -> Any:
 
 addmm = op(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    ranks=(2, 2),
     kind=CONTRACTION,
     quick="np.add(product := mat1._array.dot(mat2._array), self._array, product)",
     quick_when="beta == 1 and alpha == 1 and self._dtype is mat1._dtype and "
@@ -316,6 +319,7 @@ def bmm_samples(make: Any) -> Any:
 
 bmm = op(
     "bmm(Tensor self, Tensor mat2) -> Tensor",
+    ranks=(3, 3),
     kind=CONTRACTION,
     vjp={
         "self": lambda grad, mat2: grad.bmm(conj(mat2.transpose(1, 2))),
@@ -360,6 +364,7 @@ def addition_samples(make: Any) -> Any:
 baddbmm = op(
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) "
     "-> Tensor",
+    ranks=(3, 3),
     kind=CONTRACTION,
     inplace=True,
     vjp=BATCH_FORMULAS,
@@ -485,6 +490,7 @@ def mv_samples(make: Any) -> Any:
 
 mv = op(
     "mv(Tensor self, Tensor vec) -> Tensor",
+    ranks=(2, 1),
     kind=CONTRACTION,
     vjp={
         "self": lambda grad, vec: grad.ger(conj(vec)),
@@ -515,6 +521,7 @@ def addmv_samples(make: Any) -> Any:
 
 addmv = op(
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    ranks=(2, 1),
     kind=CONTRACTION,
     inplace=True,
     vjp={
@@ -547,6 +554,7 @@ def vector_samples(make: Any) -> Any:
 
 dot = op(
     "dot(Tensor self, Tensor tensor) -> Tensor",
+    ranks=(1, 1),
     kind=CONTRACTION,
     vjp={
         "self": lambda grad, tensor: grad * conj(tensor),
@@ -556,6 +564,8 @@ dot = op(
 )
 vdot = op(
     "vdot(Tensor self, Tensor other) -> Tensor",
+    conjugates=True,
+    ranks=(1, 1),
     kind=CONTRACTION,
     vjp={
         "self": lambda grad, other: conj(grad) * other,

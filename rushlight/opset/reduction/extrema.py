@@ -152,6 +152,7 @@ def value_ops(name: str, reduce: Any) -> None:
     full = op(
         f"{name}(Tensor self) -> Tensor",
         kind=REDUCTION,
+        over_dim=(a_name, "default"),
         node_index=1,
         out_name="unary_out",
         samples=full_samples,

@@ -381,6 +381,7 @@ def _(xp: Any, self: Any, other: Any, p: Any) -> Any:
 
 renorm = op(
     "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
+    batch="loop",
     kind=REDUCTION,
     inplace=True,
 )

@@ -18,7 +18,8 @@ from rushlight.core.dtype import dtype as DType
 from rushlight.core.dtype import unsupported
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import Tensor
-from rushlight.opset.kinds import HALVES, REDUCTION, Spec
+from rushlight.opset.elementwise import HALVES
+from rushlight.opset.kinds import REDUCTION, Spec
 from rushlight.opset.registry import composite, op, packet
 from rushlight.opset.rules import conj, linear_in, sample
 
@@ -158,6 +159,7 @@ def summed(array: Any, axes: Any, keepdim: bool, kind: DType) -> Any:
 
 sum_all = op(
     "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    over_dim=("sum", "dim_IntList"),
     kind=REDUCTION,
     quick="add_reduce(self._array, None, None, empty((), self._array.dtype))",
     quick_scope={"add_reduce": add_reduce, "empty": empty},
@@ -295,6 +297,7 @@ def averaged(array: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 mean_all = op(
     "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    over_dim=("mean", "dim"),
     kind=REDUCTION,
     quick="divide(r := add_reduce(self._array, None, None, empty((), self._array.dtype)), "
     "self._array.size, r)",
@@ -396,7 +399,13 @@ def truth_samples(make: Any) -> Any:
 
 
 for _name in ("any", "all"):
-    truth_op(_name, "(Tensor self) -> Tensor", samples=full_samples, out_name="all_out")
+    truth_op(
+        _name,
+        "(Tensor self) -> Tensor",
+        samples=full_samples,
+        out_name="all_out",
+        over_dim=(_name, "dim"),
+    )
     truth_op(
         _name,
         ".dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
@@ -407,6 +416,7 @@ for _name in ("any", "all"):
         _name,
         ".dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
         samples=truth_samples,
+        empty_dims_are_all=False,
     )
 
 
@@ -482,6 +492,7 @@ def cat(tensors: Any, dim: int) -> Any:
 
 prod_all = op(
     "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    over_dim=("prod", "dim_int"),
     kind=REDUCTION,
     samples=full_samples,
 )

@@ -17,7 +17,7 @@ from rushlight.core.dtype import dtype as DType
 from rushlight.core.dtype import unsupported
 from rushlight.core.op import OpOverload
 from rushlight.core.state import LOCAL
-from rushlight.opset.kinds import OPAQUE, Spec
+from rushlight.opset.kinds import SCAN, Spec
 from rushlight.opset.reduction.extrema import comparable
 from rushlight.opset.reduction.reduce import (
     cast,
@@ -67,7 +67,7 @@ def accumulated(ufunc: Any, name: str, array: Any, dim: int, dtype: Any) -> Any:
 def scan_op(name: str, ufunc: Any) -> OpOverload:
     record = op(
         f"{name}(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-        kind=OPAQUE,
+        kind=SCAN,
         inplace=True,
         samples=scan_samples,
         errors=lambda make: [(IndexError, (make(3), 1)), (IndexError, (make(), 1))],
@@ -142,7 +142,7 @@ def cumprod_gradient_twice(grad: Any, self: Any, dim: int) -> Any:
 def running_extremum(name: str, ufunc: Any) -> OpOverload:
     record = op(
         f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
-        kind=OPAQUE,
+        kind=SCAN,
         non_differentiable=(1,),
         samples=scan_samples,
         vjp=lambda grad, self_shape, indices, dim: (
@@ -186,7 +186,7 @@ cummin = running_extremum("cummin", np.minimum)
 
 logcumsumexp = op(
     "logcumsumexp(Tensor self, int dim) -> Tensor",
-    kind=OPAQUE,
+    kind=SCAN,
     samples=scan_samples,
 )
 

@@ -25,7 +25,6 @@ from rushlight.core.dtype import unsupported
 from rushlight.core.op import OpOverload, Tag, refuse
 from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import Tensor, sizes_of, strides_of
-from rushlight.opset.indexing.index import Checked
 from rushlight.opset.indexing.writing import refuse_gradient
 from rushlight.opset.kinds import SORT, Spec, cpp_type
 from rushlight.opset.reduction.reduce import has_values
@@ -33,7 +32,6 @@ from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, sample
 
 ndarray = np.ndarray
-ORDERING = Checked("SORT")
 
 
 def refuse_complex(self: Any, text: str) -> None:
@@ -66,7 +64,7 @@ def sort_samples(make: Any) -> Any:
 
 sort = op(
     "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
-    kind=ORDERING,
+    kind=SORT.checked,
     non_differentiable=(1,),
     shape=lambda self, dim, descending: sort_specs(self, dim),
     kernel=lambda xp, self, dim, descending: sorted_pair(self, dim, descending),
@@ -78,7 +76,7 @@ sort = op(
 sort_stable = op(
     "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) "
     "-> (Tensor values, Tensor indices)",
-    kind=ORDERING,
+    kind=SORT.checked,
     node_index=1,
     non_differentiable=(1,),
     shape=lambda self, stable, dim, descending: sort_specs(self, dim),
@@ -112,7 +110,7 @@ def msort(self: Any) -> Any:
 topk = op(
     "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) "
     "-> (Tensor values, Tensor indices)",
-    kind=ORDERING,
+    kind=SORT.checked,
     non_differentiable=(1,),
     jvp=lambda self_t, dim, indices: (self_t.gather(dim, indices), None),
     vjp=lambda grad, self_shape, dim, indices: selected_backward(grad, dim, indices, self_shape),
@@ -450,7 +448,7 @@ def search_shape(
 searchsorted = op(
     "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, " + SEARCH + ", str? side=None, "
     "Tensor? sorter=None) -> Tensor",
-    kind=ORDERING,
+    kind=SORT.checked,
     method=False,
     shape=search_shape,
     kernel=lambda xp, sequence, self, out_int32, right, side, sorter: search(
@@ -460,7 +458,7 @@ searchsorted = op(
 searchsorted_scalar = op(
     "searchsorted.Scalar(Tensor sorted_sequence, Scalar self, " + SEARCH + ", str? side=None, "
     "Tensor? sorter=None) -> Tensor",
-    kind=ORDERING,
+    kind=SORT.checked,
     method=False,
     shape=search_shape,
     kernel=lambda xp, sequence, self, out_int32, right, side, sorter: search(
@@ -495,14 +493,16 @@ def bucket(xp: Any, self: Any, boundaries: Any, out_int32: bool, right: bool) ->
 
 bucketize = op(
     f"bucketize.Tensor(Tensor self, Tensor boundaries, {SEARCH}) -> Tensor",
-    kind=ORDERING,
+    batch="first_only",
+    kind=SORT.checked,
     method=False,
     shape=bucket_shape,
     kernel=bucket,
 )
 bucketize_scalar = op(
     f"bucketize.Scalar(Scalar self, Tensor boundaries, {SEARCH}) -> Tensor",
-    kind=ORDERING,
+    batch="first_only",
+    kind=SORT.checked,
     method=False,
     shape=bucket_shape,
     kernel=bucket,
@@ -540,7 +540,8 @@ for isin_overload in (
 ):
     isin = op(
         f"isin.{isin_overload}, *, bool assume_unique=False, bool invert=False) -> Tensor",
-        kind=ORDERING,
+        kind=SORT.checked,
+        batch="first_only",
         method=False,
         out_name=isin_overload.split("(", 1)[0] + "_out",
         shape=isin_shape,
@@ -553,7 +554,7 @@ for isin_overload in (
 
 bincount = op(
     "bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
-    kind=ORDERING,
+    kind=SORT.checked,
     tags=(Tag.dynamic_output_shape,),
     node="NotImplemented",
     vjp={"weights": refuse_gradient("aten::bincount")},
@@ -615,7 +616,7 @@ def check_finite(low: float, high: float, name: str) -> None:
 
 histc = op(
     "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
-    kind=ORDERING,
+    kind=SORT.checked,
     vjp=refuse("counts are piecewise constant"),
     jvp=refuse("counts are piecewise constant"),
 )
@@ -669,12 +670,12 @@ UNDERIVED: dict[str, Any] = {
 }
 histogram_edges = op(
     "histogram.bins_tensor(Tensor self, Tensor bins, *, " + HISTOGRAM,
-    kind=ORDERING,
+    kind=SORT.checked,
     **UNDERIVED,
 )
 histogram_count = op(
     "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, " + HISTOGRAM,
-    kind=ORDERING,
+    kind=SORT.checked,
     **UNDERIVED,
 )
 
@@ -778,6 +779,16 @@ def one_hot(self: Any, num_classes: int = -1) -> Any:
             raise RuntimeError("Class values must be smaller than num_classes.")
     zeros = self.new_zeros((*sizes, num_classes))
     return zeros.scatter(-1, self.unsqueeze(-1), 1)
+
+
+@one_hot.batch
+def _(level: Any, op: Any, self: Any, num_classes: int) -> Any:
+    if num_classes < 0:
+        raise RuntimeError(
+            "When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive "
+            "num_classes argument."
+        )
+    return level.loop(op, (self, num_classes))
 
 
 @isin_records[0].samples

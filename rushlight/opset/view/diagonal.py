@@ -17,6 +17,7 @@ from rushlight.opset.view.gradients import diagonal_backward, strided_part
 
 tril = op(
     "tril(Tensor self, SymInt diagonal=0) -> Tensor",
+    trailing=2,
     kind=REARRANGEMENT,
     inplace=True,
     vjp=lambda grad, diagonal: grad.tril(diagonal),
@@ -24,6 +25,7 @@ tril = op(
 )
 triu = op(
     "triu(Tensor self, SymInt diagonal=0) -> Tensor",
+    trailing=2,
     kind=REARRANGEMENT,
     inplace=True,
     vjp=lambda grad, diagonal: grad.triu(diagonal),
@@ -131,6 +133,13 @@ diag_embed = op(
     vjp=lambda grad, offset, dim1, dim2: grad.diagonal(offset, dim1, dim2),
     jvp=linear_in("self"),
 )
+
+
+@diag_embed.batch
+def _(level: Any, op: Any, self: Any, offset: int, dim1: int, dim2: int) -> Any:
+    rank = self.dim() + 1
+    moved = (level.front(self), offset, level.shift(dim1, rank), level.shift(dim2, rank))
+    return level.wrap(level.below(op, moved))
 
 
 def embedded(sizes: Any, offset: int, dim1: int, dim2: int) -> tuple[Any, int, int]:

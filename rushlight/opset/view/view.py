@@ -21,6 +21,7 @@ from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN, sizes_of, storage_of, strides_of
 from rushlight.opset.kinds import VIEW
 from rushlight.opset.registry import composite, op, view
+from rushlight.opset.rules import late
 from rushlight.opset.view.gradients import (
     as_strided_backward,
     diagonal_backward,
@@ -52,6 +53,13 @@ unsafe_view = op(
     function=False,
     vjp=lambda grad, self_shape: grad.reshape(self_shape),
 )
+
+
+@view_.batch
+@unsafe_view.batch
+def _(level: Any, op: Any, self: Any, size: Any) -> Any:
+    sizes = (level.size, *geometry.infer_size(tuple(size), self.numel()))
+    return level.wrap(level.below(op, (level.front(self), sizes)))
 
 
 @view_.shape
@@ -104,6 +112,7 @@ view_.jvp = unsafe_view.jvp = lambda self_t, size: self_t.reshape(size)
 
 view_dtype = view(
     "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
+    batch="straight",
     inverse=lambda source, changed, dtype: changed.view(source.dtype),
     function=False,
     untracked=True,
@@ -291,6 +300,7 @@ ravel.samples = lambda make: [(make(2, 3),), (make.strided(2, 3),), (make(),)]
 as_strided = view(
     "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) "
     "-> Tensor(a)",
+    batch=late("view.batched:as_strided"),
     vjp=lambda grad, self_meta, size, stride, storage_offset: as_strided_backward(
         grad, self_meta, size, stride, storage_offset
     ),
@@ -383,6 +393,7 @@ transpose.errors = lambda make: [(IndexError, (make(2, 3), 0, 2))]
 
 t = view(
     "t(Tensor(a) self) -> Tensor(a)",
+    batch=late("view.batched:t"),
     quick="self._array.T if self._array.ndim == 2 and self._array.size else refuse()",
     quick_any=True,
     vjp=lambda grad: grad.t(),
@@ -409,6 +420,15 @@ permute = view(
     vjp=lambda grad, dims: grad.permute(inverse_order(dims)),
     inverse=lambda source, changed, dims: changed.permute(inverse_order(dims)),
 )
+
+
+@permute.batch
+def _(level: Any, op: Any, self: Any, dims: Any) -> Any:
+    rank = self.dim()
+    if len(dims) != rank:
+        return level.loop(op, (self, dims))
+    moved = (0, *[level.shift(dim, rank) for dim in dims])
+    return level.wrap(level.below(op, (level.front(self), moved)))
 
 
 @permute.shape
@@ -457,6 +477,15 @@ expand = view(
         source + (changed - source).sum_to_size(source.shape)
     ),
 )
+
+
+@expand.batch
+def _(level: Any, op: Any, self: Any, size: Any, implicit: bool) -> Any:
+    missing = len(size) - self.dim()
+    if missing < 0 or any([entry == -1 for entry in size[:missing]]):
+        return level.loop(op, (self, size, implicit))
+    moved = (level.front(self, len(size)), (level.size, *size), implicit)
+    return level.wrap(level.below(op, moved))
 
 
 @expand.shape
@@ -514,6 +543,7 @@ def unsqueeze_to(grad: Any, sizes: Any, dims: Any = None) -> Any:
 
 squeeze = view(
     "squeeze(Tensor(a) self) -> Tensor(a)",
+    batch=late("view.batched:squeeze"),
     quick="self._array.squeeze()",
     quick_contiguous=True,
     vjp=lambda grad, self_shape: unsqueeze_to(grad, self_shape),
@@ -521,12 +551,14 @@ squeeze = view(
 )
 squeeze_dim = view(
     "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
+    batch=late("view.batched:squeeze"),
     node_index=1,
     vjp=lambda grad, self_shape, dim: unsqueeze_to(grad, self_shape, (dim,)),
     inverse=lambda source, changed, dim: unsqueeze_to(changed, source.shape, (dim,)),
 )
 squeeze_dims = view(
     "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
+    batch=late("view.batched:squeeze"),
     node_index=2,
     vjp=lambda grad, self_shape, dim: unsqueeze_to(grad, self_shape, dim),
     inverse=lambda source, changed, dim: unsqueeze_to(changed, source.shape, dim),
@@ -586,6 +618,11 @@ unsqueeze = view(
     vjp=lambda grad, dim: grad.squeeze(dim),
     inverse=lambda source, changed, dim: changed.squeeze(dim),
 )
+
+
+@unsqueeze.batch
+def _(level: Any, op: Any, self: Any, dim: int) -> Any:
+    return level.wrap(level.below(op, (level.front(self), level.shift(dim, self.dim() + 1))))
 
 
 @unsqueeze.shape
@@ -672,6 +709,7 @@ slice_.errors = lambda make: [
 slice_inverse = view(
     "slice_inverse(Tensor(a) self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, "
     "SymInt step=1) -> Tensor(a)",
+    batch="view",
     method=False,
     shape=lambda self, src, dim, start, end, step: (
         sizes_of(src),
@@ -805,6 +843,7 @@ def all_of_it(source: Any, changed: Any) -> Any:
 
 alias = view(
     "alias(Tensor(a) self) -> Tensor(a)",
+    batch="straight",
     method=False,
     function=False,
     vjp=lambda grad: grad,
@@ -813,6 +852,7 @@ alias = view(
 )
 lift_fresh = view(
     "lift_fresh(Tensor(a) self) -> Tensor(a)",
+    batch="straight",
     method=False,
     function=False,
     vjp=lambda grad: grad,
@@ -822,6 +862,7 @@ lift_fresh = view(
 # An alias that shares the version counter and nothing of the graph: not a view to autograd.
 detach = view(
     "detach(Tensor(a) self) -> Tensor(a)",
+    batch="straight",
     untracked=True,
     seen_twice=True,
     shape=same_geometry,

@@ -11,7 +11,7 @@ from rushlight.core import geometry
 from rushlight.core.device import channels_last, channels_last_3d
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import sizes_of, strides_of
-from rushlight.opset.kinds import Spec, cpp_type
+from rushlight.opset.kinds import WINDOW, Spec, cpp_type
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in
 from rushlight.opset.window.pool import (
@@ -22,7 +22,7 @@ from rushlight.opset.window.pool import (
     single,
     suggested,
 )
-from rushlight.opset.window.windows import WINDOW, adaptive, box_maximum, box_spread, box_sum, wide
+from rushlight.opset.window.windows import adaptive, box_maximum, box_spread, box_sum, wide
 
 
 def windows_of(shape: Any, places: Any) -> Any:
@@ -76,7 +76,7 @@ def define_mean(count: int) -> None:
     backward: OpOverload
     forward = op(
         f"_{name}(Tensor self, SymInt[{count}] output_size) -> Tensor",
-        kind=WINDOW,
+        kind=WINDOW.checked,
         fold=count + 2,
         method=False,
         node=f"AdaptiveAvgPool{count}DBackward0",
@@ -107,7 +107,7 @@ def define_mean(count: int) -> None:
 
     backward = op(
         f"_{name}_backward(Tensor grad_output, Tensor self) -> Tensor",
-        kind=WINDOW,
+        kind=WINDOW.checked,
         fold=count + 2,
         method=False,
         function=False,
@@ -242,7 +242,7 @@ def define_maximum(count: int) -> None:
     backward: OpOverload
     forward = op(
         f"{name}(Tensor self, int[{count}] output_size) -> (Tensor, Tensor)",
-        kind=WINDOW,
+        kind=WINDOW.checked,
         fold=count + 2,
         method=False,
         function=False,
@@ -279,7 +279,7 @@ def define_maximum(count: int) -> None:
 
     backward = op(
         f"{name}_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",
-        kind=WINDOW,
+        kind=WINDOW.checked,
         fold=count + 2,
         method=False,
         function=False,

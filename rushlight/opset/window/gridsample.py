@@ -18,10 +18,10 @@ from rushlight.core import geometry
 from rushlight.core.dtype import FLOAT, unsupported
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import sizes_of
-from rushlight.opset.kinds import Spec
+from rushlight.opset.kinds import WINDOW, Spec
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in
-from rushlight.opset.window.windows import WINDOW, wide
+from rushlight.opset.window.windows import wide
 
 BILINEAR, NEAREST, BICUBIC = 0, 1, 2
 ZEROS, BORDER, REFLECTION = 0, 1, 2
@@ -411,7 +411,7 @@ def define(count: int) -> None:
     backward: OpOverload
     forward = op(
         f"{name}(Tensor input, Tensor grid, {options}) -> Tensor",
-        kind=WINDOW,
+        kind=WINDOW.checked,
         fold=count + 2,
         method=False,
         node=f"GridSampler{count}DBackward0",
@@ -445,7 +445,7 @@ def define(count: int) -> None:
     backward = op(
         f"{name}_backward(Tensor grad_output, Tensor input, Tensor grid, {options}, "
         "bool[2] output_mask) -> (Tensor, Tensor)",
-        kind=WINDOW,
+        kind=WINDOW.checked,
         fold=count + 2,
         method=False,
         function=False,
@@ -591,7 +591,7 @@ def check_affine(size: Any) -> None:
 
 affine_grid_generator = op(
     "affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor",
-    kind=WINDOW,
+    kind=WINDOW.checked,
     method=False,
     vjp=lambda grad, size, align_corners: aten.affine_grid_generator_backward(
         grad, size, align_corners

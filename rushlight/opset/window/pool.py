@@ -17,10 +17,10 @@ from rushlight.core.dtype import FLOAT, unsupported
 from rushlight.core.op import OpOverload
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import sizes_of, strides_of
-from rushlight.opset.kinds import Spec, cpp_type
+from rushlight.opset.kinds import WINDOW, Spec, cpp_type
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in
-from rushlight.opset.window.windows import WINDOW, box_maximum, box_spread, box_sum, regular, wide
+from rushlight.opset.window.windows import box_maximum, box_spread, box_sum, regular, wide
 
 __all__ = ["picked", "scattered_to"]
 
@@ -238,7 +238,7 @@ def define_maximum(count: int) -> None:
     backward: OpOverload
     forward = op(
         f"{name}_with_indices(Tensor self, {options}) -> (Tensor, Tensor)",
-        kind=WINDOW,
+        kind=WINDOW.checked,
         fold=count + 2,
         method=False,
         function=False,
@@ -302,7 +302,7 @@ def define_maximum(count: int) -> None:
     backward = op(
         f"{name}_with_indices_backward(Tensor grad_output, Tensor self, {plain}, Tensor indices) "
         "-> Tensor",
-        kind=WINDOW,
+        kind=WINDOW.checked,
         fold=count + 2,
         method=False,
         function=False,
@@ -546,7 +546,7 @@ def define_mean(count: int) -> None:
     backward: OpOverload
     forward = op(
         f"{name}(Tensor self, {options}) -> Tensor",
-        kind=WINDOW,
+        kind=WINDOW.checked,
         fold=count + 2,
         method=False,
         function=False,
@@ -584,7 +584,7 @@ def define_mean(count: int) -> None:
         plain = plain.replace(default, "")
     backward = op(
         f"{name}_backward(Tensor grad_output, Tensor self, {plain}) -> Tensor",
-        kind=WINDOW,
+        kind=WINDOW.checked,
         fold=count + 2,
         method=False,
         function=False,

@@ -16,11 +16,11 @@ from rushlight.core import geometry
 from rushlight.core.dtype import FLOAT, unsupported
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import sizes_of
-from rushlight.opset.kinds import Spec
+from rushlight.opset.kinds import WINDOW, Spec
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import linear_in
 from rushlight.opset.window.pool import suggested
-from rushlight.opset.window.windows import WINDOW, add_along, along, wide
+from rushlight.opset.window.windows import add_along, along, wide
 
 # -- taps of one axis ------------------------------------------------------------------------------
 
@@ -330,7 +330,7 @@ def define(name: str, count: int, method: str, aligned: bool) -> None:  # noqa: 
     backward: OpOverload
     forward = op(
         f"{name}(Tensor self, SymInt[{count}] output_size, {corners}{factors}) -> Tensor",
-        kind=WINDOW,
+        kind=WINDOW.checked,
         fold=count + 2,
         method=False,
         function=False,
@@ -340,7 +340,7 @@ def define(name: str, count: int, method: str, aligned: bool) -> None:  # noqa: 
     backward = op(
         f"{name}_backward(Tensor grad_output, SymInt[{count}] output_size, "
         f"SymInt[{count + 2}] input_size, {corners}{factors}) -> Tensor",
-        kind=WINDOW,
+        kind=WINDOW.checked,
         method=False,
         function=False,
         out_name="grad_input",

@@ -11,11 +11,11 @@ from rushlight.core import geometry
 from rushlight.core.dtype import INTEGER, unsupported
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import sizes_of
-from rushlight.opset.kinds import Spec
+from rushlight.opset.kinds import WINDOW, Spec
 from rushlight.opset.registry import op
 from rushlight.opset.rules import aten, linear_in
 from rushlight.opset.window.pool import WORDS, check_floats, picked, scattered_to, suggested
-from rushlight.opset.window.windows import WINDOW, regular, wide
+from rushlight.opset.window.windows import regular, wide
 
 # -- fractional ------------------------------------------------------------------------------------
 
@@ -84,7 +84,7 @@ def define_fractional(count: int) -> None:
     forward = op(
         f"{name}(Tensor self, int[{count}] kernel_size, int[{count}] output_size, "
         "Tensor random_samples) -> (Tensor, Tensor)",
-        kind=WINDOW,
+        kind=WINDOW.checked,
         method=False,
         function=False,
         out_name="output",
@@ -139,7 +139,7 @@ def define_fractional(count: int) -> None:
     backward = op(
         f"{name}_backward(Tensor grad_output, Tensor self, int[{count}] kernel_size, "
         f"int[{count}] output_size, Tensor indices) -> Tensor",
-        kind=WINDOW,
+        kind=WINDOW.checked,
         method=False,
         function=False,
         out_name="grad_input",
@@ -264,7 +264,7 @@ def unpooled(array: Any, indices: Any, output_size: Any) -> Any:
 
 max_unpool2d = op(
     "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor",
-    kind=WINDOW,
+    kind=WINDOW.checked,
     fold=4,
     method=False,
     function=False,
@@ -275,7 +275,7 @@ max_unpool2d = op(
 max_unpool3d = op(
     "max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, "
     "int[3] padding) -> Tensor",
-    kind=WINDOW,
+    kind=WINDOW.checked,
     fold=5,
     method=False,
     function=False,
@@ -406,7 +406,7 @@ def check_column_dtype(name: str, kind: Any) -> None:
 im2col = op(
     "im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) "
     "-> Tensor",
-    kind=WINDOW,
+    kind=WINDOW.checked,
     fold=4,
     method=False,
     function=False,
@@ -462,7 +462,7 @@ def _(xp: Any, self: Any, kernel_size: Any, dilation: Any, padding: Any, stride:
 col2im = op(
     "col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, "
     "int[2] padding, int[2] stride) -> Tensor",
-    kind=WINDOW,
+    kind=WINDOW.checked,
     fold=3,
     method=False,
     function=False,
