@@ -16,12 +16,13 @@ K ?=
 # A Python that has PyTorch, for `make reference`.
 ORACLE ?= python3
 
-.PHONY: help venv demo test lint conformance bench reference docs clean
+.PHONY: help venv demo test test-all lint conformance bench reference docs clean
 
 help:
 	@echo "make venv         set up .venv"
 	@echo "make demo         train a small GPT on sonnets (a minute), let it write"
 	@echo "make test         run the tests            (ARGS='-k schema', JOBS=2)"
+	@echo "make test-all     the same with the slow ones and every sample of every operator: an hour"
 	@echo "make lint         ruff, mypy, import layers, file lengths"
 	@echo "make conformance  run the conformance kit  (KIT, SEED=autograd, K='hook')"
 	@echo "make bench        overhead, models, training and import time beside PyTorch"
@@ -44,6 +45,9 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -q -n $(JOBS) $(ARGS)
+
+test-all: $(STAMP)
+	RUSHLIGHT_ALL_SAMPLES=1 $(BIN)/python -m pytest -q -n $(JOBS) -m "slow or not slow" $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -20,8 +20,8 @@ from harness import Case, arguments, finish, import_torch, report  # noqa: E402
 
 import rushlight  # noqa: E402
 from rushlight.compiler import compile_graph  # noqa: E402
-from rushlight.fx.graph import Graph  # noqa: E402
-from rushlight.fx.node import map_arg  # noqa: E402
+from rushlight.graph.graph import Graph  # noqa: E402
+from rushlight.graph.node import map_arg  # noqa: E402
 
 BARS = {"gelu(x*w+b) 4096x1024": 0.8, "softmax 4096x1024": 0.8}
 # Seconds of CPU time that compiling a graph may take: for the first time, and from the cache.

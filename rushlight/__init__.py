@@ -12,14 +12,18 @@ on first access, submodules are imported when named.
 
 from __future__ import annotations
 
+import sys as _sys
+from importlib import import_module as _import_module
 from typing import Any
 
+from rushlight.base.lazy import namespace as _namespace
 from rushlight.core import device as _devices
 from rushlight.core import dtype as _dtypes
 from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dtype import dtype, finfo, get_default_dtype, iinfo, set_default_dtype
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
+from rushlight.graph import host as _host
 from rushlight.opset import families as _families
 from rushlight.opset import registry as _registry
 
@@ -80,15 +84,19 @@ for _module, _names in (
         "sym_sum",
     ),
     (
-        "rushlight.settings",
-        "__config__ are_deterministic_algorithms_enabled get_deterministic_debug_mode "
-        "get_float32_matmul_precision get_num_interop_threads get_num_threads "
+        "rushlight.core.process",
+        "are_deterministic_algorithms_enabled get_deterministic_debug_mode "
+        "get_float32_matmul_precision get_num_interop_threads get_num_threads init_num_threads "
         "is_deterministic_algorithms_warn_only_enabled set_deterministic_debug_mode "
-        "compiled_with_cxx11_abi get_device_module get_file_path has_lapack has_mkl has_openmp "
-        "has_spectral init_num_threads is_vulkan_available "
         "set_float32_matmul_precision set_flush_denormal set_num_interop_threads set_num_threads "
-        "typename use_deterministic_algorithms",
+        "use_deterministic_algorithms",
     ),
+    (
+        "rushlight.build",
+        "__config__ compiled_with_cxx11_abi get_device_module get_file_path has_lapack has_mkl "
+        "has_openmp has_spectral is_vulkan_available",
+    ),
+    ("rushlight.base.naming", "typename"),
     (
         "rushlight.amp",
         "autocast autocast_increment_nesting autocast_decrement_nesting clear_autocast_cache "
@@ -122,8 +130,8 @@ for _module, _names in (
         "blackman_window bartlett_window kaiser_window",
     ),
     ("rushlight.opset.view.diagonal", "tril_indices triu_indices"),
-    ("rushlight.lowrank", "svd_lowrank pca_lowrank"),
-    ("rushlight.eigensolver", "lobpcg"),
+    ("rushlight.algorithms.lowrank", "svd_lowrank pca_lowrank"),
+    ("rushlight.algorithms.lobpcg", "lobpcg"),
     ("rushlight.opset.fourier.shorttime", "stft"),
     ("rushlight.opset.other.methods", "detach_ get_device"),
     (
@@ -141,34 +149,31 @@ _SUBMODULES = frozenset(
         "signal", "sparse", "special", "testing", "utils", "version", "viz",
     )
 )  # fmt: skip
+# What graphs call `torch`, and the private names that their code may use.
+_host.serve(
+    _sys.modules[__name__],
+    {
+        "torch._C._set_grad_enabled": "rushlight.autograd.grad_mode:write_grad",
+        "torch._assert": "rushlight.fx.tracing:check_specialization",
+        "torch.fx._symbolic_trace.wrap": "rushlight.fx.tracing:wrap",
+    },
+)
 
 
-def __getattr__(name: str) -> Any:
-    found: Any = None
-    if name in _FUNCTIONS:
-        from importlib import import_module
-
-        _families.ensure(_FUNCTIONS[name])
-        found = getattr(import_module(_FUNCTIONS[name]), name)
-    elif name in _SUBMODULES:
-        from importlib import import_module
-
-        try:
-            return import_module(f"rushlight.{name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"rushlight.{name}":
-                raise
-    elif not name.startswith("__"):
-        found = _registry.public(name)
-    if found is None:
-        raise AttributeError(f"module 'rushlight' has no attribute '{name}'")
-    globals()[name] = found
-    return found
+def _find(name: str) -> Any:
+    home = _FUNCTIONS.get(name)
+    if home is not None:
+        _families.ensure(home)
+        return getattr(_import_module(home), name)
+    return None if name.startswith("__") else _registry.public(name)
 
 
-def __dir__() -> list[str]:
+def _every_name() -> list[str]:
     _families.load_all()
-    return sorted({*globals(), *_registry.PACKETS["aten"], *_FUNCTIONS, *_SUBMODULES})
+    return [*_registry.PACKETS["aten"], *_FUNCTIONS]
+
+
+__getattr__, __dir__ = _namespace(__name__, modules=_SUBMODULES, make=_find, names=_every_name)
 
 
 def is_tensor(obj: Any) -> bool:

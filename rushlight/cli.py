@@ -320,27 +320,13 @@ def _facts_as_text(facts: Mapping[str, Any]) -> str:
 # -------------------------------------------------------------------- operators
 
 
-def _audit() -> Any:
-    """The module that knows every operator's rules, or None with a complaint."""
-    import importlib
-
-    try:
-        return importlib.import_module("rushlight.opset.audit")
-    except ModuleNotFoundError as e:
-        if not str(e.name).startswith("rushlight.opset"):
-            raise
-        print(f"rushlight doctor: the operator audit is not available ({e})", file=sys.stderr)
-        return None
-
-
 def _get(result: Any, key: str) -> Any:
     return result[key] if isinstance(result, Mapping) else getattr(result, key)
 
 
 def _doctor_ops(as_json: bool) -> int:
-    audit = _audit()
-    if audit is None:
-        return 1
+    from rushlight.opset import audit
+
     _progress("reading the operators")
     result = audit.collect()
     _progress("")
@@ -386,9 +372,8 @@ def audit_as_text(rows: Sequence[tuple[str, Mapping[str, str]]], counts: Mapping
 
 
 def _doctor_op(name: str, as_json: bool) -> int:
-    audit = _audit()
-    if audit is None:
-        return 1
+    from rushlight.opset import audit
+
     try:
         record = audit.describe(name)
     except (KeyError, AttributeError, ValueError) as e:

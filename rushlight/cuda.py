@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from rushlight.base.errors import OutOfMemoryError
+from rushlight.base.lazy import namespace
 
 __all__ = [
     "Event", "OutOfMemoryError", "Stream", "current_device", "device", "device_count",
@@ -140,16 +141,6 @@ def stream(stream: Any) -> StreamContext:
     return StreamContext(stream)
 
 
-def __getattr__(name: str) -> Any:
-    if name == "amp":
-        from rushlight.amp import cuda
-
-        return cuda
-    if name in ("graphs", "jiterator", "memory", "nvtx", "profiler"):
-        return Absent(name)
-    raise AttributeError(f"module 'rushlight.cuda' has no attribute '{name}'")
-
-
 class Absent:
     """A part of torch.cuda that needs a device."""
 
@@ -160,3 +151,11 @@ class Absent:
         if name.startswith("__"):
             raise AttributeError(name)
         return absent
+
+
+def _find(name: str) -> Any:
+    known = ("graphs", "jiterator", "memory", "nvtx", "profiler")
+    return Absent(name) if name in known else None
+
+
+__getattr__, __dir__ = namespace(__name__, modules={"amp": "rushlight.amp.cuda"}, make=_find)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.base.lazy import namespace
 from rushlight.opset import families, registry
 
 NAMES = (
@@ -13,16 +14,13 @@ NAMES = (
 )  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
+def _find(name: str) -> Any:
     if name not in NAMES:
-        raise AttributeError(f"module 'rushlight.fft' has no attribute '{name}'")
+        return None
     families.ensure("fourier.fourier")
     from rushlight.opset.fourier import fourier
 
-    found = getattr(fourier, name) if name.endswith("freq") else registry.public(f"fft_{name}")
-    globals()[name] = found
-    return found
+    return getattr(fourier, name) if name.endswith("freq") else registry.public(f"fft_{name}")
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *NAMES})
+__getattr__, __dir__ = namespace(__name__, make=_find, names=NAMES)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import rushlight
+from rushlight.base.lazy import namespace
+
 NAMES = (
     "atleast_1d", "atleast_2d", "atleast_3d", "align_tensors", "broadcast_shapes",
     "broadcast_tensors", "cartesian_prod", "block_diag", "cdist", "chain_matmul", "einsum", "istft",
@@ -12,16 +15,12 @@ NAMES = (
 )  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    import rushlight
-
-    found = getattr(rushlight, name, None) if name in NAMES else None
-    if found is None:
-        raise AttributeError(f"module 'rushlight.functional' has no attribute '{name}'")
-    return found
+def _find(name: str) -> Any:
+    return getattr(rushlight, name, None) if name in NAMES else None
 
 
-def __dir__() -> list[str]:
-    import rushlight
+def _present() -> list[str]:
+    return [name for name in NAMES if hasattr(rushlight, name)]
 
-    return sorted({*globals(), *[name for name in NAMES if hasattr(rushlight, name)]})
+
+__getattr__, __dir__ = namespace(__name__, make=_find, names=_present)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.base.errors import LinAlgError
+from rushlight.base.lazy import namespace
 from rushlight.core.stubs import make_stub
 from rushlight.opset import registry
 
@@ -21,15 +22,12 @@ NAMES = (
 __all__ = ["LinAlgError", *NAMES]
 
 
-def __getattr__(name: str) -> Any:
+def _find(name: str) -> Any:
     # torch: the ops' own names are known too, as torch._C._linalg has them.
     short = name.removeprefix("linalg_")
     if short not in NAMES:
-        raise AttributeError(f"module 'rushlight.linalg' has no attribute '{name}'")
-    packet = registry.packet(f"linalg_{short}")
-    found = globals()[name] = make_stub(packet, f"linalg_{short}", method=False)
-    return found
+        return None
+    return make_stub(registry.packet(f"linalg_{short}"), f"linalg_{short}", method=False)
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *NAMES})
+__getattr__, __dir__ = namespace(__name__, make=_find, names=NAMES)

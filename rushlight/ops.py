@@ -8,6 +8,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
+from rushlight.base.lazy import namespace
 from rushlight.opset import families, registry
 
 __all__ = ["import_module", "load_library"]
@@ -67,13 +68,16 @@ def higher_order(name: str) -> Any:
 NAMESPACES: dict[str, OpNamespace] = {}
 
 
-def __getattr__(name: str) -> Any:
+def _find(name: str) -> Any:
     if name.startswith("__"):
-        raise AttributeError(f"module 'rushlight.ops' has no attribute '{name}'")
+        return None
     found = NAMESPACES.get(name)
     if found is None:
         found = NAMESPACES[name] = OpNamespace(name)
     return found
+
+
+__getattr__, _ = namespace(__name__, make=_find)
 
 
 def __dir__() -> list[str]:

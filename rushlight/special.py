@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.base.lazy import namespace
 from rushlight.opset import families, registry
 
 
-def __getattr__(name: str) -> Any:
-    found = None if name.startswith("__") else registry.public(f"special_{name}")
-    if found is None:
-        raise AttributeError(f"module 'rushlight.special' has no attribute '{name}'")
-    globals()[name] = found
-    return found
+def _find(name: str) -> Any:
+    return None if name.startswith("__") else registry.public(f"special_{name}")
 
 
-def __dir__() -> list[str]:
+def _every_name() -> list[str]:
     families.load_all()
     known = {*registry.PACKETS["aten"], *registry.ALIASES}
-    names = [name.removeprefix("special_") for name in known if name.startswith("special_")]
-    return sorted({*globals(), *names})
+    return [name.removeprefix("special_") for name in known if name.startswith("special_")]
+
+
+__getattr__, __dir__ = namespace(__name__, make=_find, names=_every_name)

@@ -25,11 +25,11 @@ MODULES = (
     "rushlight.func.vmap",
     "rushlight.io.checkpoint",
     "rushlight.nn.containers",
-    "rushlight.nn.layers",
+    "rushlight.nn.linear",
     "rushlight.nn.module",
     "rushlight.optim.adam",
     "rushlight.optim.sgd",
-    "rushlight.utils.checkpoint",
+    "rushlight.autograd.checkpoint",
     "rushlight.viz.graphs",
 )
 

@@ -31,7 +31,7 @@ from rushlight.core import dtype as dtypes  # noqa: E402
 from rushlight.core.tensor import Tensor, storage_of, strides_of  # noqa: E402
 from rushlight.opset import audit, registry  # noqa: E402
 from rushlight.opset.samples.maker import DTYPES, Sample, errors_of, samples_of  # noqa: E402
-from tests.reference import forms, store  # noqa: E402
+from tests.reference import forms, manifest, store  # noqa: E402
 
 GRADIENT_DTYPES = ("float32", "float64", "complex128")
 # Ops whose results hold whatever the memory held.
@@ -406,6 +406,8 @@ def main() -> int:
                 return 1
         path = store.path_of(name)
         total += path.stat().st_size if path.exists() else 0
+    store.family.cache_clear()
+    manifest.PATH.write_text(manifest.manifest())
     print(f"total {total / 1024:.0f} KiB, PyTorch {torch.__version__}")
     return 0
 

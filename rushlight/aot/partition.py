@@ -12,9 +12,9 @@ from typing import Any
 
 from rushlight.aot.recompute import choose_saved, merge_common
 from rushlight.core.tensor import Tensor
-from rushlight.fx.graph import Graph
-from rushlight.fx.node import Node, is_impure_function
-from rushlight.nn.graphmodule import GraphModule
+from rushlight.fx.graph_module import GraphModule
+from rushlight.graph.graph import Graph
+from rushlight.graph.node import Node, is_impure_function
 from rushlight.symbolic import SymBool, SymFloat, SymInt, free_symbols
 
 __all__ = ["default_partition", "min_cut_rematerialization_partition"]

@@ -13,9 +13,9 @@ from typing import Any
 
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import Tensor, sizes_of
-from rushlight.fx.graph import Graph
-from rushlight.fx.node import Node
-from rushlight.nn.graphmodule import GraphModule
+from rushlight.fx.graph_module import GraphModule
+from rushlight.graph.graph import Graph
+from rushlight.graph.node import Node
 from rushlight.symbolic import SymBool, SymFloat, SymInt, hint_int
 
 __all__ = ["choose_saved", "merge_common", "minimum_cut"]

@@ -19,9 +19,9 @@ from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.recording import Recorder, describe
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
-from rushlight.fx.graph import Graph
-from rushlight.fx.printing import _PyTreeCodeGen, _PyTreeInfo
-from rushlight.nn.graphmodule import GraphModule
+from rushlight.fx.graph_module import GraphModule
+from rushlight.graph.graph import Graph
+from rushlight.graph.printing import _PyTreeCodeGen, _PyTreeInfo
 from rushlight.nn.module import Module
 from rushlight.symbolic import SymBool, SymFloat, SymInt
 

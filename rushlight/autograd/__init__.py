@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
 from typing import Any
 
 from rushlight.autograd.backward import backward, grad
@@ -15,6 +13,7 @@ from rushlight.autograd.grad_mode import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
+from rushlight.base.lazy import namespace
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
 
@@ -35,21 +34,6 @@ __all__ = [
     "set_grad_enabled",
     "set_multithreading_enabled",
 ]
-
-# Modules imported when named, and functions with the module that defines them.
-LAZY_MODULES = frozenset(
-    ("anomaly", "forward_ad", "function", "functional", "graph", "profiler", "profiler_util")
-)
-LAZY_NAMES = {
-    "Function": "function",
-    "detect_anomaly": "anomaly",
-    "is_view_replay_enabled": "graph",
-    "set_detect_anomaly": "anomaly",
-    "GradcheckError": "gradcheck",
-    "gradgradcheck": "gradcheck",
-    "kineto_available": "profiler",
-    "record_function": "profiler",
-}
 
 
 def is_multithreading_enabled() -> bool:
@@ -73,36 +57,22 @@ class Variable(metaclass=VariableType):
         return data.data.requires_grad_(requires_grad)
 
 
-class Package(ModuleType):
-    """`autograd.gradcheck` is the function, although a submodule has that name."""
+HOMES = {
+    "Function": ".function",
+    "GradcheckError": ".checking",
+    "detect_anomaly": ".anomaly",
+    "gradcheck": ".checking",
+    "gradgradcheck": ".checking",
+    "is_view_replay_enabled": ".graph",
+    "kineto_available": ".profiler",
+    "record_function": ".profiler",
+    "set_detect_anomaly": ".anomaly",
+}
+MODULES = (
+    "anomaly", "forward_ad", "function", "functional", "graph", "profiler", "profiler_util",
+)  # fmt: skip
 
-    @property
-    def gradcheck(self) -> Any:
-        from rushlight.autograd.gradcheck import gradcheck
-
-        return gradcheck
-
-    @gradcheck.setter
-    def gradcheck(self, module: Any) -> None:
-        """The import system's attempt to bind the submodule."""
-
-
-sys.modules[__name__].__class__ = Package
-
-
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
-    if name == "torch":
-        # torch: `torch.autograd.torch` has always been reachable.
-        return import_module("rushlight")
-    module = LAZY_NAMES.get(name, name if name in LAZY_MODULES else None)
-    if module is not None:
-        try:
-            found = import_module(f"rushlight.autograd.{module}")
-        except ModuleNotFoundError as error:
-            if error.name != f"rushlight.autograd.{module}":
-                raise
-        else:
-            return found if module == name else getattr(found, name)
-    raise AttributeError(f"module 'rushlight.autograd' has no attribute '{name}'")
+# torch: `torch.autograd.torch` has always been reachable.
+__getattr__, __dir__ = namespace(
+    __name__, HOMES, {"torch": "rushlight", **{name: f".{name}" for name in MODULES}}
+)

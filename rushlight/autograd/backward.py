@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rushlight.autograd.engine import run_backward
+from rushlight.autograd.engine import accumulate_by_hand, run_backward
 from rushlight.autograd.plain import run_plain
-from rushlight.core import history
+from rushlight.core import ports
 from rushlight.core.node import gradient_node
 from rushlight.core.size import Size
 from rushlight.core.state import LOCAL, PROCESS
@@ -335,4 +335,4 @@ def tensor_backward(
 
 tensor_backward.__name__ = tensor_backward.__qualname__ = "backward"
 Tensor.backward = tensor_backward  # type: ignore[attr-defined]
-history.gradients_of = grad
+ports.fill(accumulate=accumulate_by_hand, gradients_of=grad)

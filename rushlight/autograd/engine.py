@@ -691,9 +691,6 @@ def accumulate_by_hand(node: Any, grad: Any) -> None:
     accumulate(node, [grad], 0)
 
 
-GraphNode.accumulate = staticmethod(accumulate_by_hand)  # type: ignore[attr-defined]
-
-
 # -- questions and requests from code that runs inside a backward ---------------------------------
 
 

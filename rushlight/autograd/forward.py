@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.autograd.engine import run_backward
-from rushlight.core import history
+from rushlight.core import history, ports
 from rushlight.core.batching import BatchedTensor
 from rushlight.core.duals import (
     DualLevel,
@@ -510,5 +510,4 @@ def vjp_products(
     return products, directions
 
 
-history.push_tangents = push_tangents
-history.has_tangents = has_tangents
+ports.fill(push_tangents=push_tangents, has_tangents=has_tangents)

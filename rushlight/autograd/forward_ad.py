@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from rushlight.autograd import forward
 from rushlight.autograd.grad_mode import Mode
+from rushlight.base.lazy import namespace
 from rushlight.core.duals import end_view, without_tangents
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
@@ -29,15 +30,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "_current_level":
-        return current_level()
-    raise AttributeError(f"module 'torch.autograd.forward_ad' has no attribute '{name}'")
-
-
 def current_level() -> int:
     """The level this thread is in, -1 for none."""
     return -1 if LOCAL.state.duals is None else 0
+
+
+# torch: a variable there, and so different from one moment to the next.
+__getattr__, __dir__ = namespace(
+    __name__, make=lambda name: current_level() if name == "_current_level" else None, keep=False
+)
 
 
 class UnpackedDualTensor(NamedTuple):

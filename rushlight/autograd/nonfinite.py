@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.core import dispatch
+from rushlight.core import dispatch, ports
 from rushlight.core.history import PACKAGE
 from rushlight.core.state import ThreadState
 from rushlight.core.tensor import Tensor, values_of
@@ -171,7 +171,7 @@ def user_line() -> str:
 
 def module_path() -> str:
     """The modules whose calls are on the stack, as a path from the outermost one."""
-    module_type = getattr(sys.modules.get("rushlight.nn.module"), "Module", None)
+    module_type: Any = ports.module_type
     if module_type is None:
         return ""
     running: list[Any] = []

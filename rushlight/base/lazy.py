@@ -7,6 +7,8 @@ An attribute is looked up once and then kept: do not use this for modules that r
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -48,3 +50,44 @@ def load(name: str, extra: str | None = None) -> ModuleType:
 def lazy_import(name: str, extra: str | None = None) -> Any:
     """The module `name`, imported when first used. `extra` is the install extra that brings it."""
     return LazyModule(name, extra)
+
+
+def namespace(
+    module: str,
+    homes: Mapping[str, str] | None = None,
+    modules: Iterable[str] = (),
+    *,
+    make: Callable[[str], Any] | None = None,
+    names: Iterable[str] | Callable[[], Iterable[str]] = (),
+    keep: bool = True,
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a module whose names come into being when first used.
+
+    `homes` maps a name to the module that has it; a leading dot stands for `module`. `modules`
+    are submodules or, where it is a mapping, the modules that the names in it stand for. Any other
+    name is asked of `make`, which answers None for what it does not know; `names` are those it
+    knows. What was found is kept as an attribute, unless `keep` is false.
+    """
+    known = homes or {}
+    places = modules if isinstance(modules, Mapping) else {name: f".{name}" for name in modules}
+
+    def __getattr__(name: str) -> Any:
+        place = places.get(name)
+        if place is not None:
+            return import_module(place, module)
+        home = known.get(name)
+        if home is not None:
+            found = getattr(import_module(home, module), name)
+        else:
+            found = None if make is None else make(name)
+            if found is None:
+                raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        if keep:
+            vars(sys.modules[module])[name] = found
+        return found
+
+    def __dir__() -> list[str]:
+        made = names() if callable(names) else names
+        return sorted({*vars(sys.modules[module]), *known, *places, *made})
+
+    return __getattr__, __dir__

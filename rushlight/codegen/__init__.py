@@ -5,6 +5,6 @@
 
 from __future__ import annotations
 
-from rushlight.codegen.runtime import Compiled, lower
+from rushlight.codegen.driver import Compiled, lower
 
 __all__ = ["Compiled", "lower"]

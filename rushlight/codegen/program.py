@@ -28,7 +28,7 @@ from rushlight.core import geometry
 from rushlight.core.dtype import dtype
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import Tensor, shell
-from rushlight.fx.node import Node
+from rushlight.graph.node import Node
 from rushlight.opset.elementwise import POINTWISE, scalar_array
 
 __all__ = ["Call", "Program", "Value", "read_graph"]

@@ -26,9 +26,9 @@ def install() -> None:
     """
     global _active
     if _active is None:
-        from rushlight.compat.aliases import ALIASES, ROOTS
+        from rushlight.compat.aliases import ALIASES, HIDDEN, ROOTS
 
-        finder = AliasFinder("rushlight", ROOTS, ALIASES)
+        finder = AliasFinder("rushlight", ROOTS, ALIASES, HIDDEN)
         finder.install()
         _active = finder
         rushlight.__version__ = f"{TORCH_VERSION}+rushlight{OWN_VERSION}"

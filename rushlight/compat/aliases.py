@@ -53,6 +53,9 @@ _DISTRIBUTIONS = (
     "weibull wishart"
 )
 
+# Modules that a function of their package hides: naming them must not bring them out.
+HIDDEN = frozenset(("torch.autograd.gradcheck",))
+
 ALIASES: dict[str, Entry] = {
     # ------------------------------------------------------------ torch itself
     "torch": {
@@ -136,6 +139,7 @@ ALIASES: dict[str, Entry] = {
         "anomaly_mode": ".autograd.anomaly",
     },
     "torch.autograd.anomaly_mode": ".autograd.anomaly",
+    "torch.autograd.gradcheck": ".autograd.checking",
     "torch.autograd._functions": {"Resize": ".autograd.function:Resize"},
     "torch.autograd._functions.tensor": {"Resize": ".autograd.function:Resize"},
     "torch.autograd.variable": {"Variable": ".autograd:Variable"},
@@ -182,10 +186,8 @@ ALIASES: dict[str, Entry] = {
     "torch._subclasses.functional_tensor": same(
         ".core.functional", "FunctionalTensor FunctionalTensorMode"
     ),
-    "torch.fx._pytree": ".fx.specs",
-    "torch.fx._symbolic_trace": ".nn.tracing",
-    "torch.fx.graph_module": ".nn.graphmodule",
-    "torch.fx.interpreter": {"Transformer": ".nn.tracing:Transformer"},
+    "torch.fx._pytree": ".graph.specs",
+    "torch.fx._symbolic_trace": ".fx.tracing",
     "torch.fx.experimental.proxy_tensor": same(
         ".aot.tracing", "make_fx is_sym_node get_proxy_mode ProxyTorchDispatchMode"
     ),
@@ -278,10 +280,10 @@ ALIASES: dict[str, Entry] = {
         **bare(".nn.sizes", "_ntuple _single _pair _triple _quadruple _reverse_repeat_tuple"),
         **same(".nn.parallel", "consume_prefix_in_state_dict_if_present"),
     },
-    "torch.nn.modules.dropout": {"_DropoutNd": ".nn.layers:DropoutKind", "*": ".nn"},
+    "torch.nn.modules.dropout": {"_DropoutNd": ".nn.dropout:DropoutKind", "*": ".nn"},
     "torch.nn.modules.loss": {
-        "_Loss": ".nn.layers:Loss",
-        "_WeightedLoss": ".nn.layers:Loss",
+        "_Loss": ".nn.losses:Loss",
+        "_WeightedLoss": ".nn.losses:Loss",
         "*": ".nn",
     },
     "torch.optim.optimizer": {"*": ".optim"},
@@ -291,7 +293,7 @@ ALIASES: dict[str, Entry] = {
     "torch.distributions.kl": {
         "_kl_expfamily_expfamily": ".distributions.kl:kl_exponential_families",
     },
-    "torch.distributions.transforms": same(".distributions.combined", "_InverseTransform"),
+    "torch.distributions.transforms": same(".distributions.transform", "_InverseTransform"),
     "torch.distributions.utils": {
         **bare(".distributions.utils", "_standard_normal _sum_rightmost"),
     },

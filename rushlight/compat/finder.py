@@ -17,6 +17,8 @@ from importlib.machinery import BuiltinImporter, FrozenImporter, ModuleSpec, Pat
 from types import CodeType, ModuleType
 from typing import Any
 
+from rushlight.base.lazy import lazy_import
+
 Entry = str | Mapping[str, str]
 Table = Mapping[str, Entry]
 
@@ -63,13 +65,21 @@ class AliasModule(ModuleType):
 class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Resolves the `roots` (alias root -> module of `package`) with the help of `table`.
 
-    The table's form is described in `aliases.py`.
+    The table's form is described in `aliases.py`. A path in `hidden` can be imported, but its name
+    in the package above stays what that package says it is.
     """
 
-    def __init__(self, package: str, roots: Mapping[str, str], table: Table) -> None:
+    def __init__(
+        self,
+        package: str,
+        roots: Mapping[str, str],
+        table: Table,
+        hidden: Iterable[str] = (),
+    ) -> None:
         self.package = package
         self.roots = dict(roots)
         self.table = table
+        self.hidden = frozenset(hidden)
         # every path that can be built, and the names that lie directly below each
         self.children: dict[str, set[str]] = {}
         for path in table:
@@ -249,6 +259,9 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             inner = sys.modules.get(f"{package.__name__}.{name}")
             if inner is not None and inner is not value:
                 sys.modules.setdefault(f"{alias}.{name}", inner)
+        for path in self.hidden:
+            if path.rpartition(".")[0] == alias:
+                sys.modules.setdefault(path, lazy_import(self.real_name(path)))
 
     def _real_loader(self, fullname: str) -> Any:
         found = importlib.util.find_spec(self.real_name(fullname))

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rushlight.core import dispatch, geometry, history
-from rushlight.core import op as records
+from rushlight.core import dispatch, geometry, history, ports
 from rushlight.core.duals import tangent_of
 from rushlight.core.op import OpOverload, Refused
 from rushlight.core.rng import default_generator
@@ -169,12 +168,6 @@ def unbatched(value: Any, level: int, size: int, out_dim: int) -> Any:
     return expanded.movedim(0, out_dim) if out_dim else expanded
 
 
-def find_rule(op: OpOverload) -> Any:
-    """A function (level, op, *args) that batches an op, a refusal or None; set by
-    `opset.batching`."""
-    return None
-
-
 class VmapLevel:
     """One active vmap. A `plain` one stands below autograd as far as users can see: it runs custom
     Functions as they are and knows no random ops."""
@@ -194,10 +187,10 @@ class VmapLevel:
     # -- entry ------------------------------------------------------------------------------------
 
     def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
-        if op.body is not None and find_rule(op) is None:
+        if op.body is not None and ports.find_batch_rule(op) is None:
             return dispatch.run_body(op, args)
         state = LOCAL.state
-        if state.forward_level < 0 or not history.has_tangents(op, args, state):
+        if state.forward_level < 0 or not ports.has_tangents(op, args, state):
             return self.batch(op, args)
         if op.out_positions:
             raise NotImplementedError(
@@ -209,9 +202,9 @@ class VmapLevel:
             original = (args[0].clone(), *args[1:])
         result = self.batch(op, args)
         if op.mutated_positions:
-            history.push_tangents(op, original, args[0], state)
+            ports.push_tangents(op, original, args[0], state)
         else:
-            history.push_tangents(op, args, result, state)
+            ports.push_tangents(op, args, result, state)
         return result
 
     def batch(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
@@ -234,7 +227,7 @@ class VmapLevel:
         return result
 
     def by_rule(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
-        rule = find_rule(op)
+        rule = ports.find_batch_rule(op)
         if rule is None:
             return self.loop(op, args)
         if isinstance(rule, Refused):
@@ -544,7 +537,7 @@ def stack_results(results: list[Any]) -> Any:
     """Results of all samples with a new leading dim, container by container."""
     first = results[0] if results else None
     if isinstance(first, Tensor):
-        return records.find_packet("aten", "stack")(results)
+        return ports.find_packet("aten", "stack")(results)
     if isinstance(first, (list, tuple)):
         columns = [stack_results(list(column)) for column in zip(*results, strict=True)]
         return columns if isinstance(first, list) else tuple(columns)

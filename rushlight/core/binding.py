@@ -8,13 +8,13 @@ value does not fit, so that the next overload can be tried.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
+from rushlight.core import ports
 from rushlight.core.gradrule import compile_source
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import Tensor
@@ -408,7 +408,7 @@ def bind_out(packet: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
     out = kwargs["out"]
     rest = {key: value for key, value in kwargs.items() if key != "out"}
     op, bound = bind_packet(packet, args, rest)
-    variant = packet_out_overload(op)
+    variant = ports.out_overload(op)
     if variant is None:
         # The first overload that fits has no such form: a later one may.
         variant, bound = later_out(packet, op, args, rest)
@@ -421,21 +421,13 @@ def bind_out(packet: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
 def later_out(packet: Any, op: Any, args: tuple[Any, ...], rest: Any) -> tuple[Any, Any]:
     """The out= form of the next overload that takes the arguments and has one."""
     for other in packet.candidates[packet.candidates.index(op) + 1 :]:
-        variant = packet_out_overload(other)
+        variant = ports.out_overload(other)
         if variant is not None:
             try:
                 return variant, other.bind(*args, **rest)
             except TypeError:
                 continue
     raise Mismatch
-
-
-def no_out_overload(op: Any) -> Any:
-    return None
-
-
-# Set by the registry: the out= form of a functional overload.
-packet_out_overload: Callable[[Any], Any] = no_out_overload
 
 
 def rename_keywords(packet: Any, kwargs: dict[str, Any]) -> dict[str, Any] | None:
@@ -506,7 +498,7 @@ def takes(op: Any, count: int) -> bool:
     """Whether an overload may be called with this many arguments (`out` is one of them)."""
     arguments = op._schema.arguments
     required = len([a for a in arguments if not a.has_default])
-    return required <= count <= len(arguments) + (packet_out_overload(op) is not None)
+    return required <= count <= len(arguments) + (ports.out_overload(op) is not None)
 
 
 def marked_types(op: Any, args: Any, kwargs: dict[str, Any], method: bool) -> list[str]:
@@ -576,7 +568,7 @@ def explain(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], method: bool
             f"but {got} {'were' if got != 1 else 'was'} given"
         )
     for key in kwargs:
-        if key not in op.argument_names and (key != "out" or packet_out_overload(op) is None):
+        if key not in op.argument_names and (key != "out" or ports.out_overload(op) is None):
             return f"got an unexpected keyword argument '{key}'"
     given = dict(zip([a.name for a in positional], args, strict=False)) | kwargs
     missing = [a.name for a in arguments if not a.has_default and a.name not in given]
@@ -674,6 +666,6 @@ def signature(op: Any, method: bool = False) -> str:
         if argument.has_default:
             text += f" = {argument.default}"
         shown.append(text)
-    if packet_out_overload(op) is not None and not method:
+    if ports.out_overload(op) is not None and not method:
         shown += ["Tensor out = None"] if starred else ["*", "Tensor out = None"]
     return f"({', '.join(shown)})"

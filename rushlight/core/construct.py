@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from rushlight.arrays.casting import cast, fill_number, narrow_pair
+from rushlight.base.lazy import namespace
 from rushlight.core import dtype as dtypes
-from rushlight.core import geometry
-from rushlight.core import tensor as tensors
+from rushlight.core import geometry, ports
 from rushlight.core.binding import Mismatch, as_device, as_dtype
 from rushlight.core.device import cpu, device
 from rushlight.core.dispatch import call_function_mode, overridable
@@ -210,11 +210,6 @@ def warn_once(key: str, message: str) -> None:
         warnings.warn(message, UserWarning, stacklevel=4)
 
 
-def lift_fresh(value: Any) -> Any:
-    """Set by the opset: shows a tensor made from data to the active modes."""
-    return value
-
-
 def finish(result: Any, place: Any, requires_grad: bool) -> Any:
     """A constant enters the program: device, inference mark, modes, then requires_grad."""
     if place is not None and place.type != "cpu":
@@ -227,7 +222,7 @@ def finish(result: Any, place: Any, requires_grad: bool) -> Any:
         if state.inference:
             mark_inference(result)
         elif state.layers:
-            result = lift_fresh(result)
+            result = ports.lift_fresh(result)
     if requires_grad:
         if not (result._dtype.is_floating_point or result._dtype.is_complex):
             raise RuntimeError(
@@ -586,7 +581,7 @@ def legacy_new(cls: type, args: Any, kwargs: Any) -> Any:
     return Tensor._make_subclass(cls, result)
 
 
-tensors.legacy_new = legacy_new
+ports.fill(legacy_new=legacy_new)
 
 
 class LegacyType(type):
@@ -614,13 +609,15 @@ LEGACY_NAMES = {
 }  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
+def make_legacy_type(name: str) -> Any:
+    """The class `torch.<name>`, of which tensors of its dtype are instances."""
     kind = LEGACY_NAMES.get(name)
     if kind is None:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    made = LegacyType(name, (), {"dtype": kind, "is_cuda": False, "__module__": "torch"})
-    globals()[name] = made
-    return made
+        return None
+    return LegacyType(name, (), {"dtype": kind, "is_cuda": False, "__module__": "torch"})
+
+
+__getattr__, __dir__ = namespace(__name__, make=make_legacy_type, names=LEGACY_NAMES)
 
 
 def set_default_tensor_type(t: Any, /) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.core import history
+from rushlight.core import history, ports
 from rushlight.core.binding import (
     Mismatch,
     bind_packet,
@@ -292,8 +292,8 @@ def call_layers(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> An
     excluded = state.excluded
     if state.transforms and not excluded & LAYER_TRANSFORMS:
         return state.transforms[-1].process(op, args)
-    if has_dead(op, args):
-        return call(op, revived(op, args))
+    if ports.has_dead(op, args):
+        return call(op, ports.revived(op, args))
     if state.pre_modes and not excluded & LAYER_PRE:
         return call_mode(op, args, state, "pre_modes")
     if state.autocast is not None and not excluded & LAYER_AUTOCAST:
@@ -304,16 +304,6 @@ def call_layers(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> An
     if state.profiler is not None:
         return state.profiler.record(op, args, lambda: after_autocast(op, args, state))
     return after_autocast(op, args, state)
-
-
-def has_dead(op: OpOverload, args: tuple[Any, ...]) -> bool:
-    """Whether an operand belongs to a level that has ended; replaced by `core.levels`."""
-    return False
-
-
-def revived(op: OpOverload, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Operands without such wrappers; replaced by `core.levels`."""
-    return args
 
 
 def after_autocast(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> Any:
@@ -396,7 +386,7 @@ def autograd_call(
         if state is not None and state.anomaly:
             history.note_creation(node, state)
     if state is not None and state.forward_level >= 0:
-        history.push_tangents(op, args, result, state)
+        ports.push_tangents(op, args, result, state)
     return result
 
 

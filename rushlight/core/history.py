@@ -16,6 +16,7 @@ import threading
 from typing import Any
 
 from rushlight.core import node as nodes
+from rushlight.core import ports
 from rushlight.core.extras import view_info
 from rushlight.core.node import GraphNode, edge, needs_grad, output_meta, recorded_node
 from rushlight.core.state import LOCAL, PROCESS, ThreadState
@@ -296,7 +297,7 @@ def regenerate(tensor: Any) -> Any:
         return tensor._node
 
 
-nodes.stale_view_node = regenerate
+ports.fill(stale_view_node=regenerate)
 
 
 # -- in-place --------------------------------------------------------------------------------------
@@ -357,7 +358,9 @@ def mutating_call(op: Any, args: tuple[Any, ...], grad: bool, state: ThreadState
         if isinstance(args[position], Tensor):
             check_inplace(args[position], grad, operand_needs)
     node = None
-    tangents = state is not None and state.forward_level >= 0 and has_tangents(op, args, state)
+    tangents = (
+        state is not None and state.forward_level >= 0 and ports.has_tangents(op, args, state)
+    )
     original = target
     if grad and rule is not None and (operand_needs or needs_grad(target)):
         saved_args = args
@@ -379,7 +382,7 @@ def mutating_call(op: Any, args: tuple[Any, ...], grad: bool, state: ThreadState
     if node is not None:
         finish_write(rule, node, target, state)
     if tangents and state is not None:
-        push_tangents(op, (original, *args[1:]), target, state)
+        ports.push_tangents(op, (original, *args[1:]), target, state)
     if not op._schema.returns:
         return None
     return target if result is None or isinstance(result, Tensor) else result
@@ -455,7 +458,7 @@ def out_call(op: Any, args: tuple[Any, ...], grad: bool, state: ThreadState | No
                     f"{op.base_name}(): functions with out=... arguments don't support automatic "
                     "differentiation, but one of the arguments requires grad."
                 )
-    if state is not None and state.forward_level >= 0 and has_tangents(op, args, state):
+    if state is not None and state.forward_level >= 0 and ports.has_tangents(op, args, state):
         raise NotImplementedError(
             f"Trying to use forward AD with {op.base_name}_out that does not support it because it "
             "is an out= function"
@@ -638,17 +641,3 @@ def note_creation(node: Any, state: ThreadState) -> None:
     parent = state.tasks[-1].current if state.tasks else None
     if parent is not None:
         notes["parent_"] = parent
-
-
-def push_tangents(op: Any, args: tuple[Any, ...], result: Any, state: ThreadState) -> None:
-    """Give results their tangents; replaced by `autograd.forward`."""
-
-
-def has_tangents(op: Any, args: tuple[Any, ...], state: ThreadState) -> bool:
-    """Whether an operand has a tangent to push; replaced by `autograd.forward`."""
-    return False
-
-
-def gradients_of(*args: Any, **options: Any) -> Any:
-    """`autograd.grad`, for formulas that are the gradient of other ops; replaced by it."""
-    raise NotImplementedError("there is no engine to compute gradients")

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.core import dispatch
-from rushlight.core import node as nodes
+from rushlight.core import dispatch, ports
 from rushlight.core.op import OpOverload
 from rushlight.core.state import LOCAL
 from rushlight.core.storage import VersionCounter
@@ -328,7 +327,4 @@ def show(tensor: Any, value: Any) -> None:
 
 
 dispatch.QUIET.add(LevelTensor)
-nodes.alive = alive
-nodes.LEVEL_TENSOR = LevelTensor
-dispatch.has_dead = has_dead
-dispatch.revived = revived
+ports.fill(alive=alive, level_tensor=LevelTensor, has_dead=has_dead, revived=revived)

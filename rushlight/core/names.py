@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.core.op import find_overload, find_packet
+from rushlight.core import ports
+from rushlight.core.op import find_overload
 from rushlight.core.state import LAYER_FUNCTION, LOCAL, USER_FUNCTION
 from rushlight.core.tensor import Tensor
 
@@ -266,7 +267,7 @@ def overloads(name: str) -> Any:
     base = REFLECTED.get(name, name)
     for candidate in (base, base.removesuffix("_")):
         try:
-            return find_packet("aten", candidate).candidates
+            return ports.find_packet("aten", candidate).candidates
         except LookupError:
             continue
     return ()

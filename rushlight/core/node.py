@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.core import ports
 from rushlight.core.hooks import HookDict, NodeHooks, RemovableHandle, add_hook
 from rushlight.core.state import (
     LAYER_AUTOGRAD,
@@ -196,7 +197,7 @@ class AccumulateGrad(GraphNode):
 
     def apply(self, grads: tuple[Any, ...], needs: Any) -> tuple[Any, ...]:
         # An instance called by hand; the engine goes to `accumulate` directly.
-        GraphNode.accumulate(self, grads[0])  # type: ignore[attr-defined]
+        ports.accumulate(self, grads[0])
         return ()
 
 
@@ -337,16 +338,12 @@ def resolve_edges(node: Any) -> tuple[Any, ...]:
     return following
 
 
-def stale_view_node(tensor: Any) -> Any:
-    raise RuntimeError("views are not set up")
-
-
 def view_node(tensor: Any) -> Any:
     """The up-to-date node of a view: regenerated when the base was written since."""
     view = tensor._view
     counter = tensor._counter
     if counter is not None and view.version != counter.value:
-        return stale_view_node(tensor)
+        return ports.stale_view_node(tensor)
     return tensor._node if view.pending is None else recorded_node(tensor)
 
 
@@ -513,14 +510,11 @@ def pack(value: Any, node: Any) -> Any:
     return value
 
 
-# Filled by core.tensor: isinstance() against a tuple is quick and avoids a circular import.
-TENSOR_TYPES: Any = ()
-# Filled by core.levels: the tensors of grad and jvp levels, and what they stand for.
-LEVEL_TENSOR: Any = None
-
-
-def alive(value: Any) -> Any:
-    return value
+# Read whenever a tensor is saved or unpacked.
+TENSOR_TYPES: Any = ports.tensor_types
+LEVEL_TENSOR: Any = ports.level_tensor
+alive: Any = ports.alive
+ports.mirror(globals(), TENSOR_TYPES="tensor_types", LEVEL_TENSOR="level_tensor", alive="alive")
 
 
 def pack_output(tensor: Any, output_nr: int) -> SavedTensor:

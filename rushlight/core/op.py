@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.base.schema import Schema
+from rushlight.core import ports
 from rushlight.core.gradrule import GradRule
 
 __all__ = ["OpOverload", "OpOverloadPacket", "Refused", "Rule", "Tag", "refuse"]
@@ -367,7 +368,7 @@ class OpOverloadPacket:
             raise AttributeError(attribute)
         found: OpOverload | None = self.__dict__.get("table", {}).get(attribute)
         if found is None:
-            found = derive_overload(self, attribute)
+            found = ports.derive_overload(self, attribute)
         if found is None:
             raise AttributeError(
                 f"The underlying op of '{self.namespace}.{self.base_name}' has no overload name "
@@ -387,23 +388,10 @@ class OpOverloadPacket:
         return f"{self.namespace}.{self.base_name}"
 
     def __reduce__(self) -> Any:
-        return find_packet, (self.namespace, self.base_name)
-
-
-def no_overload(packet: OpOverloadPacket, overload: str) -> OpOverload | None:
-    return None
-
-
-def no_packet(namespace: str, name: str) -> OpOverloadPacket:
-    raise LookupError(f"no operator {namespace}::{name}")
-
-
-# Set by the registry: what makes out= overloads on first use, and what finds packets.
-derive_overload: Callable[[Any, str], OpOverload | None] = no_overload
-find_packet: Callable[[str, str], OpOverloadPacket] = no_packet
+        return ports.find_packet, (self.namespace, self.base_name)
 
 
 def find_overload(namespace: str, name: str, overload: str) -> OpOverload:
     """The record behind a pickled overload."""
-    found: OpOverload = getattr(find_packet(namespace, name), overload)
+    found: OpOverload = getattr(ports.find_packet(namespace, name), overload)
     return found

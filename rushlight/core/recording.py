@@ -18,7 +18,7 @@ from rushlight.core.op import OpOverload, find_overload
 from rushlight.core.parameter import Parameter
 from rushlight.core.state import BELOW_PROXY, BELOW_SUBCLASS, Excluding, Occupant
 from rushlight.core.tensor import Tensor, sizes_of, strides_of
-from rushlight.fx.graph import Graph
+from rushlight.graph.graph import Graph
 from rushlight.symbolic import SymBool, SymFloat, SymInt
 
 __all__ = ["Recorder", "TensorMetadata", "tensor_metadata"]

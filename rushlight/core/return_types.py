@@ -10,7 +10,9 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import Any
 
+from rushlight.base.lazy import namespace
 from rushlight.base.pytree import register_sequence_node
+from rushlight.core import ports
 
 __all__ = ["ReturnType", "return_type"]
 
@@ -77,15 +79,15 @@ def named_result(packet: Any) -> Any:
     return None
 
 
-def __getattr__(name: str) -> Any:
-    from rushlight.core.op import find_packet
-
+def find_class(name: str) -> Any:
+    """The result class of the function `name`, or None."""
     found = CLASSES.get(name)
     if found is None and not name.startswith("__"):
         try:
-            found = named_result(find_packet("aten", name))
+            found = named_result(ports.find_packet("aten", name))
         except LookupError:
             found = None
-    if found is None:
-        raise AttributeError(f"module 'torch.return_types' has no attribute '{name}'")
     return found
+
+
+__getattr__, __dir__ = namespace(__name__, make=find_class, names=CLASSES, keep=False)

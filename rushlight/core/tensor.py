@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.core import geometry, node
+from rushlight.core import geometry, ports
 from rushlight.core.device import (
     channels_last,
     channels_last_3d,
@@ -106,7 +106,7 @@ class Tensor(metaclass=TensorType):
     __array_priority__ = 1000
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        return legacy_new(cls, args, kwargs)
+        return ports.legacy_new(cls, args, kwargs)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
@@ -625,6 +625,10 @@ class Tensor(metaclass=TensorType):
         result.__class__ = cls
         return result
 
+    def _type_name(self) -> str:
+        """What `base.naming.typename` shows: `torch.FloatTensor`."""
+        return str(self.type())
+
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         from rushlight.core import dispatch
 
@@ -665,15 +669,11 @@ KEEPS_BASE_TYPE: set[Any] = set()
 # A partial is called with less ado than `object.__new__` with an argument.
 new_tensor: Callable[[], Tensor] = partial(object.__new__, Tensor)
 DEFAULT_OVERRIDE = vars(Tensor)["__torch_function__"].__func__
-node.TENSOR_TYPES = (Tensor,)
+ports.fill(tensor_types=(Tensor,))
 
 
 # Types whose instances need no override handling on the hot path.
 PLAIN: set[type] = {Tensor}
-
-
-def legacy_new(cls: type, args: Any, kwargs: Any) -> Any:
-    raise RuntimeError("tensor construction is not set up; import rushlight first")
 
 
 def as_class(value: Any, cls: type) -> Any:

@@ -191,8 +191,8 @@ def serve_process(
     connection: Any, strangers: list[Any], dataset: Any, recipe: Recipe, seat: Seat
 ) -> None:
     """The whole life of a worker process. `strangers` are ends of pipes it must not keep open."""
+    from rushlight.core.process import set_num_threads
     from rushlight.data import transport
-    from rushlight.settings import set_num_threads
 
     where = f"in DataLoader worker process {seat.worker_id}"
 

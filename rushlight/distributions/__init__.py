@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from rushlight.base.lazy import namespace
 from rushlight.distributions import constraint_registry, constraints, kl, transforms
-from rushlight.distributions.composed import (
+from rushlight.distributions.compound import (
     Independent,
     MixtureSameFamily,
     TransformedDistribution,
@@ -105,7 +104,7 @@ __all__ = [
 
 # The modules that torch has one distribution in, and those here that hold it.
 MODULES = {
-    "composed": ("independent", "mixture_same_family", "transformed_distribution"),
+    "compound": ("independent", "mixture_same_family", "transformed_distribution"),
     "continuous": (
         "beta", "cauchy", "chi2", "dirichlet", "exponential", "fishersnedecor", "gamma",
         "generalized_pareto", "laplace", "normal", "studentT", "uniform", "von_mises",
@@ -125,10 +124,7 @@ MODULES = {
 }  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    for module, names in MODULES.items():
-        if name in names:
-            from importlib import import_module
-
-            return import_module(f"rushlight.distributions.{module}")
-    raise AttributeError(f"module 'rushlight.distributions' has no attribute '{name}'")
+__getattr__, __dir__ = namespace(
+    __name__,
+    modules={name: f".{module}" for module, names in MODULES.items() for name in names},
+)

@@ -9,7 +9,7 @@ from typing import Any
 from rushlight.core.construct import as_tensor
 from rushlight.core.dtype import finfo
 from rushlight.distributions import constraints
-from rushlight.distributions.composed import TransformedDistribution
+from rushlight.distributions.compound import TransformedDistribution
 from rushlight.distributions.continuous import (
     LOCATION_AND_SCALE,
     Cauchy,

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.distributions.composed import Independent, TransformedDistribution
+from rushlight.distributions.compound import Independent, TransformedDistribution
 from rushlight.distributions.continuous import (
     Beta,
     Cauchy,

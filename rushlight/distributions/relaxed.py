@@ -8,7 +8,7 @@ from typing import Any
 
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.distributions import constraints
-from rushlight.distributions.composed import TransformedDistribution
+from rushlight.distributions.compound import TransformedDistribution
 from rushlight.distributions.discrete import (
     AroundCategorical,
     ByProbsOrLogits,

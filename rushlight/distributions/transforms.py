@@ -1,7 +1,7 @@
 """Differentiable maps between regions, with inverses and log |det| of their Jacobians.
 
 Here are those of numbers, vectors and matrices; the base and what is made of others come from
-`combined`."""
+`transform`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from rushlight.core.dtype import finfo
 from rushlight.core.size import Size
 from rushlight.distributions import constraints
-from rushlight.distributions.combined import (
+from rushlight.distributions.transform import (
     CatTransform,
     ComposeTransform,
     IndependentTransform,

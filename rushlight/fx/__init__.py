@@ -1,9 +1,11 @@
-"""Graphs as plain data: torch's public names, each imported when first used."""
+"""Graphs of programs, and what traces, runs and rewrites them: torch's public names.
+
+Graphs themselves are plain data in `rushlight.graph`. Every name is imported when first used.
+"""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from rushlight.base.lazy import namespace
 
 __all__ = [
     "CodeGen",
@@ -22,45 +24,36 @@ __all__ = [
     "wrap",
 ]
 
-# Running a graph as a module and tracing modules need `nn`, which lies above this package.
-LAZY_NAMES = {
-    "Argument": "rushlight.fx.node",
-    "CodeGen": "rushlight.fx.graph",
-    "Graph": "rushlight.fx.graph",
-    "GraphModule": "rushlight.nn.graphmodule",
-    "Interpreter": "rushlight.fx.interpreter",
-    "Node": "rushlight.fx.node",
-    "Proxy": "rushlight.fx.proxy",
-    "ProxyableClassMeta": "rushlight.nn.tracing",
-    "PH": "rushlight.nn.tracing",
-    "TraceError": "rushlight.fx.proxy",
-    "Tracer": "rushlight.nn.tracing",
-    "Transformer": "rushlight.nn.tracing",
-    "has_side_effect": "rushlight.fx.node",
-    "map_aggregate": "rushlight.fx.node",
-    "map_arg": "rushlight.fx.node",
-    "replace_pattern": "rushlight.fx.subgraph_rewriter",
-    "symbolic_trace": "rushlight.nn.tracing",
-    "wrap": "rushlight.nn.tracing",
+HOMES = {
+    "Argument": ".node",
+    "CodeGen": ".graph",
+    "Graph": ".graph",
+    "GraphModule": ".graph_module",
+    "Interpreter": ".interpreter",
+    "Node": ".node",
+    "PH": ".tracing",
+    "Proxy": ".proxy",
+    "ProxyableClassMeta": ".tracing",
+    "TraceError": ".proxy",
+    "Tracer": ".tracing",
+    "Transformer": ".interpreter",
+    "has_side_effect": ".node",
+    "map_aggregate": ".node",
+    "map_arg": ".node",
+    "replace_pattern": ".subgraph_rewriter",
+    "symbolic_trace": ".tracing",
+    "wrap": ".tracing",
 }
-LAZY_MODULES = {
-    "graph": "rushlight.fx.graph",
-    "graph_module": "rushlight.nn.graphmodule",
-    "immutable_collections": "rushlight.fx.immutable_collections",
-    "interpreter": "rushlight.fx.interpreter",
-    "node": "rushlight.fx.node",
-    "passes": "rushlight.fx.passes",
-    "proxy": "rushlight.fx.proxy",
-    "subgraph_rewriter": "rushlight.fx.subgraph_rewriter",
-    "traceback": "rushlight.fx.traceback",
-}
+MODULES = (
+    "graph",
+    "graph_module",
+    "immutable_collections",
+    "interpreter",
+    "node",
+    "passes",
+    "proxy",
+    "subgraph_rewriter",
+    "traceback",
+)
 
-
-def __getattr__(name: str) -> Any:
-    if name in LAZY_MODULES:
-        return import_module(LAZY_MODULES[name])
-    if name in LAZY_NAMES:
-        found = getattr(import_module(LAZY_NAMES[name]), name)
-        globals()[name] = found
-        return found
-    raise AttributeError(f"module 'rushlight.fx' has no attribute '{name}'")
+__getattr__, __dir__ = namespace(__name__, HOMES, MODULES)

@@ -1,15 +1,22 @@
-"""`Interpreter`: runs a graph node by node, so that subclasses can change what each does."""
+"""`Interpreter`: runs a graph node by node, so that subclasses can change what each does.
+
+A `Transformer` is one whose run makes another graph.
+"""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
 from rushlight.fx import traceback
-from rushlight.fx.graph import Graph
-from rushlight.fx.node import Node, last_uses, map_arg
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.proxy import Proxy
+from rushlight.fx.tracing import Tracer
+from rushlight.graph.graph import Graph
+from rushlight.graph.node import Node, last_uses, map_aggregate, map_arg
 
-__all__ = ["Interpreter"]
+__all__ = ["Interpreter", "Transformer"]
 
 
 class Interpreter:
@@ -148,3 +155,50 @@ class Interpreter:
             return self.env[node]
 
         return map_arg(args, load)
+
+
+class TransformerTracer(Tracer):
+    """Appends to the graph that a Transformer builds; every module is a leaf."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__()
+        self.graph = graph
+
+    def is_leaf_module(self, m: Any, module_qualified_name: str) -> bool:
+        return True
+
+
+class Transformer(Interpreter):
+    """An interpreter whose run makes a new graph."""
+
+    def __init__(self, module: GraphModule) -> None:
+        super().__init__(module)
+        self.new_graph = Graph()
+        self.new_graph.set_codegen(module.graph._codegen)
+        self.tracer = TransformerTracer(self.new_graph)
+        self.tracer.root = module
+
+    def placeholder(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        default = args[0] if args else inspect.Parameter.empty
+        return Proxy(self.new_graph.placeholder(target, default_value=default), self.tracer)
+
+    def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self.tracer.create_proxy("get_attr", target, args, kwargs)
+
+    def call_module(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        module = self.fetch_attr(target)
+        return self.tracer.call_module(module, module.forward, args, kwargs)
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self.tracer.create_proxy("call_function", target, args, kwargs)
+
+    def transform(self) -> GraphModule:
+        """The transformed module."""
+        with traceback.preserve_node_meta():
+            result = super().run(enable_io_processing=False)
+        if result is not None:
+            node = self.new_graph.output(
+                map_aggregate(result, lambda a: a.node if isinstance(a, Proxy) else a)
+            )
+            node.meta.update(self.graph.output_node().meta)
+        return GraphModule(self.module, self.new_graph)

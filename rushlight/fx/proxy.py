@@ -15,14 +15,17 @@ from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
-from importlib import import_module
 from typing import Any, NoReturn
 
 from rushlight.base import pytree
+from rushlight.core.device import device, layout, memory_format
+from rushlight.core.dtype import dtype
+from rushlight.core.tensor import Tensor
 from rushlight.fx import traceback as fx_traceback
-from rushlight.fx.graph import Graph
-from rushlight.fx.node import Node, map_arg
-from rushlight.fx.printing import magic_methods, reflectable_magic_methods
+from rushlight.graph.graph import Graph
+from rushlight.graph.node import Node, map_arg
+from rushlight.graph.printing import magic_methods, reflectable_magic_methods
+from rushlight.overrides import is_tensor_method_or_property
 
 __all__ = [
     "Attribute",
@@ -78,24 +81,23 @@ class ScopeContextManager:
         self.scope.__dict__.update(self.former.__dict__)
 
 
-def base_types() -> tuple[type, ...]:
-    """The types of values that nodes hold as they are."""
-    torch = import_module("rushlight")
-    return (
-        str,
-        int,
-        float,
-        bool,
-        complex,
-        torch.dtype,
-        torch.Tensor,
-        torch.device,
-        torch.memory_format,
-        torch.layout,
-        enum.Enum,
-        type(None),
-        type(...),
-    )
+# The types of values that nodes hold as they are.
+BASE_TYPES = (
+    str,
+    int,
+    float,
+    bool,
+    complex,
+    range,
+    dtype,
+    Tensor,
+    device,
+    memory_format,
+    layout,
+    enum.Enum,
+    type(None),
+    type(...),
+)
 
 
 class TracerBase:
@@ -187,7 +189,7 @@ class TracerBase:
             return {self.dict_key(key): self.create_arg(value) for key, value in a.items()}
         if isinstance(a, slice):
             return slice(self.create_arg(a.start), self.create_arg(a.stop), self.create_arg(a.step))
-        if isinstance(a, (range, *base_types())) or is_operator(a):
+        if isinstance(a, BASE_TYPES) or is_operator(a):
             return a
         if is_dataclass(a) and not isinstance(a, type):
             named = {field.name: self.create_arg(getattr(a, field.name)) for field in fields(a)}
@@ -342,8 +344,7 @@ class Proxy:
                 f"{orig_method}"
             )
         tracer = next(iter(found))
-        overrides = import_module("rushlight.overrides")
-        if overrides.is_tensor_method_or_property(orig_method):
+        if is_tensor_method_or_property(orig_method):
             return tracer.create_proxy("call_method", orig_method.__name__, args, kwargs)
         name = tracer.graph._target_to_str(orig_method.__name__)
         return tracer.create_proxy("call_function", orig_method, args, kwargs, name=name)

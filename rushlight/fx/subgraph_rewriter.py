@@ -6,11 +6,11 @@ used outside the match, and no node belongs to two matches.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any, NamedTuple
 
-from rushlight.fx.graph import Graph
-from rushlight.fx.node import Node
+from rushlight.fx.tracing import symbolic_trace
+from rushlight.graph.graph import Graph
+from rushlight.graph.node import Node
 
 __all__ = ["Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with_filters"]
 
@@ -36,7 +36,7 @@ def graph_of(source: Any) -> Graph:
     graph = getattr(source, "graph", None)
     if isinstance(graph, Graph):
         return graph
-    traced: Graph = import_module("rushlight.fx").symbolic_trace(source).graph
+    traced: Graph = symbolic_trace(source).graph
     return traced
 
 

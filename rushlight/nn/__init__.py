@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.base.lazy import namespace
 from rushlight.nn import functional, init, utils
 from rushlight.nn.activation import *
 from rushlight.nn.containers import *
 from rushlight.nn.conv import *
 from rushlight.nn.dropout import *
-from rushlight.nn.layers import *
+from rushlight.nn.embedding import *
+from rushlight.nn.flatten import *
 from rushlight.nn.lazy import *
+from rushlight.nn.linear import *
 from rushlight.nn.losses import *
 from rushlight.nn.module import Module
 from rushlight.nn.norm import *
@@ -27,10 +30,4 @@ from rushlight.nn.recurrent import *
 from rushlight.nn.transformer import *
 from rushlight.nn.upsampling import *
 
-
-def __getattr__(name: str) -> Any:
-    if name == "grad":
-        from importlib import import_module
-
-        return import_module("rushlight.nn.grad")
-    raise AttributeError(f"module 'rushlight.nn' has no attribute '{name}'")
+__getattr__, __dir__ = namespace(__name__, modules=("grad",))

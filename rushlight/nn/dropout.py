@@ -1,13 +1,40 @@
-"""Kinds of dropout besides the plain one: of whole channels, and to the lower limit of SELU."""
+"""Kinds of dropout: of elements, of whole channels, and to the lower limit of SELU."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from rushlight.nn import functional as F
-from rushlight.nn.layers import DropoutKind
+from rushlight.nn.module import Module
 
-__all__ = ["AlphaDropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
+__all__ = [
+    "AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout",
+]  # fmt: skip
+
+
+class DropoutKind(Module):
+    """What the kinds of dropout share: a function of (input, p, training, inplace)."""
+
+    function: Any
+
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        super().__init__()
+        if not 0 <= p <= 1:
+            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        self.p = p
+        self.inplace = inplace
+
+    def forward(self, input: Any) -> Any:
+        return type(self).function(input, self.p, self.training, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}, inplace={self.inplace}"
+
+
+class Dropout(DropoutKind):
+    """Zeroes elements at random while training."""
+
+    function = staticmethod(F.dropout)
 
 
 class Dropout1d(DropoutKind):

@@ -7,7 +7,7 @@ from typing import Any
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.core import dtype as dtypes
 from rushlight.nn import conv, norm
-from rushlight.nn.layers import Linear
+from rushlight.nn.linear import Linear
 from rushlight.nn.parameter import UninitializedBuffer, UninitializedParameter, is_lazy
 from rushlight.opset import functions
 

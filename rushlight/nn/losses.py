@@ -1,4 +1,4 @@
-"""More losses, and distances. Those that are a function with stored options come from tables."""
+"""Losses and distances. Those that are a function with stored options come from tables."""
 
 from __future__ import annotations
 
@@ -9,16 +9,84 @@ from typing import Any, NamedTuple
 
 from rushlight.nn import functional as F
 from rushlight.nn.containers import ModuleList, Sequential
-from rushlight.nn.layers import REDUCED, Linear, Loss, NLLLoss, function_module, loss
+from rushlight.nn.functional.loss import legacy_reduction
+from rushlight.nn.functionmodule import FunctionModule, function_module
+from rushlight.nn.linear import Linear
 from rushlight.nn.module import Module
 from rushlight.opset import functions
 
 __all__ = [
-    "AdaptiveLogSoftmaxWithLoss", "CosineEmbeddingLoss", "CosineSimilarity", "GaussianNLLLoss",
-    "HingeEmbeddingLoss", "LinearCrossEntropyLoss", "MarginRankingLoss", "MultiLabelMarginLoss",
-    "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss2d", "PairwiseDistance",
-    "PoissonNLLLoss", "SoftMarginLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
+    "AdaptiveLogSoftmaxWithLoss", "BCELoss", "BCEWithLogitsLoss", "CosineEmbeddingLoss",
+    "CosineSimilarity", "CrossEntropyLoss", "GaussianNLLLoss", "HingeEmbeddingLoss", "HuberLoss",
+    "KLDivLoss", "L1Loss", "LinearCrossEntropyLoss", "MSELoss", "MarginRankingLoss",
+    "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "NLLLoss2d",
+    "PairwiseDistance", "PoissonNLLLoss", "SmoothL1Loss", "SoftMarginLoss", "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
 ]  # fmt: skip
+
+
+class Loss(FunctionModule):
+    """A loss of (input, target) with a reduction; options that are tensors are buffers."""
+
+    tensors = ("weight", "pos_weight")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+        options = self.chosen(args, kwargs)
+        older = options.pop("size_average", None), options.pop("reduce", None)
+        if older != (None, None):
+            options["reduction"] = legacy_reduction(*older)
+        for name, value in options.items():
+            if name in self.tensors:
+                self.register_buffer(name, value)
+            else:
+                setattr(self, name, value)
+
+    def stored(self) -> dict[str, Any]:
+        """The options as the function takes them."""
+        names = [name for name, _ in self.options if name not in ("size_average", "reduce")]
+        return {name: getattr(self, name) for name in names}
+
+    def forward(self, input: Any, target: Any) -> Any:
+        return type(self).function(input, target, **self.stored())
+
+
+def loss(name: str, function: Any, doc: str, options: str, **defaults: Any) -> Any:
+    """A loss module; `options` names the constructor's arguments in order."""
+    known = {"size_average": None, "reduce": None, "reduction": "mean", "weight": None}
+    known |= defaults
+    pairs = tuple([(option, known[option]) for option in options.split()])
+    return function_module(name, __name__, Loss, function, doc, options=pairs)
+
+
+REDUCED = "size_average reduce reduction"
+MSELoss = loss("MSELoss", F.mse_loss, "Mean squared difference.", REDUCED)
+L1Loss = loss("L1Loss", F.l1_loss, "Mean absolute difference.", REDUCED)
+SmoothL1Loss = loss(
+    "SmoothL1Loss", F.smooth_l1_loss, "Quadratic near zero, linear beyond.",
+    f"{REDUCED} beta", beta=1.0,
+)  # fmt: skip
+HuberLoss = loss(
+    "HuberLoss", F.huber_loss, "Quadratic near zero, linear beyond.", "reduction delta", delta=1.0
+)
+KLDivLoss = loss(
+    "KLDivLoss", F.kl_div, "Kullback-Leibler divergence.", f"{REDUCED} log_target",
+    log_target=False,
+)  # fmt: skip
+BCELoss = loss("BCELoss", F.binary_cross_entropy, "Binary cross entropy.", f"weight {REDUCED}")
+BCEWithLogitsLoss = loss(
+    "BCEWithLogitsLoss", F.binary_cross_entropy_with_logits, "Binary cross entropy of logits.",
+    f"weight {REDUCED} pos_weight", pos_weight=None,
+)  # fmt: skip
+NLLLoss = loss(
+    "NLLLoss", F.nll_loss, "Negative log likelihood.",
+    "weight size_average ignore_index reduce reduction", ignore_index=-100,
+)  # fmt: skip
+CrossEntropyLoss = loss(
+    "CrossEntropyLoss", F.cross_entropy, "Cross entropy of logits and classes.",
+    "weight size_average ignore_index reduce reduction label_smoothing", ignore_index=-100,
+    label_smoothing=0.0,
+)  # fmt: skip
 
 
 class OfThree(Loss):
@@ -30,7 +98,7 @@ class OfThree(Loss):
 
 def of_three(name: str, function: Any, doc: str, **options: Any) -> Any:
     pairs = (*options.items(), ("size_average", None), ("reduce", None), ("reduction", "mean"))
-    return function_module(name, OfThree, function, doc, options=pairs)
+    return function_module(name, __name__, OfThree, function, doc, options=pairs)
 
 
 SoftMarginLoss = loss("SoftMarginLoss", F.soft_margin_loss, "log(1 + exp(-y x)).", REDUCED)

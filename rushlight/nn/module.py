@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from rushlight.autograd.grad_mode import no_grad
+from rushlight.base.naming import typename
+from rushlight.core import ports
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
 from rushlight.core.hooks import HookDict, RemovableHandle
 from rushlight.core.parameter import Parameter
 from rushlight.core.tensor import Tensor, TensorType
 from rushlight.opset import functions
-from rushlight.settings import typename
 
 __all__ = [
     "Buffer", "Module", "register_module_forward_hook", "register_module_forward_pre_hook",
@@ -715,6 +716,8 @@ class Module:
             return f"{self._get_name()}({extra})"
         return f"{self._get_name()}(\n  " + "\n  ".join(extra_lines + children) + "\n)"
 
+
+ports.fill(module_type=Module)
 
 HOOK_TABLES = (
     "_backward_pre_hooks",

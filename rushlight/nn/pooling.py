@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.nn import functional as F
-from rushlight.nn.functional_pool import per_dim
+from rushlight.nn.functional.pool import per_dim
 from rushlight.nn.module import Module
 
 __all__ = [

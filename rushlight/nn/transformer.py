@@ -11,9 +11,11 @@ from rushlight.autograd.grad_mode import is_grad_enabled
 from rushlight.core.parameter import Parameter
 from rushlight.nn import functional as F
 from rushlight.nn import init
+from rushlight.nn.activation import GELU, ReLU
 from rushlight.nn.attention import canonical_mask, multi_head_attention_forward
 from rushlight.nn.containers import ModuleList
-from rushlight.nn.layers import GELU, Dropout, Linear, ReLU
+from rushlight.nn.dropout import Dropout
+from rushlight.nn.linear import Linear
 from rushlight.nn.module import Module
 from rushlight.nn.norm import LayerNorm
 from rushlight.opset import functions

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.core import batching, dispatch
+from rushlight.core import dispatch, ports
 from rushlight.core.batching import NO_CONTROL_FLOW, NO_ITEM, VmapLevel
 from rushlight.core.device import channels_last, channels_last_3d
 from rushlight.core.op import OpOverload
@@ -65,7 +65,7 @@ def derive_rule(op: OpOverload) -> Any:
     return rule
 
 
-batching.find_rule = find_rule
+ports.fill(find_batch_rule=find_rule)
 
 
 def argument(op: OpOverload, args: Args, name: str) -> Any:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.base.lazy import namespace
 
-def __getattr__(name: str) -> Any:
+
+def _find(name: str) -> Any:
     from rushlight.core.stubs import make_stub
     from rushlight.opset.registry import packet
 
     try:
-        found = make_stub(packet(name), name, method=False, named=False)
+        return make_stub(packet(name), name, method=False, named=False)
     except KeyError:
-        raise AttributeError(f"no operator '{name}'") from None
-    globals()[name] = found
-    return found
+        return None
+
+
+__getattr__, __dir__ = namespace(__name__, make=_find)

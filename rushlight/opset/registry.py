@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.core import binding
 from rushlight.core import op as records
+from rushlight.core import ports
 from rushlight.core.op import OpOverload, OpOverloadPacket
 from rushlight.core.promotion import can_cast
 from rushlight.core.stubs import make_stub
@@ -335,9 +335,7 @@ def find_packet(namespace: str, name: str) -> OpOverloadPacket:
     return packet(name, namespace)
 
 
-records.derive_overload = derive_named_out
-records.find_packet = find_packet
-binding.packet_out_overload = out_record
+ports.fill(derive_overload=derive_named_out, find_packet=find_packet, out_overload=out_record)
 
 
 # -- makers ----------------------------------------------------------------------------------------

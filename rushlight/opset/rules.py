@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
+from rushlight.base.lazy import load
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions as aten
 
@@ -26,7 +26,7 @@ def late(place: str) -> Any:
         nonlocal found
         if found is None:
             module, _, name = place.partition(":")
-            found = getattr(import_module(f"rushlight.opset.{module}"), name)
+            found = getattr(load(f"rushlight.opset.{module}"), name)
         return found(*args)
 
     return rule

@@ -10,9 +10,9 @@ from typing import Any
 
 from rushlight.autograd.grad_mode import enable_grad
 from rushlight.base.errors import MissingFeature
+from rushlight.base.naming import typename
 from rushlight.core.hooks import HookDict, RemovableHandle
 from rushlight.core.tensor import Tensor
-from rushlight.settings import typename
 
 __all__ = ["Optimizer"]
 

@@ -5,8 +5,7 @@ Names resolve on first use: sympy is imported with the first ShapeEnv, never bef
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from rushlight.base.lazy import namespace
 
 MODULES = {
     "numbers": "SymInt SymFloat SymBool sym_int sym_float sym_max sym_min sym_not sym_ite sym_sqrt "
@@ -26,16 +25,6 @@ MODULES = {
     "sources": "Source",
     "expressions": "build FloorDiv CleanDiv Mod Max Min IntTrueDiv FloatTrueDiv ToFloat",
 }
-HOMES = {name: module for module, names in MODULES.items() for name in names.split()}
+HOMES = {name: f".{module}" for module, names in MODULES.items() for name in names.split()}
 
-
-def __getattr__(name: str) -> Any:
-    home = HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *HOMES})
+__getattr__, __dir__ = namespace(__name__, HOMES)

@@ -4,23 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.base.lazy import namespace
+
 __all__ = ["rename_privateuse1_backend", "swap_tensors"]
 
-_SUBMODULES = frozenset(
-    ("benchmark", "checkpoint", "cpp_extension", "data", "dlpack", "hooks", "tensorboard")
-)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _SUBMODULES:
-        from importlib import import_module
-
-        try:
-            return import_module(f"rushlight.utils.{name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"rushlight.utils.{name}":
-                raise
-    raise AttributeError(f"module 'rushlight.utils' has no attribute '{name}'")
+__getattr__, __dir__ = namespace(__name__, modules=("checkpoint", "data", "dlpack", "hooks"))
 
 
 def swap_tensors(t1: Any, t2: Any) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import os
 import sys
+import types
 from pathlib import Path
 
 import pytest
 
 from rushlight.base.errors import MissingExtra
-from rushlight.base.lazy import lazy_import
+from rushlight.base.lazy import lazy_import, namespace
 
 
 def test_imported_when_first_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,3 +44,30 @@ def test_failure_inside_an_installed_package_is_not_hidden(
     with pytest.raises(ModuleNotFoundError) as caught:
         lazy_import("broken_module", extra="compile").anything
     assert not isinstance(caught.value, MissingExtra)
+
+
+def test_names_come_into_being_when_first_used(monkeypatch):
+    module = types.ModuleType("tests_lazy_namespace")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    asked = []
+
+    def make(name):
+        asked.append(name)
+        return name.upper() if name.startswith("word") else None
+
+    get, list_names = namespace(
+        module.__name__, {"sqrt": "math"}, {"ospath": "os.path"}, make=make, names=("word",)
+    )
+    module.__getattr__, module.__dir__ = get, list_names
+    assert {"ospath", "sqrt", "word"} <= set(dir(module)) and not asked
+    assert module.sqrt is math.sqrt and vars(module)["sqrt"] is math.sqrt
+    assert module.ospath is os.path
+    assert module.wordy == "WORDY" and module.wordy == "WORDY" and asked == ["wordy"]
+    with pytest.raises(AttributeError, match="'tests_lazy_namespace' has no attribute 'other'"):
+        module.other
+
+
+def test_names_that_are_not_kept_are_made_again():
+    get, _ = namespace(__name__, make=lambda name: object(), keep=False)
+    assert get("thing") is not get("thing")
+    assert "thing" not in globals()

@@ -10,8 +10,8 @@ import pytest
 import rushlight
 from rushlight.core import device as devices
 from rushlight.core.tensor import Tensor, shell, strides_of
-from rushlight.fx.graph import Graph
-from rushlight.fx.node import map_arg
+from rushlight.graph.graph import Graph
+from rushlight.graph.node import map_arg
 
 pytest.importorskip("llvmlite")
 

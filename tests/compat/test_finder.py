@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -257,3 +258,20 @@ def test_table_is_well_formed() -> None:
             assert bool(colon) == bool(attribute)
         if not isinstance(entry, str):
             assert all(name == "*" or name.isidentifier() for name in entry)
+
+
+def test_a_function_hides_the_module_of_its_name():
+    """`torch.autograd.gradcheck` can be imported, and stays a function of `torch.autograd`."""
+    script = """
+import rushlight.compat
+rushlight.compat.install()
+import torch.autograd.gradcheck
+from torch.autograd.gradcheck import GradcheckError, gradcheck
+import sys
+assert torch.autograd.gradcheck is gradcheck and torch.autograd.GradcheckError is GradcheckError
+assert sys.modules["torch.autograd.gradcheck"].gradgradcheck is torch.autograd.gradgradcheck
+rushlight.compat.uninstall()
+assert "torch.autograd.gradcheck" not in sys.modules
+assert rushlight.autograd.gradcheck is gradcheck
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)

@@ -9,8 +9,8 @@ import pytest
 
 import rushlight as torch
 import rushlight.fx as fx
+from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.passes.shape_prop import ShapeProp
-from rushlight.nn.graphmodule import GraphModule
 
 
 class Root(torch.nn.Module):

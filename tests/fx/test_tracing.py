@@ -6,7 +6,7 @@ import pytest
 
 import rushlight as torch
 import rushlight.fx as fx
-from rushlight.nn.tracing import PH
+from rushlight.fx.tracing import PH
 
 
 def helper(x, y):

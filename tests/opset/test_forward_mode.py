@@ -12,11 +12,12 @@ import pytest
 
 import rushlight as torch
 from rushlight.autograd import forward_ad as fwAD
-from rushlight.autograd.gradcheck import gradgradcheck
+from rushlight.autograd.checking import gradgradcheck
 from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import Tensor, values_of
 from rushlight.opset import registry
 from rushlight.opset.samples.maker import samples_of
+from tests.opset import floors
 from tests.opset.test_gradients import OPS, check_forward, each_op, examine, is_finite
 from tests.reference import store
 
@@ -26,7 +27,7 @@ def test_batched_tangents(op: Any) -> None:
     def check(function: Any, leaves: Any, first: bool) -> None:
         check_forward(function, leaves, undefined=False, batched=True)
 
-    examine(op, "forward", 2, check)
+    examine(op, "forward", 2, check, "batched_tangents")
 
 
 @each_op
@@ -42,7 +43,7 @@ def test_forward_over_reverse(op: Any) -> None:
             check_undefined_grad=False,
         )
 
-    examine(op, "gradgradcheck", 2, check)
+    examine(op, "gradgradcheck", 2, check, "forward_over_reverse")
 
 
 IN_PLACE = [op for op in OPS if op.options.get("inplace") and not op._schema.is_mutable]
@@ -51,6 +52,7 @@ IN_PLACE = [op for op in OPS if op.options.get("inplace") and not op._schema.is_
 @pytest.mark.parametrize("op", IN_PLACE, ids=lambda op: op.name()[6:])
 def test_in_place_like_out_of_place(op: Any) -> None:
     """The tangent after `x.op_(...)` is that of `op(x, ...)`, for a tensor, a view and its base."""
+    ran = 0
     twin = getattr(registry.packet(op.base_name + "_"), op._overloadname)
     for case in samples_of(op, dtypes.float64)[:6]:
         tensors = store.tensors_of(case)
@@ -88,6 +90,7 @@ def test_in_place_like_out_of_place(op: Any) -> None:
                 # A result does not tell the sign of its input where the slope is negative.
                 assert "negative slope" in str(error), case
                 continue
+            ran += 1
             wanted = fwAD.unpack_dual(expected).tangent
             found = fwAD.unpack_dual(view).tangent
             around = fwAD.unpack_dual(whole).tangent
@@ -98,3 +101,4 @@ def test_in_place_like_out_of_place(op: Any) -> None:
             np.testing.assert_allclose(values_of(found), values_of(wanted), err_msg=repr(case))
             np.testing.assert_allclose(values_of(around[1]), values_of(wanted))
             assert not values_of(around[0]).any()
+    floors.ran("in_place_tangents", op.name().removeprefix("aten::"), ran)

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rushlight.autograd.gradcheck import gradcheck, gradgradcheck
+from rushlight.autograd.checking import gradcheck, gradgradcheck
 from rushlight.core import dtype as dtypes
 from rushlight.core.op import Refused
 from rushlight.core.tensor import Tensor, strides_of, values_of, wrap
 from rushlight.opset import audit
 from rushlight.opset.samples.maker import Sample, has_samples, samples_of
+from tests.opset import floors
 from tests.reference import store
 from tests.reference.exemptions import is_exempt
 from tests.reference.forms import digest
@@ -164,9 +165,10 @@ def one_by_one(check: Any, function: Any, leaves: Any, first: bool) -> None:
                 raise
 
 
-def examine(op: Any, what: str, limit: int, check: Any) -> None:
+def examine(op: Any, what: str, limit: int, check: Any, suite: str | None = None) -> None:
     name = op.name().removeprefix("aten::")
     lines = []
+    ran = 0
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for kind in (dtypes.float64, dtypes.complex128):
@@ -183,6 +185,7 @@ def examine(op: Any, what: str, limit: int, check: Any) -> None:
                 except Exception:
                     continue  # refused for this dtype: the recorded results say whether rightly
                 if is_double(outputs) and any(out.requires_grad for out in outputs):
+                    ran += 1
                     try:
                         one_by_one(check, function, leaves, i == 0)
                     except Exception as error:
@@ -190,6 +193,7 @@ def examine(op: Any, what: str, limit: int, check: Any) -> None:
                         lines.append(f"{kind.name} {case!r}: {type(error).__name__}: {text}")
     if lines:
         pytest.fail("\n".join([name, *lines[:6]]), pytrace=False)
+    floors.ran(suite or what, name, ran)
 
 
 @each_op

@@ -21,7 +21,7 @@ from rushlight.core.tensor import Tensor, strides_of, values_of, wrap
 from rushlight.opset import audit
 from rushlight.opset.samples.from_schema import door
 from rushlight.opset.samples.maker import DTYPES, Sample, errors_of, samples_of
-from tests.reference import forms, store
+from tests.reference import forms, manifest, store
 from tests.reference.exemptions import ENTRIES, is_exempt
 
 OPS = audit.records()
@@ -442,6 +442,10 @@ def test_files_name_ops() -> None:
         reader = store.family(family)
         assert reader is not None
         assert not {(family, name) for name in reader.index["ops"]} - known, path
+
+
+def test_manifest_tells_what_is_recorded() -> None:
+    assert manifest.manifest() == manifest.PATH.read_text(), "run `make reference`"
 
 
 def test_exemptions_name_ops() -> None:

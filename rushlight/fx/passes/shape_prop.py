@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any, NamedTuple
 
+from rushlight.core.device import channels_last, channels_last_3d, contiguous_format
+from rushlight.core.tensor import Tensor
 from rushlight.fx.interpreter import Interpreter
-from rushlight.fx.node import Node, map_aggregate
+from rushlight.graph.node import Node, map_aggregate
 
 __all__ = ["ShapeProp", "TensorMetadata"]
 
@@ -26,12 +27,11 @@ class TensorMetadata(NamedTuple):
 def _extract_tensor_metadata(result: Any, include_contiguity: bool = True) -> TensorMetadata:
     memory_format = None
     if include_contiguity and str(result.layout) == "torch.strided":
-        torch = import_module("rushlight")
-        formats = [torch.contiguous_format]
+        formats = [contiguous_format]
         if result.dim() == 4:
-            formats.append(torch.channels_last)
+            formats.append(channels_last)
         elif result.dim() == 5:
-            formats.append(torch.channels_last_3d)
+            formats.append(channels_last_3d)
         memory_format = next(
             (kind for kind in formats if result.is_contiguous(memory_format=kind)), None
         )
@@ -57,12 +57,11 @@ class ShapeProp(Interpreter):
         else:
             with self.fake_mode:
                 result = super().run_node(n)
-        tensor_class = import_module("rushlight").Tensor
         found = False
 
         def describe(value: Any) -> Any:
             nonlocal found
-            if not isinstance(value, tensor_class):
+            if not isinstance(value, Tensor):
                 return value
             found = True
             return _extract_tensor_metadata(value)
@@ -76,9 +75,7 @@ class ShapeProp(Interpreter):
     def propagate(self, *args: Any) -> Any:
         """Run on these inputs."""
         if self.fake_mode is not None:
-            tensor_class = import_module("rushlight").Tensor
             args = tuple(
-                self.fake_mode.from_tensor(arg) if isinstance(arg, tensor_class) else arg
-                for arg in args
+                self.fake_mode.from_tensor(arg) if isinstance(arg, Tensor) else arg for arg in args
             )
         return super().run(*args)

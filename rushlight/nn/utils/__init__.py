@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
-
+from rushlight.base.lazy import namespace
 from rushlight.nn.utils import rnn
 from rushlight.nn.utils.clip_grad import (
     clip_grad_norm,
@@ -41,23 +39,17 @@ __all__ = [
     "weight_norm",
 ]
 
-MODULES = frozenset(
-    ("fusion", "init", "memory_format", "parametrizations", "parametrize", "prune", "stateless")
-)
+MODULES = (
+    "fusion", "init", "memory_format", "parametrizations", "parametrize", "prune", "stateless",
+)  # fmt: skip
 HOMES = {
-    "convert_conv2d_weight_memory_format": "memory_format",
-    "convert_conv3d_weight_memory_format": "memory_format",
-    "fuse_conv_bn_eval": "fusion",
-    "fuse_conv_bn_weights": "fusion",
-    "fuse_linear_bn_eval": "fusion",
-    "fuse_linear_bn_weights": "fusion",
-    "skip_init": "init",
+    "convert_conv2d_weight_memory_format": ".memory_format",
+    "convert_conv3d_weight_memory_format": ".memory_format",
+    "fuse_conv_bn_eval": ".fusion",
+    "fuse_conv_bn_weights": ".fusion",
+    "fuse_linear_bn_eval": ".fusion",
+    "fuse_linear_bn_weights": ".fusion",
+    "skip_init": ".init",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name in MODULES:
-        return import_module(f"{__name__}.{name}")
-    if name in HOMES:
-        return getattr(import_module(f"{__name__}.{HOMES[name]}"), name)
-    raise AttributeError(f"module 'rushlight.nn.utils' has no attribute '{name}'")
+__getattr__, __dir__ = namespace(__name__, HOMES, MODULES)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from rushlight.base.naming import typename
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
-from rushlight.settings import typename
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
 

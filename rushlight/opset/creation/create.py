@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from rushlight.arrays.casting import fill_number
-from rushlight.core import construct, geometry, interop, promotion
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
+from rushlight.core import geometry, interop, ports, promotion
 from rushlight.core.dispatch import INSIDE, call, call_function_mode, overridable, packet_call
 from rushlight.core.dtype import dtype
 from rushlight.core.op import Tag, refuse
@@ -567,7 +567,7 @@ def lift(value: Any) -> Any:
     return call(find("lift_fresh"), (value,))
 
 
-construct.lift_fresh = lift
+ports.fill(lift_fresh=lift)
 interop.install()
 
 

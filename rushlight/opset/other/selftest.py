@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.base.lazy import namespace
 from rushlight.core.op import refuse
 from rushlight.opset.kinds import Spec
 from rushlight.opset.registry import composite, op, view
@@ -87,7 +88,6 @@ warning = op(
 )
 
 
-def __getattr__(name: str) -> Any:
-    if name in NAMES:
-        return getattr(aten, f"_{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = namespace(
+    __name__, make=lambda name: getattr(aten, f"_{name}") if name in NAMES else None, names=NAMES
+)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.core import dtype as dtypes
-from rushlight.core import history
+from rushlight.core import ports
 from rushlight.core.op import Tag
 from rushlight.core.parameter import Parameter
 from rushlight.core.state import LOCAL
@@ -337,7 +337,7 @@ def differentiable(
     output, last = by_steps(mode, copies[0], weights, states, list(sizes) or None, reverse)
     pairs = [(r, g) for r, g in zip((output, *last), grads, strict=False) if g is not None]
     wanted = [i for i, need in enumerate(needs) if need]
-    found = history.gradients_of(
+    found = ports.gradients_of(
         [result for result, _ in pairs],
         [copies[i] for i in wanted],
         [grad for _, grad in pairs],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from rushlight.base.lazy import namespace
 
 _MODULES = {
     "rushlight.data.dataset": (
@@ -29,17 +29,4 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
-    if name in _SUBMODULES:
-        return import_module(f"rushlight.utils.data.{name}")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'rushlight.utils.data' has no attribute '{name}'")
-    found = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_SUBMODULES})
+__getattr__, __dir__ = namespace(__name__, _HOMES, _SUBMODULES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import rushlight as torch
-from rushlight.autograd.gradcheck import gradcheck, gradgradcheck
+from rushlight.autograd.checking import gradcheck, gradgradcheck
 
 
 def vector(*values):

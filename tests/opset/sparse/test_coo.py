@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import rushlight as torch
-from rushlight.autograd.gradcheck import gradcheck, gradgradcheck
+from rushlight.autograd.checking import gradcheck, gradgradcheck
 
 LAYOUTS = ("to_sparse", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc")
 

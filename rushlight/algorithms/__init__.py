@@ -1,0 +1,1 @@
+"""Programs over ops that iterate: torch functions that are no operators."""

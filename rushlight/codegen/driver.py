@@ -1,0 +1,69 @@
+"""`lower`: from a functional graph to a function that calls native code.
+
+The steps: read the graph, drop what nobody reads, fuse, write, compile. Each prints.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from rushlight.codegen import native
+from rushlight.codegen.fusion import fuse, shrink_buffers
+from rushlight.codegen.loops import Buffer, Kernel, Statement
+from rushlight.codegen.program import Program, read_graph
+from rushlight.codegen.writer import Writer
+
+__all__ = ["Compiled", "lower"]
+
+# Loops over no more points than this are not worth LLVM's full attention.
+TINY = 64
+
+
+class Compiled:
+    """A compiled graph: call it with the graph's inputs."""
+
+    def __init__(self, program: Program, schedule: list[Any]) -> None:
+        self.schedule = schedule
+        self.library: native.Library | None = None
+        self.ir = ""
+        writer = Writer(program, schedule)
+        self.source = writer.source()
+        self.scope = writer.scope
+        if writer.entries:
+            self.ir = writer.module.text()
+            points = [prod(k.sizes) for k in schedule if isinstance(k, Kernel)]
+            self.library = native.compile_text(self.ir, writer.entries, max(points) > TINY)
+            for name in writer.entries:
+                self.scope[name] = self.library.function(name)
+        exec(compile(self.source, "<rushlight compiled graph>", "exec"), self.scope)
+        self.run = self.scope["run"]
+
+    def __call__(self, *inputs: Any) -> Any:
+        return self.run(*inputs)
+
+    def __str__(self) -> str:
+        """The loop program."""
+        return "\n\n".join([str(item) for item in self.schedule])
+
+
+def lower(module: Any, example_inputs: Any) -> Compiled:
+    """Compile a functional graph. The result takes and returns what the graph does; its inputs
+    must have the sizes, strides and dtypes that the graph was captured with."""
+    program = read_graph(module, example_inputs, native.this_host().converts_half)
+    schedule = fuse(live_steps(program.steps))
+    shrink_buffers(schedule)
+    return Compiled(program, schedule)
+
+
+def live_steps(steps: list[Any]) -> list[Any]:
+    """Without statements whose value nobody reads."""
+    wanted: set[Buffer] = set()
+    kept: list[Any] = []
+    for step in reversed(steps):
+        inner = isinstance(step, Statement) and step.target.role == "temporary"
+        if inner and step.target not in wanted:
+            continue
+        kept.append(step)
+        wanted |= step.reads()
+    return kept[::-1]

@@ -1,0 +1,66 @@
+"""What generated functions call at run time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.codegen import buffers
+from rushlight.codegen.loops import Buffer
+from rushlight.core import geometry
+from rushlight.core.state import LOCAL
+from rushlight.core.storage import Storage
+from rushlight.core.tensor import Tensor, alias_array, strides_of, values_of, wrap_strided
+from rushlight.opset.kinds import laid_out
+
+__all__ = ["array_of", "strided", "without_gradients"]
+
+
+def strided(buffer: Buffer) -> Tensor:
+    """A tensor over fresh memory with the buffer's strides."""
+    storage = Storage(buffers.empty((buffer.nbytes,), np.uint8, buffer.nbytes))
+    array = alias_array(storage, buffer.dtype, buffer.shape, buffer.strides, 0)
+    if array.size:
+        return wrap_strided(array, buffer.dtype, storage)
+    return laid_out(np.empty(buffer.shape, buffer.dtype.np), buffer.strides, buffer.dtype)
+
+
+def array_of(tensor: Any, buffer: Buffer) -> Any:
+    """The array of a tensor that does not look as expected: resolved and laid out, or refused."""
+    if not isinstance(tensor, Tensor) or tensor._array is None:
+        raise RuntimeError(
+            f"compiled graph: input '{buffer.name}' must be a tensor with values, got "
+            f"{type(tensor).__name__}"
+        )
+    if tuple(tensor.shape) != buffer.shape or tensor.dtype is not buffer.dtype:
+        raise RuntimeError(
+            f"compiled graph: input '{buffer.name}' must be {buffer.dtype} of sizes "
+            f"{geometry.show(buffer.shape)} as when it was compiled, got {tensor.dtype} of sizes "
+            f"{geometry.show(tensor.shape)}; compile again for other inputs"
+        )
+    array = values_of(tensor)
+    found = strides_of(tensor)
+    pairs = zip(buffer.shape, buffer.strides, found)
+    if array is tensor._array and all([s == 1 or a == b for s, a, b in pairs]):
+        return array
+    if not array.size:
+        return array
+    return laid_out(array, buffer.strides, buffer.dtype)._array
+
+
+class without_gradients:
+    """Calls inside record nothing."""
+
+    __slots__ = ("before",)
+
+    def __enter__(self) -> None:
+        state = LOCAL.state
+        self.before = state.grad
+        state.grad = False
+        state.refresh()
+
+    def __exit__(self, *error: Any) -> None:
+        state = LOCAL.state
+        state.grad = self.before
+        state.refresh()

@@ -1,0 +1,238 @@
+"""A scheduled program as one Python function that calls native code.
+
+Consecutive kernels form a segment: one native call over all its arrays. What crosses segments or
+leaves the graph gets memory of its own. The function is generated as text (`compiled.source`), so
+that a call does no work that is known beforehand: it checks its inputs' geometry, makes results,
+calls.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rushlight.codegen import buffers, native
+from rushlight.codegen.loops import Buffer, Kernel
+from rushlight.codegen.plan import plan
+from rushlight.codegen.program import Call, Name, Product, Program
+from rushlight.codegen.support import array_of, strided, without_gradients
+from rushlight.core import geometry
+from rushlight.core.op import OpOverload
+from rushlight.core.tensor import wrap
+
+__all__ = ["Writer"]
+
+
+class Writer:
+    """Writes the function that runs a schedule."""
+
+    def __init__(self, program: Program, schedule: list[Any]) -> None:
+        self.program = program
+        self.scope: dict[str, Any] = {
+            "empty": buffers.empty,
+            "strided": strided,
+            "wrap": wrap,
+            "array_of": array_of,
+            "scratch": buffers.aligned_bytes,
+            "dot": np.dot,
+            "matmul": np.matmul,
+            "no_grad": without_gradients,
+        }
+        self.entries: list[str] = []
+        self.lines: list[str] = []
+        self.arrays: set[str] = set()
+        self.wrapped: set[str] = set()
+        self.results = {
+            value.buffer.name: value.buffer
+            for value in program.tensors
+            if value.buffer is not None and value.buffer.role == "result"
+        }
+        self.schedule = schedule
+        self.segments = self.split(schedule)
+        self.has_calls = any([isinstance(item, Call) for item in schedule])
+
+    @property
+    def module(self) -> Any:
+        if not hasattr(self, "made_module"):
+            self.made_module = native.new_module()
+        return self.made_module
+
+    def split(self, schedule: list[Any]) -> list[Any]:
+        """Runs of kernels as lists, calls between them."""
+        found: list[Any] = []
+        for item in schedule:
+            if isinstance(item, Kernel):
+                if not found or not isinstance(found[-1], list):
+                    found.append([])
+                found[-1].append(item)
+            else:
+                found.append(item)
+        return found
+
+    def const(self, value: Any) -> str:
+        name = f"k{len(self.scope)}"
+        self.scope[name] = value
+        return name
+
+    # -- the function ------------------------------------------------------------------------------
+
+    def source(self) -> str:
+        program = self.program
+        self.settle_roles()
+        for name, value in program.constants.items():
+            self.scope[name] = value
+        for name in [*[name for name, _ in program.inputs], *program.constants]:
+            buffer = program.given.get(name)
+            if buffer is not None and self.is_read(buffer):
+                self.check_given(buffer)
+        for item in self.segments:
+            if isinstance(item, list):
+                self.segment(item)
+            elif isinstance(item, Product):
+                self.product(item)
+            else:
+                self.call(item)
+        answer = self.expression(program.outputs)
+        head = f"def run({', '.join([name for name, _ in program.inputs])}):"
+        body = [f"    {line}" for line in [*self.lines, f"return {answer}"]]
+        if self.has_calls:
+            body = ["    with no_grad():", *[f"    {line}" for line in body]]
+        return "\n".join([head, *body]) + "\n"
+
+    def settle_roles(self) -> None:
+        """Temporaries that outlive their segment get memory of their own."""
+        homes: dict[Buffer, set[int]] = {}
+        for at, item in enumerate(self.segments):
+            for part in item if isinstance(item, list) else [item]:
+                for buffer in part.reads() | part.writes():
+                    homes.setdefault(buffer, set()).add(at)
+        for buffer, places in homes.items():
+            if buffer.role == "temporary" and len(places) > 1:
+                buffer.role = "shared"
+        self.homes = homes
+
+    def is_read(self, buffer: Buffer | None) -> bool:
+        """Whether a kernel reads it."""
+        return buffer is not None and any(
+            [isinstance(self.segments[at], list) for at in self.homes.get(buffer, ())]
+        )
+
+    def check_given(self, buffer: Buffer) -> None:
+        """Write the lines that take a tensor's array, of exactly the geometry that is read."""
+        name = buffer.name
+        kind = buffer.dtype
+        steps = tuple([step * kind.itemsize for step in buffer.strides])
+        shape = self.const(buffer.shape)
+        strides = self.const(steps)
+        dtype = self.const(kind.np)
+        if name in self.arrays:
+            return
+        self.arrays.add(name)
+        place = self.const(buffer)
+        self.lines.append(f"{name}_ = {name}._array")
+        self.lines.append(
+            f"if {name}._ext is not None or {name}_.strides != {strides} or "
+            f"{name}_.shape != {shape} or {name}_.dtype is not {dtype}: "
+            f"{name}_ = array_of({name}, {place})"
+        )
+
+    def make(self, buffer: Buffer) -> None:
+        """Write the line that makes memory for a buffer."""
+        if buffer.name in self.arrays:
+            return
+        self.arrays.add(buffer.name)
+        dense = buffer.strides == geometry.contiguous_strides(buffer.shape)
+        if dense:
+            self.lines.append(
+                f"{buffer.name}_ = empty({self.const(buffer.shape)}, "
+                f"{self.const(buffer.dtype.np)}, {buffer.nbytes})"
+            )
+        else:
+            self.lines.append(f"{buffer.name} = strided({self.const(buffer)})")
+            self.lines.append(f"{buffer.name}_ = {buffer.name}._array")
+            self.wrapped.add(buffer.name)
+
+    def segment(self, kernels: list[Kernel]) -> None:
+        offsets, size = plan(kernels)
+        outside: list[Buffer] = []
+        calls: list[tuple[str, list[Any]]] = []
+        entry = f"segment{len(self.entries)}"
+        for kernel in kernels:
+            name, given = self.module.add_kernel(kernel)
+            for buffer in given:
+                if buffer not in offsets and buffer not in outside:
+                    outside.append(buffer)
+            calls.append((name, given))
+        count = len(outside) + (1 if size else 0)
+        numbered = [
+            (
+                name,
+                [(len(outside), offsets[b]) if b in offsets else outside.index(b) for b in given],
+            )
+            for name, given in calls
+        ]
+        self.module.add_entry(entry, numbered, count)
+        self.entries.append(entry)
+        for buffer in outside:
+            if buffer.role == "given":
+                self.check_given(buffer)
+            else:
+                self.make(buffer)
+        names = [f"{buffer.name}_" for buffer in outside]
+        if size and buffers.REUSES:
+            # Under the interpreter's lock no two calls use it at once.
+            names.append(self.const(buffers.aligned_bytes(size)))
+        elif size:
+            names.append(f"scratch({size})")
+        self.lines.append(f"{entry}({', '.join(names)})")
+
+    def product(self, product: Product) -> None:
+        sides = []
+        for buffer, swapped in (product.left, product.right):
+            if buffer.role == "given":
+                self.check_given(buffer)
+            plain = f"{buffer.name}_"
+            sides.append(f"{plain}.mT" if swapped else plain)
+        self.make(product.target)
+        function = "dot" if len(product.target.shape) == 2 else "matmul"
+        self.lines.append(f"{function}({sides[0]}, {sides[1]}, {product.target.name}_)")
+
+    def call(self, call: Call) -> None:
+        function: Any = call.op
+        args = list(call.args)
+        if not call.through_dispatch and isinstance(call.op, OpOverload):
+            function = call.op.backend
+        parts = [self.expression(value) for value in args]
+        parts += [f"{name}={self.expression(value)}" for name, value in call.kwargs.items()]
+        text = f"{self.const(function)}({', '.join(parts)})"
+        if call.picks is not None:
+            text = f"{text}[{call.picks}]"
+        target = ", ".join([name or "_" for name in call.results])
+        comma = "," if call.many and call.results else ""
+        self.lines.append(f"{target or '_'}{comma} = {text}")
+
+    # -- values ------------------------------------------------------------------------------------
+
+    def expression(self, value: Any) -> str:
+        """Python text for an argument or a result."""
+        if isinstance(value, Name):
+            return self.tensor(value.name)
+        if type(value) in (int, bool, str) or value is None:
+            return repr(value)
+        if isinstance(value, tuple):
+            inside = ", ".join([self.expression(item) for item in value])
+            return f"({inside},)" if value else "()"
+        if isinstance(value, list):
+            return f"[{', '.join([self.expression(item) for item in value])}]"
+        return self.const(value)
+
+    def tensor(self, name: str) -> str:
+        """The variable of a tensor, wrapped on first use where native code made its array."""
+        buffer = self.results.get(name)
+        if buffer is not None and name not in self.wrapped:
+            self.make(buffer)
+        if buffer is not None and name not in self.wrapped:
+            self.wrapped.add(name)
+            self.lines.append(f"{name} = wrap({name}_, {self.const(buffer.dtype)})")
+        return name

@@ -1,0 +1,106 @@
+"""Names that low modules of the engine leave to higher ones to provide, all of them.
+
+A low module reads `ports.name`; the module that has it calls `ports.fill(name=...)` when it is
+imported. Where a read is hot the low module keeps a global of its own, which `mirror` lets `fill`
+set too. Until a port is filled its default stands: it does nothing, or says what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from rushlight.core.op import OpOverload, OpOverloadPacket
+    from rushlight.core.state import ThreadState
+
+    Args = tuple[Any, ...]
+
+__all__ = ["fill", "mirror"]
+
+
+def nothing(*args: Any, **options: Any) -> None:
+    """Where there is no such thing, nothing is done or found."""
+
+
+def never(*args: Any) -> bool:
+    return False
+
+
+def unchanged(*args: Any) -> Any:
+    return args[-1]
+
+
+def no_packet(namespace: str, name: str) -> NoReturn:
+    raise LookupError(f"no operator {namespace}::{name}")
+
+
+def not_set_up(*args: Any, **options: Any) -> NoReturn:
+    raise RuntimeError("the engine is not set up; import rushlight first")
+
+
+# -- core.tensor, core.construct -------------------------------------------------------------------
+
+# (Tensor,): isinstance() against a tuple is quick.
+tensor_types: tuple[type, ...] = ()
+# Tensor(...) and its kin, as torch's oldest programs call them.
+legacy_new: Callable[[type, Any, Any], Any] = not_set_up
+
+# -- core.history, core.levels ---------------------------------------------------------------------
+
+# The node of a view whose base was written since: Note [Stale views].
+stale_view_node: Callable[[Any], Any] = not_set_up
+# The tensors of grad and jvp levels, and what one stands for once its level has ended.
+level_tensor: type | None = None
+alive: Callable[[Any], Any] = unchanged
+# Whether an operand belongs to a level that has ended, and the operands without such.
+has_dead: Callable[[OpOverload, Args], bool] = never
+revived: Callable[[OpOverload, Args], Args] = unchanged
+
+# -- opset -----------------------------------------------------------------------------------------
+
+# An out= overload made on first use; a packet by its name; the out= form of an overload.
+derive_overload: Callable[[OpOverloadPacket, str], OpOverload | None] = nothing
+find_packet: Callable[[str, str], OpOverloadPacket] = no_packet
+out_overload: Callable[[OpOverload], OpOverload | None] = nothing
+# Shows a tensor that was made from data to the active modes.
+lift_fresh: Callable[[Any], Any] = unchanged
+# A function (level, op, *args) that batches an op, a refusal, or None.
+find_batch_rule: Callable[[OpOverload], Any] = nothing
+
+# -- autograd --------------------------------------------------------------------------------------
+
+# Adds a gradient to a leaf, for accumulators that are called by hand.
+accumulate: Callable[[Any, Any], None] = not_set_up
+# `autograd.grad`, for formulas that are the gradient of other ops.
+gradients_of: Callable[..., Any] = not_set_up
+# Forward mode: whether an operand has a tangent, and giving results theirs.
+has_tangents: Callable[[OpOverload, Args, ThreadState], bool] = never
+push_tangents: Callable[[OpOverload, Args, Any, ThreadState], None] = nothing
+
+# -- nn --------------------------------------------------------------------------------------------
+
+# The class Module, once `nn` is loaded.
+module_type: type | None = None
+
+
+PORTS = frozenset(__annotations__)
+# Port -> the namespaces that have a global for it, and its name there.
+MIRRORS: dict[str, list[tuple[dict[str, Any], str]]] = {}
+
+
+def fill(**values: Any) -> None:
+    """Provide ports."""
+    scope = globals()
+    for name, value in values.items():
+        if name not in PORTS:
+            raise LookupError(f"no port {name!r}; the ports are {', '.join(sorted(PORTS))}")
+        scope[name] = value
+        for copies, copy in MIRRORS.get(name, ()):
+            copies[copy] = value
+
+
+def mirror(scope: dict[str, Any], **copies: str) -> None:
+    """Let `fill` set globals of a module, too: `mirror(globals(), ITS_NAME="port")`."""
+    for copy, name in copies.items():
+        MIRRORS.setdefault(name, []).append((scope, copy))

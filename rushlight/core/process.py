@@ -1,0 +1,121 @@
+"""Switches of the whole process: threads, determinism, precision of products."""
+
+from __future__ import annotations
+
+import os
+
+__all__ = [
+    "are_deterministic_algorithms_enabled", "get_deterministic_debug_mode",
+    "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads",
+    "init_num_threads", "is_deterministic_algorithms_warn_only_enabled",
+    "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal",
+    "set_num_interop_threads", "set_num_threads", "use_deterministic_algorithms",
+]  # fmt: skip
+
+
+class Switches:
+    """The current values."""
+
+    threads = 0
+    interop_threads = 0
+    deterministic = False
+    warn_only = False
+    matmul_precision = "highest"
+
+
+def available_cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+def get_num_threads() -> int:
+    """Threads that kernels may use: those of NumPy's libraries."""
+    return Switches.threads or available_cores()
+
+
+def set_num_threads(num: int) -> None:
+    """Limit the threads of NumPy's BLAS, where threadpoolctl is installed to do so."""
+    if not isinstance(num, int) or isinstance(num, bool):
+        raise RuntimeError(f"set_num_threads expects an int, but got {type(num).__name__}")
+    if num <= 0:
+        raise RuntimeError("set_num_threads expects a positive integer")
+    Switches.threads = num
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        return
+    threadpool_limits(num)
+
+
+def get_num_interop_threads() -> int:
+    return Switches.interop_threads or available_cores()
+
+
+def set_num_interop_threads(num: int) -> None:
+    """Kept for scripts that set it: no work is split between ops."""
+    if num <= 0:
+        raise RuntimeError("set_num_interop_threads expects a positive integer")
+    Switches.interop_threads = num
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Ask for repeatable results. Every kernel gives them already."""
+    if type(mode) is not bool:
+        raise TypeError(
+            "use_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not "
+            f"{type(mode).__name__}"
+        )
+    Switches.deterministic = mode
+    Switches.warn_only = bool(warn_only)
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    return Switches.deterministic
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    return Switches.warn_only
+
+
+MODES = {"default": 0, "warn": 1, "error": 2}
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    number = MODES.get(debug_mode, -1) if isinstance(debug_mode, str) else debug_mode
+    if number not in (0, 1, 2):
+        raise RuntimeError(
+            "invalid value of debug_mode, expected one of `default`, `warn`, `error` or 0, 1, 2, "
+            f"but got {debug_mode}"
+        )
+    use_deterministic_algorithms(number > 0, warn_only=number == 1)
+
+
+def get_deterministic_debug_mode() -> int:
+    if not Switches.deterministic:
+        return 0
+    return 1 if Switches.warn_only else 2
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Allow less precise products. Products are computed at full precision in any case."""
+    if precision not in ("highest", "high", "medium"):
+        raise RuntimeError(
+            f"{precision} is not one of 'highest', 'high', or 'medium'; the current choice is "
+            f"'{Switches.matmul_precision}'"
+        )
+    Switches.matmul_precision = precision
+
+
+def get_float32_matmul_precision() -> str:
+    return Switches.matmul_precision
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Whether denormal numbers can be flushed to zero: NumPy offers no such switch."""
+    return False
+
+
+def init_num_threads() -> None:
+    """Kept for worker processes that call it: thread counts need no preparation."""

@@ -1,0 +1,40 @@
+"""What a graph is told of the library whose functions it calls; the package's root fills it.
+
+Graph code says `torch`: `library` is what that means.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Protocol
+
+
+class Library(Protocol):
+    """The names of the library that graphs ask for."""
+
+    Tensor: Any
+    device: Any
+    nn: Any
+    # Public functions that are not operators, by name.
+    _FUNCTIONS: dict[str, str]
+
+
+library: Library
+# torch: functions that torch shows under private modules: path -> "module:name".
+PRIVATE: dict[str, str] = {}
+# The same the other way round.
+PRIVATE_PATHS: dict[str, str] = {}
+
+
+def serve(root: Library, private: dict[str, str]) -> None:
+    """Let graphs be graphs over `root`, which also stands behind these private names."""
+    global library
+    library = root
+    PRIVATE.update(private)
+    PRIVATE_PATHS.update((place, path) for path, place in private.items())
+
+
+def private_function(path: str) -> Any:
+    """The function that torch shows under a private path."""
+    module, _, name = PRIVATE[path].partition(":")
+    return getattr(import_module(module), name)

@@ -1,0 +1,161 @@
+"""`custom_op`: a Python function turned into an operator.
+
+The operator runs the function, and never as something that is recorded in its parts.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from rushlight.core.op import OpOverload
+from rushlight.core.tensor import Tensor
+from rushlight.library.gradients import autograd_kernel, no_formula
+from rushlight.library.registration import (
+    DEVICE_KEYS,
+    forget,
+    impl,
+    kept_library,
+    parse_qualname,
+    register_autocast,
+    register_autograd,
+    register_schema,
+    register_torch_dispatch,
+    register_vmap,
+)
+from rushlight.library.schemas import infer_schema
+from rushlight.opset import custom, registry
+
+__all__ = ["CustomOpDef", "custom_op", "register_kernel"]
+
+
+class CustomOpDef:
+    """A function turned into an operator; call it like the function."""
+
+    __module__ = "rushlight.library"
+
+    def __init__(self, namespace: str, name: str, schema: str, fn: Any, tags: Any = None) -> None:
+        self._namespace = namespace
+        self._name = name
+        self._schema = schema
+        self._init_fn = fn
+        self._lib = kept_library(namespace)
+        found = registry.PACKETS.get(namespace, {}).get(name)
+        if found is not None and "default" in found.table:
+            # Running a definition twice (in a notebook, say) replaces the operator.
+            forget(found.table["default"])
+        self._opoverload = register_schema(namespace, name + schema, tags or ())
+        self._opoverload.options["definition"] = self
+        if not self._opoverload._schema.is_mutable:
+            self._opoverload.options["formula"] = autograd_kernel(
+                self._opoverload, no_formula(self._opoverload), None
+            )
+        self._disabled: dict[str | None, Any] = {}
+        functools.update_wrapper(self, fn)
+
+    @property
+    def _qualname(self) -> str:
+        return f"{self._namespace}::{self._name}"
+
+    def __repr__(self) -> str:
+        return f"<CustomOpDef({self._qualname})>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._opoverload(*args, **kwargs)
+
+    def register_kernel(self, device_types: Any, fn: Any = None, /) -> Any:
+        """Add a kernel for some device types (None: for all)."""
+
+        def register(function: Any) -> Any:
+            types = device_types
+            for entry in (types,) if isinstance(types, str) or types is None else types:
+                key = custom.EXPLICIT if entry is None else DEVICE_KEYS.get(entry, entry.upper())
+                custom.install(self._opoverload, key, checked(self._opoverload, function))
+            return function
+
+        return register if fn is None else register(fn)
+
+    def register_fake(self, fn: Any, /) -> Any:
+        """Add what the operator does to tensors without values."""
+        custom.install(self._opoverload, "Meta", fn)
+        return fn
+
+    def register_autograd(self, backward: Any, /, *, setup_context: Any = None) -> None:
+        """Add the operator's gradient."""
+        register_autograd(self._opoverload, backward, setup_context=setup_context)
+
+    def register_vmap(self, func: Any = None) -> Any:
+        return register_vmap(self._opoverload, func)
+
+    def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
+        register_autocast(self._opoverload, device_type, cast_inputs)
+
+    def register_torch_dispatch(self, torch_dispatch_class: Any, fn: Any = None, /) -> Any:
+        return register_torch_dispatch(self._opoverload, torch_dispatch_class, fn)
+
+
+def register_kernel(op: Any, device_types: Any, func: Any = None, /, *, lib: Any = None) -> Any:
+    """Register a kernel for an operator on some device types."""
+    if isinstance(op, CustomOpDef):
+        return op.register_kernel(device_types, func)
+    return impl(op, "default" if device_types is None else device_types, func, lib=lib)
+
+
+def checked(op: OpOverload, function: Any) -> Any:
+    """A kernel whose results are refused when they alias an input."""
+
+    @functools.wraps(function)
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        results = result if isinstance(result, (tuple, list)) else (result,)
+        given: list[Any] = []
+        for value in (*args, *kwargs.values()):
+            given += value if isinstance(value, (list, tuple)) else [value]
+        for number, value in enumerate(results):
+            if isinstance(value, Tensor) and any(value is other for other in given):
+                raise RuntimeError(
+                    f"{op.name()} (with implementation in {function.__module__}): The output of "
+                    "this custom operator (1) must not also be an input to this custom operator "
+                    "and (2) may not alias any inputs to this custom operator or other returns. "
+                    "The most common way to trigger this error is if we have y = custom_op(x) and "
+                    "y and x are the same Tensor. Please instead return a clone of the offending "
+                    f"output tensor(s) (e.g. return x.clone()) or refactor the custom operator to "
+                    f"not return y. (output {number})"
+                )
+        return result
+
+    return kernel
+
+
+def custom_op(
+    name: str,
+    fn: Any = None,
+    /,
+    *,
+    mutates_args: Any,
+    device_types: Any = None,
+    schema: str | None = None,
+    tags: Any = None,
+) -> Any:
+    """Turn a function into an operator: its schema is read off its type annotations."""
+
+    def register(function: Any) -> CustomOpDef:
+        text = schema
+        if text is None:
+            text = infer_schema(function, mutates_args=mutates_args)
+        namespace, base = parse_qualname(name)
+        made = CustomOpDef(namespace, base, text, function, tags)
+        if schema is not None:
+            written = {a.name for a in made._opoverload._schema.arguments if a.is_write}
+            expected = set() if mutates_args == "unknown" else set(mutates_args)
+            if written != expected:
+                raise ValueError(
+                    "Attempted to create a custom op with `mutates_args="
+                    f"{set(mutates_args) or '{}'}` and `schema={schema}. The schema suggests that "
+                    f"the op mutates {written or '{}'}which is different from what was provided to "
+                    "us in `mutates_args`. Please make these consistent."
+                )
+        made.register_kernel(device_types)(function)
+        return made
+
+    return register if fn is None else register(fn)

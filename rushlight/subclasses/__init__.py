@@ -1,0 +1,1 @@
+"""Subclasses of Tensor whose elements are laid out in ways of their own."""
