@@ -3,7 +3,8 @@
 Every node's value is an expression over its own shape until something needs it in memory: a
 result, a call, a reduction's outcome, or several heavy uses. Elementwise ops apply their `scalar`
 text to the expression builder, with the promotion of their kind; views change the strides of loads;
-`lowerings.TABLE` says what else becomes loops. Whatever cannot be said runs as a call of the op.
+the `lower` rules of ops say what else becomes loops. Whatever cannot be said runs as a call of the
+op.
 Memory has the strides that the node's `meta["val"]` tells, which are those of an eager run.
 """
 
@@ -22,25 +23,18 @@ from rushlight.codegen.expressions import (
     walk,
 )
 from rushlight.codegen.loops import Buffer, Ints, Statement, accesses, restrided
+from rushlight.codegen.lowerings import METHODS, Lowering
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype
-from rushlight.core.op import OpOverload
+from rushlight.core.op import OpOverload, Refused
 from rushlight.core.tensor import Tensor, shell
 from rushlight.graph.node import Node
 from rushlight.opset.elementwise import POINTWISE, scalar_array
 
 __all__ = ["Call", "Program", "Value", "read_graph"]
 
-# Views that only change sizes, strides and offset.
-VIEWS = frozenset(
-    (
-        "permute", "transpose", "t", "expand", "unsqueeze", "squeeze", "select", "slice",
-        "view", "_unsafe_view", "alias", "detach", "diagonal", "unfold", "split",
-        "split_with_sizes", "unbind", "_reshape_alias", "lift_fresh",
-    )
-)  # fmt: skip
 # Expressions beyond these are put into memory before they grow further.
 MOST_NODES = 256
 MOST_LOADS = 10
@@ -591,7 +585,7 @@ def apply_text(program: Program, op: OpOverload, args: list[Any], val: Any) -> A
 
 
 def view_geometry(op: OpOverload, shape: Ints, strides: Ints, rest: list[Any], kind: dtype) -> Any:
-    if op.base_name in ("_unsafe_view", "_reshape_alias"):
+    if op.options.get("reshapes"):
         sizes = geometry.infer_size(rest[0], geometry.numel(shape))
         found = geometry.view_strides(shape, strides, sizes)
         if found is None:
@@ -726,7 +720,7 @@ def read_call(program: Program, node: Any) -> Any:
         return program.call(node, op, given, {})
     several = isinstance(found, tuple)
     values: list[Any] = []
-    is_view = op.base_name in VIEWS
+    is_view = op.rule("lower") == "view"
     for at, expr in enumerate(found if several else (found,)):
         if expr is None:
             values.append(None)
@@ -743,17 +737,15 @@ def read_call(program: Program, node: Any) -> Any:
 
 def expression_of(program: Program, op: OpOverload, args: list[Any], val: Any) -> Any:
     """The expression of a call, a tuple for several results; raises `Inexpressible`."""
-    from rushlight.codegen.lowerings import TABLE
-
     entries = val if isinstance(val, (tuple, list)) else [val]
     for entry in entries:
         if entry is not None and entry.device.type not in ("cpu", "meta"):
             raise Inexpressible(f"on {entry.device}")
-    rule = TABLE.get(op.name())
-    if rule is not None:
-        return rule(program, args, val)
-    if op.base_name in VIEWS and (op.is_view_op or op.base_name in ("_unsafe_view",)):
+    rule = op.rule("lower")
+    if rule is None or isinstance(rule, Refused):
+        raise Inexpressible(op.name())
+    if rule == "view":
         return apply_view(program, op, args, val)
-    if op.kind is POINTWISE:
+    if rule == "text":
         return apply_text(program, op, args, val)
-    raise Inexpressible(op.name())
+    return METHODS.get(rule, rule)(Lowering(program, val), op, *args)

@@ -17,7 +17,8 @@ from rushlight.core.gradrule import GradRule
 __all__ = ["OpOverload", "OpOverloadPacket", "Refused", "Rule", "Tag", "refuse"]
 
 RULES = (
-    "shape", "kernel", "vjp", "jvp", "batch", "inverse", "functionalized", "samples", "errors",
+    "shape", "kernel", "vjp", "jvp", "batch", "lower", "sparse", "sparse_inplace", "inverse",
+    "functionalized", "samples", "errors",
 )  # fmt: skip
 
 
@@ -89,6 +90,8 @@ class OpOverload:
     vjp = Rule("vjp")
     jvp = Rule("jvp")
     batch = Rule("batch")
+    lower = Rule("lower")
+    sparse = Rule("sparse")
     inverse = Rule("inverse")
     functionalized = Rule("functionalized")
     samples = Rule("samples")
@@ -307,6 +310,15 @@ def make_binder(op: OpOverload) -> Callable[..., Any]:
     return binder
 
 
+def recompute(op: OpOverload) -> bool:
+    """Whether a result is cheaper computed again than kept: stated, or as its kind says. Sizes
+    that values decide are found once."""
+    given = op.options.get("recompute")
+    if given is None:
+        return bool(op.kind.recompute) and Tag.dynamic_output_shape not in op.tags
+    return bool(given)
+
+
 def derived_rules(op: OpOverload) -> dict[str, Any]:
     """Rule name -> what the kind derived for it."""
     return {}
@@ -314,6 +326,7 @@ def derived_rules(op: OpOverload) -> dict[str, Any]:
 
 DERIVED: dict[str, Callable[[OpOverload], Any]] = {
     "derived_rules": derived_rules,
+    "recompute": recompute,
     "argument_names": argument_names,
     "return_names": return_names,
     "tensor_positions": tensor_positions,

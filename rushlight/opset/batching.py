@@ -113,6 +113,25 @@ def aligned(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
     return level.wrap(level.below(op, tuple([level.full(value, rank) for value in args])))
 
 
+@method(writes=True)
+def copied(level: VmapLevel, op: OpOverload, self: Any, src: Any, non_blocking: bool) -> Any:
+    """Elements of `src` in the place of those of `self`."""
+    if src.dim() > self.dim():
+        return level.loop(op, (self, src, non_blocking))
+    source = level.front(src, self.dim())
+    return level.finish(op, level.below(op, (level.full(self), source, non_blocking)))
+
+
+@method(writes=True)
+def assigned(level: VmapLevel, op: OpOverload, self: Any, value: Any) -> Any:
+    """One value in the place of all elements of `self`."""
+    if not level.holds(value):
+        return level.finish(op, level.below(op, (level.front(self), value)))
+    target = find("copy_" if op.mutated_positions else "copy")
+    moved = (level.full(self), level.front(value, self.dim()), False)
+    return level.finish(op, level.below(target, moved))
+
+
 @method()
 def first_only(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
     """Ops whose first operand alone has dims that may grow."""

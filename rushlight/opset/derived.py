@@ -146,7 +146,7 @@ def sparse_in_place(op: Any, args: tuple[Any, ...]) -> Any:
     functional = op.functional
     own = op.rules.get("sparse")
     if own is None and functional is not None:
-        own = functional.rules.get("sparse_")
+        own = functional.rules.get("sparse_inplace")
     if own is not None:
         done = own(*args)
         if done is not None:

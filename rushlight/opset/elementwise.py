@@ -53,6 +53,9 @@ class Pointwise(Kind):
     def batch_method(self, op: Any) -> str | None:
         return "elementwise"
 
+    def lower_method(self, op: Any) -> str | None:
+        return "text"
+
     def common_dtype(self, op: Any, args: tuple[Any, ...]) -> dtype:
         """What the operands promote to."""
         operands = []

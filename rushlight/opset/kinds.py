@@ -230,7 +230,13 @@ class Kind:
     def derive(self, op: Any, rule: str) -> Any:
         """A rule that follows from the kind; None when nothing does. Batching and lowering are
         named: `opset.batching` and `codegen.lowerings` hold the methods."""
-        return self.batch_method(op) if rule == "batch" else None
+        if rule == "batch":
+            return self.batch_method(op)
+        if rule == "lower":
+            return self.lower_method(op)
+        if rule == "sparse" and op.options.get("zero_preserving"):
+            return lambda *args: map_sparse_values(op, *args)
+        return None
 
     def batch_method(self, op: Any) -> str | None:
         if "trailing" in op.options:
@@ -238,6 +244,9 @@ class Kind:
         if "dynamic_output_shape" in op.tags:
             return "dynamic"
         return "along" if self.along_dims and DIMS.intersection(op.argument_names) else None
+
+    def lower_method(self, op: Any) -> str | None:
+        return None
 
     def run_shape(self, op: Any, args: tuple[Any, ...]) -> Any:
         shape = op.rule("shape")
@@ -263,7 +272,7 @@ class Kind:
         """Operands without an array, with lazy bits, or sparse."""
         tensors = tensors_in(args)
         if any(t._ext is not None and t._ext.parts is not None for t in tensors):
-            sparse = op.rules.get("sparse")
+            sparse = (op.rule if op.functional is None else op.rules.get)("sparse")
             if sparse is None:
                 layout = next(t.layout for t in tensors if t._ext is not None and t._ext.parts)
                 raise NotImplementedError(
@@ -404,6 +413,12 @@ def elementwise_layout(args: tuple[Any, ...], value: Any) -> Tensor:
     return laid_out(array, strides, dtypes.from_numpy(array.dtype))
 
 
+def map_sparse_values(op: Any, *args: Any) -> Any:
+    from rushlight.opset.sparse.math import map_values
+
+    return map_values(op, *args)
+
+
 def kernel_layout(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return type(value)([kernel_layout(item) for item in value])
@@ -438,10 +453,14 @@ class Reduction(Kind):
     """Ops that fold dims: all of them, those of a `dim` argument, or its one dim.
 
     Option `over_dim`: the (name, overload) with a dim that an op without one amounts to.
-    Option `empty_dims_are_all`: False where an empty list of dims folds nothing."""
+    Option `empty_dims_are_all`: False where an empty list of dims folds nothing.
+    Option `fold`: sum, prod, mean, max, min, any, all or count, where it is no more than that."""
 
     def batch_method(self, op: Any) -> str | None:
         return "reduction"
+
+    def lower_method(self, op: Any) -> str | None:
+        return "folded" if "fold" in op.options else None
 
 
 class Contraction(Kind):
@@ -451,6 +470,9 @@ class Contraction(Kind):
         if "ranks" not in op.options:
             return None
         return "multiplied" if len(op.tensor_positions) == 2 else "multiplied_and_added"
+
+    def lower_method(self, op: Any) -> str | None:
+        return None if 1 in op.options.get("ranks", (1,)) else self.batch_method(op)
 
 
 class Loss(Kind):
@@ -519,12 +541,17 @@ def compute_in_single(kernel: Any, arrays: list[Any], specs: Any) -> tuple[Any, 
 
 class Creation(Kind):
     """Ops that make a tensor from sizes, or after another tensor: the `device` argument says
-    where, and values exist only on the CPU. Kernels see a tensor without array as it is."""
+    where, and values exist only on the CPU. Kernels see a tensor without array as it is.
+
+    Option `fill`: the number that every element is, or the argument that says it."""
 
     def batch_method(self, op: Any) -> str | None:
         if not op.tensor_positions or "nondeterministic_seeded" in op.tags:
             return None
         return "resized" if "size" in op.argument_names else "straight"
+
+    def lower_method(self, op: Any) -> str | None:
+        return "filled" if "fill" in op.options else None
 
     def make_backend(self, op: Any) -> Callable[..., Any]:
         kernel = op.rule("kernel")
@@ -598,6 +625,9 @@ class View(Kind):
 
     def batch_method(self, op: Any) -> str | None:
         return super().batch_method(op) or "view"
+
+    def lower_method(self, op: Any) -> str | None:
+        return "view"
 
     def make_backend(self, op: Any) -> Callable[..., Any]:
         shape = op.rule("shape")
@@ -674,7 +704,7 @@ VIEW = View("VIEW", along_dims=True, recompute=True)
 REDUCTION = Reduction("REDUCTION", recompute=True)
 # What accumulates along a dim.
 SCAN = Kind("SCAN", along_dims=True)
-GATHER = Kind("GATHER", along_dims=True)
+GATHER = Kind("GATHER", along_dims=True, recompute=True)
 SCATTER = Kind("SCATTER", along_dims=True)
 # Whole elements move.
 REARRANGEMENT = Kind("REARRANGEMENT", along_dims=True, recompute=True).checked

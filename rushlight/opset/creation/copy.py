@@ -26,7 +26,7 @@ from rushlight.core.tensor import PLAIN, Tensor, shell, strides_of, values_of, w
 from rushlight.opset import derived
 from rushlight.opset.kinds import CREATION, Native, Spec, laid_out, refuse_device
 from rushlight.opset.registry import composite, mutation, op, packet
-from rushlight.opset.rules import sample
+from rushlight.opset.rules import late, sample
 
 # -- clone and conversion --------------------------------------------------------------------------
 
@@ -98,7 +98,7 @@ def warn_discarded(source: Any, target: Any) -> None:
 
 discard_warned = False
 # Answer their first argument's elements in fresh memory, perhaps converted.
-DUPLICATE = Native("DUPLICATE")
+DUPLICATE = Native("DUPLICATE", recompute=True)
 
 
 def layouts(make: Any) -> Any:
@@ -111,6 +111,8 @@ def layouts(make: Any) -> Any:
 
 clone = op(
     "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
+    lower="copied",
+    sparse=late("sparse.shape:cloned"),
     batch="straight",
     kind=DUPLICATE,
     vjp=lambda grad: grad,
@@ -130,6 +132,8 @@ def _(make: Any) -> Any:
 _to_copy = op(
     "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
     "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
+    lower="copied",
+    sparse=late("sparse.shape:to_copy"),
     batch="straight",
     kind=DUPLICATE,
     kernel=convert_backend,
@@ -444,6 +448,8 @@ def type_as(self: Any, other: Any) -> Any:
 zeros_like = op(
     "zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, "
     "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    fill=0,
+    sparse=late("sparse.shape:zeros_like"),
     kind=CREATION,
     method=False,
     layout="shape",
@@ -470,6 +476,8 @@ def same_geometry(self: Any, *rest: Any) -> Any:
 
 copy = op(
     "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
+    batch="copied",
+    lower="copied",
     method=False,
     function=False,
     layout="like",
@@ -478,14 +486,6 @@ copy = op(
         "src": lambda grad, src_meta: converted_back(grad, src_meta),
     },
 )
-
-
-@copy.batch
-def _(level: Any, op: Any, self: Any, src: Any, non_blocking: bool) -> Any:
-    if src.dim() > self.dim():
-        return level.loop(op, (self, src, non_blocking))
-    source = level.front(src, self.dim())
-    return level.finish(op, level.below(op, (level.full(self), source, non_blocking)))
 
 
 @copy.shape
@@ -554,12 +554,19 @@ def copy_into(self: Any, src: Any, non_blocking: bool = False) -> Any:
     return self
 
 
-copy_ = mutation(copy, copy_into, numbers=True, node="torch::autograd::CopyBackwards")
+copy_ = mutation(
+    copy,
+    copy_into,
+    numbers=True,
+    node="torch::autograd::CopyBackwards",
+    sparse=late("sparse.shape:copy_into"),
+)
 copy_.kind = Native("COPY")
 
 # A 0-dim tensor fits a Scalar too: the overload that keeps its gradient is tried first.
 fill_tensor = op(
     "fill.Tensor(Tensor self, Tensor value) -> Tensor",
+    batch="assigned",
     method=False,
     layout="like",
     node_index=1,
@@ -603,22 +610,13 @@ fill_tensor_ = mutation(fill_tensor, fill_with_element, node="FillBackward3", ov
 
 fill_scalar = op(
     "fill.Scalar(Tensor self, Scalar value) -> Tensor",
+    batch="assigned",
     method=False,
     layout="like",
     vjp=lambda grad: zeros_like(grad),
     shape=same_geometry,
     samples=lambda make: ((make(2, 3), 2), (make.strided(2, 3), 0), (make(), 1)),
 )
-
-
-@fill_tensor.batch
-@fill_scalar.batch
-def _(level: Any, op: Any, self: Any, value: Any) -> Any:
-    if not level.holds(value):
-        return level.finish(op, level.below(op, (level.front(self), value)))
-    target = copy_ if op.mutated_positions else copy
-    moved = (level.full(self), level.front(value, self.dim()), False)
-    return level.finish(op, level.below(target, moved))
 
 
 @fill_scalar.kernel
@@ -649,7 +647,7 @@ def clear(xp: Any, self: Any) -> None:
     self.fill(0) if self.dtype.names is None else self.__setitem__(..., xp.zeros((), self.dtype))
 
 
-zero_ = mutation(zero, clear, overlap=True)
+zero_ = mutation(zero, clear, overlap=True, sparse=late("sparse.shape:zero_in_place"))
 
 
 def writes_plainly(self: Any) -> bool:

@@ -25,7 +25,7 @@ from rushlight.core.tensor import PLAIN, Ext, Tensor, alias_array, storage_of, w
 from rushlight.opset.creation.copy import layouts, preserved
 from rushlight.opset.kinds import CREATION, Kind, Spec, refuse_device, refuse_layout, shell_of
 from rushlight.opset.registry import composite, find, op, packet
-from rushlight.opset.rules import sample
+from rushlight.opset.rules import late, sample
 
 OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 LIKE = f"{OPTIONS}, MemoryFormat? memory_format=None"
@@ -209,7 +209,7 @@ def _(xp: Any, size: Any, dtype: Any, *rest: Any) -> Any:
 
 
 zeros_op = op(
-    f"zeros(SymInt[] size, *, {OPTIONS}) -> Tensor", kind=CREATION, method=False, varargs=0
+    f"zeros(SymInt[] size, *, {OPTIONS}) -> Tensor", fill=0, kind=CREATION, method=False, varargs=0
 )
 
 
@@ -230,6 +230,7 @@ def _(xp: Any, size: Any, dtype: Any, *rest: Any) -> Any:
 
 ones_op = op(
     f"ones(SymInt[] size, *, {OPTIONS}) -> Tensor",
+    fill=1,
     kind=CREATION,
     method=False,
     varargs=0,
@@ -245,6 +246,7 @@ def _(xp: Any, size: Any, dtype: Any, *rest: Any) -> Any:
 
 full_op = op(
     f"full(SymInt[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor",
+    fill="fill_value",
     kind=CREATION,
     method=False,
     tags=(Tag.core,),
@@ -317,7 +319,7 @@ def fresh_strided(sizes: Any, strides: Any, kind: dtype) -> Any:
     return result
 
 
-STRIDED = Strided("CREATION")
+STRIDED = Strided("CREATION", recompute=True)
 
 empty_strided_op = op(
     f"empty_strided(SymInt[] size, SymInt[] stride, *, {OPTIONS}) -> Tensor",
@@ -410,6 +412,7 @@ def like_spec(
 
 empty_like_op = op(
     f"empty_like(Tensor self, *, {LIKE}) -> Tensor",
+    sparse=late("sparse.shape:zeros_like"),
     kind=CREATION,
     method=False,
     layout="shape",
@@ -418,6 +421,7 @@ empty_like_op = op(
 )
 ones_like_op = op(
     f"ones_like(Tensor self, *, {LIKE}) -> Tensor",
+    fill=1,
     kind=CREATION,
     method=False,
     layout="shape",
@@ -427,6 +431,7 @@ ones_like_op = op(
 )
 full_like_op = op(
     f"full_like(Tensor self, Scalar fill_value, *, {LIKE}) -> Tensor",
+    fill="fill_value",
     kind=CREATION,
     method=False,
     layout="shape",
@@ -465,6 +470,7 @@ for name, kernel in (
     op(
         f"{name}(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor",
         kind=CREATION,
+        sparse=None if name == "new_ones" else late("sparse.shape:new_zeros"),
         function=False,
         varargs=1,
         shape=new_spec,

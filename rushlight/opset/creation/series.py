@@ -295,6 +295,7 @@ op(
 )
 op(
     f"scalar_tensor(Scalar s, *, {OPTIONS}) -> Tensor",
+    fill="s",
     kind=CREATION,
     method=False,
     tags=(Tag.core,),

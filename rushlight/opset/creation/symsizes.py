@@ -22,7 +22,7 @@ class Fact(Native):
         return None
 
 
-FACT = Fact("FACT", "value")
+FACT = Fact("FACT", "value", recompute=True)
 
 
 def fact(schema: str, kernel: Callable[..., Any]) -> Any:

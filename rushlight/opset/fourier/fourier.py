@@ -439,6 +439,7 @@ def line_errors(make: Any) -> Any:
 def line_transform(name: str, transform: Any, forward: bool, out_check: Any) -> None:
     composite(
         f"fft_{name}(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor",
+        autocast="float32",
         method=False,
         out_check=out_check(name),
         samples=line_samples,
@@ -581,6 +582,8 @@ def several_transform(name: str, transform: Any, forward: bool, out_check: Any) 
     ):
         composite(
             f"fft_{name}{ending}(Tensor self, SymInt[1]? s=None, {dim}, str? norm=None) -> Tensor",
+            # torch: Hermitian transforms of several dims are left as they are.
+            autocast=None if "hfft" in name else "float32",
             method=False,
             out_check=out_check(f"{name}n"),
             samples=samples,

@@ -202,7 +202,7 @@ class Indexing(Kind):
         return backend
 
 
-INDEXING = Indexing("GATHER")
+INDEXING = Indexing("GATHER", recompute=True)
 
 
 def refuse_masks(indices: Any) -> None:
@@ -277,6 +277,7 @@ def index_errors(make: Any) -> Any:
 
 index_tensor = op(
     "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+    recompute=True,
     batch=late("indexing.subscripts:read_samples"),
     kind=INDEXING,
     method=False,
@@ -320,6 +321,7 @@ def check_bounds(index: Any, size: int, error: type[Exception], text: str) -> No
 
 index_select = op(
     "index_select(Tensor self, int dim, Tensor index) -> Tensor",
+    sparse=late("sparse.shape:index_selected"),
     kind=GATHER.checked,
     jvp=linear_in("self"),
 )

@@ -423,6 +423,7 @@ def _(make: Any) -> Any:
 
 index_copy = writing(
     "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+    autocast="widest",
     jvp=linear_in("self", "source"),
     vjp={
         "self": lambda grad, dim, index: grad.index_fill(dim, index, 0),
@@ -644,6 +645,15 @@ masked_fill_scalar = writing(
         (RuntimeError, sample(make(3), make.index(3, below=2), 1)),
     ],
 )
+
+
+@masked_fill_scalar.lower
+def _(build: Any, op: Any, self: Any, mask: Any, value: Any) -> Any:
+    shape, kind = tuple(build.val.shape), build.val.dtype
+    if mask.dtype is not dtypes.bool_ or self.shape != shape:
+        build.refuse("no mask")
+    fill = build.filled(value, kind)
+    return build.m.where(build.spread(mask, shape, mask.dtype), fill, build.plain(self))
 
 
 @masked_fill_tensor.batch

@@ -113,6 +113,7 @@ def indefinite_errors(make: Any) -> Any:
 linalg_cholesky_ex = op(
     "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) "
     "-> (Tensor L, Tensor info)",
+    autocast="float32",
     ranks=(2,),
     kind=LINALG.checked,
     method=False,
@@ -141,6 +142,7 @@ def _(xp: Any, self: Any, upper: bool, check_errors: bool) -> Any:
 
 @composite(
     "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor",
+    autocast="float32",
     method=False,
     samples=definite_samples,
     errors=indefinite_errors,
@@ -153,6 +155,7 @@ def linalg_cholesky(self: Any, upper: bool) -> Any:
 
 cholesky = op(
     "cholesky(Tensor self, bool upper=False) -> Tensor",
+    autocast="float32",
     ranks=(2,),
     kind=LINALG.checked,
     vjp=lambda grad, upper, result: cholesky_gradient(grad, upper, result),
@@ -195,6 +198,7 @@ def triangle(make: Any, *shape: int) -> Any:
 
 cholesky_inverse = op(
     "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
+    autocast="float32",
     ranks=(2,),
     kind=LINALG.checked,
     samples=lambda make: [
@@ -373,6 +377,7 @@ def linalg_lu_factor(A: Any, pivot: bool) -> Any:
 @composite(
     "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) "
     "-> (Tensor LU, Tensor pivots, Tensor info)",
+    autocast="float32",
     method=False,
     samples=lambda make: [(regular(make, 2, 2),), (regular(make, 2, 3, 2),)],
     errors=matrix_errors,

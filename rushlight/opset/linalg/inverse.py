@@ -48,6 +48,7 @@ def inverse_errors(make: Any) -> Any:
 
 linalg_inv_ex = op(
     "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
+    autocast="float32",
     ranks=(2,),
     kind=LINALG.checked,
     method=False,
@@ -79,7 +80,11 @@ def _(xp: Any, A: Any, check_errors: bool) -> Any:
 
 
 @composite(
-    "linalg_inv(Tensor A) -> Tensor", method=False, samples=inverse_samples, errors=inverse_errors
+    "linalg_inv(Tensor A) -> Tensor",
+    autocast="float32",
+    method=False,
+    samples=inverse_samples,
+    errors=inverse_errors,
 )
 def linalg_inv(A: Any) -> Any:
     result, info = aten.linalg_inv_ex(A, check_errors=False)
@@ -87,7 +92,12 @@ def linalg_inv(A: Any) -> Any:
     return result
 
 
-@composite("inverse(Tensor self) -> Tensor", samples=inverse_samples, errors=inverse_errors)
+@composite(
+    "inverse(Tensor self) -> Tensor",
+    autocast="float32",
+    samples=inverse_samples,
+    errors=inverse_errors,
+)
 def inverse(self: Any) -> Any:
     return aten.linalg_inv(self)
 
@@ -100,6 +110,7 @@ def inverted_samples(make: Any) -> Any:
 
 @composite(
     "linalg_tensorinv(Tensor self, int ind=2) -> Tensor",
+    autocast="float32",
     method=False,
     samples=inverted_samples,
     errors=lambda make: [
@@ -125,6 +136,7 @@ def linalg_tensorinv(self: Any, ind: int) -> Any:
 
 @composite(
     "linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor",
+    autocast="float32",
     method=False,
     samples=lambda make: [
         (regular(make, 6, 6).reshape(2, 3, 6), make(2, 3)),
@@ -374,6 +386,7 @@ def least_squares_samples(make: Any) -> Any:
 linalg_lstsq = op(
     "linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) "
     "-> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
+    autocast="float32",
     kind=LINALG.checked,
     method=False,
     non_differentiable=(2, 3),

@@ -50,6 +50,7 @@ def check_mode(mode: str) -> None:
 
 linalg_qr = op(
     'linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)',
+    autocast="float32",
     ranks=(2,),
     kind=LINALG.checked,
     method=False,
@@ -125,6 +126,7 @@ def _(grads: Any, Q: Any, R: Any, mode: str) -> Any:
 
 @composite(
     "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
+    autocast="float32",
     samples=lambda make: [*qr_samples(make), (regular(make, 3, 3), False)],
     errors=matrix_errors,
 )
@@ -148,6 +150,7 @@ def refuse_geqrf(grad: Any) -> Any:
 
 geqrf = op(
     "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
+    autocast="float32",
     ranks=(2,),
     kind=LINALG.checked,
     vjp=lambda grads: refuse_geqrf(grads),
@@ -214,6 +217,7 @@ def reflected(make: Any, *shape: int, count: int | None = None) -> tuple[Any, An
 
 linalg_householder_product = op(
     "linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
+    autocast="float32",
     ranks=(2, 1),
     kind=LINALG.checked,
     method=False,
@@ -291,6 +295,7 @@ def _(grad: Any, input: Any, tau: Any) -> Any:
 
 @composite(
     "orgqr(Tensor self, Tensor input2) -> Tensor",
+    autocast="float32",
     samples=lambda make: [reflected(make, 3, 3), reflected(make, 2, 3, 2)],
     errors=lambda make: [(RuntimeError, (make(3), make(2)))],
 )
@@ -310,6 +315,7 @@ def ormqr_samples(make: Any) -> Any:
 ormqr = op(
     "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) "
     "-> Tensor",
+    autocast="float32",
     ranks=(2, 1, 2),
     kind=LINALG.checked,
     samples=ormqr_samples,

@@ -144,6 +144,7 @@ def _(
 triangular_solve = op(
     "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, "
     "bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
+    autocast="float32",
     ranks=(2, 2),
     kind=LINALG.checked,
     samples=lambda make: [
@@ -229,6 +230,7 @@ def cholesky_solve_samples(make: Any) -> Any:
 
 cholesky_solve = op(
     "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
+    autocast="float32",
     ranks=(2, 2),
     kind=LINALG.checked,
     samples=cholesky_solve_samples,
@@ -370,6 +372,7 @@ linalg_lu_solve.vjp = {
 
 @composite(
     "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
+    autocast="float32",
     samples=lambda make: [
         (make(2, 3), *factored(make, 2, 2)),
         (make(2, 3, 1), *factored(make, 3, 3)),
@@ -575,6 +578,7 @@ def linalg_solve_ex(A: Any, B: Any, left: bool, check_errors: bool) -> Any:
 
 @composite(
     "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
+    autocast="float32",
     method=False,
     samples=solve_samples,
     errors=lambda make: [*solve_errors(make), (LinAlgError, (make(2, 2) * 0, make(2, 2)))],

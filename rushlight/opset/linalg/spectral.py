@@ -233,6 +233,7 @@ def check_eigen(name: str, array: Any) -> None:
 
 linalg_eig = op(
     "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)",
+    autocast="float32",
     kind=LINALG,
     method=False,
     layout="shape",
@@ -310,6 +311,7 @@ def _(xp: Any, self: Any) -> Any:
 
 @composite(
     "linalg_eigvals(Tensor self) -> Tensor",
+    autocast="float32",
     method=False,
     invariants=ordered_values,
     samples=square_samples,
@@ -414,6 +416,7 @@ def refuse_divergence(bad: Any, array: Any) -> NoReturn:
 
 @composite(
     'linalg_eigh(Tensor self, str UPLO="L") -> (Tensor eigenvalues, Tensor eigenvectors)',
+    autocast="float32",
     method=False,
     invariants=eigenpair_facts,
     samples=hermitian_samples(),
@@ -425,6 +428,7 @@ def linalg_eigh(self: Any, UPLO: str = "L") -> Any:
 
 @composite(
     'linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor',
+    autocast="float32",
     method=False,
     samples=hermitian_samples(),
     errors=hermitian_errors,
@@ -646,6 +650,7 @@ def _(xp: Any, A: Any, full_matrices: bool, compute_uv: bool, driver: str | None
 @composite(
     "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None)"
     " -> (Tensor U, Tensor S, Tensor Vh)",
+    autocast="float32",
     method=False,
     invariants=singular_facts,
     samples=matrix_samples((), (False,)),
@@ -657,6 +662,7 @@ def linalg_svd(A: Any, full_matrices: bool = True, driver: str | None = None) ->
 
 @composite(
     "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
+    autocast="float32",
     method=False,
     samples=matrix_samples(()),
     errors=driver_errors,
@@ -667,6 +673,7 @@ def linalg_svdvals(A: Any, driver: str | None = None) -> Any:
 
 @composite(
     "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
+    autocast="float32",
     invariants=triple_facts,
     samples=matrix_samples((), (False,), (True, False)),
     errors=matrix_errors,

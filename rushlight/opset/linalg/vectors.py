@@ -14,6 +14,7 @@ from rushlight.opset.rules import aten, conj, sample
 
 @composite(
     "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
+    autocast="lower",
     method=False,
     samples=lambda make: [
         sample(make(3), make(3)),

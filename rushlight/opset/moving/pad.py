@@ -159,6 +159,8 @@ def register_edges(name: str, count: int, mode: str) -> None:
     )
     forward = op(
         f"{name}(Tensor self, SymInt[{2 * count}] padding) -> Tensor",
+        # torch: reflection in three dims is left as it is.
+        autocast=None if name == "reflection_pad3d" else "float32",
         kind=REARRANGEMENT,
         method=False,
         function=False,

@@ -16,7 +16,7 @@ from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import sizes_of, strides_of
 from rushlight.opset.kinds import GATHER, REARRANGEMENT, Spec
 from rushlight.opset.registry import alias, composite, op, packet
-from rushlight.opset.rules import aten, linear_in, sample
+from rushlight.opset.rules import aten, late, linear_in, sample
 from rushlight.opset.view.view import unsafe_view
 
 # -- joining -------------------------------------------------------------------------------------
@@ -37,6 +37,8 @@ def is_skipped(sizes: Any) -> bool:
 
 cat = op(
     "cat(Tensor[] tensors, int dim=0) -> Tensor",
+    sparse=late("sparse.shape:joined"),
+    autocast="widest",
     batch="joined",
     kind=REARRANGEMENT,
     method=False,
@@ -163,6 +165,8 @@ def cat_backward(grad: Any, metas: Any, dim: int, needs: Any) -> list[Any]:
 
 stack = op(
     "stack(Tensor[] tensors, int dim=0) -> Tensor",
+    sparse=late("sparse.shape:stacked"),
+    autocast="widest",
     batch="joined",
     new_dim=True,
     kind=REARRANGEMENT,

@@ -354,6 +354,7 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
     @composite(
         f"{name}(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
         "SymInt ignore_index=-100) -> Tensor",
+        autocast="float32",
         method=False,
         function=None if name == "nll_loss" else False,
         samples=samples,
@@ -470,6 +471,7 @@ def fused_cross_entropy(
 @composite(
     "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
     "SymInt ignore_index=-100, float label_smoothing=0.) -> Tensor",
+    autocast="float32",
     method=False,
     function=False,
     samples=cross_entropy_samples,
@@ -557,6 +559,7 @@ def soft_cross_entropy(
 @composite(
     "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., "
     "int reduction=1) -> Tensor",
+    autocast="float32",
     method=False,
 )
 def margin_ranking_loss(
@@ -567,6 +570,7 @@ def margin_ranking_loss(
 
 @composite(
     "hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor",
+    autocast="float32",
     method=False,
 )
 def hinge_embedding_loss(self: Any, target: Any, margin: float, reduction: int) -> Any:
@@ -577,6 +581,7 @@ def hinge_embedding_loss(self: Any, target: Any, margin: float, reduction: int) 
 @composite(
     "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., "
     "int reduction=1) -> Tensor",
+    autocast="float32",
     method=False,
 )
 def cosine_embedding_loss(
@@ -604,6 +609,7 @@ def cosine_embedding_loss(
 @composite(
     "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, "
     "int reduction) -> Tensor",
+    autocast="float32",
     method=False,
 )
 def poisson_nll_loss(

@@ -143,6 +143,7 @@ def difference_loss(
     separator = ", " if parameter else ""
     record = op(
         f"{name}(Tensor self, Tensor target, int reduction=1{separator}{default}) -> Tensor",
+        autocast="float32",
         kind=LOSS,
         method=False,
         function=None,
@@ -302,6 +303,7 @@ difference_loss(
 
 @composite(
     "l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    autocast="float32",
     method=False,
     function=None,
     samples=pair_samples(),
@@ -315,6 +317,7 @@ def l1_loss(self: Any, target: Any, reduction: int) -> Any:
 binary_cross_entropy = op(
     "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1)"
     " -> Tensor",
+    autocast="float32",
     kind=LOSS,
     method=False,
     function=None,
@@ -455,6 +458,7 @@ def _(xp: Any, grad_output: Any, self: Any, target: Any, weight: Any, reduction:
 binary_cross_entropy_with_logits = op(
     "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, "
     "Tensor? pos_weight=None, int reduction=1) -> Tensor",
+    autocast="float32",
     batch="loss",
     kind=OPAQUE,
     layout="shape",
@@ -551,6 +555,7 @@ binary_cross_entropy_with_logits.vjp = {
 
 @composite(
     "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
+    autocast="float32",
     method=False,
 )
 def kl_div(self: Any, target: Any, reduction: int, log_target: bool) -> Any:

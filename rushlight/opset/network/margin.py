@@ -30,6 +30,7 @@ from rushlight.opset.registry import composite, op, packet
 
 soft_margin_loss = op(
     "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    autocast="float32",
     kind=LOSS,
     method=False,
     function=None,
@@ -90,6 +91,7 @@ def check_classes(kernel: str, self: Any, target: Any) -> None:
 @composite(
     "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, "
     "Tensor? weight=None, int reduction=1) -> Tensor",
+    autocast="float32",
     method=False,
     function=None,
 )
@@ -137,6 +139,7 @@ def _(make: Any) -> Any:
 
 @composite(
     "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    autocast="float32",
     method=False,
     function=None,
 )
@@ -226,6 +229,7 @@ def _(make: Any) -> Any:
 @composite(
     "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., "
     "float p=2., float eps=9.9999999999999995e-07, bool swap=False, int reduction=1) -> Tensor",
+    autocast="float32",
     method=False,
 )
 def triplet_margin_loss(

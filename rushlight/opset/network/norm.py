@@ -447,11 +447,32 @@ instance_norm.samples = lambda make: [
 native_layer_norm = op(
     "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, "
     "float eps) -> (Tensor, Tensor, Tensor)",
+    recompute=True,
     method=False,
     differentiable=["input", "weight", "bias"],
     non_differentiable=(1, 2),
     out=False,
 )
+
+
+@native_layer_norm.lower
+def _(build: Any, op: Any, self: Any, normalized: Any, weight: Any, bias: Any, eps: float) -> Any:
+    m, shape = build.m, self.shape
+    if 0 in shape:
+        build.refuse("nothing to normalise")
+    axes = tuple(range(len(shape) - len(normalized), len(shape)))
+    x = build.floating(self)
+    mean = build.mean(x, shape, axes)
+    centred = m.subtract(x, mean)
+    variance = build.mean(m.multiply(centred, centred), shape, axes)
+    rstd = m.reciprocal(m.sqrt(m.add(variance, m.const(eps, x.dtype))))
+    result = m.multiply(centred, rstd)
+    if weight is not None:
+        result = m.multiply(result, build.spread(weight, shape, x.dtype))
+    if bias is not None:
+        result = m.add(result, build.spread(bias, shape, x.dtype))
+    found = zip((result, mean, rstd), build.val, strict=True)
+    return tuple([build.cast(expr, entry.dtype) for expr, entry in found])
 
 
 def check_normalized(input: Any, normalized: Any, weight: Any, bias: Any) -> None:
@@ -550,6 +571,36 @@ native_layer_norm_backward = op(
     out=False,
     differentiable=["grad_out", "input", "weight"],
 )
+
+
+@native_layer_norm_backward.lower
+def _(
+    build: Any, op: Any, grad: Any, self: Any, normalized: Any, mean: Any, rstd: Any, weight: Any,
+    bias: Any, mask: Any,
+) -> Any:  # fmt: skip
+    m, shape = build.m, self.shape
+    if 0 in shape or grad.dtype is not self.dtype:
+        build.refuse("nothing to normalise")
+    outer = tuple(range(len(shape) - len(normalized)))
+    axes = tuple(range(len(outer), len(shape)))
+    g, x = build.floating(grad), build.floating(self)
+    scale = build.spread(rstd, shape, x.dtype)
+    normal = m.multiply(m.subtract(x, build.spread(mean, shape, x.dtype)), scale)
+    found: list[Any] = [None, None, None]
+    parameter = self.dtype if weight is None else weight.dtype
+    if mask[0]:
+        h = g if weight is None else m.multiply(g, build.spread(weight, shape, x.dtype))
+        average = build.mean(h, shape, axes)
+        along = build.mean(m.multiply(h, normal), shape, axes)
+        rest = m.subtract(m.subtract(h, average), m.multiply(normal, along))
+        found[0] = build.cast(m.multiply(rest, scale), self.dtype)
+    if mask[1]:
+        total = build.fold("sum", m.multiply(g, normal), shape, outer)
+        found[1] = build.cast(build.without(total, outer), parameter)
+    if mask[2]:
+        total = build.fold("sum", g, shape, outer)
+        found[2] = build.cast(build.without(total, outer), parameter)
+    return tuple(found)
 
 
 @native_layer_norm_backward.shape

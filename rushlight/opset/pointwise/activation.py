@@ -84,6 +84,7 @@ def check_relu(common: dtype, args: tuple[Any, ...]) -> None:
 
 relu = pointwise(
     "relu(Tensor self) -> Tensor",
+    zero_preserving=True,
     # torch: of two zeros the second operand's is kept, so that -0.0 stays.
     scalar=lambda m, x: m.maximum(0, x),
     dtypes=lambda kind: kind.category in (INTEGER, FLOAT),
@@ -675,6 +676,7 @@ log_sigmoid_backward = backward_op(
 
 @composite(
     "prelu(Tensor self, Tensor weight) -> Tensor",
+    autocast="lower",
     samples=lambda make: (
         (make(2, 3), make(3)),
         (make(2, 3, 2), make(1)),

@@ -19,7 +19,7 @@ from rushlight.core.tensor import PLAIN, Tensor
 from rushlight.opset import functions
 from rushlight.opset.elementwise import INT_TO_FLOAT
 from rushlight.opset.registry import alias, composite, method_alias, pointwise
-from rushlight.opset.rules import conj, sample
+from rushlight.opset.rules import conj, late, sample
 
 LN2 = math.log(2.0)
 
@@ -115,6 +115,8 @@ def rsub_text(m: Any, x: Any, y: Any, alpha: Any) -> Any:
 
 add = pointwise(
     "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    sparse=late("sparse.math:add"),
+    sparse_inplace=late("sparse.math:add_in_place"),
     scalar=add_text,
     check=check_add,
     numbers="any",
@@ -125,6 +127,7 @@ add = pointwise(
 )
 pointwise(
     "add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    sparse=late("sparse.math:refuse_number"),
     scalar=add_text,
     check=check_add,
     promoted_scalars=(1,),
@@ -133,6 +136,7 @@ pointwise(
 )
 sub = pointwise(
     "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    sparse=late("sparse.math:sub"),
     scalar=sub_text,
     check=check_sub,
     numbers="any",
@@ -143,6 +147,7 @@ sub = pointwise(
 )
 pointwise(
     "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    sparse=late("sparse.math:refuse_number"),
     scalar=sub_text,
     check=check_sub,
     promoted_scalars=(1,),
@@ -151,6 +156,7 @@ pointwise(
 )
 rsub = pointwise(
     "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    sparse=late("sparse.math:rsub"),
     scalar=rsub_text,
     check=check_sub,
     numbers=False,
@@ -164,6 +170,7 @@ rsub = pointwise(
 )
 pointwise(
     "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    sparse=late("sparse.math:refuse_number"),
     scalar=rsub_text,
     check=check_sub,
     promoted_scalars=(1,),
@@ -178,6 +185,7 @@ pointwise(
 
 mul = pointwise(
     "mul.Tensor(Tensor self, Tensor other) -> Tensor",
+    sparse=late("sparse.math:mul"),
     scalar=lambda m, x, y: m.multiply(x, y),
     numbers="any",
     exact_scalars=True,
@@ -188,6 +196,7 @@ mul = pointwise(
 )
 pointwise(
     "mul.Scalar(Tensor self, Scalar other) -> Tensor",
+    sparse=late("sparse.math:mul"),
     scalar=mul.options["scalar"],
     exact_scalars=True,
     promoted_scalars=(1,),
@@ -196,6 +205,7 @@ pointwise(
 )
 div = pointwise(
     "div.Tensor(Tensor self, Tensor other) -> Tensor",
+    sparse=late("sparse.math:div"),
     scalar=lambda m, x, y: m.divide(x, y),
     promote=INT_TO_FLOAT,
     numbers="any",
@@ -207,6 +217,7 @@ div = pointwise(
 )
 pointwise(
     "div.Scalar(Tensor self, Scalar other) -> Tensor",
+    sparse=late("sparse.math:div"),
     scalar=div.options["scalar"],
     promote=INT_TO_FLOAT,
     exact_scalars=True,
@@ -240,6 +251,7 @@ def quotient_text(m: Any, x: Any, y: Any, rounding_mode: Any) -> Any:
 
 pointwise(
     "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+    sparse=late("sparse.math:div"),
     scalar=quotient_text,
     promote=promote_quotient,
     numbers="any",
@@ -267,6 +279,7 @@ pointwise(
 )
 pointwise(
     "div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
+    sparse=late("sparse.math:div"),
     scalar=quotient_text,
     promote=promote_quotient,
     promoted_scalars=(1,),
@@ -447,6 +460,7 @@ pow = pointwise(
 )
 pointwise(
     "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+    sparse=late("sparse.math:power"),
     scalar=pow.options["scalar"],
     promoted_scalars=(1,),
     dtypes=lambda kind: kind.category != BOOL,
@@ -573,6 +587,8 @@ def check_neg(common: dtype, args: tuple[Any, ...]) -> None:
 
 neg = pointwise(
     "neg(Tensor self) -> Tensor",
+    linear=True,
+    zero_preserving=True,
     scalar=lambda m, x: m.negative(x),
     check=check_neg,
     vjp=lambda grad: -grad,

@@ -253,8 +253,8 @@ def predicate(name: str, text: Any, **options: Any) -> None:
     pointwise(f"{name}(Tensor self) -> Tensor", scalar=text, promote=BOOL, inplace=False, **options)
 
 
-predicate("isnan", text_of("isnan"), out=False)
-predicate("isinf", text_of("isinf"), out=False)
+predicate("isnan", text_of("isnan"), out=False, zero_preserving=True)
+predicate("isinf", text_of("isinf"), out=False, zero_preserving=True)
 predicate("isfinite", text_of("isfinite"), out=False)
 
 
@@ -271,18 +271,21 @@ predicate(
     lambda m, x: m.equal(x, float("inf")),
     dtypes=is_real,
     check=refuse_complex("isposinf does not support complex inputs."),
+    zero_preserving=True,
 )
 predicate(
     "isneginf",
     lambda m, x: m.equal(x, float("-inf")),
     dtypes=is_real,
     check=refuse_complex("isneginf does not support complex inputs."),
+    zero_preserving=True,
 )
 predicate(
     "signbit",
     text_of("signbit"),
     dtypes=is_real,
     check=refuse_complex("signbit is not implemented for complex tensors.", NotImplementedError),
+    zero_preserving=True,
 )
 
 

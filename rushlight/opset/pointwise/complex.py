@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.core.dtype import FLOAT, dtype, float16, get_default_dtype
+from rushlight.core.op import refuse
 from rushlight.core.tensor import Ext, Tensor, strides_of
 from rushlight.opset import functions
 from rushlight.opset.kinds import make_view
 from rushlight.opset.pointwise.arithmetic import one_operand, zeros_where
 from rushlight.opset.registry import composite, pointwise, view
-from rushlight.opset.rules import conj, linear_in
+from rushlight.opset.rules import conj, late, linear_in
 
 # -- lazy bits ------------------------------------------------------------------------------------
 
@@ -34,6 +35,7 @@ def flipped(self: Tensor, bit: str) -> Tensor:
 
 conj_view = view(
     "_conj(Tensor(a) self) -> Tensor(a)",
+    lower=refuse("a lazy bit is no geometry"),
     batch="straight",
     shape=same_geometry,
     node="ConjBackward0",
@@ -46,6 +48,7 @@ conj_view = view(
 conj_view.__dict__["backend"] = lambda self: flipped(self, "conj")
 neg_view = view(
     "_neg_view(Tensor(a) self) -> Tensor(a)",
+    lower=refuse("a lazy bit is no geometry"),
     batch="straight",
     shape=same_geometry,
     node="NegViewBackward0",
@@ -67,6 +70,8 @@ def conjugate(self: Any) -> Any:
 
 complex_physical = pointwise(
     "_conj_physical(Tensor self) -> Tensor",
+    linear=True,
+    zero_preserving=True,
     scalar=lambda m, x: m.conj(x),
     inplace=False,
     node="ConjPhysicalBackward0",
@@ -104,6 +109,7 @@ def is_neg(self: Any) -> Any:
 
 view_as_real = view(
     "view_as_real(Tensor(a) self) -> Tensor(a)",
+    sparse=late("sparse.shape:paired"),
     batch="straight",
     method=False,
     vjp=lambda grad: functions.view_as_complex(grad.contiguous()),
@@ -131,6 +137,8 @@ def _(self: Any) -> Any:
 
 view_as_complex = view(
     "view_as_complex(Tensor(a) self) -> Tensor(a)",
+    sparse=late("sparse.shape:paired"),
+    autocast="float32",
     batch="straight",
     method=False,
     vjp=lambda grad: functions.view_as_real(grad.contiguous().resolve_conj()),
@@ -257,6 +265,7 @@ complex = pointwise(
 )
 polar = pointwise(
     "polar(Tensor abs, Tensor angle) -> Tensor",
+    autocast="float32",
     scalar=lambda m, size, angle: m.complex(
         m.multiply(size, m.cos(angle)), m.multiply(size, m.sin(angle))
     ),

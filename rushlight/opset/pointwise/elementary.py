@@ -56,6 +56,7 @@ def check_abs_(self: Any) -> None:
 
 abs = pointwise(
     "abs(Tensor self) -> Tensor",
+    zero_preserving=True,
     scalar=lambda m, x: m.abs(x),
     promote=COMPLEX_TO_FLOAT,
     dtypes=is_not_bool,
@@ -64,6 +65,7 @@ abs = pointwise(
 )
 sign = pointwise(
     "sign(Tensor self) -> Tensor",
+    zero_preserving=True,
     scalar=lambda m, x: m.sign(x),
     dtypes=is_real,
     check=refuse_complex(
@@ -85,7 +87,12 @@ def sgn_gradient(grad: Any, self: Any, result: Any) -> Any:
     return zeros_where(size == 0, slope)
 
 
-sgn = pointwise("sgn(Tensor self) -> Tensor", scalar=lambda m, x: m.sign(x), vjp=sgn_gradient)
+sgn = pointwise(
+    "sgn(Tensor self) -> Tensor",
+    zero_preserving=True,
+    scalar=lambda m, x: m.sign(x),
+    vjp=sgn_gradient,
+)
 
 
 # -- rounding -------------------------------------------------------------------------------------
@@ -97,7 +104,13 @@ def rounding(name: str, *, complex_check: bool = True) -> None:
         options["check"] = refuse_complex(
             f"{name} is not supported for complex inputs", NotImplementedError
         )
-    pointwise(f"{name}(Tensor self) -> Tensor", scalar=text_of(name), vjp=no_gradient, **options)
+    pointwise(
+        f"{name}(Tensor self) -> Tensor",
+        zero_preserving=True,
+        scalar=text_of(name),
+        vjp=no_gradient,
+        **options,
+    )
 
 
 rounding("floor")
@@ -130,6 +143,7 @@ pointwise(
 )
 frac = pointwise(
     "frac(Tensor self) -> Tensor",
+    zero_preserving=True,
     scalar=lambda m, x: m.subtract(x, m.trunc(x)),
     dtypes=is_float,
     vjp=lambda grad: grad,
@@ -138,6 +152,7 @@ frac = pointwise(
 
 nan_to_num = op(
     "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
+    zero_preserving=True,
     batch="straight",
     layout="like",
     inplace=True,
@@ -204,6 +219,7 @@ def _(self: Any) -> Any:
 
 rad2deg = pointwise(
     "rad2deg(Tensor self) -> Tensor",
+    zero_preserving=True,
     scalar=lambda m, x: m.multiply(x, 180.0 / math.pi),
     promote=INT_TO_FLOAT,
     dtypes=is_real,
@@ -212,6 +228,7 @@ rad2deg = pointwise(
 )
 deg2rad = pointwise(
     "deg2rad(Tensor self) -> Tensor",
+    zero_preserving=True,
     scalar=lambda m, x: m.multiply(x, math.pi / 180.0),
     promote=INT_TO_FLOAT,
     dtypes=is_real,
@@ -231,12 +248,19 @@ def floating(name: str, vjp: Any, **options: Any) -> Any:
 
 exp = floating("exp", lambda grad, result: grad * conj(result))
 exp2 = floating("exp2", lambda grad, result: grad * conj(result) * LN2)
-expm1 = floating("expm1", lambda grad, result: grad * (conj(result) + 1))
+expm1 = floating("expm1", lambda grad, result: grad * (conj(result) + 1), zero_preserving=True)
 log = floating("log", lambda grad, self: grad.div(conj(self)), domain=(0.25, None))
 log2 = floating("log2", lambda grad, self: grad / (conj(self) * LN2), domain=(0.25, None))
 log10 = floating("log10", lambda grad, self: grad / (conj(self) * LN10), domain=(0.25, None))
-log1p = floating("log1p", lambda grad, self: grad / conj(self + 1), domain=(-0.5, None))
-sqrt = floating("sqrt", lambda grad, result: grad / (2 * conj(result)), domain=(0.25, None))
+log1p = floating(
+    "log1p", lambda grad, self: grad / conj(self + 1), domain=(-0.5, None), zero_preserving=True
+)
+sqrt = floating(
+    "sqrt",
+    lambda grad, result: grad / (2 * conj(result)),
+    domain=(0.25, None),
+    zero_preserving=True,
+)
 rsqrt = floating(
     "rsqrt", lambda grad, result: -0.5 * grad * conj(result.pow(3)), domain=(0.25, None)
 )
@@ -244,19 +268,29 @@ rsqrt = floating(
 
 # -- trigonometric and hyperbolic -----------------------------------------------------------------
 
-sin = floating("sin", lambda grad, self: grad * conj(self.cos()))
+sin = floating("sin", lambda grad, self: grad * conj(self.cos()), zero_preserving=True)
 cos = floating("cos", lambda grad, self: grad * conj(-self.sin()))
-tan = floating("tan", lambda grad, result: grad * conj(1 + result.pow(2)), domain=(-1.4, 1.4))
+tan = floating(
+    "tan",
+    lambda grad, result: grad * conj(1 + result.pow(2)),
+    domain=(-1.4, 1.4),
+    zero_preserving=True,
+)
 asin = floating(
-    "asin", lambda grad, self: grad * conj((-self * self + 1).rsqrt()), domain=(-0.9, 0.9)
+    "asin",
+    lambda grad, self: grad * conj((-self * self + 1).rsqrt()),
+    domain=(-0.9, 0.9),
+    zero_preserving=True,
 )
 acos = floating(
     "acos", lambda grad, self: grad * conj(-((-self * self + 1).rsqrt())), domain=(-0.9, 0.9)
 )
-atan = floating("atan", lambda grad, self: grad / conj(self * self + 1))
-sinh = floating("sinh", lambda grad, self: grad * conj(self.cosh()))
+atan = floating("atan", lambda grad, self: grad / conj(self * self + 1), zero_preserving=True)
+sinh = floating("sinh", lambda grad, self: grad * conj(self.cosh()), zero_preserving=True)
 cosh = floating("cosh", lambda grad, self: grad * conj(self.sinh()))
-asinh = floating("asinh", lambda grad, self: grad * conj((self.pow(2) + 1).rsqrt()))
+asinh = floating(
+    "asinh", lambda grad, self: grad * conj((self.pow(2) + 1).rsqrt()), zero_preserving=True
+)
 
 
 def acosh_gradient(grad: Any, self: Any) -> Any:
@@ -266,8 +300,15 @@ def acosh_gradient(grad: Any, self: Any) -> Any:
 
 
 acosh = floating("acosh", acosh_gradient, domain=(1.25, None))
-atanh = floating("atanh", lambda grad, self: grad * 1 / conj(1 - self.pow(2)), domain=(-0.9, 0.9))
-tanh = floating("tanh", lambda grad, result: functions.tanh_backward(grad, result))
+atanh = floating(
+    "atanh",
+    lambda grad, self: grad * 1 / conj(1 - self.pow(2)),
+    domain=(-0.9, 0.9),
+    zero_preserving=True,
+)
+tanh = floating(
+    "tanh", lambda grad, result: functions.tanh_backward(grad, result), zero_preserving=True
+)
 sigmoid = floating("sigmoid", lambda grad, result: functions.sigmoid_backward(grad, result))
 tanh_backward = pointwise(
     "tanh_backward(Tensor grad_output, Tensor output) -> Tensor",

@@ -171,6 +171,7 @@ for kind in ("tensor", "channel"):
 @composite(
     "fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, "
     f"{LIMITS}) -> Tensor",
+    autocast="float32",
     method=False,
     out=False,
 )
@@ -181,6 +182,7 @@ def per_tensor(self: Any, *args: Any) -> Any:
 @composite(
     "fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, "
     f"{LIMITS}) -> Tensor",
+    autocast="float32",
     method=False,
     out=False,
 )

@@ -43,6 +43,7 @@ erf = special(
     "erf",
     lambda grad, self: 2.0 / SQRT_PI * functions.exp(-(self.pow(2))) * grad,
     kernel_name="erf_vml_cpu",
+    zero_preserving=True,
 )
 erfc = special(
     "erfc",
@@ -54,6 +55,7 @@ erfinv = special(
     lambda grad, self: 0.5 * SQRT_PI * functions.exp(self.erfinv().pow(2)) * grad,
     kernel_name="erfinv_vml_cpu",
     domain=(-0.9, 0.9),
+    zero_preserving=True,
 )
 special(
     "special_erfcx",

@@ -21,7 +21,7 @@ from rushlight.core.tensor import PLAIN, Tensor, strides_of
 from rushlight.opset.elementwise import operand_rank, scalar_array
 from rushlight.opset.kinds import CONTRACTION, Spec
 from rushlight.opset.registry import composite, method_alias, op
-from rushlight.opset.rules import aten, conj, sample
+from rushlight.opset.rules import aten, conj, late, sample
 
 __all__ = ["product_of", "refuse_dtype", "rounded", "working"]
 
@@ -175,6 +175,8 @@ def mm_errors(make: Any) -> Any:
 
 mm = op(
     "mm(Tensor self, Tensor mat2) -> Tensor",
+    sparse=late("sparse.math:mm"),
+    autocast="lower",
     ranks=(2, 2),
     kind=CONTRACTION,
     quick="self._array.dot(mat2._array)",
@@ -230,6 +232,8 @@ def addmm_samples(make: Any) -> Any:
 
 addmm = op(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    sparse=late("sparse.math:addmm"),
+    autocast="lower",
     ranks=(2, 2),
     kind=CONTRACTION,
     quick="np.add(product := mat1._array.dot(mat2._array), self._array, product)",
@@ -319,6 +323,7 @@ def bmm_samples(make: Any) -> Any:
 
 bmm = op(
     "bmm(Tensor self, Tensor mat2) -> Tensor",
+    autocast="lower",
     ranks=(3, 3),
     kind=CONTRACTION,
     vjp={
@@ -364,6 +369,7 @@ def addition_samples(make: Any) -> Any:
 baddbmm = op(
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) "
     "-> Tensor",
+    autocast="lower",
     ranks=(3, 3),
     kind=CONTRACTION,
     inplace=True,
@@ -404,6 +410,7 @@ def spread(grad: Any, batch1: Any, batch2: Any) -> Any:
 
 addbmm = op(
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    autocast="lower",
     kind=CONTRACTION,
     inplace=True,
     vjp={
@@ -490,6 +497,7 @@ def mv_samples(make: Any) -> Any:
 
 mv = op(
     "mv(Tensor self, Tensor vec) -> Tensor",
+    sparse=late("sparse.math:mv"),
     ranks=(2, 1),
     kind=CONTRACTION,
     vjp={
@@ -771,7 +779,11 @@ def folded_matmul(tensor1: Any, tensor2: Any) -> Any:
     return aten._unsafe_view(flat.mv(small), rows)
 
 
-@composite("matmul(Tensor self, Tensor other) -> Tensor", samples=lambda make: matmul_samples(make))
+@composite(
+    "matmul(Tensor self, Tensor other) -> Tensor",
+    autocast="lower",
+    samples=lambda make: matmul_samples(make),
+)
 def matmul(self: Any, other: Any) -> Any:
     dim1, dim2 = self.dim(), other.dim()
     if dim1 == 2 == dim2:

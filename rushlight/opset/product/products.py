@@ -126,6 +126,7 @@ class Passing:
 
 @composite(
     "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+    autocast="lower",
     method=False,
     fused=fused_linear,
 )
@@ -786,6 +787,7 @@ MATRIX_MODE_THRESHOLD = 25
 
 @composite(
     "cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor",
+    autocast="float32",
     method=False,
     function=None,
     samples=lambda make: (

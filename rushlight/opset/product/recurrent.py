@@ -259,6 +259,7 @@ layer = op(
     "Tensor weight3, Tensor hx_, Tensor cx_, bool reverse, int[] batch_sizes, int mode, "
     "int hidden_size, int num_layers, bool has_biases, bool bidirectional, bool batch_first, "
     "bool train) -> (Tensor, Tensor, Tensor, Tensor)",
+    autocast="lower",
     kind=CONTRACTION,
     method=False,
     non_differentiable=(3,),

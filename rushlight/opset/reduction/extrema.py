@@ -127,6 +127,7 @@ def value_ops(name: str, reduce: Any) -> None:
     amax = op(
         f"{a_name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
         kind=REDUCTION,
+        fold=name,
         samples=amax_samples,
         errors=lambda make: [(IndexError, (make(0, 3), 0)), (RuntimeError, (make(0, 3),))],
     )
@@ -152,6 +153,7 @@ def value_ops(name: str, reduce: Any) -> None:
     full = op(
         f"{name}(Tensor self) -> Tensor",
         kind=REDUCTION,
+        fold=name,
         over_dim=(a_name, "default"),
         node_index=1,
         out_name="unary_out",

@@ -28,7 +28,7 @@ from rushlight.opset.reduction.reduce import (
     working,
 )
 from rushlight.opset.registry import composite, op, packet
-from rushlight.opset.rules import conj, sample
+from rushlight.opset.rules import conj, late, sample
 
 INFINITY = float("inf")
 
@@ -142,6 +142,7 @@ def norm_samples(make: Any) -> Any:
 linalg_vector_norm = op(
     "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
     "ScalarType? dtype=None) -> Tensor",
+    sparse=late("sparse.math:vector_norm"),
     kind=REDUCTION,
     method=False,
     function=False,

@@ -21,7 +21,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.opset.elementwise import HALVES
 from rushlight.opset.kinds import REDUCTION, Spec
 from rushlight.opset.registry import composite, op, packet
-from rushlight.opset.rules import conj, linear_in, sample
+from rushlight.opset.rules import conj, late, linear_in, sample
 
 # -- words shared by the reducing families --------------------------------------------------------
 
@@ -159,6 +159,8 @@ def summed(array: Any, axes: Any, keepdim: bool, kind: DType) -> Any:
 
 sum_all = op(
     "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    fold="sum",
+    sparse=late("sparse.math:total"),
     over_dim=("sum", "dim_IntList"),
     kind=REDUCTION,
     quick="add_reduce(self._array, None, None, empty((), self._array.dtype))",
@@ -183,6 +185,8 @@ def _(xp: Any, self: Any, dtype: Any) -> Any:
 sum_dim = op(
     "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None)"
     " -> Tensor",
+    fold="sum",
+    sparse=late("sparse.math:sum_dims"),
     kind=REDUCTION,
     quick="quick_sum(self._array, dim)",
     quick_when="dim and not keepdim and dtype is None and self._contig "
@@ -297,6 +301,7 @@ def averaged(array: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 mean_all = op(
     "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    fold="mean",
     over_dim=("mean", "dim"),
     kind=REDUCTION,
     quick="divide(r := add_reduce(self._array, None, None, empty((), self._array.dtype)), "
@@ -321,6 +326,7 @@ def _(xp: Any, self: Any, dtype: Any) -> Any:
 
 mean_dim = op(
     "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    fold="mean",
     kind=REDUCTION,
     node_index=1,
     out_name="out",
@@ -367,7 +373,7 @@ def truth_dtype(source: DType) -> DType:
 
 def truth_op(name: str, schema: str, **options: Any) -> Any:
     reduce: Any = np.logical_or.reduce if name == "any" else np.logical_and.reduce
-    record = op(f"{name}{schema}", kind=REDUCTION, **options)
+    record = op(f"{name}{schema}", kind=REDUCTION, fold=name, **options)
 
     @record.shape
     def _(self: Any, dim: Any = None, keepdim: bool = False) -> Any:
@@ -405,6 +411,7 @@ for _name in ("any", "all"):
         samples=full_samples,
         out_name="all_out",
         over_dim=(_name, "dim"),
+        sparse=late("sparse.math:any_specified") if _name == "any" else None,
     )
     truth_op(
         _name,
@@ -436,7 +443,7 @@ def count_dims_samples(make: Any) -> Any:
 
 
 def count_op(schema: str, samples: Any) -> Any:
-    record = op(schema, kind=REDUCTION, samples=samples)
+    record = op(schema, kind=REDUCTION, fold="count", samples=samples)
 
     @record.shape
     def _(self: Any, dim: Any) -> Any:
@@ -492,6 +499,8 @@ def cat(tensors: Any, dim: int) -> Any:
 
 prod_all = op(
     "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    fold="prod",
+    autocast="float32",
     over_dim=("prod", "dim_int"),
     kind=REDUCTION,
     samples=full_samples,
@@ -521,6 +530,8 @@ def _(grad: Any, self: Any, result: Any) -> Any:
 
 prod_dim = op(
     "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    fold="prod",
+    autocast="float32",
     kind=REDUCTION,
     node_index=1,
     out_name="int_out",

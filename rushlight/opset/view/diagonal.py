@@ -52,7 +52,18 @@ def triangle_kernel(name: str) -> Any:
     return kernel
 
 
+def lower_triangle(build: Any, op: Any, self: Any, diagonal: Any) -> Any:
+    if self.expr is None or len(self.shape) < 2:
+        build.refuse("no matrix")
+    m, values = build.m, build.widened(self)
+    # column - row, compared with the diagonal
+    place = m.index((*[0] * (len(self.shape) - 2), -1, 1), 0)
+    inside = (m.less_equal if op is tril else m.greater_equal)(place, diagonal)
+    return build.cast(m.where(inside, values, m.const(0, values.dtype)), self.dtype)
+
+
 for record in (tril, triu):
+    record.lower = lower_triangle
     record.rules["shape"] = triangle_shape(record.base_name)
     record.rules["kernel"] = triangle_kernel(record.base_name)
     record.samples = lambda make: [
@@ -207,6 +218,7 @@ diagflat.samples = lambda make: [(make(3),), (make.strided(2, 2), 1), (make(),)]
 
 trace = op(
     "trace(Tensor self) -> Tensor",
+    autocast="float32",
     kind=REARRANGEMENT,
     vjp=lambda grad, self_shape: diagonal_backward(
         grad.expand((min(self_shape[0], self_shape[1]),)), self_shape, 0, 0, 1

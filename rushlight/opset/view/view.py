@@ -47,6 +47,8 @@ view_ = view(
 )
 unsafe_view = op(
     "_unsafe_view(Tensor self, SymInt[] size) -> Tensor",
+    reshapes=True,
+    sparse=late("sparse.shape:refuse_reshape"),
     kind=VIEW,
     out=False,
     method=False,
@@ -183,6 +185,8 @@ view_dtype.samples = lambda make: [
 
 reshape_alias = view(
     "_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)",
+    reshapes=True,
+    sparse=late("sparse.shape:refuse_reshape"),
     method=False,
     function=False,
     shape=lambda self, size, stride: (size, stride, self._offset),
@@ -300,6 +304,7 @@ ravel.samples = lambda make: [(make(2, 3),), (make.strided(2, 3),), (make(),)]
 as_strided = view(
     "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) "
     "-> Tensor(a)",
+    lower=refuse("its strides are those of memory"),
     batch=late("view.batched:as_strided"),
     vjp=lambda grad, self_meta, size, stride, storage_offset: as_strided_backward(
         grad, self_meta, size, stride, storage_offset
@@ -367,6 +372,7 @@ def check_storage_bounds(self: Any, size: Any, stride: Any, offset: Any) -> None
 
 transpose = view(
     "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+    sparse=late("sparse.shape:transposed"),
     quick="self._array.swapaxes(dim0, dim1) if self._array.size else refuse()",
     quick_any=True,
     vjp=lambda grad, dim0, dim1: grad.transpose(dim0, dim1),
@@ -393,6 +399,7 @@ transpose.errors = lambda make: [(IndexError, (make(2, 3), 0, 2))]
 
 t = view(
     "t(Tensor(a) self) -> Tensor(a)",
+    sparse=late("sparse.shape:turned"),
     batch=late("view.batched:t"),
     quick="self._array.T if self._array.ndim == 2 and self._array.size else refuse()",
     quick_any=True,
@@ -415,6 +422,7 @@ t.errors = lambda make: [(RuntimeError, (make(1, 2, 3),))]
 
 permute = view(
     "permute(Tensor(a) self, int[] dims) -> Tensor(a)",
+    sparse=late("sparse.shape:permuted"),
     varargs=1,
     quick="self._array.transpose(dims) if self._array.size else refuse()",
     vjp=lambda grad, dims: grad.permute(inverse_order(dims)),
@@ -468,6 +476,7 @@ def expanded_number(array: Any, size: Any) -> Any:
 
 expand = view(
     "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
+    sparse=late("sparse.shape:refuse_expand"),
     varargs=1,
     function=False,
     quick="expanded_number(self._array, size)",
@@ -612,6 +621,7 @@ def unsqueezed(array: Any, dim: Any) -> Any:
 
 unsqueeze = view(
     "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",
+    sparse=late("sparse.shape:unsqueezed"),
     quick="unsqueezed(self._array, dim)",
     quick_contiguous=True,
     quick_scope={"unsqueezed": unsqueezed},
@@ -644,6 +654,7 @@ unsqueeze.errors = lambda make: [(IndexError, (make(2), 3))]
 
 select = view(
     "select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
+    sparse=late("sparse.shape:selected"),
     vjp=lambda grad, self_shape, dim, index: call(select_backward, (grad, self_shape, dim, index)),
     inverse=lambda source, changed, dim, index: source.select_scatter(changed, dim, index),
 )
@@ -709,6 +720,7 @@ slice_.errors = lambda make: [
 slice_inverse = view(
     "slice_inverse(Tensor(a) self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, "
     "SymInt step=1) -> Tensor(a)",
+    lower=refuse("it answers memory beyond its operand's"),
     batch="view",
     method=False,
     shape=lambda self, src, dim, start, end, step: (
@@ -843,6 +855,7 @@ def all_of_it(source: Any, changed: Any) -> Any:
 
 alias = view(
     "alias(Tensor(a) self) -> Tensor(a)",
+    sparse=late("sparse.shape:aliased"),
     batch="straight",
     method=False,
     function=False,
@@ -852,6 +865,7 @@ alias = view(
 )
 lift_fresh = view(
     "lift_fresh(Tensor(a) self) -> Tensor(a)",
+    sparse=late("sparse.shape:aliased"),
     batch="straight",
     method=False,
     function=False,
@@ -862,6 +876,7 @@ lift_fresh = view(
 # An alias that shares the version counter and nothing of the graph: not a view to autograd.
 detach = view(
     "detach(Tensor(a) self) -> Tensor(a)",
+    sparse=late("sparse.shape:aliased"),
     batch="straight",
     untracked=True,
     seen_twice=True,

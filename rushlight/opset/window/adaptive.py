@@ -196,6 +196,7 @@ def define_mean(count: int) -> None:
 
     plain = composite(
         f"{name}(Tensor self, SymInt[{count}] output_size) -> Tensor",
+        autocast="float32" if count == 3 else None,
         method=False,
         function=False,
         out=False,
@@ -242,6 +243,7 @@ def define_maximum(count: int) -> None:
     backward: OpOverload
     forward = op(
         f"{name}(Tensor self, int[{count}] output_size) -> (Tensor, Tensor)",
+        autocast="float32" if count == 3 else None,
         kind=WINDOW.checked,
         fold=count + 2,
         method=False,

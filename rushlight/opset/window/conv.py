@@ -657,6 +657,7 @@ def define(count: int) -> None:
     filters = (2, 2, *[2] * count)
     first = composite(
         f"conv{count}d({head}, {step}, {width}, {gap}, SymInt groups=1) -> Tensor",
+        autocast="lower",
         method=False,
         out=False,
     )(plain)
@@ -667,6 +668,7 @@ def define(count: int) -> None:
     second = composite(
         f'conv{count}d.padding({head}, {step}, str padding="valid", {gap}, SymInt groups=1) '
         "-> Tensor",
+        autocast="lower",
         method=False,
         out=False,
     )(named)
@@ -678,6 +680,7 @@ def define(count: int) -> None:
     third = composite(
         f"conv_transpose{count}d{overload}({head}, {step}, {width}, {more}, SymInt groups=1, "
         f"{gap}) -> Tensor",
+        autocast="lower",
         method=False,
         out=False,
     )(transposed)
@@ -695,6 +698,7 @@ for dims in (1, 2, 3):
     "_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
     "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool benchmark, "
     "bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor",
+    autocast="lower",
     method=False,
     out=False,
 )
@@ -739,6 +743,7 @@ def time_gradient(grad: Any, self: Any, weight: Any, pad: int, which: int) -> An
 
 conv_tbc = op(
     "conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor",
+    autocast="lower",
     kind=WINDOW,
     method=False,
     vjp={

@@ -411,6 +411,7 @@ def define(count: int) -> None:
     backward: OpOverload
     forward = op(
         f"{name}(Tensor input, Tensor grid, {options}) -> Tensor",
+        autocast="float32",
         kind=WINDOW.checked,
         fold=count + 2,
         method=False,
@@ -531,6 +532,7 @@ for dims in (2, 3):
 @composite(
     "grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, "
     "bool align_corners) -> Tensor",
+    autocast="float32",
     method=False,
     out=False,
 )

@@ -362,7 +362,12 @@ def define_maximum(count: int) -> None:
     ) -> Any:
         return forward(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
 
-    values = composite(f"{name}(Tensor self, {options}) -> Tensor", method=False, out=False)(body)
+    values = composite(
+        f"{name}(Tensor self, {options}) -> Tensor",
+        autocast="float32" if count == 3 else None,
+        method=False,
+        out=False,
+    )(body)
     values.samples = lambda make: [
         (make.distinct(1, *sizes), 2),
         (make.distinct(sizes), [2] * count, 1, 1, 1, True),
@@ -546,6 +551,7 @@ def define_mean(count: int) -> None:
     backward: OpOverload
     forward = op(
         f"{name}(Tensor self, {options}) -> Tensor",
+        autocast="float32" if count == 3 else None,
         kind=WINDOW.checked,
         fold=count + 2,
         method=False,

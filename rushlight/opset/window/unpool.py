@@ -84,6 +84,7 @@ def define_fractional(count: int) -> None:
     forward = op(
         f"{name}(Tensor self, int[{count}] kernel_size, int[{count}] output_size, "
         "Tensor random_samples) -> (Tensor, Tensor)",
+        autocast="float32",
         kind=WINDOW.checked,
         method=False,
         function=False,
@@ -264,6 +265,7 @@ def unpooled(array: Any, indices: Any, output_size: Any) -> Any:
 
 max_unpool2d = op(
     "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor",
+    autocast="float32",
     kind=WINDOW.checked,
     fold=4,
     method=False,
@@ -275,6 +277,7 @@ max_unpool2d = op(
 max_unpool3d = op(
     "max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, "
     "int[3] padding) -> Tensor",
+    autocast="float32",
     kind=WINDOW.checked,
     fold=5,
     method=False,
