@@ -111,6 +111,7 @@ def layouts(make: Any) -> Any:
 
 clone = op(
     "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
+    errors=lambda make: [(TypeError, sample(make(2), memory_format="x"))],
     lower="copied",
     sparse=late("sparse.shape:cloned"),
     batch="straight",
@@ -175,6 +176,7 @@ def _(make: Any) -> Any:
 
 @composite(
     "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
+    errors=lambda make: [(RuntimeError, sample(make(2), memory_format=dtypes.float32))],
     function=False,
 )
 def contiguous(self: Any, memory_format: Any = contiguous_format) -> Any:

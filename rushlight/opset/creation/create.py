@@ -209,7 +209,12 @@ def _(xp: Any, size: Any, dtype: Any, *rest: Any) -> Any:
 
 
 zeros_op = op(
-    f"zeros(SymInt[] size, *, {OPTIONS}) -> Tensor", fill=0, kind=CREATION, method=False, varargs=0
+    f"zeros(SymInt[] size, *, {OPTIONS}) -> Tensor",
+    errors=lambda make: [(RuntimeError, ((-1,),))],
+    fill=0,
+    kind=CREATION,
+    method=False,
+    varargs=0,
 )
 
 
@@ -246,6 +251,7 @@ def _(xp: Any, size: Any, dtype: Any, *rest: Any) -> Any:
 
 full_op = op(
     f"full(SymInt[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor",
+    errors=lambda make: [(RuntimeError, ((2, -1), 1.0))],
     fill="fill_value",
     kind=CREATION,
     method=False,

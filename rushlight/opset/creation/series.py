@@ -86,6 +86,7 @@ def arange_values(xp: Any, start: Any, end: Any, step: Any, dtype: Any) -> Any:
 
 op(
     f"arange(Scalar end, *, {OPTIONS}) -> Tensor",
+    errors=lambda make: [(RuntimeError, (-1,))],
     kind=CREATION,
     method=False,
     shape=lambda end, dtype, *rest: arange_spec(0, end, 1, dtype),
@@ -102,6 +103,7 @@ op(
 )
 op(
     f"arange.start_step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS}) -> Tensor",
+    errors=lambda make: [(RuntimeError, (0, 5, 0)), (RuntimeError, (0, 5, -1))],
     kind=CREATION,
     method=False,
     tags=(Tag.core,),
@@ -243,6 +245,7 @@ for overload, first_kind, last_kind in SPACED_BOUNDS:
                 method=False,
                 shape=lambda start, end, steps, dtype, *rest: spaced_spec(start, end, steps, dtype),
                 kernel=linspace_values,
+                errors=lambda make: [(RuntimeError, (0, 1, -1))],
                 batch="loop",
                 samples=lambda make: ((0, 1, 5), (-2.5, 3, 4), (1, 1, 1), (0, 1, 0)),
             )
@@ -255,6 +258,7 @@ for overload, first_kind, last_kind in SPACED_BOUNDS:
                     start, end, steps, dtype
                 ),
                 kernel=logspace_values,
+                errors=lambda make: [(RuntimeError, (0, 1, -1))],
                 batch="loop",
                 samples=lambda make: ((0, 2, 3), (-1, 1, 4, 2.0)),
             )
@@ -278,6 +282,7 @@ def eye_values(xp: Any, n: int, m: int, dtype: Any) -> Any:
 
 op(
     f"eye(SymInt n, *, {OPTIONS}) -> Tensor",
+    errors=lambda make: [(RuntimeError, (-1,))],
     kind=CREATION,
     method=False,
     shape=lambda n, dtype, *rest: eye_spec(n, n, dtype),

@@ -79,6 +79,7 @@ def _(make: Any) -> Any:
 def _(make: Any) -> Any:
     yield IndexError, sample(make(4, 3), make.ints(2, low=4, high=6))
     yield RuntimeError, sample(make(4), make.index(2, below=4))
+    yield RuntimeError, sample(make(4, 3), make(2))
 
 
 @composite(

@@ -554,6 +554,7 @@ def fill_samples(make: Any) -> Any:
 
 index_fill_tensor = writing(
     "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
+    errors=lambda make: [(IndexError, (make(3, 4), 1, make(3), make()))],
     node_index=1,
     shape=fill_shape,
     kernel=fill_rows,
@@ -568,6 +569,7 @@ index_fill_tensor = writing(
 )
 index_fill_scalar = writing(
     "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+    errors=lambda make: [(IndexError, (make(3, 4), 0, make(2), 2))],
     shape=fill_shape,
     kernel=fill_rows,
     vjp={"self": lambda grad, dim, index: grad.index_fill(dim, index, 0)},

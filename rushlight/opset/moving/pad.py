@@ -254,6 +254,12 @@ def pad_circular(self: Any, pad: Any) -> Any:
 
 @composite(
     'pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor',
+    errors=lambda make: [
+        (RuntimeError, (make(2, 3), (1,))),
+        (RuntimeError, (make(2, 3), (1, 1, 1, 1, 1, 1))),
+        (RuntimeError, (make(2, 3), (4, 4), "reflect")),
+        (NotImplementedError, (make(2, 3), (1, 1), "mirror")),
+    ],
     method=False,
     function=None,
 )
@@ -299,6 +305,7 @@ pad.samples = lambda make: [
 
 pixel_shuffle = op(
     "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
+    functional=True,
     trailing=3,
     kind=REARRANGEMENT,
     method=False,
@@ -349,6 +356,7 @@ def _(xp: Any, self: Any, upscale_factor: int) -> Any:
 
 pixel_unshuffle = op(
     "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
+    functional=True,
     trailing=3,
     kind=REARRANGEMENT,
     method=False,
@@ -421,6 +429,7 @@ pixel_unshuffle.errors = lambda make: [(RuntimeError, (make(3, 3, 3), 2))]
 
 channel_shuffle = op(
     "channel_shuffle(Tensor self, SymInt groups) -> Tensor",
+    functional=True,
     kind=REARRANGEMENT,
     method=False,
     vjp=lambda grad, groups: aten.channel_shuffle(grad, grad.shape[1] // groups),
@@ -466,6 +475,7 @@ channel_shuffle.errors = lambda make: [(RuntimeError, (make(1, 3, 2, 2), 2))]
 
 @composite(
     "native_channel_shuffle(Tensor self, SymInt groups) -> Tensor",
+    functional=True,
     method=False,
     out=False,
     samples=lambda make: [(make(1, 4, 2), 2), (make.strided(2, 6, 1, 1), 3)],

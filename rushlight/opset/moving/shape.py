@@ -649,6 +649,8 @@ roll.errors = lambda make: [
     (RuntimeError, (make(3), (1, 2), (0,))),
     (RuntimeError, (make(3), ())),
     (IndexError, (make(3), (1,), (1,))),
+    (RuntimeError, (make(2, 3), (1, 2), (0,))),
+    (IndexError, (make(2, 3), 1, 2)),
 ]
 
 
@@ -704,6 +706,7 @@ rot90.errors = lambda make: [
     (RuntimeError, (make(2, 3), 1, (0,))),
     (RuntimeError, (make(3),)),
     (IndexError, (make(2, 3), 1, (0, 5))),
+    (RuntimeError, (make(3), 1, (0, 1))),
 ]
 
 

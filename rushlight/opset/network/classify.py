@@ -263,6 +263,12 @@ def backward_samples(make: Any, samples: Any) -> Any:
         yield grad, scores, target, *rest, make.positive()
 
 
+def nll_errors(make: Any) -> Any:
+    yield IndexError, (make(2, 3), make.ints(2, low=3, high=5))
+    yield RuntimeError, (make(2, 3), make(2))
+    yield RuntimeError, (make(2, 3), make.ints(2, high=2), make.positive(4))
+
+
 def nll_pair(name: str, check: Any, samples: Any) -> None:
     forward = op(
         f"{name}_forward(Tensor self, Tensor target, Tensor? weight, int reduction, "
@@ -358,6 +364,7 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
         method=False,
         function=None if name == "nll_loss" else False,
         samples=samples,
+        errors=nll_errors if name == "nll_loss" else None,
     )
     def public(self: Any, target: Any, weight: Any, reduction: int, ignore_index: Any) -> Any:
         if weight is not None and weight.requires_grad and LOCAL.state.grad:
@@ -471,6 +478,12 @@ def fused_cross_entropy(
 @composite(
     "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
     "SymInt ignore_index=-100, float label_smoothing=0.) -> Tensor",
+    errors=lambda make: [
+        (ValueError, (make(2, 3), make.ints(3, high=2))),
+        (IndexError, (make(2, 3), make.ints(2, low=4, high=5))),
+        (RuntimeError, (make(2, 3), make.ints(2, 3))),
+        (RuntimeError, (make(2, 3), make.ints(2, high=2), None, 1, -100, 2.0)),
+    ],
     autocast="float32",
     method=False,
     function=False,
@@ -581,6 +594,7 @@ def hinge_embedding_loss(self: Any, target: Any, margin: float, reduction: int) 
 @composite(
     "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., "
     "int reduction=1) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2, 3), make(2, 3), make(2, 3)))],
     autocast="float32",
     method=False,
 )

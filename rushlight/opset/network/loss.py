@@ -148,6 +148,7 @@ def difference_loss(
         method=False,
         function=None,
         samples=pair_samples(*extra),
+        errors=lambda make: [(RuntimeError, (make(2, 3), make(4)))],
     )
 
     @record.shape
@@ -303,6 +304,7 @@ difference_loss(
 
 @composite(
     "l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2, 3), make(4)))],
     autocast="float32",
     method=False,
     function=None,
@@ -317,6 +319,9 @@ def l1_loss(self: Any, target: Any, reduction: int) -> Any:
 binary_cross_entropy = op(
     "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1)"
     " -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make.ints(2, low=2, dtype=dtypes.float32), make(2, low=0, high=1)))
+    ],
     autocast="float32",
     kind=LOSS,
     method=False,
@@ -458,6 +463,7 @@ def _(xp: Any, grad_output: Any, self: Any, target: Any, weight: Any, reduction:
 binary_cross_entropy_with_logits = op(
     "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, "
     "Tensor? pos_weight=None, int reduction=1) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2), make(3)))],
     autocast="float32",
     batch="loss",
     kind=OPAQUE,
@@ -555,6 +561,7 @@ binary_cross_entropy_with_logits.vjp = {
 
 @composite(
     "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2), make(3)))],
     autocast="float32",
     method=False,
 )

@@ -16,7 +16,7 @@ from rushlight.core.dtype import dtype as DType
 from rushlight.core.dtype import unsupported
 from rushlight.opset.kinds import OPAQUE, Spec
 from rushlight.opset.reduction.reduce import cast, check_computable, one_axis, working
-from rushlight.opset.registry import composite, op
+from rushlight.opset.registry import composite, find, op
 from rushlight.opset.rules import aten, sample
 
 
@@ -246,6 +246,14 @@ def softmax_pair(name: str) -> None:
 
 softmax_pair("softmax")
 softmax_pair("log_softmax")
+find("softmax", "int").errors = lambda make: [
+    (IndexError, (make(2, 3), 2)),
+    (NotImplementedError, (make.ints(3), 0)),
+]
+find("log_softmax", "int").errors = lambda make: [
+    (IndexError, (make(2, 3), -3)),
+    (NotImplementedError, (make.ints(3), 0)),
+]
 
 
 @composite(

@@ -16,6 +16,7 @@ from rushlight.core.dtype import (
     COMPLEX,
     FLOAT,
     INTEGER,
+    complex64,
     dtype,
     finfo,
     from_numpy,
@@ -26,15 +27,10 @@ from rushlight.core.state import LOCAL
 from rushlight.core.tensor import strides_of
 from rushlight.opset import functions
 from rushlight.opset.kinds import Spec
-from rushlight.opset.pointwise.arithmetic import (
-    is_float,
-    is_inexact,
-    one_operand,
-    sample_of,
-)
+from rushlight.opset.pointwise.arithmetic import is_float, is_inexact, one_operand
 from rushlight.opset.pointwise.comparison import no_gradient
 from rushlight.opset.registry import composite, op, pointwise
-from rushlight.opset.rules import conj
+from rushlight.opset.rules import conj, sample
 
 SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946
@@ -93,6 +89,7 @@ relu = pointwise(
 )
 threshold = activation(
     "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
+    errors=lambda make: [(NotImplementedError, (make.mask(2), 0, 0))],
     scalar=lambda m, x, threshold, value: m.where(m.less_equal(x, threshold), value, x),
     cast_scalars=(1, 2),
     dtypes=lambda kind: kind.category in (INTEGER, FLOAT),
@@ -189,6 +186,7 @@ def check_hardtanh(common: dtype, args: tuple[Any, ...]) -> None:
 
 hardtanh = activation(
     "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make.mask(2),))],
     scalar=lambda m, x, low, high: m.minimum(m.maximum(x, low), high),
     cast_scalars=(1, 2),
     dtypes=lambda kind: kind.category in (INTEGER, FLOAT),
@@ -254,6 +252,7 @@ hardswish_backward = backward_op(
 )
 hardshrink = pointwise(
     "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+    functional=True,
     scalar=lambda m, x, lambd: m.where(
         m.logical_and(m.greater_equal(x, -lambd), m.less_equal(x, lambd)), 0, x
     ),
@@ -291,15 +290,14 @@ def check_softshrink(common: dtype, args: tuple[Any, ...]) -> None:
 
 softshrink = activation(
     "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+    functional=True,
     kernel_name="softshrink_check",
     scalar=softshrink_text,
     inplace=False,
     check=check_softshrink,
     vjp=lambda grad, self, lambd: functions.softshrink_backward(grad, self, lambd),
     samples=lambda make: ((make(3, 4),), (make.strided(3, 4), 1.0), (make(), 0)),
-    errors=lambda make: (
-        ((RuntimeError, sample_of(make(3), -1)),) if make.dtype.category == FLOAT else ()
-    ),
+    errors=lambda make: [(RuntimeError, (make(3), -1)), (RuntimeError, (make(2), -1.0))],
 )
 softshrink_backward = backward_op(
     "softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor",
@@ -464,6 +462,7 @@ def gelu_curvature(grad: Any, grad_output: Any, self: Any, approximate: str) -> 
 
 gelu = activation(
     "gelu(Tensor self, *, str approximate='none') -> Tensor",
+    functional=True,
     scalar=gelu_text,
     kernel_name="GeluKernelImpl",
     check=check_gelu,
@@ -472,14 +471,14 @@ gelu = activation(
     ),
     samples=lambda make: (
         (make(3, 4),),
-        sample_of(make.strided(3, 4), approximate="tanh"),
+        sample(make.strided(3, 4), approximate="tanh"),
         (make(),),
     ),
-    errors=lambda make: (
-        ((RuntimeError, sample_of(make(3), approximate="cubic")),)
-        if make.dtype.category == FLOAT
-        else ()
-    ),
+    errors=lambda make: [
+        (RuntimeError, sample(make(3), approximate="cubic")),
+        (RuntimeError, sample(make(2), approximate="fast")),
+        (NotImplementedError, (make.ints(2),)),
+    ],
 )
 gelu_backward = backward_op(
     "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
@@ -494,7 +493,7 @@ gelu_backward = backward_op(
     },
     samples=lambda make: (
         (make(3, 4), make(3, 4)),
-        sample_of(make(3, 4), make(3, 4), approximate="tanh"),
+        sample(make(3, 4), make(3, 4), approximate="tanh"),
     ),
 )
 
@@ -599,6 +598,7 @@ def softplus_curvature(grad: Any, grad_output: Any, self: Any, beta: Any, thresh
 
 softplus = activation(
     "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
+    functional=True,
     scalar=softplus_text,
     inplace=False,
     vjp=lambda grad, self, beta, threshold: functions.softplus_backward(
@@ -676,6 +676,7 @@ log_sigmoid_backward = backward_op(
 
 @composite(
     "prelu(Tensor self, Tensor weight) -> Tensor",
+    functional=True,
     autocast="lower",
     samples=lambda make: (
         (make(2, 3), make(3)),
@@ -683,7 +684,7 @@ log_sigmoid_backward = backward_op(
         (make(4), make(1)),
         (make(2, 3), make()),
     ),
-    errors=lambda make: ((RuntimeError, sample_of(make(2, 3), make(2))),),
+    errors=lambda make: [(RuntimeError, (make(2, 3), make(2))), (RuntimeError, (make(), make(2)))],
 )
 def prelu(self: Any, weight: Any) -> Any:
     if self._dtype is not weight._dtype:
@@ -762,7 +763,7 @@ prelu_kernel_backward = backward_op(
     inplace=True,
     tags=("nondeterministic_seeded", "pointwise"),
     samples=lambda make: ((make(3, 4),), (make(3), 0.1, 0.2), (make(),)),
-    errors=lambda make: ((RuntimeError, sample_of(make(3), 0.5, 0.1)),),
+    errors=lambda make: [(RuntimeError, (make(3), 0.5, 0.1)), (RuntimeError, (make(2), 0.5, 0.1))],
 )
 def rrelu(self: Any, lower: Any, upper: Any, training: bool, generator: Any) -> Any:
     if lower > upper:
@@ -812,7 +813,7 @@ glu = op(
     method=False,
     vjp=lambda grad, self, dim: functions.glu_backward(grad, self, dim),
     samples=lambda make: ((make(4, 6),), (make(4, 3), 0), (make(2, 4, 2), 1)),
-    errors=lambda make: ((RuntimeError, sample_of(make(3))), (RuntimeError, sample_of(make()))),
+    errors=lambda make: ((RuntimeError, sample(make(3))), (RuntimeError, sample(make()))),
 )
 
 
@@ -888,3 +889,11 @@ def _(xp: Any, grad_output: Any, self: Any, dim: int) -> Any:
     open_ = sigmoid_array(xp, gate)
     parts = (grad * open_, grad * value * open_ * (1 - open_))
     return xp.concatenate(parts, axis=dim).astype(self.dtype)
+
+
+for record in (elu, hardsigmoid, hardswish, silu, mish):
+    record.errors = lambda make: [(NotImplementedError, (make.ints(2),))]
+relu6.errors = lambda make: [
+    (RuntimeError, (make.mask(2),)),
+    (NotImplementedError, (make(2, dtype=complex64),)),
+]

@@ -115,6 +115,7 @@ def rsub_text(m: Any, x: Any, y: Any, alpha: Any) -> Any:
 
 add = pointwise(
     "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    errors=lambda make: [(RuntimeError, sample(make.ints(2), make.ints(2), alpha=1.5))],
     sparse=late("sparse.math:add"),
     sparse_inplace=late("sparse.math:add_in_place"),
     scalar=add_text,
@@ -136,6 +137,7 @@ pointwise(
 )
 sub = pointwise(
     "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make.mask(2), make.mask(2)))],
     sparse=late("sparse.math:sub"),
     scalar=sub_text,
     check=check_sub,
@@ -251,6 +253,13 @@ def quotient_text(m: Any, x: Any, y: Any, rounding_mode: Any) -> Any:
 
 pointwise(
     "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, sample(make(2), make(2), rounding_mode="up")),
+        (
+            NotImplementedError,
+            sample(make(2, dtype=dtypes.complex64), make(2), rounding_mode="floor"),
+        ),
+    ],
     sparse=late("sparse.math:div"),
     scalar=quotient_text,
     promote=promote_quotient,
@@ -324,9 +333,10 @@ floor_divide = pointwise(
         (make(), make.positive()),
         (make(3), 2),
     ),
-    errors=lambda make: (
-        ((RuntimeError, sample_of(make(3), 0)),) if make.dtype.category == INTEGER else ()
-    ),
+    errors=lambda make: [
+        (RuntimeError, (make.ints(2, low=1), make.ints(2, high=0))),
+        (NotImplementedError, (make(2, dtype=dtypes.complex64), make(2))),
+    ],
 )
 pointwise(
     "floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
@@ -341,6 +351,7 @@ pointwise(
 
 remainder = pointwise(
     "remainder.Tensor(Tensor self, Tensor other) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make.ints(2, low=1), make.ints(2, high=0)))],
     scalar=lambda m, x, y: m.remainder(x, y),
     numbers=False,
     dtypes=is_number_type,
@@ -475,9 +486,7 @@ pointwise(
         (make.positive(2), 0.5),
         (make.positive(), 1),
     ),
-    errors=lambda make: (
-        ((RuntimeError, sample_of(make(3), -1)),) if make.dtype.category == INTEGER else ()
-    ),
+    errors=lambda make: [(RuntimeError, (make.ints(2), -1))],
 )
 pointwise(
     "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
@@ -587,6 +596,7 @@ def check_neg(common: dtype, args: tuple[Any, ...]) -> None:
 
 neg = pointwise(
     "neg(Tensor self) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make.mask(2),))],
     linear=True,
     zero_preserving=True,
     scalar=lambda m, x: m.negative(x),

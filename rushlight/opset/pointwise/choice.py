@@ -39,6 +39,7 @@ def half_at_ties(grad: Any, self: Any, other: Any, lost: Any) -> Any:
 
 maximum = pointwise(
     "maximum(Tensor self, Tensor other) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2, dtype=dtypes.complex64), make(2)))],
     scalar=lambda m, x, y: m.maximum(x, y),
     numbers=False,
     inplace=False,
@@ -142,7 +143,11 @@ clamp = pointwise(
         (make(), 0.5, 1.5),
         (make(0), 0, 1),
     ),
-    errors=lambda make: ((RuntimeError, sample_of(make(3))),),
+    errors=lambda make: [
+        (RuntimeError, (make(3),)),
+        (RuntimeError, (make(2),)),
+        (NotImplementedError, (make(2, dtype=dtypes.complex64), 0)),
+    ],
 )
 pointwise(
     "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
@@ -232,6 +237,10 @@ def scalar_like(value: Any, other: Tensor) -> Tensor:
 
 where = pointwise(
     "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make.ints(2), make(2), make(2))),
+        (RuntimeError, (make.mask(2), make(3), make(2))),
+    ],
     scalar=lambda m, condition, x, y: m.where(condition, x, y),
     numbers=False,
     inplace=False,
@@ -329,6 +338,7 @@ lerp = pointwise(
 )
 pointwise(
     "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2), make(2, dtype=dtypes.float64), 0.5))],
     scalar=lerp_text,
     numbers=False,
     dtypes=is_inexact,

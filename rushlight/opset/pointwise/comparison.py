@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.core.dtype import COMPLEX, FLOAT, bool_, dtype, get_default_dtype
+from rushlight.core.dtype import COMPLEX, FLOAT, bool_, complex64, dtype, float64, get_default_dtype
 from rushlight.core.op import refuse
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
@@ -17,7 +17,7 @@ from rushlight.opset.pointwise.arithmetic import (
     one_operand,
     swapped,
 )
-from rushlight.opset.registry import alias, composite, method_alias, op, pointwise
+from rushlight.opset.registry import alias, composite, find, method_alias, op, pointwise
 
 WHOLE_NUMBERS = refuse("integers have no derivative")
 
@@ -77,6 +77,10 @@ for second, first in (
 @composite(
     "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, "
     "bool equal_nan=False) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make(2), make(2), -1.0)),
+        (RuntimeError, (make(2), make(2, dtype=float64))),
+    ],
     out=False,
     samples=lambda make: (
         (make(3, 4), make(3, 4)),
@@ -107,6 +111,7 @@ def isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) ->
 
 equal = op(
     "equal(Tensor self, Tensor other) -> bool",
+    errors=lambda make: [(TypeError, (make(2), 3))],
     batch="no_fallback",
     kind=OPAQUE,
     layout="value",
@@ -131,6 +136,10 @@ def _(xp: Any, self: Any, other: Any) -> Any:
 @composite(
     "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, "
     "bool equal_nan=False) -> bool",
+    errors=lambda make: [
+        (RuntimeError, (make(2), make(2, dtype=float64))),
+        (RuntimeError, (make(2), make(2), 1e-5, -1.0)),
+    ],
     tags=("data_dependent_output",),
     samples=lambda make: ((make(3), make(3)), (make(3), make(3), 1.0, 10.0), (make(0), make(0))),
 )
@@ -210,6 +219,7 @@ bits("bitwise_left_shift", "Tensor_Scalar", text_of("left_shift"), is_integer)
 bits("bitwise_right_shift", "Tensor_Scalar", text_of("right_shift"), is_integer)
 pointwise(
     "bitwise_not(Tensor self) -> Tensor",
+    errors=lambda make: [(NotImplementedError, (make(2),))],
     scalar=text_of("bitwise_not"),
     dtypes=is_integral,
     vjp=WHOLE_NUMBERS,
@@ -294,3 +304,13 @@ def isreal(self: Any) -> Any:
     if self._dtype.category < COMPLEX:
         return functions.ones_like(self, dtype=bool_)
     return functions.imag(self) == 0
+
+
+# -- wrong calls -----------------------------------------------------------------------------------
+
+find("lt", "Tensor").errors = lambda make: [
+    (NotImplementedError, (make(2, dtype=complex64), make(2)))
+]
+find("logical_and").errors = lambda make: [(RuntimeError, (make(2), make(3)))]
+for name in ("bitwise_and", "bitwise_left_shift"):
+    find(name, "Tensor").errors = lambda make: [(NotImplementedError, (make(2), make(2)))]

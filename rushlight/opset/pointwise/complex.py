@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.core.dtype import FLOAT, dtype, float16, get_default_dtype
+from rushlight.core.dtype import FLOAT, dtype, float16, float64, get_default_dtype
 from rushlight.core.op import refuse
 from rushlight.core.tensor import Ext, Tensor, strides_of
 from rushlight.opset import functions
@@ -117,7 +117,9 @@ view_as_real = view(
     samples=lambda make: (
         ((make(3, 4),), (make.strided(3, 4),), (make(),)) if make.dtype.is_complex else ()
     ),
-    errors=lambda make: () if make.dtype.is_complex else ((RuntimeError, (make(3),)),),
+    errors=lambda make: (
+        () if make.dtype.is_complex else ((RuntimeError, (make(3),)), (RuntimeError, (make(2, 2),)))
+    ),
 )
 
 
@@ -182,7 +184,13 @@ def real(self: Any) -> Any:
     return functions.view_as_real(plain).select(-1, 0)
 
 
-@composite("imag(Tensor(a) self) -> Tensor(a)", method=False, out=False, samples=one_operand)
+@composite(
+    "imag(Tensor(a) self) -> Tensor(a)",
+    errors=lambda make: [(RuntimeError, (make(2),))],
+    method=False,
+    out=False,
+    samples=one_operand,
+)
 def imag(self: Any) -> Any:
     if not self._dtype.is_complex:
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
@@ -251,6 +259,7 @@ def promote_parts(common: dtype, args: tuple[Any, ...]) -> tuple[dtype, dtype]:
 
 complex = pointwise(
     "complex(Tensor real, Tensor imag) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2), make(2, dtype=float64)))],
     scalar=lambda m, real, imag: m.complex(real, imag),
     promote=promote_parts,
     check=check_parts,
@@ -265,6 +274,10 @@ complex = pointwise(
 )
 polar = pointwise(
     "polar(Tensor abs, Tensor angle) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make(2), make(2, dtype=float64))),
+        (RuntimeError, (make.ints(2), make.ints(2))),
+    ],
     autocast="float32",
     scalar=lambda m, size, angle: m.complex(
         m.multiply(size, m.cos(angle)), m.multiply(size, m.sin(angle))

@@ -14,6 +14,7 @@ from rushlight.core.dtype import (
     BOOL,
     COMPLEX,
     FLOAT,
+    complex64,
     dtype,
     finfo,
     from_numpy,
@@ -36,7 +37,7 @@ from rushlight.opset.pointwise.arithmetic import (
     zeros_where,
 )
 from rushlight.opset.pointwise.comparison import WHOLE_NUMBERS, no_gradient, refuse_complex, text_of
-from rushlight.opset.registry import alias, method_alias, op, pointwise
+from rushlight.opset.registry import alias, find, method_alias, op, pointwise
 from rushlight.opset.rules import conj
 
 LN10 = math.log(10.0)
@@ -117,6 +118,8 @@ rounding("floor")
 rounding("ceil")
 rounding("trunc")
 rounding("round", complex_check=False)
+for record in (find("floor"), find("ceil")):
+    record.errors = lambda make: [(NotImplementedError, (make(2, dtype=complex64),))]
 
 
 def round_text(m: Any, x: Any, decimals: int) -> Any:
@@ -424,6 +427,7 @@ def no_derivative(name: str) -> Any:
 
 nextafter = pointwise(
     "nextafter(Tensor self, Tensor other) -> Tensor",
+    errors=lambda make: [(NotImplementedError, (make.ints(2), make.ints(2)))],
     scalar=lambda m, x, y: m.nextafter(x, y),
     numbers=False,
     dtypes=is_float,
@@ -434,6 +438,7 @@ nextafter = pointwise(
 )
 hypot = pointwise(
     "hypot(Tensor self, Tensor other) -> Tensor",
+    errors=lambda make: [(NotImplementedError, (make(2), make(2, dtype=complex64)))],
     scalar=lambda m, x, y: m.hypot(x, y),
     numbers=False,
     dtypes=is_float,
@@ -452,6 +457,7 @@ def atan2_share(grad: Any, self: Any, other: Any) -> Any:
 
 atan2 = pointwise(
     "atan2(Tensor self, Tensor other) -> Tensor",
+    errors=lambda make: [(NotImplementedError, (make(2, dtype=complex64), make(2)))],
     scalar=lambda m, x, y: m.atan2(x, y),
     promote=INT_TO_FLOAT,
     numbers=False,
@@ -545,6 +551,7 @@ def check_ldexp(common: dtype, args: tuple[Any, ...]) -> None:
 
 ldexp = pointwise(
     "ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2), make(3)))],
     scalar=lambda m, x, y: m.multiply(x, m.exp2(y)),
     promote=INT_TO_FLOAT,
     check=check_ldexp,
@@ -562,6 +569,7 @@ ldexp = pointwise(
 )
 gcd = pointwise(
     "gcd(Tensor self, Tensor other) -> Tensor",
+    errors=lambda make: [(NotImplementedError, (make(2), make(2)))],
     scalar=lambda m, x, y: m.gcd(x, y),
     numbers=False,
     dtypes=is_integer,

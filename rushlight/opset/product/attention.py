@@ -590,6 +590,7 @@ def choice(
     "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, "
     "Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, float? scale=None, "
     "bool enable_gqa=False) -> Tensor",
+    functional=True,
     autocast="lower",
     method=False,
     function=None,

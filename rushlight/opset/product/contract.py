@@ -171,6 +171,8 @@ def mm_samples(make: Any) -> Any:
 def mm_errors(make: Any) -> Any:
     yield RuntimeError, sample(make(2, 3), make(2, 3))
     yield RuntimeError, sample(make(3), make(3, 2))
+    yield RuntimeError, sample(make(2, 3), make(3, 2, dtype=dtypes.float64))
+    yield NotImplementedError, sample(make.mask(2, 3), make.mask(3, 2))
 
 
 mm = op(
@@ -232,6 +234,10 @@ def addmm_samples(make: Any) -> Any:
 
 addmm = op(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make(4), make(2, 3), make(3, 2))),
+        (RuntimeError, (make(2), make(2, 3), make(2, 3))),
+    ],
     sparse=late("sparse.math:addmm"),
     autocast="lower",
     ranks=(2, 2),
@@ -323,6 +329,10 @@ def bmm_samples(make: Any) -> Any:
 
 bmm = op(
     "bmm(Tensor self, Tensor mat2) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make(2, 2, 3), make(3, 3, 2))),
+        (RuntimeError, (make(2, 3), make(3, 2))),
+    ],
     autocast="lower",
     ranks=(3, 3),
     kind=CONTRACTION,
@@ -369,6 +379,7 @@ def addition_samples(make: Any) -> Any:
 baddbmm = op(
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) "
     "-> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2, 2, 2), make(2, 2, 3), make(2, 2, 3)))],
     autocast="lower",
     ranks=(3, 3),
     kind=CONTRACTION,
@@ -497,6 +508,7 @@ def mv_samples(make: Any) -> Any:
 
 mv = op(
     "mv(Tensor self, Tensor vec) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2, 3), make(2))), (RuntimeError, (make(3), make(3)))],
     sparse=late("sparse.math:mv"),
     ranks=(2, 1),
     kind=CONTRACTION,
@@ -529,6 +541,7 @@ def addmv_samples(make: Any) -> Any:
 
 addmv = op(
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(3), make(2, 3), make(3)))],
     ranks=(2, 1),
     kind=CONTRACTION,
     inplace=True,
@@ -562,6 +575,12 @@ def vector_samples(make: Any) -> Any:
 
 dot = op(
     "dot(Tensor self, Tensor tensor) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make(2), make(3))),
+        (RuntimeError, (make(2, 2), make(2))),
+        (RuntimeError, (make(2), make(2, dtype=dtypes.float64))),
+        (NotImplementedError, (make.mask(2), make.mask(2))),
+    ],
     ranks=(1, 1),
     kind=CONTRACTION,
     vjp={
@@ -633,6 +652,7 @@ def addr_samples(make: Any) -> Any:
 
 addr = op(
     "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2, 3), make(2), make(2, 3)))],
     kind=CONTRACTION,
     inplace=True,
     layout="shape",
@@ -692,7 +712,11 @@ def outer_samples(make: Any) -> Any:
     yield make(2), make(3, dtype=dtypes.float64)
 
 
-@composite("outer(Tensor self, Tensor vec2) -> Tensor", samples=outer_samples)
+@composite(
+    "outer(Tensor self, Tensor vec2) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2, 2), make(2)))],
+    samples=outer_samples,
+)
 def outer(self: Any, vec2: Any) -> Any:
     for name, value in (("self", self), ("vec2", vec2)):
         if value.dim() != 1:
@@ -707,6 +731,7 @@ def ger(self: Any, vec2: Any) -> Any:
 
 @composite(
     "inner(Tensor self, Tensor other) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2, 3), make(2)))],
     samples=lambda make: (
         (make(3), make(3)),
         (make(2, 3), make(3)),
@@ -781,6 +806,11 @@ def folded_matmul(tensor1: Any, tensor2: Any) -> Any:
 
 @composite(
     "matmul(Tensor self, Tensor other) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make(), make(3))),
+        (RuntimeError, (make(2, 3), make(2, 3))),
+        (RuntimeError, (make(2, 2, 3), make(3, 3, 2))),
+    ],
     autocast="lower",
     samples=lambda make: matmul_samples(make),
 )

@@ -126,6 +126,11 @@ class Passing:
 
 @composite(
     "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+    functional=True,
+    errors=lambda make: [
+        (RuntimeError, (make(2, 3), make(4, 2))),
+        (RuntimeError, (make(2, 3), make(4, 3), make(3))),
+    ],
     autocast="lower",
     method=False,
     fused=fused_linear,
@@ -227,6 +232,11 @@ def _(
 
 @composite(
     "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
+    functional=True,
+    errors=lambda make: [
+        (RuntimeError, (make(2, 3), make(3, 2), make(2, 3, 2))),
+        (RuntimeError, (make(2, 3), make(2, 2), make(2, 2, 2))),
+    ],
     method=False,
     samples=lambda make: (
         (make(2, 3), make(2, 2), make(2, 3, 2), make(2)),
@@ -394,6 +404,10 @@ def multiply_run(tensors: list[Any], split: list[list[int]], start: int, stop: i
 
 @composite(
     "linalg_multi_dot(Tensor[] tensors) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, ([make(2, 3)],)),
+        (RuntimeError, ([make(2, 3), make(2, 3)],)),
+    ],
     method=False,
     samples=lambda make: (
         ([make(2, 3), make(3, 2)],),
@@ -488,7 +502,15 @@ def power_samples(make: Any) -> Any:
     yield make.strided(3, 2, 2, low=-1, high=1), 5
 
 
-@composite("linalg_matrix_power(Tensor self, int n) -> Tensor", method=False, samples=power_samples)
+@composite(
+    "linalg_matrix_power(Tensor self, int n) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make(2, 3), 2)),
+        (RuntimeError, (make(3), 2)),
+    ],
+    method=False,
+    samples=power_samples,
+)
 def linalg_matrix_power(self: Any, n: int) -> Any:
     if self.dim() < 2:
         raise RuntimeError(
@@ -555,6 +577,7 @@ def cross_samples(make: Any) -> Any:
 
 linalg_cross = op(
     "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2, 3), make(3)))],
     kind=CONTRACTION,
     method=False,
     vjp={
@@ -584,6 +607,10 @@ def _(xp: Any, self: Any, other: Any, dim: int) -> Any:
 
 @composite(
     "cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make(2, 2), make(2, 2))),
+        (RuntimeError, (make(2, 3), make(2, 3), 0)),
+    ],
     samples=lambda make: (
         (make(2, 3), make(2, 3)),
         (make(3, 2), make(3, 2)),

@@ -26,7 +26,7 @@ from rushlight.opset.reduction.reduce import (
     restored,
     working,
 )
-from rushlight.opset.registry import composite, op
+from rushlight.opset.registry import composite, find, op
 from rushlight.opset.rules import sample
 
 
@@ -261,6 +261,11 @@ def index_ops(name: str, where: Any) -> None:
 
 value_ops("max", max_reduce)
 value_ops("min", min_reduce)
+find("amax").errors = lambda make: [
+    (IndexError, (make(0, 3), 0)),
+    (RuntimeError, (make(0, 3),)),
+    (NotImplementedError, (make.ints(2, dtype=dtypes.complex64), 0)),
+]
 index_ops("max", np.argmax)
 index_ops("min", np.argmin)
 

@@ -332,6 +332,10 @@ Tensor.norm = norm_method  # type: ignore[attr-defined]
 
 dist = op(
     "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make(2, 3), make(2))),
+        (TypeError, (make(2), make(2), "x")),
+    ],
     kind=REDUCTION,
     vjp={
         "self": lambda grad, self, other, p, result: norm_gradient(
@@ -382,6 +386,11 @@ def _(xp: Any, self: Any, other: Any, p: Any) -> Any:
 
 renorm = op(
     "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make(3), 2, 0, 1.0)),
+        (RuntimeError, (make(2, 3), -1, 0, 1.0)),
+        (RuntimeError, (make(2, 3), 2, 0, -1.0)),
+    ],
     batch="loop",
     kind=REDUCTION,
     inplace=True,
@@ -452,6 +461,7 @@ def float_dtype(kind: DType) -> DType:
 
 logsumexp = op(
     "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+    errors=lambda make: [(IndexError, (make(2, 3), 2))],
     kind=REDUCTION,
     samples=lambda make: [s for s in reduction_samples()(make) if s.args[1] != ()],
 )

@@ -20,7 +20,7 @@ from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import Tensor
 from rushlight.opset.elementwise import HALVES
 from rushlight.opset.kinds import REDUCTION, Spec
-from rushlight.opset.registry import composite, op, packet
+from rushlight.opset.registry import composite, find, op, packet
 from rushlight.opset.rules import conj, late, linear_in, sample
 
 # -- words shared by the reducing families --------------------------------------------------------
@@ -185,6 +185,10 @@ def _(xp: Any, self: Any, dtype: Any) -> Any:
 sum_dim = op(
     "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None)"
     " -> Tensor",
+    errors=lambda make: [
+        (IndexError, (make(2, 3), 2)),
+        (RuntimeError, (make(2, 3), (0, 0))),
+    ],
     fold="sum",
     sparse=late("sparse.math:sum_dims"),
     kind=REDUCTION,
@@ -215,6 +219,7 @@ def _(xp: Any, self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 @composite(
     "sum_to_size(Tensor self, SymInt[] size) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2, 3), (4,)))],
     function=False,
     varargs=1,
     samples=lambda make: (
@@ -249,6 +254,10 @@ def sum_to_size(self: Any, size: Any) -> Any:
 nansum = op(
     "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"
     " -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make(2, 3, dtype=dtypes.complex64),)),
+        (IndexError, (make(2, 3), 5)),
+    ],
     kind=REDUCTION,
     samples=reduction_samples(),
 )
@@ -301,6 +310,7 @@ def averaged(array: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 mean_all = op(
     "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make.ints(3),))],
     fold="mean",
     over_dim=("mean", "dim"),
     kind=REDUCTION,
@@ -326,6 +336,7 @@ def _(xp: Any, self: Any, dtype: Any) -> Any:
 
 mean_dim = op(
     "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    errors=lambda make: [(IndexError, (make(2, 3), -3)), (RuntimeError, (make.ints(2, 3), 0))],
     fold="mean",
     kind=REDUCTION,
     node_index=1,
@@ -427,6 +438,10 @@ for _name in ("any", "all"):
     )
 
 
+find("any", "dims").errors = lambda make: [(RuntimeError, (make(2, 3), (0, 0)))]
+find("all", "dim").errors = lambda make: [(IndexError, (make(2, 3), 3))]
+
+
 def count_samples(make: Any) -> Any:
     yield (make.special(3, 4),)
     yield (make.mask(2, 3),)
@@ -460,6 +475,7 @@ count_nonzero = count_op("count_nonzero(Tensor self, int? dim=None) -> Tensor", 
 count_nonzero_dims = count_op(
     "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", count_dims_samples
 )
+count_nonzero_dims.errors = lambda make: [(IndexError, (make(2, 3), (0, 2)))]
 
 
 # -- products -------------------------------------------------------------------------------------
@@ -530,6 +546,7 @@ def _(grad: Any, self: Any, result: Any) -> Any:
 
 prod_dim = op(
     "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    errors=lambda make: [(IndexError, (make(2, 3), 2))],
     fold="prod",
     autocast="float32",
     kind=REDUCTION,

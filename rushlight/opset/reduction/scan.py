@@ -87,6 +87,11 @@ def scan_op(name: str, ufunc: Any) -> OpOverload:
 
 cumsum = scan_op("cumsum", np.add)
 cumsum.jvp = linear_in("self")
+cumsum.errors = lambda make: [
+    (IndexError, (make(3), 1)),
+    (IndexError, (make(), 1)),
+    (IndexError, (make(2, 3), 2)),
+]
 cumprod = scan_op("cumprod", np.multiply)
 
 
@@ -268,7 +273,12 @@ def diff_samples(make: Any) -> Any:
 @composite(
     "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
     samples=diff_samples,
-    errors=lambda make: [(RuntimeError, (make(),)), (RuntimeError, (make(3), -1))],
+    errors=lambda make: [
+        (RuntimeError, (make(),)),
+        (RuntimeError, (make(3), -1)),
+        (RuntimeError, (make(),)),
+        (RuntimeError, sample(make(3), prepend=make(2, 2))),
+    ],
 )
 def diff(self: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
     if not self.dim():
@@ -351,6 +361,7 @@ def along(y: Any, dim: int) -> int:
 
 @composite(
     "trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(3), make(4)))],
     method=False,
     out=False,
     samples=trapezoid_samples,

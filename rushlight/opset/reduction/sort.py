@@ -71,7 +71,11 @@ sort = op(
     vjp=lambda grad, self_shape, dim, indices: selected_backward(grad, dim, indices, self_shape),
     jvp=lambda self_t, dim, indices: (self_t.gather(dim, indices), None),
     samples=sort_samples,
-    errors=lambda make: [(IndexError, sample(make(3), 1))],
+    errors=lambda make: [
+        (IndexError, sample(make(3), 1)),
+        (IndexError, (make(2, 3), 2)),
+        (RuntimeError, (make(2, dtype=dtypes.complex64), 0)),
+    ],
 )
 sort_stable = op(
     "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) "
@@ -90,7 +94,10 @@ sort_stable = op(
 )
 
 
-@composite("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor")
+@composite(
+    "argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
+    errors=lambda make: [(IndexError, (make(2, 3), 2))],
+)
 def argsort(self: Any, dim: int = -1, descending: bool = False) -> Any:
     return sort(self, dim, descending)[1]
 
@@ -102,7 +109,10 @@ def argsort_stable(self: Any, stable: bool, dim: int = -1, descending: bool = Fa
     return sort_stable(self, stable=stable, dim=dim, descending=descending)[1]
 
 
-@composite("msort(Tensor self) -> Tensor")
+@composite(
+    "msort(Tensor self) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2, dtype=dtypes.complex64),))],
+)
 def msort(self: Any) -> Any:
     return sort(self, 0, False)[0]
 
@@ -164,6 +174,8 @@ def _(make: Any) -> Any:
 def _(make: Any) -> Any:
     yield RuntimeError, sample(make(3), 4)
     yield IndexError, sample(make(3), 1, 2)
+    yield IndexError, sample(make(2, 3), 1, 2)
+    yield RuntimeError, sample(make(3), -1)
 
 
 # -- unique ----------------------------------------------------------------------------------------
@@ -449,6 +461,10 @@ searchsorted = op(
     "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, " + SEARCH + ", str? side=None, "
     "Tensor? sorter=None) -> Tensor",
     kind=SORT.checked,
+    errors=lambda make: [
+        (RuntimeError, (make(2, 3), make(3, 2))),
+        (RuntimeError, sample(make.distinct(3), make(2), side="middle")),
+    ],
     method=False,
     shape=search_shape,
     kernel=lambda xp, sequence, self, out_int32, right, side, sorter: search(
@@ -493,6 +509,7 @@ def bucket(xp: Any, self: Any, boundaries: Any, out_int32: bool, right: bool) ->
 
 bucketize = op(
     f"bucketize.Tensor(Tensor self, Tensor boundaries, {SEARCH}) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2), make(2, 2)))],
     batch="first_only",
     kind=SORT.checked,
     method=False,
@@ -532,6 +549,10 @@ def isin_values(xp: Any, elements: Any, tests: Any, assume_unique: bool, invert:
     return xp.isin(comparable(elements), comparable(tests), invert=invert)
 
 
+def isin_errors(make: Any) -> Any:
+    yield RuntimeError, (make(2, dtype=dtypes.complex64), make(2, dtype=dtypes.complex64))
+
+
 isin_records = []
 for isin_overload in (
     "Tensor_Tensor(Tensor elements, Tensor test_elements",
@@ -542,6 +563,7 @@ for isin_overload in (
         f"isin.{isin_overload}, *, bool assume_unique=False, bool invert=False) -> Tensor",
         kind=SORT.checked,
         batch="first_only",
+        errors=isin_errors if "(Tensor elements, Tensor" in isin_overload else None,
         method=False,
         out_name=isin_overload.split("(", 1)[0] + "_out",
         shape=isin_shape,
@@ -554,6 +576,12 @@ for isin_overload in (
 
 bincount = op(
     "bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
+    errors=lambda make: [
+        (NotImplementedError, (make(3),)),
+        (RuntimeError, (make.ints(2, 2),)),
+        (RuntimeError, (make.ints(3, low=-3, high=-1),)),
+        (RuntimeError, sample(make.ints(3), minlength=-1)),
+    ],
     kind=SORT.checked,
     tags=(Tag.dynamic_output_shape,),
     node="NotImplemented",
@@ -616,6 +644,11 @@ def check_finite(low: float, high: float, name: str) -> None:
 
 histc = op(
     "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make(3), 0)),
+        (NotImplementedError, (make.ints(3), 2)),
+        (RuntimeError, (make(3), 2, 3, 1)),
+    ],
     kind=SORT.checked,
     vjp=refuse("counts are piecewise constant"),
     jvp=refuse("counts are piecewise constant"),
@@ -761,7 +794,16 @@ def counted(self: Any, edges: Any, weight: Any, density: bool) -> Any:
     return hist.astype(self.dtype), edges
 
 
-@composite("one_hot(Tensor self, int num_classes=-1) -> Tensor", method=False, function=None)
+@composite(
+    "one_hot(Tensor self, int num_classes=-1) -> Tensor",
+    functional=True,
+    errors=lambda make: [
+        (RuntimeError, (make.ints(3, low=3, high=5), 2)),
+        (RuntimeError, (make(3),)),
+    ],
+    method=False,
+    function=None,
+)
 def one_hot(self: Any, num_classes: int = -1) -> Any:
     if self._dtype is not dtypes.int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")

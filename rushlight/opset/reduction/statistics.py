@@ -37,7 +37,7 @@ from rushlight.opset.reduction.reduce import (
     reduced_spec,
     restored,
 )
-from rushlight.opset.registry import composite, op, packet
+from rushlight.opset.registry import composite, find, op, packet
 from rushlight.opset.rules import conj, sample
 
 # -- variance -------------------------------------------------------------------------------------
@@ -277,6 +277,14 @@ def variance_family(name: str) -> None:
 
 variance_family("var")
 variance_family("std")
+find("var", "correction").errors = lambda make: [
+    (RuntimeError, (make.ints(3),)),
+    (IndexError, (make(2, 3), 2)),
+]
+find("std_mean", "correction").errors = lambda make: [
+    (RuntimeError, (make.ints(3),)),
+    (RuntimeError, (make(2, 3), (0, 0))),
+]
 
 
 # -- order statistics -----------------------------------------------------------------------------
@@ -419,9 +427,15 @@ def nothing(array: Any, axis: int, keepdim: bool) -> tuple[Any, Any]:
 
 median_family("median", False)
 median_family("nanmedian", True)
+find("median", "dim").errors = lambda make: [
+    (IndexError, (make(2, 3), 2)),
+    (IndexError, (make(0, 3), 0)),
+    (NotImplementedError, (make(2, dtype=dtypes.complex64), 0)),
+]
 
 mode = selecting_op(
     "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    errors=lambda make: [(IndexError, (make(2, 3), 2)), (IndexError, (make(0, 3), 0))],
     out_name="values",
 )
 
@@ -462,6 +476,11 @@ def _(xp: Any, self: Any, dim: int, keepdim: bool) -> Any:
 kthvalue = selecting_op(
     "kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False)"
     " -> (Tensor values, Tensor indices)",
+    errors=lambda make: [
+        (RuntimeError, (make(3), 4)),
+        (RuntimeError, (make(3), 0)),
+        (IndexError, (make(2, 3), 1, 5)),
+    ],
     out_name="values",
 )
 
@@ -593,13 +612,31 @@ def quantile_family(name: str, skips_nan: bool) -> None:
         return quantile_of(name, self, q, dim, keepdim, interpolation, skips_nan)
 
     facts = {"autocast": "float32"}
-    composite(f"{name}(Tensor self, Tensor q, {tail}", samples=quantiles_samples, **facts)(body)
+    composite(
+        f"{name}(Tensor self, Tensor q, {tail}",
+        samples=quantiles_samples,
+        **facts,
+    )(body)
     scalar = f"{name}.scalar(Tensor self, float q, {tail}"
-    composite(scalar, samples=quantile_samples, **facts)(body)
+    composite(
+        scalar,
+        samples=quantile_samples,
+        **facts,
+    )(body)
 
 
 quantile_family("quantile", False)
 quantile_family("nanquantile", True)
+find("quantile").errors = lambda make: [
+    (RuntimeError, (make(3), make(2, 2))),
+    (RuntimeError, (make(3), make(2, dtype=dtypes.float64))),
+]
+find("quantile", "scalar").errors = lambda make: [
+    (RuntimeError, (make(3), 1.5)),
+    (RuntimeError, (make.ints(3), 0.5)),
+    (RuntimeError, (make(0), 0.5)),
+    (RuntimeError, sample(make(3), 0.5, interpolation="cubic")),
+]
 
 
 # -- covariance -----------------------------------------------------------------------------------
@@ -638,6 +675,12 @@ def cov_samples(make: Any) -> Any:
 
 @composite(
     "cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make(2, 2, 2),)),
+        (RuntimeError, sample(make(2, 3), fweights=make(3))),
+        (RuntimeError, sample(make(2, 3), aweights=make.positive(2))),
+        (RuntimeError, (make.mask(2, 3),)),
+    ],
     samples=cov_samples,
 )
 def cov(self: Any, correction: int, fweights: Any, aweights: Any) -> Any:
@@ -687,6 +730,7 @@ def cov(self: Any, correction: int, fweights: Any, aweights: Any) -> Any:
 
 @composite(
     "corrcoef(Tensor self) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2, 2, 2),))],
     samples=lambda make: [(make(3, 4),), (make(5),), (make(),)],
 )
 def corrcoef(self: Any) -> Any:

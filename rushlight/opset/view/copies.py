@@ -125,7 +125,10 @@ for record in (
 register_copy(views.lift_fresh, function=False)
 
 
-@composite("narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor")
+@composite(
+    "narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(4, 3), 7, 1, 2))],
+)
 def narrow_copy(self: Any, dim: int, start: Any, length: Any) -> Any:
     if 0 < self.dim() <= dim:
         # torch: every other op says IndexError.

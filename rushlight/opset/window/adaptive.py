@@ -214,7 +214,10 @@ for dims in (2, 3):
 
 
 @composite(
-    "adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", method=False, out=False
+    "adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor",
+    functional=True,
+    method=False,
+    out=False,
 )
 def adaptive_avg_pool1d(self: Any, output_size: Any) -> Any:
     check_line("adaptive_avg_pool1d", self)

@@ -658,6 +658,7 @@ def define(count: int) -> None:
     first = composite(
         f"conv{count}d({head}, {step}, {width}, {gap}, SymInt groups=1) -> Tensor",
         autocast="lower",
+        functional=True,
         method=False,
         out=False,
     )(plain)
@@ -669,6 +670,7 @@ def define(count: int) -> None:
         f'conv{count}d.padding({head}, {step}, str padding="valid", {gap}, SymInt groups=1) '
         "-> Tensor",
         autocast="lower",
+        functional=True,
         method=False,
         out=False,
     )(named)
@@ -681,6 +683,7 @@ def define(count: int) -> None:
         f"conv_transpose{count}d{overload}({head}, {step}, {width}, {more}, SymInt groups=1, "
         f"{gap}) -> Tensor",
         autocast="lower",
+        functional=True,
         method=False,
         out=False,
     )(transposed)
@@ -743,6 +746,7 @@ def time_gradient(grad: Any, self: Any, weight: Any, pad: int, which: int) -> An
 
 conv_tbc = op(
     "conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor",
+    functional=True,
     autocast="lower",
     kind=WINDOW,
     method=False,

@@ -551,6 +551,7 @@ def define_mean(count: int) -> None:
     backward: OpOverload
     forward = op(
         f"{name}(Tensor self, {options}) -> Tensor",
+        functional=True,
         autocast="float32" if count == 3 else None,
         kind=WINDOW.checked,
         fold=count + 2,
@@ -669,6 +670,7 @@ for dims in (2, 3):
 @composite(
     "avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, "
     "bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
+    functional=True,
     method=False,
     out=False,
 )
