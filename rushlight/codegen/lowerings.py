@@ -13,7 +13,8 @@ import math
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from rushlight.codegen.expressions import HALVES, Expression, Inexpressible
+from rushlight.arrays.precision import HALVES
+from rushlight.codegen.expressions import Expression, Inexpressible
 from rushlight.codegen.loops import Ints, restrided
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry

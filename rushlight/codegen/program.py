@@ -15,7 +15,6 @@ from typing import Any
 
 from rushlight.codegen.expressions import (
     BINARY_FUNCTIONS,
-    HALVES,
     UNARY_FUNCTIONS,
     Builder,
     Expression,
@@ -31,7 +30,7 @@ from rushlight.core.dtype import dtype
 from rushlight.core.op import OpOverload, Refused
 from rushlight.core.tensor import Tensor, shell
 from rushlight.graph.node import Node
-from rushlight.opset.elementwise import POINTWISE, scalar_array
+from rushlight.opset.elementwise import POINTWISE, number_array
 
 __all__ = ["Call", "Program", "Value", "read_graph"]
 
@@ -537,40 +536,24 @@ def apply_text(program: Program, op: OpOverload, args: list[Any], val: Any) -> A
     if text is None or (own is not None and own is not text):
         raise Inexpressible(op.name())
     m = program.m
-    metas = tuple([meta_of(value) for value in args])
-    compute, result = POINTWISE.dtypes_of(op, metas)
-    if compute.is_complex or compute in dtypes.FLOAT8 or result.is_complex:
-        raise Inexpressible(f"{compute}")
-    working = dtypes.float32 if compute in HALVES else compute
+    plan = POINTWISE.plan(op, tuple([meta_of(value) for value in args]))
+    if plan.compute.is_complex or plan.compute in dtypes.FLOAT8 or plan.result.is_complex:
+        raise Inexpressible(f"{plan.compute}")
     first = val[0] if isinstance(val, (tuple, list)) else val
     shape = tuple(first.shape)
-    as_is = options.get("unpromoted", ())
-    rounded = compute is not working and not options.get("exact_scalars")
-    number_dtype = compute if rounded else working
     given: list[Any] = list(args)
-
-    def number(value: Any, kind: dtype) -> Expression:
-        return m.const(scalar_array(value, kind).astype(working.np).item(), working)
-
     for position in op.tensor_positions:
         value = args[position]
         if isinstance(value, Value):
-            expr = program.expanded(value, shape)
-            if position not in as_is:
-                narrows = compute is not working and value.dtype is not compute
-                if narrows and (rounded or position == 0 or value.shape):
-                    expr = m.cast(expr, compute)
-                expr = m.cast(expr, working)
-            given[position] = expr
-        elif value is not None and type(value) in (int, float, bool):
-            given[position] = number(value, number_dtype)
-        elif value is not None:
+            given[position] = program.expanded(value, shape)
+        elif value is not None and type(value) not in (int, float, bool):
             raise Inexpressible(f"a {type(value).__name__}")
-    for position in options.get("cast_scalars", ()):
-        given[position] = number(args[position], working)
-    for position in options.get("promoted_scalars", ()):
-        if args[position] is not None:
-            given[position] = number(args[position], number_dtype)
+    for position, chain in plan.casts:
+        if isinstance(args[position], Value):
+            for target in chain:
+                given[position] = m.cast(given[position], target)
+        else:
+            given[position] = m.const(number_array(args[position], chain).item(), chain[-1])
     try:
         found = text(m, *given)
     except (AttributeError, TypeError) as error:
@@ -578,7 +561,7 @@ def apply_text(program: Program, op: OpOverload, args: list[Any], val: Any) -> A
         raise Inexpressible(str(error)) from None
     if isinstance(found, tuple):
         return tuple([m.cast(e, entry.dtype) for e, entry in zip(found, val, strict=True)])
-    return m.cast(found, result)
+    return m.cast(found, plan.result)
 
 
 # -- views ----------------------------------------------------------------------------------------

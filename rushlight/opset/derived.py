@@ -20,7 +20,7 @@ from rushlight.core.tensor import (
     strides_of,
     values_of,
 )
-from rushlight.opset.kinds import Kind, cpp_type, make_view, tensors_in
+from rushlight.opset.kinds import Kind, make_view, tensors_in
 
 __all__ = ["INPLACE", "INPLACE_VIEW", "MUTATION", "OUT", "resize_tensor", "write_into"]
 
@@ -252,8 +252,8 @@ class Out(Kind):
                     exact or (indexes and value._dtype is dtypes.int64)
                 ):
                     raise RuntimeError(
-                        f"Expected out tensor to have dtype {cpp_type(value._dtype)}, but got "
-                        f"{cpp_type(target._dtype)} instead"
+                        f"Expected out tensor to have dtype {value._dtype.cpp_name}, but got "
+                        f"{target._dtype.cpp_name} instead"
                     )
                 if target.shape != value.shape:
                     resize_out(target, value.shape, strides_of(value) if by_element else None)

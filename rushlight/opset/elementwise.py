@@ -7,12 +7,13 @@ forms that write where they may. Kernels are the ops' `scalar` texts over a math
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rushlight.arrays.casting import cast
 from rushlight.arrays.numpy_ import MATH, as_array
+from rushlight.arrays.precision import HALVES
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype
@@ -21,8 +22,8 @@ from rushlight.core.tensor import Tensor, strides_of, wrap
 from rushlight.opset.kinds import Kind, Spec, is_unusual, laid_out, tensors_in
 
 __all__ = [
-    "BOOL", "COMPLEX_TO_FLOAT", "DEFAULT", "HALVES", "INT_TO_FLOAT", "LONG", "POINTWISE",
-    "Pointwise", "operand_rank", "scalar_array",
+    "BOOL", "COMPLEX_TO_FLOAT", "DEFAULT", "INT_TO_FLOAT", "LONG", "POINTWISE",
+    "Plan", "Pointwise", "number_array", "operand_rank", "refuse_complex", "scalar_array",
 ]  # fmt: skip
 
 # How operand dtypes decide the result's.
@@ -31,11 +32,32 @@ INT_TO_FLOAT = "int_to_float"  # integers and bools compute in the default dtype
 BOOL = "bool"  # compute in the common dtype, answer bool
 COMPLEX_TO_FLOAT = "complex_to_float"  # complex operands give a real result
 LONG = "long"  # answer int64
-HALVES = frozenset((dtypes.float16, dtypes.bfloat16))
+
+
+NUMBERS = (int, float, bool, complex)
+
+
+def refuse_complex(message: str, error: type[Exception] = RuntimeError) -> Any:
+    """A `check` of elementwise ops."""
+
+    def check(common: dtype, args: tuple[Any, ...]) -> None:
+        if common.category == dtypes.COMPLEX:
+            raise error(message)
+
+    return check
 
 
 def operand_rank(tensor: Tensor) -> int:
     return DIM if tensor.dim() else ZERO_DIM
+
+
+class Plan(NamedTuple):
+    """The dtype that an elementwise op computes in, that of its result, and for each operand that
+    is not in the former already the dtypes to take it through."""
+
+    compute: dtype
+    result: dtype
+    casts: list[tuple[int, tuple[dtype, ...]]]
 
 
 class Pointwise(Kind):
@@ -133,42 +155,59 @@ class Pointwise(Kind):
             return tuple([Spec(shape, result, strides) for _ in range(count)])
         return Spec(shape, result, strides)
 
-    def compute(self, op: Any, args: tuple[Any, ...]) -> tuple[Any, dtype, bool]:
-        """(raw kernel answer, result dtype, whether its layout is right by construction)."""
+    def plan(self, op: Any, args: tuple[Any, ...]) -> Plan:
+        """How operands become what the op's text computes with."""
         compute, result = self.dtypes_of(op, args)
-        widened = compute in HALVES and not op.options.get("native_halves")
-        working = dtypes.float32 if widened else compute
-        if compute in dtypes.FLOAT8 or compute is dtypes.complex32:
-            raise NotImplementedError(
-                f"\"{op.base_name}_cpu\" not implemented for '{compute.scalar_type_name}'"
-            )
-        arrays = list(args)
-        contiguous = True
-        as_is = op.options.get("unpromoted", ())
+        options = op.options
+        widens = compute in HALVES and not options.get("native_halves")
+        working = dtypes.float32 if widens else compute
         # torch: only products and quotients keep a number at more than the operands' precision.
-        rounded = compute is not working and not op.options.get("exact_scalars")
-        number_dtype = compute if rounded else working
+        rounds = widens and not options.get("exact_scalars")
+        number = (compute, working) if rounds else (working,)
+        as_is = options.get("unpromoted", ())
+        casts: list[tuple[int, tuple[dtype, ...]]] = []
         for position in op.tensor_positions:
             value = args[position]
             if isinstance(value, Tensor):
-                array = value._array
-                if value._dtype is not working and position not in as_is:
-                    source = value._dtype
-                    narrows = compute is not working and source is not compute
-                    if narrows and (rounded or position == 0 or array.ndim):
-                        array, source = cast(array, source, compute), compute
-                    array = cast(array, source, working)
-                arrays[position] = array
+                source = value._dtype
+                if source is working or position in as_is:
+                    continue
+                narrows = widens and source is not compute
+                if narrows and (rounds or position == 0 or value.dim()):
+                    casts.append((position, (compute, working)))
+                else:
+                    casts.append((position, (working,)))
+            elif value is not None:
+                casts.append((position, number))
+        casts += [(position, (working,)) for position in options.get("cast_scalars", ())]
+        promoted = options.get("promoted_scalars", ())
+        casts += [(position, number) for position in promoted if args[position] is not None]
+        return Plan(compute, result, casts)
+
+    def compute(self, op: Any, args: tuple[Any, ...]) -> tuple[Any, dtype, bool]:
+        """(raw kernel answer, result dtype, whether its layout is right by construction)."""
+        plan = self.plan(op, args)
+        if plan.compute in dtypes.FLOAT8 or plan.compute is dtypes.complex32:
+            raise NotImplementedError(
+                f"\"{op.base_name}_cpu\" not implemented for '{plan.compute.scalar_type_name}'"
+            )
+        arrays = list(args)
+        contiguous = True
+        for position in op.tensor_positions:
+            value = args[position]
+            if isinstance(value, Tensor):
+                arrays[position] = value._array
                 contiguous = contiguous and value._contig
-            elif value is not None and type(value) in (int, float, bool, complex):
-                arrays[position] = scalar_array(value, number_dtype).astype(working.np)
-        for position in op.options.get("cast_scalars", ()):
-            arrays[position] = scalar_array(args[position], working)
-        for position in op.options.get("promoted_scalars", ()):
-            if args[position] is not None:
-                number = scalar_array(args[position], number_dtype)
-                arrays[position] = number.astype(working.np)
-        return op.rule("kernel")(MATH, *arrays), result, contiguous
+        for position, chain in plan.casts:
+            value = args[position]
+            if isinstance(value, Tensor):
+                source = value._dtype
+                for target in chain:
+                    arrays[position] = cast(arrays[position], source, target)
+                    source = target
+            elif type(value) in NUMBERS:
+                arrays[position] = number_array(value, chain)
+        return op.rule("kernel")(MATH, *arrays), plan.result, contiguous
 
     def make_backend(self, op: Any) -> Callable[..., Any]:
         singles = op.tensor_positions
@@ -209,6 +248,11 @@ class Pointwise(Kind):
         if array.shape != tuple(shape):
             array = np.broadcast_to(array, shape)
         return laid_out(array, strides, result)
+
+
+def number_array(value: Any, chain: tuple[dtype, ...]) -> Any:
+    """A Python number as a 0-d array, taken through dtypes."""
+    return scalar_array(value, chain[0]).astype(chain[-1].np)
 
 
 def scalar_array(value: Any, kind: dtype) -> Any:

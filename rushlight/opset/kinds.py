@@ -81,26 +81,6 @@ def strides_for(spec: Spec) -> tuple[Any, ...]:
     return found
 
 
-# C++'s names of element types, as some of torch's messages print them.
-CPP_TYPES = {
-    "uint8": "unsigned char",
-    "int8": "signed char",
-    "int16": "short int",
-    "int32": "int",
-    "int64": "long int",
-    "float16": "c10::Half",
-    "bfloat16": "c10::BFloat16",
-    "float32": "float",
-    "float64": "double",
-    "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>",
-}
-
-
-def cpp_type(kind: dtype) -> str:
-    return CPP_TYPES.get(kind.name, kind.name)
-
-
 def shell_of(spec: Any, place: Any) -> Any:
     """Shape-rule answers as tensors without memory."""
     if isinstance(spec, Spec):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.arrays import sampling
+from rushlight.arrays.precision import HALVES
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
@@ -30,7 +31,6 @@ from rushlight.opset.creation.create import (
     like_spec,
     sized_spec,
 )
-from rushlight.opset.elementwise import HALVES
 from rushlight.opset.kinds import RANDOM, Spec
 from rushlight.opset.registry import find, mutation, op
 from rushlight.opset.rules import not_differentiable, sample

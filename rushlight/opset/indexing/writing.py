@@ -30,7 +30,7 @@ from rushlight.opset.indexing.index import (
     refuse_flat_positions,
     refuse_out_of_range,
 )
-from rushlight.opset.kinds import Kind, Spec, cpp_type, laid_out, strides_for, tensors_in
+from rushlight.opset.kinds import Kind, Spec, laid_out, strides_for, tensors_in
 from rushlight.opset.pointwise.arithmetic import scaled
 from rushlight.opset.registry import composite, find, inplace_record, op, register
 from rushlight.opset.rules import aten, late, linear_in, sample
@@ -600,7 +600,7 @@ def mask_shape(self: Any, mask: Any, value: Any) -> Any:
     if mask._dtype is not dtypes.bool_:
         raise RuntimeError(
             "masked_fill_ only supports boolean masks, but got mask with dtype "
-            f"{cpp_type(mask._dtype)}"
+            f"{mask._dtype.cpp_name}"
         )
     return Spec(shape, self._dtype)
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import HALVES
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
-from rushlight.opset.elementwise import HALVES
 from rushlight.opset.kinds import LINALG, Spec
 from rushlight.opset.linalg.spectral import (
     COMPUTABLE,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.arrays.precision import HALVES
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
-from rushlight.opset.elementwise import HALVES
 from rushlight.opset.linalg.matrices import check_float
 from rushlight.opset.registry import composite
 from rushlight.opset.rules import aten, conj, sample

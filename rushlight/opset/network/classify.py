@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import cast, check_computable, working
 from rushlight.arrays.summation import sum_array
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
@@ -23,7 +24,6 @@ from rushlight.core.tensor import wrap
 from rushlight.opset.kinds import OPAQUE, Spec
 from rushlight.opset.network.loss import MEAN, NONE, SUM, apply_reduction
 from rushlight.opset.network.softmax import is_small_matrix, small_log_softmax
-from rushlight.opset.reduction.reduce import cast, check_computable, working
 from rushlight.opset.registry import composite, find, op
 from rushlight.opset.rules import aten, node_maker
 

@@ -9,24 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.arrays.precision import cast, check_computable, dtype_of, working
 from rushlight.arrays.summation import sum_array
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
 from rushlight.core.dtype import unsupported
 from rushlight.core.promotion import DIM, ZERO_DIM, can_cast, result_type
-from rushlight.core.tensor import Tensor, strides_of
+from rushlight.core.tensor import strides_of
 from rushlight.opset.kinds import LOSS, OPAQUE, Spec
-from rushlight.opset.reduction.reduce import cast, check_computable, working
 from rushlight.opset.registry import composite, op, packet
 from rushlight.opset.rules import sample
 
 NONE, MEAN, SUM = 0, 1, 2
-
-
-def kind_of(value: Any) -> DType:
-    """The dtype of a tensor or an array."""
-    return value._dtype if isinstance(value, Tensor) else dtypes.from_numpy(value.dtype)
 
 
 def promoted(*tensors: Any) -> DType:
@@ -34,7 +29,7 @@ def promoted(*tensors: Any) -> DType:
     for tensor in tensors:
         if tensor is None:
             continue
-        operands.append((kind_of(tensor), DIM if len(tensor.shape) else ZERO_DIM))
+        operands.append((dtype_of(tensor), DIM if len(tensor.shape) else ZERO_DIM))
     return result_type(operands)
 
 
@@ -359,8 +354,8 @@ def check_same_dtype(self: Any, *others: Any) -> None:
     for other in others:
         if other is not None and other.dtype != self.dtype:
             raise RuntimeError(
-                f"Found dtype {kind_of(other).scalar_type_name} but expected "
-                f"{kind_of(self).scalar_type_name}"
+                f"Found dtype {dtype_of(other).scalar_type_name} but expected "
+                f"{dtype_of(self).scalar_type_name}"
             )
 
 
@@ -487,9 +482,9 @@ def logits_dtype(self: Any, target: Any, weight: Any, pos_weight: Any) -> DType:
 
     torch: the loss is accumulated in `1 - target`, whose shape and dtype it so keeps.
     """
-    if kind_of(self).category < dtypes.FLOAT:
-        raise unsupported("log_sigmoid_cpu", kind_of(self))
-    kind = kind_of(target)
+    if dtype_of(self).category < dtypes.FLOAT:
+        raise unsupported("log_sigmoid_cpu", dtype_of(self))
+    kind = dtype_of(target)
     if kind is dtypes.bool_:
         raise RuntimeError(
             "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "

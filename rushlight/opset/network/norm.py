@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import widened
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.opset.kinds import OPAQUE, Spec
@@ -73,13 +74,6 @@ def group_layout(batch: Any, channels: Any, inner: Any, groups: int) -> Layout:
 # -- kernels ---------------------------------------------------------------------------------------
 
 
-def working(array: Any) -> Any:
-    """In the dtype to compute in: half precision widens."""
-    if array is None:
-        return None
-    return array.astype(np.float32) if array.dtype.itemsize == 2 else array
-
-
 def statistics(picture: Any, stats: tuple[int, ...], eps: float) -> tuple[Any, Any, Any]:
     """(mean, biased variance, 1 / standard deviation), in double precision."""
     mean = picture.mean(axis=stats, keepdims=True, dtype=np.float64)
@@ -95,9 +89,9 @@ def scaled(picture: Any, layout: Layout, mean: Any, rstd: Any, weight: Any, bias
     result = picture - mean.astype(kind)
     result *= rstd.astype(kind)
     if weight is not None:
-        result *= layout.broadcast(working(weight)).astype(kind, copy=False)
+        result *= layout.broadcast(widened(weight)).astype(kind, copy=False)
     if bias is not None:
-        result += layout.broadcast(working(bias)).astype(kind, copy=False)
+        result += layout.broadcast(widened(bias)).astype(kind, copy=False)
     return result
 
 
@@ -108,8 +102,8 @@ def backward_kernel(
     if input.dtype.kind in "iubc":
         name = dtypes.from_numpy(input.dtype).scalar_type_name
         raise NotImplementedError(f"\"norm_backward\" not implemented for '{name}'")
-    g = working(grad).reshape(layout.shape)
-    normal = working(input).reshape(layout.shape) - mean
+    g = widened(grad).reshape(layout.shape)
+    normal = widened(input).reshape(layout.shape) - mean
     normal *= rstd
     found: list[Any] = [None, None, None]
     kind = input.dtype if weight is None else weight.dtype
@@ -119,7 +113,7 @@ def backward_kernel(
     if mask[2]:
         found[2] = g.sum(axis=layout.sums).reshape(size).astype(kind)
     if mask[0]:
-        slope = g.copy() if weight is None else g * layout.broadcast(working(weight))
+        slope = g.copy() if weight is None else g * layout.broadcast(widened(weight))
         if stats:
             along = {"axis": layout.stats, "keepdims": True}
             common, share = slope.mean(**along), (slope * normal).mean(**along)
@@ -269,7 +263,7 @@ def _(
         name = dtypes.from_numpy(input.dtype).scalar_type_name
         raise NotImplementedError(f"\"batch_norm\" not implemented for '{name}'")
     layout = channel_layout(input.shape)
-    picture = working(input).reshape(layout.shape)
+    picture = widened(input).reshape(layout.shape)
     kind = input.dtype
     for other in (weight, bias, running_mean, running_var):
         if other is not None and other.dtype != input.dtype:
@@ -283,8 +277,8 @@ def _(
             update(running_var, variance * (count / (count - 1) if count > 1 else np.nan), momentum)
         saved = mean.reshape(-1).astype(kind), rstd.reshape(-1).astype(kind)
     else:
-        mean = layout.statistic(working(running_mean))
-        rstd = 1 / np.sqrt(layout.statistic(working(running_var)) + eps)
+        mean = layout.statistic(widened(running_mean))
+        rstd = 1 / np.sqrt(layout.statistic(widened(running_var)) + eps)
         saved = np.empty(0, kind), np.empty(0, kind)
     result = scaled(picture, layout, mean, rstd, weight, bias)
     return result.reshape(input.shape).astype(input.dtype, copy=False), *saved
@@ -292,7 +286,7 @@ def _(
 
 def update(running: Any, found: Any, momentum: float) -> None:
     """Move running statistics towards those of a batch, in place."""
-    moved = (1 - momentum) * working(running) + momentum * found.reshape(-1)
+    moved = (1 - momentum) * widened(running) + momentum * found.reshape(-1)
     running[...] = moved.astype(running.dtype)
 
 
@@ -346,10 +340,10 @@ def _(
 ) -> Any:  # fmt: skip
     layout = channel_layout(input.shape)
     if train:
-        mean, rstd = layout.statistic(working(save_mean)), layout.statistic(working(save_invstd))
+        mean, rstd = layout.statistic(widened(save_mean)), layout.statistic(widened(save_invstd))
     else:
-        mean = layout.statistic(working(running_mean))
-        rstd = 1 / np.sqrt(layout.statistic(working(running_var)) + eps)
+        mean = layout.statistic(widened(running_mean))
+        rstd = 1 / np.sqrt(layout.statistic(widened(running_var)) + eps)
     return backward_kernel(layout, grad_out, input, weight, mean, rstd, train, output_mask)
 
 
@@ -514,7 +508,7 @@ def _(xp: Any, input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: f
         name = dtypes.from_numpy(input.dtype).scalar_type_name
         raise NotImplementedError(f"\"LayerNormKernelImpl\" not implemented for '{name}'")
     layout = row_layout(input.shape, normalized_shape)
-    picture = working(input).reshape(layout.shape)
+    picture = widened(input).reshape(layout.shape)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean, _, rstd = statistics(picture, layout.stats, eps)
     kind = input.dtype
@@ -617,7 +611,7 @@ def _(
     bias: Any, output_mask: Any,
 ) -> Any:  # fmt: skip
     layout = row_layout(input.shape, normalized_shape)
-    mean, rstd = layout.statistic(working(mean)), layout.statistic(working(rstd))
+    mean, rstd = layout.statistic(widened(mean)), layout.statistic(widened(rstd))
     found = backward_kernel(layout, grad_out, input, weight, mean, rstd, True, output_mask)
     shaped = [None if value is None else value.reshape(normalized_shape) for value in found[1:]]
     return found[0], *shaped
@@ -718,7 +712,7 @@ def _(
         name = dtypes.from_numpy(input.dtype).scalar_type_name
         raise NotImplementedError(f"\"GroupNormKernelImpl\" not implemented for '{name}'")
     layout = group_layout(N, C, HxW, group)
-    picture = working(input).reshape(layout.shape)
+    picture = widened(input).reshape(layout.shape)
     mean, _, rstd = statistics(picture, layout.stats, eps)
     kind = (
         np.dtype(np.float32) if weight is not None and weight.dtype != input.dtype else input.dtype
@@ -785,7 +779,7 @@ def _(
     HxW: Any, group: int, output_mask: Any,
 ) -> Any:  # fmt: skip
     layout = group_layout(N, C, HxW, group)
-    mean, rstd = layout.statistic(working(mean)), layout.statistic(working(rstd))
+    mean, rstd = layout.statistic(widened(mean)), layout.statistic(widened(rstd))
     return backward_kernel(layout, grad_out, input, weight, mean, rstd, True, output_mask)
 
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import cast, check_computable, working
 from rushlight.arrays.summation import sum_array
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
 from rushlight.core.dtype import unsupported
 from rushlight.opset.kinds import OPAQUE, Spec
-from rushlight.opset.reduction.reduce import cast, check_computable, one_axis, working
+from rushlight.opset.reduction.reduce import one_axis
 from rushlight.opset.registry import composite, find, op
 from rushlight.opset.rules import aten, sample
 

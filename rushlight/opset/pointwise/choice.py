@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from rushlight.arrays.casting import fill_number
+from rushlight.arrays.precision import HALVES
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, dtype, unsupported
 from rushlight.core.promotion import result_dtype_scalar, scalar_dtype
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
-from rushlight.opset.elementwise import HALVES
+from rushlight.opset.elementwise import refuse_complex
 from rushlight.opset.pointwise.arithmetic import (
     is_inexact,
     is_number_type,
@@ -25,14 +25,6 @@ from rushlight.opset.rules import conj
 # -- larger and smaller ---------------------------------------------------------------------------
 
 
-def refuse_complex(what: str) -> Callable[[dtype, tuple[Any, ...]], None]:
-    def check(common: dtype, args: tuple[Any, ...]) -> None:
-        if common.category == COMPLEX:
-            raise RuntimeError(f"{what} not implemented for complex tensors.")
-
-    return check
-
-
 def half_at_ties(grad: Any, self: Any, other: Any, lost: Any) -> Any:
     return zeros_where(lost, functions.where(self == other, grad / 2, grad))
 
@@ -44,7 +36,7 @@ maximum = pointwise(
     numbers=False,
     inplace=False,
     dtypes=is_real,
-    check=refuse_complex("maximum"),
+    check=refuse_complex("maximum not implemented for complex tensors."),
     vjp={
         "self": lambda grad, self, other: half_at_ties(grad, self, other, self < other),
         "other": lambda grad, self, other: half_at_ties(grad, self, other, self > other),
@@ -56,7 +48,7 @@ minimum = pointwise(
     numbers=False,
     inplace=False,
     dtypes=is_real,
-    check=refuse_complex("minimum"),
+    check=refuse_complex("minimum not implemented for complex tensors."),
     vjp={
         "self": lambda grad, self, other: half_at_ties(grad, self, other, self > other),
         "other": lambda grad, self, other: half_at_ties(grad, self, other, self < other),
@@ -68,7 +60,7 @@ fmax = pointwise(
     numbers=False,
     inplace=False,
     dtypes=is_real,
-    check=refuse_complex("fmax"),
+    check=refuse_complex("fmax not implemented for complex tensors."),
     vjp={
         "self": lambda grad, self, other: zeros_where(
             ((self >= other) | other.isnan()).logical_not(), grad
@@ -82,7 +74,7 @@ fmin = pointwise(
     numbers=False,
     inplace=False,
     dtypes=is_real,
-    check=refuse_complex("fmin"),
+    check=refuse_complex("fmin not implemented for complex tensors."),
     vjp={
         "self": lambda grad, self, other: zeros_where(
             ((self <= other) | other.isnan()).logical_not(), grad

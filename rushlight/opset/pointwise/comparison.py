@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.core.dtype import COMPLEX, FLOAT, bool_, complex64, dtype, float64, get_default_dtype
+from rushlight.core.dtype import COMPLEX, FLOAT, bool_, complex64, float64, get_default_dtype
 from rushlight.core.op import refuse
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
-from rushlight.opset.elementwise import BOOL
+from rushlight.opset.elementwise import BOOL, refuse_complex
 from rushlight.opset.kinds import OPAQUE
 from rushlight.opset.pointwise.arithmetic import (
     is_integer,
@@ -266,14 +266,6 @@ def predicate(name: str, text: Any, **options: Any) -> None:
 predicate("isnan", text_of("isnan"), out=False, zero_preserving=True)
 predicate("isinf", text_of("isinf"), out=False, zero_preserving=True)
 predicate("isfinite", text_of("isfinite"), out=False)
-
-
-def refuse_complex(message: str, error: type[Exception] = RuntimeError) -> Any:
-    def check(common: dtype, args: tuple[Any, ...]) -> None:
-        if common.category == COMPLEX:
-            raise error(message)
-
-    return check
 
 
 predicate(

@@ -23,7 +23,7 @@ from rushlight.core.dtype import (
 )
 from rushlight.core.tensor import strides_of
 from rushlight.opset import functions
-from rushlight.opset.elementwise import COMPLEX_TO_FLOAT, INT_TO_FLOAT
+from rushlight.opset.elementwise import COMPLEX_TO_FLOAT, INT_TO_FLOAT, refuse_complex
 from rushlight.opset.kinds import Spec
 from rushlight.opset.pointwise.arithmetic import (
     LN2,
@@ -36,7 +36,7 @@ from rushlight.opset.pointwise.arithmetic import (
     underivable,
     zeros_where,
 )
-from rushlight.opset.pointwise.comparison import WHOLE_NUMBERS, no_gradient, refuse_complex, text_of
+from rushlight.opset.pointwise.comparison import WHOLE_NUMBERS, no_gradient, text_of
 from rushlight.opset.registry import alias, find, method_alias, op, pointwise
 from rushlight.opset.rules import conj
 

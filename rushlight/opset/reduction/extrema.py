@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import cast, check_computable, working
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
@@ -17,14 +18,11 @@ from rushlight.core.dtype import unsupported
 from rushlight.core.promotion import BAREBONES_UNSIGNED
 from rushlight.opset.kinds import REDUCTION, Spec
 from rushlight.opset.reduction.reduce import (
-    cast,
-    check_computable,
     full_samples,
     has_values,
     reduced_axes,
     reduced_spec,
     restored,
-    working,
 )
 from rushlight.opset.registry import composite, find, op
 from rushlight.opset.rules import sample

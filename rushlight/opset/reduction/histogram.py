@@ -14,7 +14,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import unsupported
 from rushlight.opset.creation.series import spaced_values
 from rushlight.opset.indexing.writing import refuse_gradient
-from rushlight.opset.kinds import SORT, Spec, cpp_type
+from rushlight.opset.kinds import SORT, Spec
 from rushlight.opset.reduction.sort import check_finite, check_weight_dtype
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, sample
@@ -95,8 +95,8 @@ def check_edges(self: Any, bins: Any, weight: Any) -> None:
         if edges._dtype is not self._dtype:
             raise RuntimeError(
                 "torch.histogramdd: input tensor and bins tensors should have the same dtype, but "
-                f"got input with dtype {cpp_type(self._dtype)} and bins for dimension {at} with "
-                f"dtype {cpp_type(edges._dtype)}"
+                f"got input with dtype {self._dtype.cpp_name} and bins for dimension {at} with "
+                f"dtype {edges._dtype.cpp_name}"
             )
         if edges.dim() != 1:
             raise RuntimeError(

@@ -10,23 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import cast, check_computable, working
 from rushlight.arrays.summation import sum_array
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
 from rushlight.core.promotion import DIM, ZERO_DIM, can_cast, result_type
 from rushlight.core.tensor import Tensor
-from rushlight.opset.kinds import REDUCTION, Spec, cpp_type
+from rushlight.opset.kinds import REDUCTION, Spec
 from rushlight.opset.reduction.extrema import max_reduce, min_reduce
-from rushlight.opset.reduction.reduce import (
-    cast,
-    check_computable,
-    reduced_axes,
-    reduced_spec,
-    reduction_samples,
-    restored,
-    working,
-)
+from rushlight.opset.reduction.reduce import reduced_axes, reduced_spec, reduction_samples, restored
 from rushlight.opset.registry import composite, op, packet
 from rushlight.opset.rules import conj, late, sample
 
@@ -179,8 +172,8 @@ def refuse_complex_request(dtype: DType | None) -> None:
     # torch: these overloads make their result in the dtype asked for, and norms are real.
     if dtype is not None and dtype.is_complex:
         raise RuntimeError(
-            f"Expected out tensor to have dtype {cpp_type(dtype.to_real())}, but got "
-            f"{cpp_type(dtype)} instead"
+            f"Expected out tensor to have dtype {dtype.to_real().cpp_name}, but got "
+            f"{dtype.cpp_name} instead"
         )
 
 

@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import cast, check_computable, working
 from rushlight.arrays.summation import sum_array
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
-from rushlight.core.dtype import unsupported
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import Tensor
-from rushlight.opset.elementwise import HALVES
 from rushlight.opset.kinds import REDUCTION, Spec
 from rushlight.opset.registry import composite, find, op, packet
 from rushlight.opset.rules import conj, late, linear_in, sample
@@ -47,27 +46,6 @@ def one_axis(array: Any, dim: int) -> tuple[Any, int]:
 
 def dims_of(dim: Any) -> Any:
     return (dim,) if type(dim) is int else dim
-
-
-def check_computable(kernel: str, kind: DType) -> None:
-    if kind in dtypes.FLOAT8 or kind is dtypes.complex32:
-        raise unsupported(kernel, kind)
-
-
-def working(kind: DType) -> DType:
-    """The dtype that kernels accumulate in."""
-    return dtypes.float32 if kind in HALVES else kind
-
-
-def cast(array: Any, kind: DType) -> Any:
-    """The array in another dtype; a complex one loses its imaginary part where it must."""
-    if array.dtype == kind.np:
-        return array
-    if array.dtype.kind == "c" and kind.category < dtypes.COMPLEX:
-        array = array.real
-    if kind.category == dtypes.BOOL:
-        return array != 0
-    return array.astype(kind.np)
 
 
 def restored(value: Any, dim: Any, keepdim: bool, ndim: int) -> Any:

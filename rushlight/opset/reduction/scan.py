@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.arrays.numpy_ import MATH
+from rushlight.arrays.precision import cast, check_computable
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
@@ -19,13 +20,7 @@ from rushlight.core.op import OpOverload
 from rushlight.core.state import LOCAL
 from rushlight.opset.kinds import SCAN, Spec
 from rushlight.opset.reduction.extrema import comparable
-from rushlight.opset.reduction.reduce import (
-    cast,
-    check_computable,
-    has_values,
-    integral_to_long,
-    one_axis,
-)
+from rushlight.opset.reduction.reduce import has_values, integral_to_long, one_axis
 from rushlight.opset.registry import alias, composite, op, packet
 from rushlight.opset.rules import aten, conj, linear_in, sample
 

@@ -26,7 +26,7 @@ from rushlight.core.op import OpOverload, Tag, refuse
 from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import Tensor, sizes_of, strides_of
 from rushlight.opset.indexing.writing import refuse_gradient
-from rushlight.opset.kinds import SORT, Spec, cpp_type
+from rushlight.opset.kinds import SORT, Spec
 from rushlight.opset.reduction.reduce import has_values
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, sample
@@ -717,8 +717,8 @@ def check_weight_dtype(self: Any, weight: Any) -> None:
     if weight is not None and weight._dtype is not self._dtype:
         raise RuntimeError(
             "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor "
-            f"should have the same dtype, but got input({cpp_type(self._dtype)}), and "
-            f"weight({cpp_type(weight._dtype)})"
+            f"should have the same dtype, but got input({self._dtype.cpp_name}), and "
+            f"weight({weight._dtype.cpp_name})"
         )
 
 
@@ -727,8 +727,8 @@ def _(self: Any, bins: Any, weight: Any, density: bool) -> Any:
     if bins._dtype is not self._dtype:
         raise RuntimeError(
             "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got "
-            f"input with dtype {cpp_type(self._dtype)} and bins for dimension 0 with dtype "
-            f"{cpp_type(bins._dtype)}"
+            f"input with dtype {self._dtype.cpp_name} and bins for dimension 0 with dtype "
+            f"{bins._dtype.cpp_name}"
         )
     if bins.dim() != 1:
         raise RuntimeError(

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import cast, check_computable
 from rushlight.arrays.summation import sum_array
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
@@ -27,8 +28,6 @@ from rushlight.opset.reduction.extrema import (
     shared_by_ties,
 )
 from rushlight.opset.reduction.reduce import (
-    cast,
-    check_computable,
     count_of,
     full_samples,
     has_values,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.arrays.casting import cast
+from rushlight.arrays.precision import widened
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.op import refuse
@@ -258,18 +259,12 @@ def map_values(op: Any, self: Any, *rest: Any) -> Any:
 # -- matrix products -------------------------------------------------------------------------------
 
 
-def working(array: Any) -> Any:
-    """Half precision computes in float32."""
-    half = array.dtype.itemsize == 2 and array.dtype.kind not in "iu"
-    return array.astype(np.float32) if half else array
-
-
 def sparse_times_dense(self: Any, dense: Any) -> Any:
     """A sparse matrix times a dense one: rows of products, summed by row."""
     given = coalesced(coo_of(self))
     rows, columns = index_array(given)
-    values = working(value_array(given))
-    factors = working(dense)
+    values = widened(value_array(given))
+    factors = widened(dense)
     result = np.zeros((self.shape[0], dense.shape[1]), np.result_type(values, factors))
     if rows.size:
         starts = run_starts(rows)
@@ -577,7 +572,7 @@ def softmax_kernel(log: bool) -> Rule:
         values, starts, order = softmax_groups(given, dim)
         if not values.size:
             return with_values(given, dense_of(values))
-        wide = working(values)
+        wide = widened(values)
         shifted = wide - spread(np.maximum.reduceat(wide, starts, axis=0), starts, len(wide))
         powers = np.exp(shifted)
         sums = spread(np.add.reduceat(powers, starts, axis=0), starts, len(wide))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import widened
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import FLOAT, unsupported
@@ -21,7 +22,6 @@ from rushlight.core.tensor import sizes_of
 from rushlight.opset.kinds import WINDOW, Spec
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in
-from rushlight.opset.window.windows import wide
 
 BILINEAR, NEAREST, BICUBIC = 0, 1, 2
 ZEROS, BORDER, REFLECTION = 0, 1, 2
@@ -188,7 +188,7 @@ def sampled(input: Any, grid: Any, mode: int, padding: int, align: bool) -> Any:
     count = input.ndim - 2
     if not grid.size:
         return np.zeros((*input.shape[:2], *grid.shape[1:-1]), input.dtype)
-    source, places = wide(input), wide(grid)
+    source, places = widened(input), widened(grid)
     with np.errstate(invalid="ignore"):
         sampling = Sampling(np, input.shape[2:], places, mode, padding, align)
         planes = flattened(source, count)
@@ -206,8 +206,8 @@ def sample_gradients(
 ) -> Any:
     count = input.ndim - 2
     batch, channels = input.shape[:2]
-    source, places = wide(input), wide(grid)
-    planes, flow = flattened(source, count), flattened(wide(grad), count)
+    source, places = widened(input), widened(grid)
+    planes, flow = flattened(source, count), flattened(widened(grad), count)
     size = planes.shape[2]
     with np.errstate(invalid="ignore"):
         sampling = Sampling(np, input.shape[2:], places, mode, padding, align)
@@ -623,7 +623,7 @@ def _(theta: Any, size: Any, align_corners: bool) -> Any:
 @affine_grid_generator.kernel
 def _(xp: Any, theta: Any, size: Any, align_corners: bool) -> Any:
     places = array_grid(size, align_corners, theta.dtype)
-    source = wide(theta)
+    source = widened(theta)
     grid = xp.matmul(places.reshape(1, -1, places.shape[-1]), xp.swapaxes(source, 1, 2))
     return grid.reshape(size[0], *size[2:], len(size) - 2).astype(theta.dtype)
 
@@ -644,7 +644,7 @@ def array_grid(size: Any, align: bool, kind: Any) -> Any:
         lengths = [1] * len(shape)
         lengths[axis] = count
         result[..., len(shape) - 1 - axis] = line.astype(kind).reshape(lengths)
-    return wide(result)
+    return widened(result)
 
 
 @composite(

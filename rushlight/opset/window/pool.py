@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import widened
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.device import channels_last_3d
@@ -17,10 +18,10 @@ from rushlight.core.dtype import FLOAT, unsupported
 from rushlight.core.op import OpOverload
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import sizes_of, strides_of
-from rushlight.opset.kinds import WINDOW, Spec, cpp_type
+from rushlight.opset.kinds import WINDOW, Spec
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in
-from rushlight.opset.window.windows import box_maximum, box_spread, box_sum, regular, wide
+from rushlight.opset.window.windows import box_maximum, box_spread, box_sum, regular
 
 __all__ = ["picked", "scattered_to"]
 
@@ -215,7 +216,7 @@ def scattered_to(shape: Any, values: Any, indices: Any, count: int) -> Any:
             f"Found an invalid max index: {bad} (output volumes are of size {sizes})"
         )
     flat = (flat + np.arange(planes)[:, None] * size).reshape(-1)
-    total = np.bincount(flat, wide(values).reshape(-1), planes * size)
+    total = np.bincount(flat, widened(values).reshape(-1), planes * size)
     return total.reshape(shape).astype(values.dtype)
 
 
@@ -321,8 +322,8 @@ def define_maximum(count: int) -> None:
     ) -> Any:  # fmt: skip
         if grad_output._dtype is not self._dtype:
             raise RuntimeError(
-                f"expected dtype {cpp_type(self._dtype)} for `gradOutput` but got dtype "
-                f"{cpp_type(grad_output._dtype)}"
+                f"expected dtype {self._dtype.cpp_name} for `gradOutput` but got dtype "
+                f"{grad_output._dtype.cpp_name}"
             )
         pooling = find(kernel_size, stride, padding, dilation, ceil_mode)
         check_rank(self, count)
@@ -581,7 +582,7 @@ def define_mean(count: int) -> None:
         count_include_pad: bool, divisor_override: Any,
     ) -> Any:  # fmt: skip
         pooling = Pooling(name, count, kernel_size, stride, padding, 1, ceil_mode)
-        source = wide(self)
+        source = widened(self)
         total = box_sum(source, pooling.windows(self.shape))
         by = divisors(pooling, self.shape, count_include_pad, divisor_override, source.dtype)
         return divided(total, by).astype(self.dtype)
@@ -623,7 +624,7 @@ def define_mean(count: int) -> None:
         ceil_mode: bool, count_include_pad: bool, divisor_override: Any,
     ) -> Any:  # fmt: skip
         pooling = Pooling(name, count, kernel_size, stride, padding, 1, ceil_mode)
-        source = wide(grad_output)
+        source = widened(grad_output)
         by = divisors(pooling, self.shape, count_include_pad, divisor_override, source.dtype)
         result = box_spread(divided(source, by), pooling.windows(self.shape))
         return result.astype(grad_output.dtype)

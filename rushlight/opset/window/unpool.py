@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import widened
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import INTEGER, unsupported
@@ -15,7 +16,7 @@ from rushlight.opset.kinds import WINDOW, Spec
 from rushlight.opset.registry import op
 from rushlight.opset.rules import aten, linear_in
 from rushlight.opset.window.pool import WORDS, check_floats, picked, scattered_to, suggested
-from rushlight.opset.window.windows import regular, wide
+from rushlight.opset.window.windows import regular
 
 # -- fractional ------------------------------------------------------------------------------------
 
@@ -106,7 +107,7 @@ def define_fractional(count: int) -> None:
 
     @forward.kernel
     def _(xp: Any, self: Any, kernel_size: Any, output_size: Any, random_samples: Any) -> Any:
-        source = wide(self)
+        source = widened(self)
         sizes = self.shape[-count:]
         planes = source.reshape(-1, int(np.prod(sizes)))
         samples = random_samples[: self.shape[0] if self.ndim == count + 2 else 1]
@@ -533,7 +534,7 @@ def _(
     rows, columns = patch_windows(output_size, kernel_size, dilation, padding, stride)
     channels = self.shape[-2] // (kernel_size[0] * kernel_size[1])
     lead = (*self.shape[:-2], channels)
-    source = wide(self).reshape(*lead, *kernel_size, len(rows), len(columns))
+    source = widened(self).reshape(*lead, *kernel_size, len(rows), len(columns))
     result = xp.zeros((*lead, *output_size), source.dtype)
     for down, outer, inner in rows.taps:
         for across, right, left in columns.taps:
