@@ -16,7 +16,7 @@ K ?=
 # A Python that has PyTorch, for `make reference`.
 ORACLE ?= python3
 
-.PHONY: help venv demo test test-all lint conformance bench reference docs clean
+.PHONY: help venv demo test test-all lint conformance bench reference docs index clean
 
 help:
 	@echo "make venv         set up .venv"
@@ -28,6 +28,7 @@ help:
 	@echo "make bench        overhead, models, training and import time beside PyTorch"
 	@echo "make reference    record reference values  (ORACLE=python with PyTorch)"
 	@echo "make docs         write docs/ops.md from the registry"
+	@echo "make index        write rushlight/opset/where.py: which module defines which name"
 	@echo "make clean        remove .venv and caches"
 
 $(STAMP): pyproject.toml
@@ -74,6 +75,9 @@ reference:
 	@$(ORACLE) -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torch") is None)' || \
 	  { echo "$(ORACLE) has no PyTorch. Name one that has: make reference ORACLE=path/to/python"; exit 1; }
 	$(ORACLE) tools/record_reference.py
+
+index: $(STAMP)
+	$(BIN)/python tools/write_op_index.py
 
 docs: $(STAMP)
 	$(BIN)/python tools/write_ops_page.py

@@ -15,6 +15,7 @@ import numpy as np  # noqa: E402
 from harness import Case, arguments, finish, import_torch, report  # noqa: E402
 
 import rushlight  # noqa: E402
+from rushlight.base.config import config  # noqa: E402
 
 BARS = {
     "add": 0.8,
@@ -23,7 +24,9 @@ BARS = {
     "view, grad": 0.8,
     "linear 8x64, grad": 0.8,
     "mul add sum backward": 0.5,
+    "mul add sum backward, engine": 0.6,
     "MLP step": 0.5,
+    "MLP step, engine": 1.0,
 }
 
 
@@ -89,13 +92,29 @@ def cases(t: Any) -> dict[str, Any]:
     }
 
 
+def engine_alone(function: Any) -> Any:
+    """The same without backward programs."""
+    settings = vars(config)
+
+    def run() -> None:
+        settings["backward_programs"] = False
+        function()
+        settings["backward_programs"] = True
+
+    return run
+
+
 def main() -> None:
     options = arguments(__doc__ or "")
     torch = import_torch()
     ours, theirs = cases(rushlight), cases(torch)
-    table: dict[str, Case] = {
-        name: {"rushlight": ours[name], "torch": theirs[name]} for name in ours if options.k in name
-    }
+    table: dict[str, Case] = {}
+    for name in ours:
+        table[name] = {"rushlight": ours[name], "torch": theirs[name]}
+        if f"{name}, engine" in BARS:
+            alone = engine_alone(ours[name])
+            table[f"{name}, engine"] = {"rushlight": alone, "torch": theirs[name]}
+    table = {name: case for name, case in table.items() if options.k in name}
     finish(options, report(table, options.seconds, BARS))
 
 

@@ -16,6 +16,7 @@ import sys as _sys
 from importlib import import_module as _import_module
 from typing import Any
 
+from rushlight.base.config import config as _config
 from rushlight.base.lazy import namespace as _namespace
 from rushlight.core import device as _devices
 from rushlight.core import dtype as _dtypes
@@ -24,6 +25,7 @@ from rushlight.core.dtype import dtype, finfo, get_default_dtype, iinfo, set_def
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
 from rushlight.graph import host as _host
+from rushlight.opset import exposure as _exposure
 from rushlight.opset import families as _families
 from rushlight.opset import registry as _registry
 
@@ -32,7 +34,7 @@ __version__ = "0.1.0"
 for _entry in (*_devices.LAYOUTS, *_devices.MEMORY_FORMATS):
     globals()[str(_entry).rsplit(".", 1)[-1]] = _entry
 _families.load()
-_registry.promise_attributes()
+_exposure.promise_all()
 
 from rushlight import autograd as autograd  # noqa: E402
 from rushlight.autograd.grad_mode import (  # noqa: E402
@@ -52,13 +54,8 @@ newaxis = None
 
 # Public functions that are not operators: name -> module that defines it.
 _FUNCTIONS: dict[str, str] = {
+    **_families.FUNCTIONS,
     "return_types": "rushlight.core",
-    "norm": "rushlight.opset.reduction.magnitudes",
-    "cdist": "rushlight.opset.product.products",
-    "chain_matmul": "rushlight.opset.product.products",
-    "lu": "rushlight.opset.linalg.factor",
-    "tensordot": "rushlight.opset.product.products",
-    "einsum": "rushlight.opset.product.einsum",
     "Tag": "rushlight.core.op",
     "vmap": "rushlight.func.vmap",
 }
@@ -70,11 +67,13 @@ for _module, _names in (
         "ShortTensor",
     ),
     (
-        "rushlight.opset.moving.shape",
-        "atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod meshgrid",
+        "rushlight.storage",
+        "BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage "
+        "ComplexFloatStorage DoubleStorage FloatStorage HalfStorage IntStorage LongStorage "
+        "ShortStorage TypedStorage UntypedStorage",
     ),
+    ("rushlight.core.mapped", "from_file"),
     ("rushlight.core.format", "set_printoptions get_printoptions printoptions"),
-    ("rushlight.opset.creation.sizes", "broadcast_shapes unravel_index"),
     ("rushlight.core.interop", "from_dlpack to_dlpack"),
     ("rushlight.io.checkpoint", "save load"),
     ("rushlight.core.state", "set_warn_always is_warn_always_enabled"),
@@ -104,49 +103,23 @@ for _module, _names in (
         "is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled "
         "set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled "
         "set_autocast_dtype set_autocast_enabled "
-        "set_autocast_gpu_dtype",
+        "set_autocast_gpu_dtype GradScaler",
     ),
     (
         "rushlight.autograd.anomaly",
         "is_anomaly_enabled is_anomaly_check_nan_enabled set_anomaly_enabled",
     ),
-    ("rushlight.opset.indexing.index", "nonzero"),
-    ("rushlight.opset.reduction.sort", "unique unique_consecutive"),
-    (
-        "rushlight.opset.creation.create",
-        "empty zeros ones full empty_strided empty_permuted empty_like zeros_like ones_like "
-        "full_like set_default_device get_default_device result_type promote_types can_cast numel "
-        "is_floating_point is_complex is_signed is_inference is_conj is_neg is_storage",
-    ),
-    ("rushlight.opset.sparse.coo", "sparse_coo_tensor"),
-    (
-        "rushlight.opset.sparse.compressed",
-        "sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor "
-        "sparse_compressed_tensor",
-    ),
-    (
-        "rushlight.opset.creation.series",
-        "arange range linspace logspace eye scalar_tensor hann_window hamming_window "
-        "blackman_window bartlett_window kaiser_window",
-    ),
-    ("rushlight.opset.view.diagonal", "tril_indices triu_indices"),
     ("rushlight.algorithms.lowrank", "svd_lowrank pca_lowrank"),
     ("rushlight.algorithms.lobpcg", "lobpcg"),
-    ("rushlight.opset.fourier.shorttime", "stft"),
-    ("rushlight.opset.other.methods", "detach_ get_device"),
-    (
-        "rushlight.opset.creation.random",
-        "rand randn randint randperm rand_like randn_like randint_like normal Generator "
-        "default_generator manual_seed seed initial_seed get_rng_state set_rng_state",
-    ),
 ):
     _FUNCTIONS.update(dict.fromkeys(_names.split(), _module))
 _SUBMODULES = frozenset(
     (
-        "amp", "autograd", "backends", "compat", "compiler", "cpu", "cuda", "distributions", "fft",
-        "func", "functional", "futures", "fx", "jit", "library", "linalg", "multiprocessing",
-        "nested", "nn", "ops", "optim", "overrides", "profiler", "random", "serialization",
-        "signal", "sparse", "special", "testing", "utils", "version", "viz",
+        "__future__", "amp", "autograd", "backends", "compat", "compiler", "cpu", "cuda",
+        "distributions", "fft", "func", "functional", "futures", "fx", "jit", "library", "linalg",
+        "masked", "multiprocessing", "nested", "nn", "ops", "optim", "overrides", "profiler",
+        "random", "serialization", "signal", "sparse", "special", "storage", "testing", "utils",
+        "version", "viz",
     )
 )  # fmt: skip
 # What graphs call `torch`, and the private names that their code may use.
@@ -154,7 +127,7 @@ _host.serve(
     _sys.modules[__name__],
     {
         "torch._C._set_grad_enabled": "rushlight.autograd.grad_mode:write_grad",
-        "torch._assert": "rushlight.fx.tracing:check_specialization",
+        "torch._assert": "rushlight.opset.other.asserts:_assert",
         "torch.fx._symbolic_trace.wrap": "rushlight.fx.tracing:wrap",
     },
 )
@@ -163,7 +136,6 @@ _host.serve(
 def _find(name: str) -> Any:
     home = _FUNCTIONS.get(name)
     if home is not None:
-        _families.ensure(home)
         return getattr(_import_module(home), name)
     return None if name.startswith("__") else _registry.public(name)
 
@@ -186,6 +158,11 @@ __all__ = [
     "iinfo", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "is_tensor",
     "layout", "memory_format", "no_grad", "set_default_dtype", "set_grad_enabled",
 ]  # fmt: skip
+
+if _config.anomaly:
+    from rushlight.autograd.anomaly import detect_everywhere as _detect_everywhere
+
+    _detect_everywhere()
 
 # Last, because these shadow the builtins bool, int and float in this module.
 globals().update(_dtypes.BY_NAME)

@@ -5,22 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.base.lazy import namespace
-from rushlight.opset import families, registry
+from rushlight.opset import registry
 
 NAMES = (
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2",
     "ifftn", "ifftshift", "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft",
     "rfft2", "rfftfreq", "rfftn",
 )  # fmt: skip
+__all__ = list(NAMES)
 
 
 def _find(name: str) -> Any:
     if name not in NAMES:
         return None
-    families.ensure("fourier.fourier")
+    if not name.endswith("freq"):
+        return registry.public(f"fft_{name}")
     from rushlight.opset.fourier import fourier
 
-    return getattr(fourier, name) if name.endswith("freq") else registry.public(f"fft_{name}")
+    return getattr(fourier, name)
 
 
 __getattr__, __dir__ = namespace(__name__, make=_find, names=NAMES)

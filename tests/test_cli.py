@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ import pytest
 import rushlight
 from rushlight import cli, compat
 from rushlight.compat import launcher
+from rushlight.opset import audit as opset_audit
 
 ROOT = str(Path(next(iter(rushlight.__path__))).resolve().parent)
 
@@ -267,7 +268,6 @@ ROWS = [
 @pytest.fixture(params=["object", "mapping"])
 def audit(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     data: dict[str, Any] = {**COUNTS, "rows": ROWS}
-    module = ModuleType("rushlight.opset.audit")
 
     def describe(name: str) -> dict[str, Any]:
         if name != "sin":
@@ -279,11 +279,9 @@ def audit(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
             "stub": "def sin(self):\n    return run(self)\n",
         }
 
-    module.__dict__["collect"] = lambda: (
-        data if request.param == "mapping" else SimpleNamespace(**data)
-    )
-    module.__dict__["describe"] = describe
-    monkeypatch.setattr(cli, "_audit", lambda: module)
+    found = data if request.param == "mapping" else SimpleNamespace(**data)
+    monkeypatch.setattr(opset_audit, "collect", lambda: found)
+    monkeypatch.setattr(opset_audit, "describe", describe)
 
 
 def test_ops_as_json(audit: None, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from rushlight.core import dtype as dtypes
 from rushlight.core.device import device as make_device
 from rushlight.core.promotion import promote_types
-from rushlight.core.state import LAYER_AUTOCAST, LOCAL
+from rushlight.core.state import LAYER_AUTOCAST, LOCAL, Change, ThreadState
 from rushlight.core.tensor import Tensor
 
 __all__ = ["Caster", "DisableAutocast", "autocast"]
@@ -38,6 +38,11 @@ class Caster:
 
     def cast(self, op: Any, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """The operands in the precision for this op; None when it asks for none."""
+        if op.out_positions:
+            return None
+        own = op.options.get("autocast_dtypes", {}).get("cpu")
+        if own is not None:
+            return tuple([self.converted(value, own) for value in args])
         wanted = op.options.get("autocast")
         if wanted is None:
             return None
@@ -45,13 +50,8 @@ class Caster:
             target = self.dtype
         elif wanted == "float32":
             target = dtypes.float32
-        elif wanted == "widest":
-            target = widest(args, self.dtype)
         else:
-            # What `library.register_autocast` was told, by device.
-            target = wanted.get("cpu")
-            if target is None:
-                return None
+            target = widest(args, self.dtype)
         return tuple([self.converted(value, target) for value in args])
 
     def converted(self, value: Any, target: Any) -> Any:
@@ -239,12 +239,11 @@ class autocast:
             )
             enabled = False
         self._enabled = enabled
-        self.before: list[tuple[bool, Any, bool]] = []
 
     def __enter__(self) -> autocast:
-        self.before.append(
-            (is_autocast_enabled(self.device), get_autocast_dtype(self.device), CHOICES.caches)
-        )
+        # Kept by the thread: several may use this object at once.
+        before = is_autocast_enabled(self.device), get_autocast_dtype(self.device), CHOICES.caches
+        LOCAL.state.entered.append((self, before))
         CHOICES.caches = self._cache_enabled
         set_autocast_dtype(self.device, self.fast_dtype)
         set_autocast_enabled(self.device, self._enabled)
@@ -254,7 +253,7 @@ class autocast:
     def __exit__(self, *details: Any) -> bool:
         if autocast_decrement_nesting() == 0:
             clear_autocast_cache()
-        enabled, dtype, CHOICES.caches = self.before.pop()
+        enabled, dtype, CHOICES.caches = LOCAL.state.leave(self)
         set_autocast_dtype(self.device, dtype)
         set_autocast_enabled(self.device, enabled)
         return False
@@ -268,18 +267,8 @@ class autocast:
         return within
 
 
-class DisableAutocast:
+class DisableAutocast(Change):
     """Switches autocast off for a block, on every device."""
 
-    def __enter__(self) -> DisableAutocast:
-        state = LOCAL.state
-        self.before = state.excluded
-        state.excluded |= LAYER_AUTOCAST
-        state.refresh()
-        return self
-
-    def __exit__(self, *details: Any) -> bool:
-        state = LOCAL.state
-        state.excluded = self.before
-        state.refresh()
-        return False
+    def fields(self, state: ThreadState) -> dict[str, Any]:
+        return {"excluded": state.excluded | LAYER_AUTOCAST}

@@ -8,7 +8,7 @@ from typing import Any
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import Tensor
-from rushlight.opset import families, functions
+from rushlight.opset import functions
 
 __all__ = ["GradScaler"]
 
@@ -113,7 +113,6 @@ class GradScaler:
             raise ValueError("Attempting to unscale FP16 gradients.")
         # The values of a sparse gradient are all there is to scale.
         dense = [grad.coalesce().values() if grad.is_sparse else grad for grad in grads]
-        families.ensure("lists.fused")
         with no_grad():
             functions._amp_foreach_non_finite_check_and_unscale_(dense, found, factor)
             for grad, values in zip(grads, dense, strict=True):
@@ -148,7 +147,6 @@ class GradScaler:
             if not self.stages:
                 raise AssertionError("No inf checks were recorded prior to update.")
             infinite = any(infinite for _, infinite in self.stages.values())
-            families.ensure("lists.fused")
             functions._amp_update_scale_(
                 scale,
                 self._growth_tracker,

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from rushlight.aot import config
+from rushlight.aot.checking import (
+    check_backward,
+    check_forward,
+    check_joint,
+    refuse_new_gradients,
+)
 from rushlight.aot.joint import trace_inference, trace_joint
 from rushlight.aot.metadata import Facts, collect_facts
 from rushlight.aot.runtime import Boxed, training_function, with_epilogue
 from rushlight.aot.tracing import shape_environment
 from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.rng import default_generator
-from rushlight.core.state import LOCAL
+from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor
-from rushlight.symbolic import SymBool, SymFloat, SymInt
+from rushlight.symbolic import NUMBERS
 
 __all__ = ["Options", "compile_flat", "get_aot_compilation_context"]
-
-NUMBERS = (SymInt, SymFloat, SymBool)
 
 
 @dataclass
@@ -36,26 +42,33 @@ class Options:
     dynamic: bool = False
 
 
-class Context:
-    """Which graph is being compiled, for compilers that ask."""
+class Context(threading.local):
+    """Which graph this thread is compiling, for compilers that ask."""
 
-    names: list[str] = []
-    number = 0
+    names: tuple[str, ...] = ()
+
+
+CONTEXT = Context()
+# How many graphs compilers were given; counted under the lock.
+COMPILED = [0]
+LOCK = threading.Lock()
 
 
 @contextmanager
 def compiling(name: str) -> Any:
-    before = Context.names
-    Context.names = [name]
+    before = CONTEXT.names
+    CONTEXT.names = (name,)
     try:
         yield
     finally:
-        Context.names = before
+        CONTEXT.names = before
+        with LOCK:
+            COMPILED[0] += 1
 
 
 def get_aot_compilation_context() -> tuple[list[str], str, int]:
     """(names of the graphs being compiled, model name, how many graphs came before)."""
-    return list(Context.names), "model", Context.number
+    return list(CONTEXT.names), "model", COMPILED[0]
 
 
 def compile_flat(
@@ -65,26 +78,26 @@ def compile_flat(
     check_arguments(args)
     mode = mode_for(args, options.dynamic)
     fakes = [fake_argument(mode, value, place, options) for place, value in enumerate(args)]
-    state = LOCAL.state
     random_state = (default_generator._seed, default_generator._offset)
-    before = (state.grad, state.autocast)
-    try:
-        with mode:
-            training = state.grad and any(
-                isinstance(value, Tensor) and value.requires_grad for value in args
-            )
-            facts = collect_facts(function, fakes, options.keep_writes)
+    state = LOCAL.state
+    # Whatever the function switches.
+    with changed(grad=state.grad, autocast=state.autocast):
+        try:
+            with mode:
+                training = state.grad and any(
+                    isinstance(value, Tensor) and value.requires_grad for value in args
+                )
+                facts = collect_facts(function, fakes, options.keep_writes)
+                default_generator._put(*random_state)
+            facts.training = training and facts.needs_gradients
+            if facts.training:
+                run = compile_training(function, fakes, facts, mode, options, number)
+            else:
+                run = compile_inference(function, fakes, facts, mode, options, number)
+        finally:
             default_generator._put(*random_state)
-        facts.training = training and facts.needs_gradients
-        if facts.training:
-            run = compile_training(function, fakes, facts, mode, options, number)
-        else:
-            run = compile_inference(function, fakes, facts, mode, options, number)
-    finally:
-        default_generator._put(*random_state)
-        state.grad, state.autocast = before
-        state.refresh()
-    return with_epilogue(run, facts, facts.training)
+    compiled = with_epilogue(run, facts, facts.training)
+    return refuse_new_gradients(compiled, args, number) if config.debug_assert else compiled
 
 
 def check_arguments(args: Sequence[Any]) -> None:
@@ -123,6 +136,8 @@ def compile_inference(
     function: Any, fakes: Sequence[Any], facts: Facts, mode: Any, options: Options, number: int
 ) -> Callable[[list[Any]], Any]:
     graph = trace_inference(function, fakes, facts, mode, options.decompositions)
+    if config.debug_assert:
+        check_forward(graph, fakes, facts, mode)
     with compiling(f"{number}_inference"):
         compiled = options.inference_compiler(graph, list(fakes))
     return Boxed(compiled)
@@ -132,11 +147,16 @@ def compile_training(
     function: Any, fakes: Sequence[Any], facts: Facts, mode: Any, options: Options, number: int
 ) -> Callable[[list[Any]], Any]:
     joint = trace_joint(function, fakes, facts, mode, options.decompositions)
+    if config.debug_assert:
+        check_joint(joint, fakes, facts, mode)
     forward, backward = options.partition_fn(
         joint, [list(fakes), list(facts.tangents)], num_fwd_outputs=facts.forward_count
     )
     placeholders = [node for node in backward.graph.nodes if node.op == "placeholder"]
     numbers = sum(isinstance(node.meta.get("val"), NUMBERS) for node in placeholders)
+    if config.debug_assert:
+        check_forward(forward, fakes, facts, mode)
+        check_backward(backward, [node.meta.get("val") for node in placeholders], fakes, mode)
     with compiling(f"{number}_forward"):
         compiled_forward = options.fw_compiler(forward, list(fakes))
     compiled_backward = Late(

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from rushlight.base.switches import patcher
 
-# Recompute facts after each rewriting of the arguments, and check them; guard on requires_grad.
+# Find the facts anew from every graph that is traced or cut, and compare them with those of the dry
+# run; refuse inputs that require gradients where the compiled ones did not.
 debug_assert = False
+# Whether the min-cut partitioner makes common subexpressions one node first.
+cse = True
+# Whether the min-cut partitioner computes views again rather than save them.
+recompute_views = False
+# Whether outputs that alias something are rebuilt by their own view ops; by `as_strided` if not.
+view_replay_for_aliased_outputs = True
+
+# torch's switches that have one value here.
 enable_autograd_cache = False
 strict_autograd_cache = False
 functionalize_rng_ops = False
-cse = True
-recompute_views = False
-view_replay_for_aliased_outputs = True
-fake_tensor_allow_unsafe_data_ptr_access = True
 
-patch = patcher(__name__)
+NOT_KEPT = "Only code is kept on disk (codegen.config.fx_graph_cache), not graphs: leave it False."
+patch = patcher(
+    __name__,
+    held={
+        "enable_autograd_cache": NOT_KEPT,
+        "strict_autograd_cache": NOT_KEPT,
+        "functionalize_rng_ops": "Random ops draw from the generator when the graph runs.",
+    },
+)

@@ -17,16 +17,15 @@ from rushlight.autograd.backward import grad as gradients_of
 from rushlight.base import pytree
 from rushlight.core.functional import FunctionalMode, from_functional
 from rushlight.core.recording import Recorder, describe
-from rushlight.core.state import LOCAL
+from rushlight.core.state import changed
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.graph import Graph
 from rushlight.graph.printing import _PyTreeCodeGen, _PyTreeInfo
-from rushlight.symbolic import SymBool, SymFloat, SymInt
+from rushlight.symbolic import NUMBERS
 
 __all__ = ["trace_inference", "trace_joint"]
 
-NUMBERS = (SymInt, SymFloat, SymBool)
 Function = Callable[..., Sequence[Any]]
 
 
@@ -100,14 +99,10 @@ class GraphBuilder:
 def write_back(inputs: Sequence[Any], values: Sequence[Any], facts: Facts) -> dict[int, Any]:
     """`copy_` into inputs whose writes stay in the graph; the updated values by input."""
     written: dict[int, Any] = {}
-    grad = LOCAL.state.grad
-    LOCAL.state.set_grad(False)
-    try:
+    with changed(grad=False):
         for position, entry in enumerate(facts.inputs):
             if entry.kept_in_graph:
                 written[position] = inputs[position].copy_(from_functional(values[position]))
-    finally:
-        LOCAL.state.set_grad(grad)
     return written
 
 

@@ -10,16 +10,15 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from rushlight.aot import config
 from rushlight.aot.recompute import choose_saved, merge_common
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node, is_impure_function
-from rushlight.symbolic import SymBool, SymFloat, SymInt, free_symbols
+from rushlight.symbolic import NUMBERS, free_symbols
 
 __all__ = ["default_partition", "min_cut_rematerialization_partition"]
-
-NUMBERS = (SymInt, SymFloat, SymBool)
 
 
 def is_number(node: Node) -> bool:
@@ -133,7 +132,8 @@ def min_cut_rematerialization_partition(
     num_fwd_outputs: int,
 ) -> tuple[GraphModule, GraphModule]:
     """Save as few bytes as a minimum cut allows, and compute the rest again in the backward."""
-    merge_common(joint_module)
+    if config.cse:
+        merge_common(joint_module)
     graph = joint_module.graph
     results = flat_outputs(graph)
     backward_outputs = results[num_fwd_outputs:]

@@ -11,16 +11,17 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from rushlight.aot import config
+from rushlight.base.keys import exact_key
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import Tensor, sizes_of
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node
-from rushlight.symbolic import SymBool, SymFloat, SymInt, hint_int
+from rushlight.symbolic import NUMBERS, hint_int
 
 __all__ = ["choose_saved", "merge_common", "minimum_cut"]
 
-NUMBERS = (SymInt, SymFloat, SymBool)
 INFINITE = float("inf")
 # How much a value gains in weight with each step that separates it from its use in the backward.
 STEP_WEIGHT = 1.1
@@ -36,24 +37,13 @@ def merge_common(module: GraphModule) -> None:
         if node.op != "call_function" or is_seeded(node) or writes(node):
             continue
         try:
-            key = (node.target, hashed(node.args), hashed(node.kwargs))
+            key = (node.target, exact_key(node.args), exact_key(node.kwargs))
             known = seen.setdefault(key, node)
         except TypeError:
             continue
         if known is not node:
             node.replace_all_uses_with(known)
             graph.erase_node(node)
-
-
-def hashed(value: Any) -> Any:
-    """An argument as a key: equal numbers of different types are different."""
-    if isinstance(value, (list, tuple)):
-        return (type(value).__name__, *[hashed(item) for item in value])
-    if isinstance(value, dict):
-        return tuple([(key, hashed(item)) for key, item in value.items()])
-    if isinstance(value, slice):
-        return ("slice", hashed(value.start), hashed(value.stop), hashed(value.step))
-    return (type(value), value)
 
 
 def is_seeded(node: Node) -> bool:
@@ -76,6 +66,10 @@ def is_cheap(node: Node) -> bool:
         # Arithmetic on sizes.
         return True
     return bool(target.recompute)
+
+
+def is_view(node: Node) -> bool:
+    return isinstance(node.target, OpOverload) and bool(node.target.is_view_op)
 
 
 def size_in_bytes(node: Node) -> float:
@@ -136,7 +130,7 @@ def choose_saved(
 
 def weight_of(node: Node, distance: dict[Node, int]) -> float:
     size = size_in_bytes(node)
-    if size == INFINITE:
+    if size == INFINITE or (config.recompute_views and is_view(node)):
         return INFINITE
     size = float(int(size * STEP_WEIGHT ** max(min(distance[node], 100), 1)))
     if node.op == "placeholder" or isinstance(node.meta.get("val"), NUMBERS):

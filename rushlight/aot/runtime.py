@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rushlight.aot import config
 from rushlight.aot.metadata import Facts, InputFacts, OutputFacts, OutputKind
 from rushlight.autograd.function import Function
 from rushlight.core import dispatch
 from rushlight.core.functional import ViewStep
-from rushlight.core.state import LOCAL
+from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor, sizes_of, strides_of
-from rushlight.symbolic import SymBool, SymFloat, SymInt
+from rushlight.symbolic import NUMBERS
 
 __all__ = ["Boxed", "boxed", "make_boxed_func", "training_function", "with_epilogue"]
 
-NUMBERS = (SymInt, SymFloat, SymBool)
 DOUBLE_BACKWARD = "torch.compile with aot_autograd does not currently support double backward"
 
 
@@ -47,22 +47,9 @@ def make_boxed_compiler(compiler: Callable[..., Any]) -> Callable[..., Any]:
     return compile_boxed
 
 
-class NoGrad:
+def plain_calls() -> changed:
     """Grad mode and autocast off: compiled graphs hold casts and gradients already."""
-
-    __slots__ = ("before",)
-
-    def __enter__(self) -> None:
-        state = LOCAL.state
-        self.before = (state.grad, state.autocast)
-        state.grad = False
-        state.autocast = None
-        state.refresh()
-
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        state = LOCAL.state
-        state.grad, state.autocast = self.before
-        state.refresh()
+    return changed(grad=False, autocast=None)
 
 
 class Alias:
@@ -84,7 +71,7 @@ class Boxed:
         self.function = boxed(function)
 
     def __call__(self, args: list[Any]) -> Any:
-        with NoGrad():
+        with plain_calls():
             return self.function(args)
 
 
@@ -104,7 +91,7 @@ def training_function(
 
         @staticmethod
         def forward(ctx: Any, *args: Any) -> Any:
-            with NoGrad():
+            with plain_calls():
                 outputs = list(forward(list(args)))
             results = [unlinked(value) for value in outputs[:count]]
             saved = outputs[count:]
@@ -142,7 +129,7 @@ def training_function(
 
     def run(args: list[Any]) -> Any:
         compiled = backward()
-        with NoGrad():
+        with plain_calls():
             return tuple(compiled(args))
 
     def apply(args: list[Any]) -> list[Any]:
@@ -256,7 +243,7 @@ def write(target: Any, value: Any, entry: InputFacts) -> None:
     if entry.hidden or (target.is_leaf and target.requires_grad):
         target.detach().copy_(value)
     elif entry.quiet:
-        with NoGrad():
+        with plain_calls():
             target.copy_(value)
     else:
         target.copy_(value)
@@ -281,7 +268,9 @@ def rebuild_all(
 
 def rebuild(base: Any, graph_output: Any, entry: OutputFacts) -> Any:
     """A view of `base` with the geometry that the graph's output has."""
-    made = replayed(base, entry.chain, graph_output)
+    made = None
+    if config.view_replay_for_aliased_outputs:
+        made = replayed(base, entry.chain, graph_output)
     if made is None:
         made = base.as_strided(
             sizes_of(graph_output), strides_of(graph_output), graph_output.storage_offset()

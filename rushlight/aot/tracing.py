@@ -23,12 +23,11 @@ from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.graph import Graph
 from rushlight.graph.printing import _PyTreeCodeGen, _PyTreeInfo
 from rushlight.nn.module import Module
-from rushlight.symbolic import SymBool, SymFloat, SymInt
+from rushlight.symbolic import NUMBERS
 
 __all__ = ["is_sym_node", "make_fx"]
 
 MODES = ("real", "fake", "symbolic")
-SYMBOLIC = (SymInt, SymFloat, SymBool)
 
 
 def make_fx(
@@ -158,7 +157,7 @@ def place_inputs(
             leaf = leaves[position]
             given = () if default is empty else (default,)
             node = recorder.graph.create_node("placeholder", f"{name}_{number}", given)
-            if isinstance(leaf, (Tensor, *SYMBOLIC)):
+            if isinstance(leaf, (Tensor, *NUMBERS)):
                 recorder.track(leaf, node)
             else:
                 describe(node, leaf)
@@ -178,7 +177,7 @@ def place_outputs(recorder: Recorder, result: Any, structure: Any, names: list[s
 
 
 def output_of(recorder: Recorder, leaf: Any) -> Any:
-    return recorder.node_of(leaf) if isinstance(leaf, (Tensor, *SYMBOLIC)) else leaf
+    return recorder.node_of(leaf) if isinstance(leaf, (Tensor, *NUMBERS)) else leaf
 
 
 def attribute_owner(recorder: Recorder) -> Module:
@@ -197,4 +196,4 @@ def class_name(f: Any) -> str:
 
 def is_sym_node(node: Any) -> bool:
     """Whether a graph node stands for a symbolic number."""
-    return isinstance(node.meta.get("val"), SYMBOLIC)
+    return isinstance(node.meta.get("val"), NUMBERS)

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-EULER = 0.5772156649015328606
 LOG_SQRT_2PI = 0.91893853320467274178
 SQRT_PI = math.sqrt(math.pi)
 

@@ -12,7 +12,7 @@ import sys
 import warnings
 from typing import Any
 
-from rushlight.core.state import LOCAL, ThreadState
+from rushlight.core.state import LOCAL, STARTING, ThreadState
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled"]
 __all__ += ["set_anomaly_enabled", "set_detect_anomaly"]
@@ -56,6 +56,15 @@ def set_mode(enabled: bool, check_nan: bool, guard: Any) -> None:
 def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
     """Switch anomaly detection; forward calls are not watched."""
     set_mode(enabled, check_nan, None)
+
+
+def detect_everywhere() -> None:
+    """This thread and all that start later detect anomalies, as the setting `anomaly` asks."""
+    set_mode(True, True, guard_for(None, True))
+    state = LOCAL.state
+    STARTING.update(
+        {name: getattr(state, name) for name in ("anomaly", "anomaly_check_nan", "forward_guard")}
+    )
 
 
 class detect_anomaly:

@@ -7,13 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rushlight.autograd.engine import accumulate_by_hand, run_backward
-from rushlight.autograd.plain import run_plain
+from rushlight.autograd.engine import accumulate_by_hand, run_backward, run_root
+from rushlight.autograd.programs import run_known
+from rushlight.base.config import config
 from rushlight.core import ports
+from rushlight.core.dispatch import try_function_override
 from rushlight.core.node import gradient_node
 from rushlight.core.size import Size
 from rushlight.core.state import LOCAL, PROCESS
-from rushlight.core.tensor import Tensor, wrap
+from rushlight.core.tensor import PLAIN, Tensor, wrap
 from rushlight.opset import functions
 
 __all__ = ["GradientEdge", "backward", "get_gradient_edge", "grad"]
@@ -40,7 +42,9 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
 def as_tuple(value: Any) -> tuple[Any, ...]:
     if isinstance(value, GradientEdge):
         return (value,)
-    return (value,) if isinstance(value, Tensor) else tuple(value)
+    if isinstance(value, Tensor) or hasattr(type(value), "__torch_function__"):
+        return (value,)
+    return tuple(value)
 
 
 def root_of(tensor: Any, position: int) -> tuple[Any, int]:
@@ -195,6 +199,15 @@ def backward(
             if isinstance(value, Tensor):
                 value.retain_grad()
     outputs = as_tuple(tensors)
+    if not PLAIN.issuperset(map(type, outputs)):
+        options = {
+            "grad_tensors": grad_tensors,
+            "retain_graph": retain_graph,
+            "create_graph": create_graph,
+            "inputs": inputs,
+        }
+        if try_function_override(backward, (outputs,), options)[0]:
+            return
     given = (None,) * len(outputs) if grad_tensors is None else grad_tuple(grad_tensors)
     grads = make_grads(outputs, given)
     if retain_graph is None:
@@ -261,6 +274,19 @@ def grad(
         )
     outputs = as_tuple(outputs)
     inputs = as_tuple(inputs)
+    if not PLAIN.issuperset(map(type, (*outputs, *inputs))):
+        options = {
+            "grad_outputs": grad_outputs,
+            "retain_graph": retain_graph,
+            "create_graph": create_graph,
+            "only_inputs": only_inputs,
+            "allow_unused": allow_unused,
+            "is_grads_batched": is_grads_batched,
+            "materialize_grads": materialize_grads,
+        }
+        handled, answer = try_function_override(grad, (outputs, inputs), options)
+        if handled:
+            return answer  # type: ignore[no-any-return]
     if not inputs:
         raise ValueError("grad requires non-empty inputs.")
     given = (None,) * len(outputs) if grad_outputs is None else grad_tuple(grad_outputs)
@@ -312,14 +338,21 @@ def tensor_backward(
         and gradient is None
         and inputs is None
         and not create_graph
-        and not PROCESS.special
+        and (not PROCESS.special or not LOCAL.state.counted)
         and self._node is not None
         and self._view is None
         and self._ext is None
         and self._array.size == 1
         and self._dtype.is_floating_point
-        and run_plain(self._node, self._output_nr, ones_for(self), bool(retain_graph), LOCAL.state)
     ):
+        one = np.empty(self._array.shape, self._dtype.np)
+        one.fill(1)
+        root, number, keep_graph = self._node, self._output_nr, bool(retain_graph)
+        grad = wrap(one, self._dtype)
+        if not config.backward_programs or not run_known(
+            root, number, grad, keep_graph, LOCAL.state
+        ):
+            run_root(root, number, grad, keep_graph)
         return
     if type(self) is not Tensor:
         from rushlight.core.dispatch import try_function_override

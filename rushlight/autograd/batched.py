@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.core.batching import VmapLevel, batched, unbatched
-from rushlight.core.state import LOCAL
+from rushlight.core.state import LOCAL, changed
 from rushlight.opset import batching as _rules  # noqa: F401  (registers the batch rules)
 
 __all__ = ["batched_call", "run_batched"]
@@ -16,17 +16,11 @@ def batched_call(function: Callable[..., Any], *values: Any) -> list[Any]:
     """`function` of tensors whose leading dim is a hidden batch axis, which its results get back;
     None stays None."""
     size = next(value.shape[0] for value in values if value is not None)
-    state = LOCAL.state
-    before = state.transforms
+    before = LOCAL.state.transforms
     number = len(before) + 1
     hidden = [None if value is None else batched(value, 0, number) for value in values]
-    state.transforms = (*before, VmapLevel(number, size, plain=True))
-    state.refresh()
-    try:
+    with changed(transforms=(*before, VmapLevel(number, size, plain=True))):
         found = function(*hidden)
-    finally:
-        state.transforms = before
-        state.refresh()
     return [None if value is None else unbatched(value, number, size, 0) for value in found]
 
 

@@ -25,7 +25,7 @@ from rushlight.autograd.graph import saved_tensors_hooks
 from rushlight.core.modes import TorchDispatchMode
 from rushlight.core.op import OpOverload, OpOverloadPacket
 from rushlight.core.rng import default_generator
-from rushlight.core.state import LOCAL
+from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
 
@@ -69,18 +69,13 @@ class Surroundings:
 
     @contextlib.contextmanager
     def restored(self) -> Iterator[None]:
-        state = LOCAL.state
-        autocast = state.autocast
         rng = rng_state() if self.preserve else None
         if self.rng is not None:
             load_rng_state(self.rng)
-        state.autocast = self.autocast
-        state.refresh()
         try:
-            yield
+            with changed(autocast=self.autocast):
+                yield
         finally:
-            state.autocast = autocast
-            state.refresh()
             if rng is not None:
                 load_rng_state(rng)
 

@@ -3,36 +3,39 @@
 A graph task counts, for every node it will reach, how many gradients are still to come; a node
 with none missing is ready, and the ready node with the highest sequence number runs first.
 CPU tasks run in the calling thread. `evaluate` is the one place that knows the order of hooks.
+Note [Direct leaves]: at a leaf that nobody watches, accumulation has no order to keep; its gradient
+is stored where it arrives, and the leaf gets no accumulator.
 Note [Gradient ownership]: a gradient may be stored or added to in place only when the engine is
-its sole holder; `accumulate` decides that by reference count, compared with a calibrated one.
+its sole holder, which reference counts say (`core.ownership`).
 """
 
 from __future__ import annotations
 
 import itertools
-import sys
 import threading
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heappushpop
+from sys import getrefcount
 from typing import Any
 
 from rushlight.core import geometry
 from rushlight.core.node import (
     AccumulateGrad,
     GraphNode,
+    accumulator,
     accumulator_for,
     autograd_state,
     resolve_edges,
 )
+from rushlight.core.ownership import COUNTS
 from rushlight.core.state import LOCAL, OVERRIDES, ThreadState, as_python
 from rushlight.core.tensor import PLAIN, Tensor, storage_of, strides_of
 
-__all__ = ["GraphTask", "current_task", "run_backward"]
+__all__ = ["GraphTask", "current_task", "run_backward", "run_root"]
 
 task_ids = itertools.count()
 # Nested backwards deeper than this continue in another thread, with a stack of its own.
 MAX_DEPTH = 40
-getrefcount = sys.getrefcount
 
 
 class GraphTask:
@@ -44,10 +47,12 @@ class GraphTask:
         "callbacks",
         "captured",
         "captures",
+        "collected",
         "create_graph",
         "current",
         "dependencies",
         "depth",
+        "direct",
         "heap",
         "id",
         "keep_graph",
@@ -60,9 +65,6 @@ class GraphTask:
     needed: set[Any] | None
     captures: dict[Any, dict[int, list[int]]]
     captured: list[Any]
-    dependencies: dict[Any, int]
-    buffers: dict[Any, Any]
-    heap: list[Any]
     callbacks: list[Any]
     roots: list[Any]
     depth: int
@@ -76,6 +78,14 @@ class GraphTask:
         self.create_graph = create_graph
         self.needed = None
         self.current: Any = None
+        # Gradients still to come, by node and direct leaf; those that came; the nodes ready to run.
+        self.dependencies: dict[Any, int] = {}
+        self.buffers: dict[Any, Any] = {}
+        self.heap: list[Any] = []
+        # Note [Direct leaves]: whether there may be some, and where their gradients go if they
+        # are not to be stored.
+        self.direct = False
+        self.collected: dict[Any, Any] | None = None
 
     def __getattr__(self, name: str) -> Any:
         # A field not set yet: most tasks need few of them.
@@ -89,13 +99,10 @@ class GraphTask:
 
 UNSET: dict[str, Callable[[], Any]] = {
     "accumulates": lambda: True,
-    "buffers": dict,
     "callbacks": list,
     "captured": list,
     "captures": dict,
-    "dependencies": dict,
     "depth": int,
-    "heap": list,
     "notes": dict,
     "roots": list,
 }
@@ -112,23 +119,43 @@ def count_dependencies(task: GraphTask, roots: list[Any]) -> None:
     for root in roots:
         dependencies[root] = 0
     stack = list(roots)
+    direct = task.direct
     while stack:
         node = stack.pop()
-        points_to_leaf = False
         for following in node.next_nodes:
             if following is None:
                 continue
             if following in dependencies:
                 dependencies[following] += 1
-            elif isinstance(following, GraphNode):
-                dependencies[following] = 1
+                continue
+            if not isinstance(following, GraphNode):
+                if not direct or not is_unwatched(following):
+                    following = put_accumulator(node, following)
+            elif type(following) is not AccumulateGrad:
                 stack.append(following)
-            else:
-                points_to_leaf = True
-                following = accumulator_for(following, node)
-                dependencies[following] = dependencies.get(following, 0) + 1
-        if points_to_leaf:
-            resolve_edges(node)
+            elif direct and is_unwatched(following.variable):
+                following = following.variable
+            dependencies[following] = dependencies.get(following, 0) + 1
+
+
+def is_unwatched(leaf: Any) -> bool:
+    """Whether a leaf may go without an accumulator: Note [Direct leaves]."""
+    if (type(leaf) is not Tensor and type(leaf) not in PLAIN) or leaf._ext is not None:
+        return False
+    state = leaf._ag
+    if state is None:
+        return True
+    if state.hooks is not None or state.post_accumulate:
+        return False
+    node = None if state.accumulator is None else state.accumulator()
+    return node is None or node.node_hooks is None
+
+
+def put_accumulator(node: Any, leaf: Any) -> Any:
+    """Let a node's edges to a leaf lead to the leaf's accumulator (Note [Leaf edges])."""
+    found = accumulator_for(leaf, node)
+    node.next_nodes = tuple([found if entry is leaf else entry for entry in node.next_nodes])
+    return found
 
 
 def find_needed(task: GraphTask, roots: list[Any], targets: set[Any], run_targets: bool) -> None:
@@ -166,8 +193,7 @@ def run_backward(
     state = LOCAL.state
     task = GraphTask(keep_graph, create_graph)
     root_nodes = task.roots = list(dict.fromkeys(node for node, _, _ in roots))
-    if state.tasks:
-        task.depth = state.tasks[-1].depth + 1
+    task.direct = inputs is None and not create_graph and not is_observed(state)
     count_dependencies(task, root_nodes)
     if inputs is not None:
         task.accumulates = accumulate
@@ -181,11 +207,41 @@ def run_backward(
     for node in root_nodes:
         if task.dependencies[node] == 0 and is_wanted(task, node):
             heappush(task.heap, (-node.sequence_nr, id(node), node))
-    if task.depth and task.depth % MAX_DEPTH == 0:
-        run_in_thread(task, state)
-    else:
-        execute(task, state)
+    begin(task, state)
     return task.captured
+
+
+def run_root(
+    node: Any, number: int, grad: Any, keep_graph: bool, collected: dict[Any, Any] | None = None
+) -> None:
+    """`run_backward` from one root whose gradient fits, with nobody watching. The gradients of
+    leaves go to `collected` where that is given."""
+    task = GraphTask(keep_graph, False)
+    task.direct = True
+    task.collected = collected
+    task.roots = [node]
+    count_dependencies(task, task.roots)
+    box: list[Any] = [None] * len(node.output_metas)
+    box[number] = grad
+    del grad
+    task.buffers[node] = box
+    task.heap.append((0, 0, node))
+    begin(task, LOCAL.state)
+
+
+def is_observed(state: ThreadState) -> bool:
+    """Whether something in this thread sees what the engine does at leaves."""
+    return state.below or state.anomaly or state.profiler is not None
+
+
+def begin(task: GraphTask, state: ThreadState) -> None:
+    """Execute a task in this thread, or on a fresh stack when it is nested deeply."""
+    if state.tasks:
+        task.depth = state.tasks[-1].depth + 1
+        if task.depth % MAX_DEPTH == 0:
+            run_in_thread(task, state)
+            return
+    execute(task, state)
 
 
 def is_wanted(task: GraphTask, node: Any) -> bool:
@@ -246,70 +302,126 @@ def execute(task: GraphTask, state: ThreadState) -> None:
         task.buffers.clear()
 
 
-def run_ready(task: GraphTask, state: ThreadState) -> None:
+def run_ready(task: GraphTask, state: ThreadState) -> None:  # noqa: C901 - a call costs as much
     """Pop, run, hand on, until nothing is ready."""
-    heap = task.heap
-    buffers = task.buffers
+    heap, buffers, dependencies = task.heap, task.buffers, task.dependencies
     keep = task.keep_graph
-    while heap:
-        node = heappop(heap)[2]
+    pruned = task.needed is not None
+    watched = pruned or state.anomaly or state.profiler is not None
+    upcoming: Any = None
+    while True:
+        if upcoming is None:
+            if not heap:
+                return
+            node = heappop(heap)[2]
+        elif heap and heap[0][0] < -upcoming.sequence_nr:
+            node = heappushpop(heap, (-upcoming.sequence_nr, id(upcoming), upcoming))[2]
+        else:
+            node = upcoming
+        upcoming = None
         grads = buffers.pop(node, None)
         if grads is None:
             grads = [None] * (len(node.output_metas) or 1)
         task.current = node
-        watched = state.anomaly or state.profiler is not None
-        if watched or node.node_hooks is not None or task.needed is not None:
+        if watched or node.node_hooks is not None or type(node) is AccumulateGrad:
             results = evaluate(task, node, grads, state)
-        elif type(node) is not AccumulateGrad:
+            if not results:
+                continue
+        else:
             results = node.apply(grads, None)
             if not keep and node.frees_saved:
                 node.release()
-        elif is_bare(node.variable):
-            accumulate(node, grads, 0)
-            continue
-        else:
-            results = evaluate(task, node, grads, state)
-        if results:
-            grads = None
-            pending = list(results)
-            results = None
-            hand_on(task, node, pending)
+        grads = None
+        # Gradients leave one by one, so that the last receiver of a tensor can be seen to be
+        # its only holder.
+        pending = list(results)
+        results = None
+        position = -1
+        for following in node.next_nodes:
+            position += 1
+            if following is None or (pruned and not is_wanted(task, following)):
+                continue
+            value = pending[position]
+            pending[position] = None
+            try:
+                left = dependencies[following] - 1
+            except KeyError:
+                # The accumulator of a direct leaf, which somebody looked at.
+                following = following.variable
+                left = dependencies[following] - 1
+            dependencies[following] = left
+            if not isinstance(following, GraphNode):
+                if (
+                    left
+                    or type(value) is not Tensor
+                    or value._dtype is not following._dtype
+                    or value._ext is not None
+                    or value._array.shape != following._array.shape
+                    or following in buffers
+                ):
+                    value = gather(value, following, node, position, left, buffers)
+                if value is not None:
+                    if task.collected is not None:
+                        task.collected[following] = value
+                    elif is_unwatched(following):
+                        sole = getrefcount(value) <= COUNTS.local
+                        accumulate(following, value, sole, state)
+                    else:
+                        evaluate(task, accumulator(following), [value], state)
+                    value = None
+                continue
+            if value is not None:
+                number = node.next_nrs[position]
+                metas = following.output_metas
+                meta = metas[number]
+                if (
+                    type(value) is not Tensor
+                    or value._dtype is not meta[1]
+                    or value._ext is not None
+                    or value._array.shape != meta[0]
+                ):
+                    value = validate(value, following, number, node, position)
+                if len(metas) != 1 or following in buffers:
+                    deliver(task, following, number, value)
+                else:
+                    buffers[following] = [value]
+                value = None
+            if left == 0:
+                if upcoming is None:
+                    upcoming = following
+                else:
+                    heappush(heap, (-following.sequence_nr, id(following), following))
 
 
-def hand_on(task: GraphTask, node: Any, pending: list[Any]) -> None:
-    """Deliver a node's results to the nodes behind its edges.
+def gather(
+    value: Any, leaf: Any, node: Any, position: int, left: int, buffers: dict[Any, Any]
+) -> Any:
+    """A direct leaf's gradient once all its parts have arrived; None before that."""
+    if value is not None and (
+        type(value) is not Tensor
+        or value._dtype is not leaf._dtype
+        or value._ext is not None
+        or value._array.shape != leaf._array.shape
+    ):
+        value = validate(value, LeafMeta(leaf), 0, node, position)
+    if left or leaf in buffers:
+        held = buffers.pop(leaf, None)
+        if held is not None:
+            value = held if value is None else held + value
+        if left:
+            if value is not None:
+                buffers[leaf] = value
+            return None
+    return value
 
-    They leave `pending` one by one, so that the last receiver of a tensor can be seen to be its
-    only holder.
-    """
-    buffers = task.buffers
-    dependencies = task.dependencies
-    pruned = task.needed is not None
-    numbers = node.next_nrs
-    for position, following in enumerate(node.next_nodes):
-        if following is None or (pruned and not is_wanted(task, following)):
-            continue
-        value = pending[position]
-        pending[position] = None
-        if value is not None:
-            number = numbers[position]
-            meta = following.output_metas[number]
-            if (
-                type(value) is not Tensor
-                or value._dtype is not meta[1]
-                or value._ext is not None
-                or value._array.shape != meta[0]
-            ):
-                value = validate(value, following, number, node, position)
-            if following in buffers or len(following.output_metas) != 1:
-                deliver(task, following, number, value)
-            else:
-                buffers[following] = [value]
-            value = None
-        left = dependencies[following] - 1
-        dependencies[following] = left
-        if left == 0:
-            heappush(task.heap, (-following.sequence_nr, id(following), following))
+
+class LeafMeta:
+    """A leaf in the place of a node, for `validate`."""
+
+    __slots__ = ("output_metas",)
+
+    def __init__(self, leaf: Any) -> None:
+        self.output_metas = ((leaf._array.shape, leaf._dtype, None),)
 
 
 def run_callbacks(task: GraphTask, state: ThreadState) -> None:
@@ -345,6 +457,11 @@ def validate(grad: Any, node: Any, number: int, producer: Any, index: int = 0) -
     if meta is None:
         return grad
     shape, kind, ext = meta
+    if type(grad) is Tensor and grad._ext is None and ext is None and grad._dtype is kind:
+        # The common case, soonest: what was added to every row gets the sum over the rows.
+        extra = grad._array.ndim - len(shape)
+        if extra == 1 and grad._array.shape[1:] == shape:
+            return grad.sum((0,))
     if not isinstance(grad, Tensor):
         name = producer.name() if producer is not None else "backward"
         raise TypeError(
@@ -466,7 +583,7 @@ def evaluate_leaf(node: Any, grads: list[Any], state: ThreadState) -> None:
     variable, hooks = node.variable, node.node_hooks
     posts = hooks.post if hooks is not None else None
     outputs: tuple[Any, ...] = tuple(grads) if posts else ()
-    accumulate(node, grads, 1 if posts else 0)
+    accumulate_boxed(node, grads, 1 if posts else 0, state)
     leaf = variable._ag
     if leaf is not None and leaf.post_accumulate:
         for hook in list(leaf.post_accumulate.values()):
@@ -576,52 +693,50 @@ def same_strides(sizes: Any, a: Any, b: Any) -> bool:
     return all(size == 1 or x == y for size, x, y in zip(sizes, a, b, strict=True))
 
 
-def is_bare(variable: Any) -> bool:
-    """Whether nothing but accumulation happens at a leaf."""
-    state = variable._ag
-    return state is None or (state.hooks is None and not state.post_accumulate)
-
-
-def lone_count() -> int:
-    """What `getrefcount` says about a local that nothing else holds, in this interpreter."""
-    box = [object()]
-    value = box.pop()
-    return getrefcount(value)
-
-
-LONE = lone_count()
-# Without the interpreter lock a reference count proves nothing.
-COUNTS_ARE_EXACT = getattr(sys, "_is_gil_enabled", lambda: True)()
-
-
 # One of these guards each leaf's `.grad`; reentrant, because adding may run user code.
 LEAF_LOCKS = tuple(threading.RLock() for _ in range(64))
 
 
-def leaf_lock(leaf: Any) -> Any:
-    return LEAF_LOCKS[(id(leaf) >> 6) & 63]
-
-
-def accumulate(node: Any, box: list[Any], holders: int) -> None:
-    """Note [Gradient ownership]: add to the leaf's `.grad`, keeping the gradient itself if it is
-    ours. It is taken out of `box`; the engine holds `holders` more references to it.
-    """
-    grad = box.pop()
-    if grad is None:
-        return
-    sole = COUNTS_ARE_EXACT and getrefcount(grad) <= LONE + holders
-    variable = node.variable
-    state = autograd_state(variable)
-    with leaf_lock(variable):
-        existing = state.grad
+def accumulate(leaf: Any, grad: Any, sole: bool, state: ThreadState) -> None:
+    """Note [Gradient ownership]: add to the leaf's `.grad`; the gradient itself is kept if it is
+    the engine's `sole`ly."""
+    own = leaf._ag
+    if own is None:
+        own = autograd_state(leaf)
+    with LEAF_LOCKS[(id(leaf) >> 6) & 63]:
+        existing = own.grad
         if existing is None:
-            state.grad = first_gradient(variable, grad, sole)
-        elif existing.layout.name != "strided" and grad.layout.name == "strided":
-            state.grad = grad + existing
-        elif LOCAL.state.grad:
-            state.grad = existing + grad
+            if (
+                sole
+                and type(grad) is Tensor
+                and grad._contig
+                and leaf._contig
+                and grad._view is None
+                and grad._storage is None
+                and grad._ext is None
+                and not (grad._requires_grad or state.grad or state.below)
+            ):
+                own.grad = grad
+            else:
+                own.grad = first_gradient(leaf, grad, sole, state)
+        elif is_strided(grad) and not is_strided(existing):
+            own.grad = grad + existing
+        elif state.grad:
+            own.grad = existing + grad
         else:
             existing.add_(grad)
+
+
+def accumulate_boxed(node: Any, box: list[Any], holders: int, state: ThreadState) -> None:
+    """Accumulate the gradient in `box`, of which the engine holds `holders` more references."""
+    grad = box.pop()
+    if grad is not None:
+        sole = getrefcount(grad) <= COUNTS.local + holders
+        accumulate(node.variable, grad, sole, state)
+
+
+def is_strided(tensor: Any) -> bool:
+    return tensor._ext is None or tensor.layout.name == "strided"
 
 
 def is_own_view(grad: Any) -> bool:
@@ -629,45 +744,51 @@ def is_own_view(grad: Any) -> bool:
     links = 1
     link = grad._view.parent
     while link is not None:
-        # held by the record after it, this variable and the argument of getrefcount
-        if getrefcount(link) > 3:
+        # Beside this variable, the record after it.
+        if getrefcount(link) > COUNTS.local + 1:
             return False
         links += 1
         link = link.parent
-    return getrefcount(grad._view.base) <= links + 1
+    return getrefcount(grad._view.base) < COUNTS.slot + links
 
 
 def cut_loose(grad: Any) -> Any:
     """A view that outlives its base becomes a tensor of its own."""
-    grad._storage = storage_of(grad)
+    base = grad._view.base
+    if not (
+        grad._contig
+        and grad._storage is None is base._storage
+        and grad._array.size == base._array.size
+    ):
+        grad._storage = storage_of(grad)
     grad._view = None
     grad._counter = None
     return grad
 
 
-def first_gradient(variable: Any, grad: Any, sole: bool) -> Any:
-    if LOCAL.state.grad:
-        return copy_like(variable, grad)
+def first_gradient(leaf: Any, grad: Any, sole: bool, state: ThreadState) -> Any:
+    if state.grad:
+        return copy_like(leaf, grad)
     if (
         sole
         and (type(grad) is Tensor or type(grad) in PLAIN)
         and (grad._view is None or is_own_view(grad))
-        and (grad._storage is None or getrefcount(grad._storage) <= 2)
-        and grad.layout.name == "strided"
-        and keeps_layout(grad, variable)
+        and (grad._storage is None or getrefcount(grad._storage) <= COUNTS.slot)
+        and is_strided(grad)
+        and keeps_layout(grad, leaf)
         and not grad._requires_grad
     ):
         if grad._view is not None:
             grad = cut_loose(grad)
         # Modes get to see that the leaf takes the gradient over.
-        return grad.detach() if LOCAL.state.below else grad
+        return grad.detach() if state.below else grad
     if sole and grad.layout.name == "sparse_coo" and not grad._requires_grad:
         from rushlight.opset.sparse.coo import taken_over
 
         kept = taken_over(grad)
         if kept is not None:
             return kept
-    return copy_like(variable, grad).detach()
+    return copy_like(leaf, grad).detach()
 
 
 def copy_like(variable: Any, grad: Any) -> Any:
@@ -688,7 +809,7 @@ def copy_like(variable: Any, grad: Any) -> Any:
 
 
 def accumulate_by_hand(node: Any, grad: Any) -> None:
-    accumulate(node, [grad], 0)
+    accumulate(node.variable, grad, False, LOCAL.state)
 
 
 # -- questions and requests from code that runs inside a backward ---------------------------------
@@ -718,7 +839,8 @@ def will_engine_execute_node(node: Any) -> bool:
             "_get_should_execute_nodes should only be called during the backward pass"
         )
     if task.needed is None:
-        return node in task.dependencies or node in task.roots
+        leaf = node.variable if type(node) is AccumulateGrad else node
+        return node in task.dependencies or leaf in task.dependencies
     if type(node) is AccumulateGrad and not task.accumulates:
         raise RuntimeError(
             "A leaf node was passed to _will_engine_execute_node but we are currently running "
@@ -751,8 +873,10 @@ def current_graph_task_execution_order() -> list[Any]:
     while heap:
         node = heappop(heap)[2]
         order.append(node)
-        for following in node.next_nodes:
+        for following in resolve_edges(node):
             if following is not None and is_wanted(task, following):
+                if following not in dependencies:  # a direct leaf's
+                    dependencies[following] = dependencies[following.variable]
                 dependencies[following] -= 1
                 if dependencies[following] == 0:
                     heappush(heap, (-following.sequence_nr, id(following), following))

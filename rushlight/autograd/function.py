@@ -26,7 +26,7 @@ from rushlight.core.node import (
     raw_saved,
     unpack,
 )
-from rushlight.core.state import LOCAL, OVERRIDES, ThreadState, as_python
+from rushlight.core.state import LOCAL, OVERRIDES, ThreadState, as_python, changed
 from rushlight.core.tensor import PLAIN, Tensor, ViewInfo
 from rushlight.opset import functions
 
@@ -387,7 +387,6 @@ class Function(metaclass=FunctionMeta):
 DEFAULT_SETUP = Function.setup_context
 DEFAULT_BACKWARD = Function.backward
 DEFAULT_VJP = Function.vjp
-DEFAULT_JVP = Function.jvp
 DEFAULT_VMAP = Function.vmap
 
 
@@ -598,16 +597,8 @@ def rebased(ctx: Any, value: Any, number: int, is_input: bool, tensor_count: int
 
 def alias_of_input(value: Any) -> Any:
     """An input returned as it is: the same memory as a view, made below function overrides."""
-    state = LOCAL.state
-    grad, excluded = state.grad, state.excluded
-    try:
-        state.grad = False
-        state.excluded = excluded | OVERRIDES
-        state.refresh()
+    with changed(grad=False, excluded=LOCAL.state.excluded | OVERRIDES):
         alias = value.view_as(value)
-    finally:
-        state.grad, state.excluded = grad, excluded
-        state.refresh()
     kind = type(value)
     if kind in PLAIN or isinstance(alias, kind):
         return alias
@@ -619,15 +610,9 @@ def once_differentiable(fn: Any) -> Any:
 
     @functools.wraps(fn)
     def wrapper(ctx: Any, *args: Any) -> Any:
-        state = LOCAL.state
-        grad = state.grad
-        try:
-            state.grad = False
-            state.refresh()
+        grad = LOCAL.state.grad
+        with changed(grad=False):
             outputs = fn(ctx, *args)
-        finally:
-            state.grad = grad
-            state.refresh()
         if not grad or not any([isinstance(a, Tensor) and a.requires_grad for a in args]):
             return outputs
         if not isinstance(outputs, tuple):

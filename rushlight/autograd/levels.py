@@ -15,7 +15,7 @@ from rushlight.core import node as nodes
 from rushlight.core.duals import DualLevel, keep_tangent, tangent_of
 from rushlight.core.levels import Level, alive
 from rushlight.core.op import OpOverload
-from rushlight.core.state import LOCAL
+from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor
 
 __all__ = ["GradLevel", "JvpLevel"]
@@ -37,14 +37,8 @@ class RecordingLevel(Level):
         """A Function's forward, as a call of the Function below."""
         values = [self.lower(value) for value in args]
         known = {id(self.lower(v)): v for v in args if self.is_own(v)}
-        state = LOCAL.state
-        before = (state.grad, state.forward_enabled)
-        state.grad, state.forward_enabled = grad, forward_enabled
-        try:
+        with changed(grad=grad, forward_enabled=forward_enabled):
             return self.lifted_result(self.run(lambda: cls.apply(*values)), known)
-        finally:
-            state.grad, state.forward_enabled = before
-            state.refresh()
 
 
 class GradLevel(RecordingLevel):

@@ -1,7 +1,8 @@
 """Every setting of Rushlight: typed, documented, readable from the environment.
 
 `config.anomaly` reads `RUSHLIGHT_ANOMALY` when first asked, unless it was assigned before.
-Invariant: a setting exists only if it is declared here, with its type, default and meaning.
+Invariant: a setting exists only if it is declared here, with its type, default and meaning; no
+other module reads one from the environment, and each has a reader.
 """
 
 from __future__ import annotations
@@ -15,18 +16,29 @@ from rushlight.base.errors import fail
 
 
 class Knob:
-    """One setting; the type of `default` is the setting's type."""
+    """One setting; the type of `default` is the setting's type.
 
-    __slots__ = ("default", "doc")
+    Its variable is `RUSHLIGHT_` and its name, unless `variable` says otherwise.
+    """
 
-    def __init__(self, default: bool | int | str, doc: str) -> None:
+    __slots__ = ("default", "doc", "variable")
+
+    def __init__(self, default: bool | int | str, doc: str, variable: str = "") -> None:
         self.default = default
         self.doc = doc
+        self.variable = variable
 
 
 KNOBS: dict[str, Knob] = {
-    "anomaly": Knob(False, "Start with autograd's anomaly detection switched on."),
-    "show_stubs": Knob(False, "Print each operator's generated stub to stderr when it is built."),
+    "anomaly": Knob(False, "Start every thread with autograd's anomaly detection switched on."),
+    "backward_programs": Knob(True, "Run backward graphs met often as straight-line array code."),
+    "cache_dir": Knob("", "Where compiled code is kept; empty for the user's cache folder."),
+    # torch: the names of the two variables.
+    "show_device": Knob(False, "Printed graphs tell devices.", "FX_GRAPH_SHOW_DEVICE"),
+    "show_stride": Knob(False, "Printed graphs tell strides.", "FX_GRAPH_SHOW_STRIDE"),
+    "show_stubs": Knob(
+        False, "Print stubs, binders, gradient rules and backward programs to stderr when compiled."
+    ),
 }
 
 TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
@@ -35,7 +47,7 @@ FALSE_WORDS = frozenset({"", "0", "false", "no", "off"})
 
 def variable(name: str) -> str:
     """The environment variable of a setting."""
-    return f"RUSHLIGHT_{name.upper()}"
+    return KNOBS[name].variable or f"RUSHLIGHT_{name.upper()}"
 
 
 def read_environment(name: str) -> Any:
@@ -61,6 +73,10 @@ class Config:
     """The settings as attributes. Assigning one overrides the environment."""
 
     anomaly: bool
+    backward_programs: bool
+    cache_dir: str
+    show_device: bool
+    show_stride: bool
     show_stubs: bool
 
     def __getattr__(self, name: str) -> Any:
@@ -88,13 +104,18 @@ class Config:
     @contextmanager
     def patch(self, **values: bool | int | str) -> Iterator[None]:
         """Gives settings other values inside a `with` block."""
-        before = {name: getattr(self, name) for name in values}
+        for name in values:
+            self.require(name)
+        before = dict(self.__dict__)
         try:
             for name, value in values.items():
                 setattr(self, name, value)
             yield
         finally:
-            self.__dict__.update(before)
+            for name in values:
+                self.__dict__.pop(name, None)
+                if name in before:
+                    self.__dict__[name] = before[name]
 
     def describe(self) -> str:
         """Each setting with its variable, present value and meaning."""

@@ -8,6 +8,7 @@ Invariant: `str(schema)` is the canonical form, and parsing it gives an equal sc
 from __future__ import annotations
 
 from itertools import pairwise
+from keyword import iskeyword
 from typing import Any, NoReturn
 
 from rushlight.base.errors import fail
@@ -64,6 +65,11 @@ ESCAPES = {
     "\t": "\\t",
     "\v": "\\v",
 }
+
+
+def parameter_name(name: str) -> str:
+    """An argument's name as a parameter in Python: keywords take an underscore."""
+    return name + "_" if iskeyword(name) else name
 
 
 class Type:
@@ -397,6 +403,27 @@ def parse(text: str, namespace: str = "aten") -> Schema:
     schema = Schema(text, namespace)
     schema.parse_header()
     schema.parse_body()
+    return schema
+
+
+def compose(
+    namespace: str,
+    base_name: str,
+    overload_name: str,
+    arguments: tuple[Argument, ...],
+    returns: tuple[Return, ...],
+) -> Schema:
+    """The schema of parts that are parsed already."""
+    schema = Schema("", namespace)
+    schema.namespace = namespace
+    schema.base_name = base_name
+    schema.name = f"{namespace}::{base_name}"
+    schema.overload_name = overload_name
+    schema.arguments = arguments
+    schema.returns = returns
+    schema.is_vararg = schema.is_varret = False
+    schema.is_mutable = any(argument.is_write for argument in arguments)
+    schema.text = str(schema)
     return schema
 
 

@@ -1,20 +1,43 @@
 """Modules of switches: plain module attributes that can be set for a while.
 
 A config module lists its switches as assignments and ends with `patch = patcher(__name__)`.
+Invariant: a switch that can be set has a reader. Names that are no switch are refused, and so are
+other values for torch's switches whose value is held here.
 """
 
 from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
 
-__all__ = ["Patch", "patcher"]
+from rushlight.base.errors import MissingFeature
+
+__all__ = ["Patch", "SwitchModule", "patcher"]
 
 
-def patcher(module: str) -> Callable[..., Patch]:
-    """`patch(name=value)`, `patch("name", value)` or `patch({...})` for a module's switches."""
+class SwitchModule(ModuleType):
+    """A module of switches. `held` maps those that cannot change to what to do instead."""
+
+    held: Mapping[str, str]
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not name.startswith("__"):
+            if name not in self.__dict__:
+                raise AttributeError(f"{self.__name__} has no switch named {name!r}")
+            if name in self.held and value != self.__dict__[name]:
+                raise MissingFeature(f"{self.__name__}.{name} = {value!r}", self.held[name])
+        super().__setattr__(name, value)
+
+
+def patcher(module: str, held: Mapping[str, str] | None = None) -> Callable[..., Patch]:
+    """`patch(name=value)`, `patch("name", value)` or `patch({...})` for a module's switches, which
+    become attributes that refuse what they cannot be."""
+    switches_of = sys.modules[module]
+    switches_of.__dict__["held"] = dict(held or {})
+    switches_of.__class__ = SwitchModule
 
     def patch(changes: Any = None, value: Any = None, **switches: Any) -> Patch:
         if isinstance(changes, str):
@@ -40,8 +63,12 @@ class Patch:
         if unknown:
             raise AttributeError(f"{self.module} has no switch named {unknown[0]!r}")
         self.before.append({name: getattr(module, name) for name in self.switches})
-        for name, value in self.switches.items():
-            setattr(module, name, value)
+        try:
+            for name, value in self.switches.items():
+                setattr(module, name, value)
+        except MissingFeature:
+            self.__exit__(None, None, None)
+            raise
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         module = sys.modules[self.module]

@@ -12,6 +12,8 @@ import hashlib
 import os
 import tempfile
 
+from rushlight.base.config import config
+
 __all__ = ["directory", "key_of", "read", "write"]
 
 MAGIC = b"rushlight-object-1\n"
@@ -19,9 +21,8 @@ MAGIC = b"rushlight-object-1\n"
 
 def directory() -> str:
     """Where entries are kept: RUSHLIGHT_CACHE_DIR, else `rushlight` in the user's cache."""
-    given = os.environ.get("RUSHLIGHT_CACHE_DIR")
-    if given:
-        return given
+    if config.cache_dir:
+        return config.cache_dir
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(base, "rushlight")
 

@@ -221,7 +221,7 @@ def multiplied_and_added(
     m = build.m
     if self.dtype is not left.dtype or self.expr is None:
         build.refuse("mixed operands")
-    found = multiplied(build, op, left, right)
+    found: Expression = multiplied(build, op, left, right)
     if alpha != 1:
         found = m.multiply(found, m.const(alpha, found.dtype))
     if beta == 0:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.base.lazy import load
-from rushlight.codegen import cache
+from rushlight.codegen import cache, config
 from rushlight.codegen.llvm import DATA_OFFSET, ModuleText
 
 __all__ = ["Library", "assembly", "compile_text", "new_module"]
@@ -132,14 +132,15 @@ def compile_text(text: str, names: list[str], thorough: bool = True) -> Library:
     here = this_host()
     level = "thorough" if thorough else "plain"
     key = cache.key_of(text, here.triple, here.cpu, here.features, here.version, level)
-    image = cache.read(key)
+    image = cache.read(key) if config.fx_graph_cache else None
     if image is not None:
         try:
             return Library(here, image, names)
         except RuntimeError:
             image = None
     image = object_of(here, text, thorough)
-    cache.write(key, image)
+    if config.fx_graph_cache:
+        cache.write(key, image)
     return Library(here, image, names)
 
 

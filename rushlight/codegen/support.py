@@ -9,12 +9,11 @@ import numpy as np
 from rushlight.codegen import buffers
 from rushlight.codegen.loops import Buffer
 from rushlight.core import geometry
-from rushlight.core.state import LOCAL
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import Tensor, alias_array, strides_of, values_of, wrap_strided
 from rushlight.opset.kinds import laid_out
 
-__all__ = ["array_of", "strided", "without_gradients"]
+__all__ = ["array_of", "strided"]
 
 
 def strided(buffer: Buffer) -> Tensor:
@@ -47,20 +46,3 @@ def array_of(tensor: Any, buffer: Buffer) -> Any:
     if not array.size:
         return array
     return laid_out(array, buffer.strides, buffer.dtype)._array
-
-
-class without_gradients:
-    """Calls inside record nothing."""
-
-    __slots__ = ("before",)
-
-    def __enter__(self) -> None:
-        state = LOCAL.state
-        self.before = state.grad
-        state.grad = False
-        state.refresh()
-
-    def __exit__(self, *error: Any) -> None:
-        state = LOCAL.state
-        state.grad = self.before
-        state.refresh()

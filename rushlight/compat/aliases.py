@@ -5,13 +5,14 @@ ALIASES maps a torch module path to
 - a dict {attribute: "module:attribute"}; "module" alone gives the module itself; the key "*" names
   a module that answers for every other name. Where rushlight has a module of that path the dict
   adds to it, and the module's own names win; otherwise a module is built from it.
+Names of features that are not there yet have the target ABSENT: asking for one is a MissingFeature.
 A leading dot stands for `rushlight`. Targets are looked up on first access and then kept: no
 line for a variable that is reassigned. Parents need no line of their own.
 """
 
 from __future__ import annotations
 
-from rushlight.compat.finder import Entry
+from rushlight.compat.finder import ABSENT, Entry
 
 
 def same(module: str, names: str) -> dict[str, str]:
@@ -22,6 +23,11 @@ def same(module: str, names: str) -> dict[str, str]:
 def bare(module: str, names: str) -> dict[str, str]:
     """Names that `module` has without torch's leading underscore."""
     return {name: f"{module}:{name.lstrip('_')}" for name in names.split()}
+
+
+def absent(names: str) -> dict[str, str]:
+    """Names that rushlight knows and does not have."""
+    return dict.fromkeys(names.split(), ABSENT)
 
 
 # `functorch` lives in torch.func and a few private places; rushlight has no package of that name.
@@ -39,6 +45,7 @@ _SYMBOLS = (
     "free_unbacked_symbols has_free_unbacked_symbols"
 )
 
+_SELFTEST = ".opset.other.selftest"
 _NN_MODULES = (
     "activation adaptive channelshuffle container distance flatten fold linear normalization "
     "padding pixelshuffle pooling rnn sparse transformer upsampling"
@@ -59,9 +66,9 @@ HIDDEN = frozenset(("torch.autograd.gradcheck",))
 ALIASES: dict[str, Entry] = {
     # ------------------------------------------------------------ torch itself
     "torch": {
-        **bare(".opset.selftest", "_test_autograd_multiple_dispatch"),
-        **bare(".opset.selftest", "_test_autograd_multiple_dispatch_view"),
-        **bare(".opset.selftest", "_test_autograd_multiple_dispatch_view_copy"),
+        **bare(_SELFTEST, "_test_autograd_multiple_dispatch"),
+        **bare(_SELFTEST, "_test_autograd_multiple_dispatch_view"),
+        **bare(_SELFTEST, "_test_autograd_multiple_dispatch_view_copy"),
         **bare(".symbolic.checks", "_check _check_index _check_is_size _check_not_implemented"),
         **bare(".symbolic.checks", "_check_type _check_value"),
     },
@@ -77,11 +84,13 @@ ALIASES: dict[str, Entry] = {
         "_OpNamespace": ".ops:OpNamespace",
     },
     "torch._jit_internal": {"*": ".jit"},
-    "torch._decomp": same(".aot.decompositions", "decomposition_table get_decompositions"),
+    "torch._decomp": absent("decomposition_table get_decompositions"),
     # ------------------------------------------------------------ torch._C
     "torch._C": {
-        **same(".", "is_grad_enabled Size Generator Stream Event device dtype layout"),
-        **same(".", "memory_format is_inference_mode_enabled FunctionSchema"),
+        **same(".", "is_grad_enabled Size Generator device dtype layout"),
+        **same(".", "memory_format is_inference_mode_enabled"),
+        **same(".cpu", "Stream Event"),
+        "FunctionSchema": ".base.schema:Schema",
         "TensorBase": ".core.tensor:Tensor",
         "_TensorBase": ".core.tensor:Tensor",
         "_WeakTensorRef": ".autograd.graph:WeakTensorRef",
@@ -99,11 +108,8 @@ ALIASES: dict[str, Entry] = {
         "_AutoDispatchBelowAutograd": ".core.modes:AutoDispatchBelowAutograd",
         "_RestorePythonTLSSnapshot": ".core.modes:enable_reentrant_dispatch",
         "_DisableAutocast": ".amp:DisableAutocast",
-        **same(".jit.ir", "Graph Node Value Block"),
-        "_create_function_from_graph": ".jit.function:create_function_from_graph",
-        "_jit_get_inline_everything_mode": ".jit.settings:get_inline_everything_mode",
-        "_jit_set_inline_everything_mode": ".jit.settings:set_inline_everything_mode",
-        "_get_tracing_state": ".jit.tracer:get_tracing_state",
+        **absent("Graph Node Value Block _create_function_from_graph _get_tracing_state"),
+        **absent("_jit_get_inline_everything_mode _jit_set_inline_everything_mode"),
     },
     "torch._C._functions": {
         **same(".core.node", "AccumulateGrad"),
@@ -117,7 +123,7 @@ ALIASES: dict[str, Entry] = {
         **bare(".autograd.profiler", "_profiler_enabled"),
     },
     "torch._C._nn": {
-        "_test_warn_in_autograd": ".opset.selftest:test_warn_in_autograd",
+        **bare(_SELFTEST, "_test_warn_in_autograd"),
         "pad_sequence": ".nn.utils.rnn:pad_sequence",
         "*": ".nn.functional",
     },
@@ -157,7 +163,11 @@ ALIASES: dict[str, Entry] = {
     "torch.overrides": bare(
         ".core.modes", "_get_current_function_mode _get_current_function_mode_stack"
     ),
-    "torch.utils._contextlib": {"*": ".base.contexts"},
+    "torch.utils._contextlib": {
+        "_DecoratorContextManager": ".autograd.grad_mode:Mode",
+        "_NoParamDecoratorContextManager": ".autograd.grad_mode:NoParameterMode",
+        **absent("context_decorator"),
+    },
     "torch.utils.data": {"_DatasetKind": ".data.fetch:DatasetKind"},
     "torch.utils.data.dataloader": {
         "_DatasetKind": ".data.fetch:DatasetKind",
@@ -178,19 +188,24 @@ ALIASES: dict[str, Entry] = {
         "_IterableDatasetFetcher": ".data.fetch:IterableFetcher",
     },
     # ------------------------------------------------------------ shapes, fakes, make_fx
-    "torch._subclasses": same(".core.fake", "FakeTensor FakeTensorMode CrossRefFakeMode"),
+    "torch._subclasses": {
+        **same(".core.fake", "FakeTensor FakeTensorMode"),
+        **absent("CrossRefFakeMode"),
+    },
     "torch._subclasses.fake_tensor": {
         **same(".core.fake", "FakeTensor FakeTensorMode DynamicOutputShapeException"),
         **same(".core.fake", "DataDependentOutputException UnsupportedFakeTensorException"),
     },
-    "torch._subclasses.functional_tensor": same(
-        ".core.functional", "FunctionalTensor FunctionalTensorMode"
-    ),
+    "torch._subclasses.functional_tensor": {
+        **same(".core.functional", "FunctionalTensor"),
+        **absent("FunctionalTensorMode"),
+    },
     "torch.fx._pytree": ".graph.specs",
     "torch.fx._symbolic_trace": ".fx.tracing",
-    "torch.fx.experimental.proxy_tensor": same(
-        ".aot.tracing", "make_fx is_sym_node get_proxy_mode ProxyTorchDispatchMode"
-    ),
+    "torch.fx.experimental.proxy_tensor": {
+        **same(".aot.tracing", "make_fx is_sym_node"),
+        **absent("get_proxy_mode ProxyTorchDispatchMode"),
+    },
     "torch.fx.experimental.symbolic_shapes": {
         **same(".symbolic", _SYMBOLS),
         "_constrain_range_for_size": ".symbolic:constrain_range_for_size",
@@ -201,28 +216,27 @@ ALIASES: dict[str, Entry] = {
         ".symbolic", "FloorDiv CleanDiv Mod Max Min IntTrueDiv FloatTrueDiv ToFloat"
     ),
     "torch.utils._sympy.value_ranges": same(".symbolic", "ValueRanges ValueRangeError"),
-    "torch._higher_order_ops.out_dtype": {"out_dtype": ".opset.higher_order:out_dtype"},
-    "torch._higher_order_ops.cond": {"cond": ".opset.higher_order:cond"},
-    "torch._higher_order_ops.map": {"map": ".opset.higher_order:map"},
-    "torch._higher_order_ops.while_loop": {"while_loop": ".opset.higher_order:while_loop"},
+    **{
+        f"torch._higher_order_ops.{name}": absent(name)
+        for name in ("out_dtype", "cond", "map", "while_loop")
+    },
     # ------------------------------------------------------------ compile
     "torch._dynamo": {
-        **same(".capture.control", "allow_in_graph disable graph_break optimize reset explain"),
-        **same(".capture.control", "is_dynamo_supported lookup_backend list_backends"),
+        **absent("allow_in_graph config disable explain graph_break is_dynamo_supported"),
+        **absent("list_backends lookup_backend optimize reset"),
         "is_compiling": ".compiler:is_compiling",
     },
-    "torch._dynamo.config": ".capture.config",
-    "torch._dynamo.exc": same(
-        ".capture.errors", "BackendCompilerFailed InternalTorchDynamoError Unsupported UserError"
+    "torch._dynamo.exc": absent(
+        "BackendCompilerFailed InternalTorchDynamoError Unsupported UserError"
     ),
-    "torch._dynamo.utils": same(".capture.counters", "counters same"),
+    "torch._dynamo.utils": absent("counters same"),
     "torch._inductor.config": ".codegen.config",
-    "torch._inductor.decomposition": {"decompositions": ".codegen.decompositions:decompositions"},
-    "torch._inductor.codecache": {"compiled_fx_graph_hash": ".codegen.cache:graph_hash"},
+    "torch._inductor.decomposition": absent("decompositions"),
+    "torch._inductor.codecache": absent("compiled_fx_graph_hash"),
     # ------------------------------------------------------------ ahead-of-time autograd, functorch
     "torch._functorch.config": ".aot.config",
     "torch._functorch.aot_autograd": ".aot.api",
-    "torch._functorch._aot_autograd.autograd_cache": same(".aot.cache", "AOTAutogradCache"),
+    "torch._functorch._aot_autograd.autograd_cache": absent("AOTAutogradCache"),
     "torch._functorch.partitioners": same(".aot.partition", _PARTITION),
     "torch._functorch.vmap": {"vmap": ".func:vmap"},
     "torch._functorch.eager_transforms": {"*": ".func"},
@@ -234,34 +248,38 @@ ALIASES: dict[str, Entry] = {
     "functorch.compile": {
         **same(".aot.api", f"{_AOT} get_aot_compilation_context"),
         **same(".aot.compilers", "make_boxed_compiler make_boxed_func nop nnc_jit ts_compile"),
-        **same(".aot.compilers", "memory_efficient_fusion default_decompositions draw_graph"),
+        **same(".aot.compilers", "memory_efficient_fusion"),
+        **absent("default_decompositions draw_graph"),
         **same(".aot.partition", _PARTITION),
         "config": ".aot.config",
     },
     "functorch.experimental": {"functionalize": ".func:functionalize"},
-    "functorch.experimental.control_flow": same(".opset.higher_order", "cond map"),
+    "functorch.experimental.control_flow": absent("cond map"),
     # ------------------------------------------------------------ export
-    "torch._export": same(".export.legacy", "capture_pre_autograd_graph aot_compile aot_load"),
-    "torch._export.utils": {
-        **same(".export.parameters", "get_buffer get_param is_buffer is_param"),
-        "register_dataclass_as_pytree_node": ".base.pytree:register_dataclass",
-    },
-    "torch._export.pass_base": {"_ExportPassBaseDeprecatedDoNotUse": ".export.passes:ExportPass"},
-    "torch._export.passes.lift_constants_pass": same(".export.passes", "lift_constants_pass"),
-    "torch._export.serde.serialize": same(".export.serialize", "serialize deserialize"),
-    "torch.export._trace": {
-        **bare(".export.trace", "_export _export_for_training _export_to_torch_ir"),
-        **same(".export.trace", "DEFAULT_EXPORT_DYNAMO_CONFIG"),
-    },
+    "torch._export": absent("capture_pre_autograd_graph aot_compile aot_load"),
+    "torch._export.utils": absent(
+        "get_buffer get_param is_buffer is_param register_dataclass_as_pytree_node"
+    ),
+    "torch._export.pass_base": absent("_ExportPassBaseDeprecatedDoNotUse"),
+    "torch._export.passes.lift_constants_pass": absent("lift_constants_pass"),
+    "torch._export.serde.serialize": absent("serialize deserialize"),
+    "torch.export._trace": absent(
+        "_export _export_for_training _export_to_torch_ir DEFAULT_EXPORT_DYNAMO_CONFIG"
+    ),
     # ------------------------------------------------------------ jit, library
     "torch.jit": {
-        **bare(".jit.tracer", "_get_trace_graph"),
+        **absent("_get_trace_graph"),
         **bare(".jit.futures", "_fork _wait"),
     },
     # ------------------------------------------------------------ old paths of public modules
     "torch.nn.modules": {"*": ".nn"},
     **{f"torch.nn.modules.{name}": {"*": ".nn"} for name in _NN_MODULES.split()},
-    "torch.nn.modules.module": {"*": ".nn.module"},
+    "torch.nn.modules.module": {
+        "*": ".nn.module",
+        **same(".nn.registration", "register_module_buffer_registration_hook"),
+        **same(".nn.registration", "register_module_module_registration_hook"),
+        **same(".nn.registration", "register_module_parameter_registration_hook"),
+    },
     "torch.nn.modules.lazy": ".nn.lazy",
     "torch.nn.modules.batchnorm": {
         "_BatchNorm": ".nn.norm:BatchNorm",

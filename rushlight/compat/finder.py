@@ -17,11 +17,14 @@ from importlib.machinery import BuiltinImporter, FrozenImporter, ModuleSpec, Pat
 from types import CodeType, ModuleType
 from typing import Any
 
+from rushlight.base.errors import MissingFeature
 from rushlight.base.lazy import lazy_import
 
 Entry = str | Mapping[str, str]
 Table = Mapping[str, Entry]
 
+# The target of a name that torch has and rushlight has not.
+ABSENT = "absent"
 _BUILT = "<alias table>"
 _STANDARD_FINDERS: tuple[Any, ...] = (BuiltinImporter, FrozenImporter, PathFinder)
 
@@ -117,7 +120,7 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         names = set(self.children.get(path, ()))
         entry = self.table.get(path)
         if entry is not None and not isinstance(entry, str):
-            names.update(n for n in entry if n != "*")
+            names.update(n for n, target in entry.items() if n != "*" and target != ABSENT)
             if "*" in entry:
                 base = self._import_target(entry["*"])
                 names.update(() if base is None else getattr(base, "__all__", dir(base)))
@@ -145,6 +148,8 @@ class AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         entry = self.table.get(path)
         if entry is not None and not isinstance(entry, str):
             if name in entry and name != "*":
+                if entry[name] == ABSENT:
+                    raise MissingName(owner, name, path)
                 return self._resolve(owner, path, name, entry[name])
             if "*" in entry and name not in self.children.get(path, ()):
                 base = self._import_target(entry["*"])
@@ -374,6 +379,16 @@ class _ExtendingLoader(importlib.abc.Loader):
             module.__spec__.loader = self.loader
         self.loader.exec_module(module)
         self.finder.extend(sys.modules.get(module.__name__, module))
+
+
+class MissingName(MissingFeature, AttributeError):
+    """A name of torch's that is not there: an AttributeError too, so that `hasattr` answers and
+    `from ... import` fails as an import does."""
+
+    def __init__(self, owner: ModuleType, name: str, path: str) -> None:
+        super().__init__(f"{path}.{name}")
+        self.name = name
+        self.obj = owner
 
 
 def _no_attribute(owner: ModuleType, name: str, path: str = "", target: str = "") -> AttributeError:

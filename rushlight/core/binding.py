@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.base.schema import parameter_name
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
 from rushlight.core import ports
-from rushlight.core.gradrule import compile_source
+from rushlight.core.source import compile_source
+from rushlight.core.state import warn_once
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import Tensor
 
@@ -365,13 +367,6 @@ def as_any_list(value: Any, size: int | None = None) -> Any:
     raise Mismatch
 
 
-PYTHON_KEYWORDS = frozenset(("from", "lambda", "in", "is"))
-
-
-def parameter_name(name: str) -> str:
-    return name + "_" if name in PYTHON_KEYWORDS else name
-
-
 def bind_packet(packet: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
     """The first overload that takes these arguments, with its bound argument tuple."""
     if "out" in kwargs:
@@ -390,10 +385,35 @@ def bind_packet(packet: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> t
             return op, op.bind(*args, **kwargs)
         except TypeError:
             continue
+    if packet.former and (found := bind_former(packet, args, kwargs)) is not None:
+        return found
     renamed = rename_keywords(packet, kwargs)
     if renamed is not None:
         return bind_packet(packet, args, renamed)
     raise Mismatch
+
+
+def bind_former(
+    packet: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, Any] | None:
+    """A call whose positional arguments stand as they did of old: `add(x, 2, y)` for x + 2 * y."""
+    for order in packet.former:
+        if len(args) + len(kwargs) != len(order):
+            continue
+        named = dict(zip(order, args, strict=False)) | kwargs
+        for op in packet.candidates:
+            try:
+                bound = op.bind(**named)
+            except TypeError:
+                continue
+            name = packet.base_name
+            warn_once(
+                f"former {name}",
+                f"{name}({', '.join(order)}) is an order of arguments of old and deprecated: "
+                f"give {order[1] if order[0] == 'self' else order[0]} by keyword",
+            )
+            return op, bound
+    return None
 
 
 def gather_varargs(args: tuple[Any, ...], start: int) -> tuple[Any, ...]:
@@ -437,8 +457,8 @@ def rename_keywords(packet: Any, kwargs: dict[str, Any]) -> dict[str, Any] | Non
     renamed: dict[str, Any] = {}
     for key, value in kwargs.items():
         target = KEYWORD_ALIASES.get(key)
-        if key in PYTHON_KEYWORDS and key in known:
-            renamed[key + "_"] = value
+        if key in known and parameter_name(key) != key:
+            renamed[parameter_name(key)] = value
             changed = True
         elif target is not None and key not in known and target in known:
             renamed[target] = value

@@ -9,6 +9,8 @@ A layer handles the call and re-enters below itself; the layers to pass by are t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from rushlight.core import history, ports
@@ -21,6 +23,7 @@ from rushlight.core.binding import (
 )
 from rushlight.core.node import needs_grad
 from rushlight.core.op import OpOverload, OpOverloadPacket
+from rushlight.core.operators import HANDED_OVER, OP_OF
 from rushlight.core.state import (
     LAYER_AUTOCAST,
     LAYER_AUTOGRAD,
@@ -128,22 +131,11 @@ def overload_call(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any])
     return call(op, bound)
 
 
-# torch: handlers of these operators get the method that they stand for.
-OPERATORS = {
-    "__add__": "add", "__radd__": "add", "__iadd__": "add_", "__sub__": "sub", "__isub__": "sub_",
-    "__mul__": "mul", "__rmul__": "mul", "__imul__": "mul_", "__truediv__": "div",
-    "__itruediv__": "div_", "__pow__": "pow", "__ipow__": "pow_", "__mod__": "remainder",
-    "__imod__": "remainder_", "__matmul__": "matmul", "__neg__": "neg", "__pos__": "positive",
-    "__abs__": "abs", "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt",
-    "__ge__": "ge", "__rand__": "bitwise_and", "__ror__": "bitwise_or", "__rxor__": "bitwise_xor",
-}  # fmt: skip
-
-
 def handed_over(api: Any) -> Any:
     """The function object that an override is told about."""
     name = getattr(api, "__name__", "")
-    if name in OPERATORS and vars(Tensor).get(name) is api:
-        return getattr(Tensor, OPERATORS[name])
+    if name in HANDED_OVER and vars(Tensor).get(name) is api:
+        return getattr(Tensor, OP_OF[name])
     return api
 
 
@@ -238,21 +230,20 @@ def try_function_override(api: Any, args: Any, kwargs: Any, mode: Any = None) ->
     raise nobody_handles(api, "__torch_function__", mode, types)
 
 
+# What most arguments are that are no tensors, and what never overrides a function.
+ORDINARY = frozenset((bool, int, float, str, tuple, list, type(None)))
+
+
 def overridable(function: Any) -> Any:
-    """A public function or method that is not an op: modes and subclasses see it first."""
+    """A public function or method that is not an op: modes and subclasses see it first, with the
+    arguments as the caller wrote them."""
 
     def outer(*args: Any, **kwargs: Any) -> Any:
-        if PROCESS.special:
-            state = LOCAL.state
-            if state.function_modes and not state.excluded & LAYER_FUNCTION_MODES:
-                return call_function_mode(state, outer, args, kwargs)
-        for value in args:
-            kind = type(value)
-            if kind is not Tensor and kind not in PLAIN and hasattr(kind, "__torch_function__"):
-                handled, result = try_function_override(outer, args, kwargs)
-                if handled:
-                    return result
-                break
+        if PROCESS.special and LOCAL.state.function_modes:
+            return ask(outer, function, args, kwargs)
+        for value in (*args, *kwargs.values()) if kwargs else args:
+            if type(value) not in PLAIN and type(value) not in ORDINARY:
+                return ask(outer, function, args, kwargs)
         return function(*args, **kwargs)
 
     outer.__name__ = function.__name__
@@ -261,6 +252,17 @@ def overridable(function: Any) -> Any:
     outer.__module__ = function.__module__
     outer.__wrapped__ = function  # type: ignore[attr-defined]
     return outer
+
+
+def ask(public: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call of `public`, by a mode or a subclass among the arguments if there is one; else by
+    `function`."""
+    if PROCESS.special:
+        state = LOCAL.state
+        if state.function_modes and not state.excluded & LAYER_FUNCTION_MODES:
+            return call_function_mode(state, public, args, kwargs)
+    handled, result = try_function_override(public, args, kwargs)
+    return result if handled else function(*args, **kwargs)
 
 
 # -- below the API ---------------------------------------------------------------------------------
@@ -485,6 +487,9 @@ def occupant(active: Any, layer: int, op: OpOverload, args: tuple[Any, ...]) -> 
 
 def backend_call(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> Any:
     """Run the kernel; results made in inference mode carry its mark."""
+    witness = state.witness
+    if witness is not None:
+        return witness(op, args)
     result = op.backend(*args)
     if state.inference and not op.mutated_positions:
         history.mark_inference(result)
@@ -501,7 +506,8 @@ def call_mode(op: OpOverload, args: tuple[Any, ...], state: ThreadState, stack: 
         state.refresh()
         positional, keywords = torch_arguments(op, args)
         types = tuple(dict.fromkeys(type(value) for value in subclass_operands(op, args)))
-        value = modes[-1].__torch_dispatch__(op, types, positional, keywords)
+        own = dispatch_rule(op, type(modes[-1]), modes[-1])
+        value = (own or modes[-1].__torch_dispatch__)(op, types, positional, keywords)
     finally:
         setattr(state, stack, modes)
         state.excluded = excluded
@@ -509,6 +515,13 @@ def call_mode(op: OpOverload, args: tuple[Any, ...], state: ThreadState, stack: 
     if value is NotImplemented:
         raise nobody_handles(op, "__torch_dispatch__", modes[-1], ())
     return value
+
+
+def dispatch_rule(op: OpOverload, kind: type, receiver: Any) -> Callable[..., Any] | None:
+    """What a user registered for an op and a class, in the place of its `__torch_dispatch__`."""
+    registered = op.options.get("torch_dispatch")
+    rule = None if registered is None else registered.get(kind)
+    return None if rule is None else partial(rule, receiver)
 
 
 def subclass_operands(op: OpOverload, args: tuple[Any, ...]) -> list[Any]:
@@ -538,7 +551,8 @@ def call_subclass(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> 
         state.excluded = as_python(excluded)
         state.refresh()
         for kind in kinds:
-            result = kind.__torch_dispatch__(op, tuple(kinds), positional, keywords)
+            own = dispatch_rule(op, kind, kind)
+            result = (own or kind.__torch_dispatch__)(op, tuple(kinds), positional, keywords)
             if result is not NotImplemented:
                 return result
     finally:

@@ -14,7 +14,7 @@ from rushlight.core import dispatch, history
 from rushlight.core import node as nodes
 from rushlight.core.extras import PartInfo, ViewInfo
 from rushlight.core.node import autograd_state, recorded_node
-from rushlight.core.state import LOCAL
+from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor
 
 __all__ = ["DualLevel", "DualView", "base_of", "keep_tangent", "tangent_of"]
@@ -143,14 +143,7 @@ def keep_tangent(tensor: Any, tangent: Any) -> None:
 
 def without_tangents(function: Any, *args: Any) -> Any:
     """Call a function whose ops push no tangents."""
-    state = LOCAL.state
-    before = state.forward_level
-    if before < 0:
+    if LOCAL.state.forward_level < 0:
         return function(*args)
-    state.forward_level = -1
-    state.refresh()
-    try:
+    with changed(forward_level=-1):
         return function(*args)
-    finally:
-        state.forward_level = before
-        state.refresh()

@@ -13,9 +13,18 @@ from typing import Any
 
 from rushlight.core import dispatch, geometry
 from rushlight.core.device import device
-from rushlight.core.op import OpOverload, Refused
+from rushlight.core.op import OpOverload, Refused, Tag
 from rushlight.core.refusals import DataDependentOutputException, DynamicOutputShapeException
-from rushlight.core.state import BELOW_FAKE, LAYER_FAKE, LOCAL, Occupant
+from rushlight.core.state import (
+    BELOW_FAKE,
+    LAYER_FAKE,
+    LOCAL,
+    Change,
+    Occupant,
+    ThreadState,
+    changed,
+    excluding,
+)
 from rushlight.core.storage import Storage, VersionCounter
 from rushlight.core.tensor import Tensor, shell, sizes_of, storage_of, strides_of
 
@@ -258,37 +267,20 @@ class FakeTensorMode(Occupant):
     def faked_view(self, tensor: Any, sizes: Any, strides: Any, offset: Any) -> Any:
         """The fake of a view: a view of the fake of its base."""
         base = self.from_tensor(tensor._view.base)
-        state = LOCAL.state
-        before = (state.grad, state.proxy, state.functional, state.dispatch_modes, state.excluded)
         # A view made without grad mode keeps its base's need for a gradient.
-        state.grad = tensor._requires_grad or not base.requires_grad
-        state.proxy = state.functional = None
-        state.dispatch_modes, state.excluded = (), 0
-        state.refresh()
-        try:
+        with only_fake(grad=tensor._requires_grad or not base.requires_grad):
             if base._dtype is tensor._dtype:
                 made = base.as_strided(sizes, strides, offset)
             else:
                 made = tensor._view_func(base)
-        finally:
-            state.grad, state.proxy, state.functional, state.dispatch_modes, state.excluded = before
-            state.refresh()
         if tensor._requires_grad and not base.requires_grad and tensor.is_leaf:
             made._requires_grad = True
         return made
 
     def with_history(self, leaf: Any) -> Any:
         """A fake that is not a leaf, with the same storage identity as `leaf`."""
-        state = LOCAL.state
-        before = (state.grad, state.proxy, state.functional, state.dispatch_modes, state.excluded)
-        state.grad, state.proxy, state.functional = True, None, None
-        state.dispatch_modes, state.excluded = (), 0
-        state.refresh()
-        try:
+        with only_fake(grad=True):
             made = leaf.clone()
-        finally:
-            state.grad, state.proxy, state.functional, state.dispatch_modes, state.excluded = before
-            state.refresh()
         made._ext = leaf._ext
         made._storage, made._offset = leaf._storage, leaf._offset
         return made
@@ -303,16 +295,8 @@ class FakeTensorMode(Occupant):
             return self.number_of(op, args[0])
         args = self.all_fake(op, args)
         constant = self.constant_result(op, args)
-        state = LOCAL.state
-        before = (state.excluded, state.fake)
-        state.excluded |= BELOW_FAKE
-        state.fake = self
-        state.refresh()
-        try:
+        with changed(excluded=LOCAL.state.excluded | BELOW_FAKE, fake=self):
             result = self.run_shapes(op, args)
-        finally:
-            state.excluded, state.fake = before
-            state.refresh()
         self.forget_written(op, args)
         result = self.marked(result)
         if constant is not None and isinstance(result, FakeTensor):
@@ -334,17 +318,15 @@ class FakeTensorMode(Occupant):
         def one(value: Any) -> Any:
             if not isinstance(value, Tensor) or isinstance(value, FakeTensor):
                 return value
-            if value.dim() == 0 and op.options.get("wraps_numbers"):
-                return value
+            if Tag.inplace_view in op.tags and value is args[0]:
+                raise AssertionError(
+                    f"Can't call metadata mutating ops on non-Fake Tensor inputs. Found in {op}"
+                )
             if value._array is not None and not self.allow_non_fake_inputs:
                 raise AssertionError(
                     "Please convert all Tensors to FakeTensors first or instantiate "
                     f"FakeTensorMode with 'allow_non_fake_inputs'. Found in {op}: a tensor of "
                     f"shape {list(value.shape)} and type {value.type()}"
-                )
-            if op.options.get("metadata_write") and value is args[0]:
-                raise RuntimeError(
-                    f"Can't call metadata mutating ops on non-Fake Tensor inputs. Found in {op}"
                 )
             return self.from_tensor(value)
 
@@ -405,15 +387,8 @@ class FakeTensorMode(Occupant):
         for position in op.list_positions:
             if args[position] is not None:
                 real[position] = [v.constant if v is not None else None for v in args[position]]
-        state = LOCAL.state
-        before = (state.excluded, state.fake, state.proxy)
-        state.excluded |= BELOW_FAKE
-        state.refresh()
-        try:
+        with excluding(BELOW_FAKE):
             result = op.backend(*real)
-        finally:
-            state.excluded, state.fake, state.proxy = before
-            state.refresh()
         if isinstance(result, Tensor) and result.numel() <= CONSTANT_LIMIT:
             return result
         return None
@@ -453,21 +428,22 @@ class Converter:
 SNAPSHOTS = FakeTensorMode(allow_non_fake_inputs=True)
 
 
+def only_fake(grad: bool) -> changed:
+    """Calls made inside pass autograd and the fake mode, no other layer."""
+    return changed(grad=grad, proxy=None, functional=None, dispatch_modes=(), excluded=0)
+
+
 def unset_fake_temporarily() -> Any:
     return FakeOff()
 
 
-class FakeOff:
-    """No fake mode is active inside."""
+class FakeOff(Change):
+    """No fake mode is active inside; gives the one that was."""
+
+    def fields(self, state: ThreadState) -> dict[str, Any]:
+        return {"fake": None}
 
     def __enter__(self) -> Any:
-        state = LOCAL.state
-        self.before = state.fake
-        state.fake = None
-        state.refresh()
-        return self.before
-
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        state = LOCAL.state
-        state.fake = self.before
-        state.refresh()
+        mode = LOCAL.state.fake
+        super().__enter__()
+        return mode

@@ -17,7 +17,14 @@ from typing import Any
 
 from rushlight.core import dispatch
 from rushlight.core.op import OpOverload, Refused
-from rushlight.core.state import BELOW_FUNCTIONAL, LAYER_FUNCTIONAL, LOCAL, Excluding, Occupant
+from rushlight.core.state import (
+    BELOW_FUNCTIONAL,
+    LAYER_FUNCTIONAL,
+    LOCAL,
+    Occupant,
+    changed,
+    excluding,
+)
 from rushlight.core.storage import Storage, VersionCounter
 from rushlight.core.tensor import Ext, Tensor, sizes_of, storage_of, strides_of, wrap
 
@@ -226,7 +233,7 @@ class FunctionalMode(Occupant):
 
     def below(self) -> Any:
         """Where values are computed: below the layer, as a context."""
-        return Excluding(BELOW_FUNCTIONAL)
+        return excluding(BELOW_FUNCTIONAL)
 
     def call_below(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         return dispatch.below_autograd(op, args)
@@ -353,9 +360,6 @@ def functional_form(op: OpOverload) -> OpOverload:
     """The op that computes what an in-place or out= op writes."""
     found: OpOverload | None = op.functional
     if found is None:
-        named = op.options.get("functional_form")
-        found = named() if callable(named) else named
-    if found is None:
         raise NotImplementedError(
             f"{op.name()}: this in-place operator cannot be traced, because it has no functional "
             "form. Use an out-of-place operator instead."
@@ -365,7 +369,7 @@ def functional_form(op: OpOverload) -> OpOverload:
 
 def check_write(op: OpOverload, args: tuple[Any, ...]) -> None:
     """Run a write by its shape rule on the outer tensors, for its checks and for out= sizes."""
-    with Excluding(BELOW_FUNCTIONAL):
+    with excluding(BELOW_FUNCTIONAL):
         op.backend(*args)
 
 
@@ -383,7 +387,7 @@ class FunctionalLevel(FunctionalMode):
         self.under = LOCAL.state.transforms
 
     def below(self) -> Any:
-        return Stack(self.under)
+        return changed(transforms=self.under)
 
     def call_below(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         return dispatch.call(op, args)
@@ -415,23 +419,3 @@ class FunctionalLevel(FunctionalMode):
         with self.below():
             result = cls.apply(*[from_functional(value) for value in args], **kwargs)
         return self.wrapped(result)
-
-
-class Stack:
-    """Calls made inside see these transforms."""
-
-    __slots__ = ("before", "transforms")
-
-    def __init__(self, transforms: tuple[Any, ...]) -> None:
-        self.transforms = transforms
-
-    def __enter__(self) -> None:
-        state = LOCAL.state
-        self.before = state.transforms
-        state.transforms = self.transforms
-        state.refresh()
-
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        state = LOCAL.state
-        state.transforms = self.before
-        state.refresh()

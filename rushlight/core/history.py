@@ -17,11 +17,18 @@ from typing import Any
 
 from rushlight.core import node as nodes
 from rushlight.core import ports
+from rushlight.core.attributes import attributes_of, set_attributes
 from rushlight.core.extras import view_info
 from rushlight.core.node import GraphNode, edge, needs_grad, output_meta, recorded_node
-from rushlight.core.state import LOCAL, PROCESS, ThreadState
+from rushlight.core.state import LOCAL, PROCESS, ThreadState, changed
 from rushlight.core.storage import VersionCounter
-from rushlight.core.tensor import Ext, Tensor, ViewInfo, strides_of
+from rushlight.core.tensor import (
+    Ext,
+    Tensor,
+    ViewInfo,
+    recast,
+    strides_of,
+)
 
 __all__ = ["attach", "check_inplace", "mutating_call", "rebase_history", "record_view"]
 
@@ -95,9 +102,8 @@ def only_inference(op: Any, args: tuple[Any, ...]) -> bool:
 def without_history(tensor: Any) -> Any:
     """Another object over the same tensor, tangent included, that no graph leads to. No op is
     called for it, so modes and graphs see the tensor itself."""
-    result = tensor._alias()
-    result.__class__ = type(tensor)
-    result.__dict__.update(tensor.__dict__)
+    result = recast(tensor._alias(), type(tensor))
+    set_attributes(result, attributes_of(tensor))
     if tensor._ag is not None and tensor._ag.tangent is not None:
         nodes.autograd_state(result).tangent = tensor._ag.tangent
     proxy = LOCAL.state.proxy
@@ -275,18 +281,11 @@ def regenerate(tensor: Any) -> Any:
             return None
         if view.kind != ViewInfo.NORMAL:
             raise RuntimeError(creation_error(tensor, view.kind, is_write=False))
-        state = LOCAL.state
-        before = (state.grad, state.dispatch_modes, state.excluded)
-        try:
-            state.grad, state.dispatch_modes, state.excluded = True, (), 0
-            state.refresh()
+        with changed(grad=True, dispatch_modes=(), excluded=0) as state:
             if state.view_replay or base._dtype is not tensor._dtype or is_level(base):
                 fresh = replay(view, base)
             else:
                 fresh = base.as_strided(tensor.shape, strides_of(tensor), tensor._offset)
-        finally:
-            state.grad, state.dispatch_modes, state.excluded = before
-            state.refresh()
         if fresh._node is not None:
             move_retained_grad(tensor, fresh._node, fresh._output_nr)
         tensor._node = fresh._node
@@ -435,15 +434,8 @@ def saved_copy(target: Any) -> Any:
 
 
 def quiet_copy(target: Any) -> Any:
-    state = LOCAL.state
-    before = state.grad
-    try:
-        state.grad = False
-        state.refresh()
+    with changed(grad=False):
         return target.clone()
-    finally:
-        state.grad = before
-        state.refresh()
 
 
 def out_call(op: Any, args: tuple[Any, ...], grad: bool, state: ThreadState | None) -> Any:

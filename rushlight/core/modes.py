@@ -20,6 +20,8 @@ from rushlight.core.state import (
     LOCAL,
     USER_FUNCTION,
     USER_FUNCTION_MODES,
+    Change,
+    ThreadState,
 )
 from rushlight.core.tensor import Tensor, storage_of
 
@@ -46,26 +48,14 @@ disabled_torch_function_impl = disabled_torch_function
 disabled_torch_dispatch_impl = disabled_torch_dispatch
 
 
-class StateSwitch:
+class StateSwitch(Change):
     """Base of context managers that set bits of `ThreadState.excluded` or clear them."""
 
     excludes = 0
     admits = 0
 
-    def __init__(self) -> None:
-        self.before: list[int] = []
-
-    def __enter__(self) -> Any:
-        state = LOCAL.state
-        self.before.append(state.excluded)
-        state.excluded = (state.excluded | self.excludes) & ~self.admits
-        state.refresh()
-        return self
-
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        state = LOCAL.state
-        state.excluded = self.before.pop()
-        state.refresh()
+    def fields(self, state: ThreadState) -> dict[str, Any]:
+        return {"excluded": (state.excluded | self.excludes) & ~self.admits}
 
     def __call__(self, function: Any) -> Any:
         @functools.wraps(function)
@@ -212,28 +202,28 @@ def len_torch_dispatch_stack() -> int:
     return len(LOCAL.state.dispatch_modes)
 
 
-class disable_current_modes:
+class disable_current_modes(Change):
     """No dispatch mode is active inside; gives the modes that were."""
 
+    def fields(self, state: ThreadState) -> dict[str, Any]:
+        return {"dispatch_modes": ()}
+
     def __enter__(self) -> list[Any]:
-        self.modes = LOCAL.state.dispatch_modes
-        set_dispatch_modes(())
-        return list(self.modes)
-
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        set_dispatch_modes(self.modes)
+        modes = list(LOCAL.state.dispatch_modes)
+        super().__enter__()
+        return modes
 
 
-class pop_mode_temporarily:
+class pop_mode_temporarily(Change):
     """The innermost dispatch mode is off inside; gives that mode."""
 
-    def __enter__(self) -> Any:
-        self.modes = LOCAL.state.dispatch_modes
-        set_dispatch_modes(self.modes[:-1])
-        return self.modes[-1]
+    def fields(self, state: ThreadState) -> dict[str, Any]:
+        return {"dispatch_modes": state.dispatch_modes[:-1]}
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        set_dispatch_modes(self.modes)
+    def __enter__(self) -> Any:
+        innermost = LOCAL.state.dispatch_modes[-1]
+        super().__enter__()
+        return innermost
 
 
 # -- function modes -------------------------------------------------------------------------------
@@ -286,16 +276,16 @@ def len_torch_function_stack() -> int:
     return len(LOCAL.state.function_modes)
 
 
-class pop_function_mode_temporarily:
+class pop_function_mode_temporarily(Change):
     """The innermost function mode is off inside; gives that mode."""
 
-    def __enter__(self) -> Any:
-        self.modes = LOCAL.state.function_modes
-        set_function_modes(self.modes[:-1])
-        return self.modes[-1]
+    def fields(self, state: ThreadState) -> dict[str, Any]:
+        return {"function_modes": state.function_modes[:-1]}
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        set_function_modes(self.modes)
+    def __enter__(self) -> Any:
+        innermost = LOCAL.state.function_modes[-1]
+        super().__enter__()
+        return innermost
 
 
 # -- wrapper subclasses ---------------------------------------------------------------------------

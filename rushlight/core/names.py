@@ -13,7 +13,8 @@ from typing import Any
 
 from rushlight.core import ports
 from rushlight.core.op import find_overload
-from rushlight.core.state import LAYER_FUNCTION, LOCAL, USER_FUNCTION
+from rushlight.core.operators import OP_OF
+from rushlight.core.state import LAYER_FUNCTION, USER_FUNCTION, excluding
 from rushlight.core.tensor import Tensor
 
 __all__ = ["NamedTensor", "align_to", "refine_names", "rename", "rename_", "with_names"]
@@ -196,15 +197,8 @@ def align_to(tensor: Any, *names: Any) -> Any:
 
 
 def without_overrides(function: Any, args: Any, kwargs: Any) -> Any:
-    state = LOCAL.state
-    excluded = state.excluded
-    try:
-        state.excluded = excluded | LAYER_FUNCTION | USER_FUNCTION
-        state.refresh()
+    with excluding(LAYER_FUNCTION | USER_FUNCTION):
         return function(*args, **kwargs)
-    finally:
-        state.excluded = excluded
-        state.refresh()
 
 
 def position_of(tensor: Any, name: str) -> int:
@@ -263,8 +257,7 @@ def as_positions(tensor: Any, value: Any) -> Any:
 
 def overloads(name: str) -> Any:
     """The records behind a public name or an operator; () where there are none."""
-    name = name.strip("_") if name.startswith("__") else name
-    base = REFLECTED.get(name, name)
+    base = OP_OF.get(name) or (name.strip("_") if name.startswith("__") else name)
     for candidate in (base, base.removesuffix("_")):
         try:
             return ports.find_packet("aten", candidate).candidates
@@ -280,11 +273,6 @@ NO_TENSORS = frozenset(
         "__len__", "allclose", "backward", "equal", "item", "numpy", "tolist",
     )
 )  # fmt: skip
-REFLECTED = {
-    "rsub": "sub", "rdiv": "div", "rtruediv": "div", "rpow": "pow", "rfloordiv": "floor_divide",
-    "rmod": "remainder", "floordiv": "floor_divide", "invert": "bitwise_not", "eq": "eq",
-    "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
-}  # fmt: skip
 
 
 def is_pointwise(name: str) -> bool:

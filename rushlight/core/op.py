@@ -21,6 +21,64 @@ RULES = (
     "functionalized", "samples", "errors",
 )  # fmt: skip
 
+# Facts that any op may state: name -> what it says. An op states no others, but for those that its
+# kind declares (`Kind.options`).
+OPTIONS: dict[str, str] = {
+    # Names and forms
+    "method": "whether it is a Tensor method (on)",
+    "function": "whether it is a public function (on); None: one of that name is written in Python",
+    "inplace": "derive `name_`",
+    "out": "derive the out= form (on, except for views and in-place ops)",
+    "out_name": "the overload name of the out= form",
+    "former": "orders of positional arguments that calls had of old, as argument names",
+    "varargs": "position of an int list that may be given as separate arguments",
+    "numbers": "tensor arguments after the first accept Python numbers",
+    "tags": "torch's tags",
+    # Checks of derived forms
+    "inplace_check": "refuses arguments of `name_` that the op itself takes",
+    "exact_out": "whether out= must have the result's dtype (as the kind says), or one of which",
+    "out_decides": "the dtype of out= is the `dtype` argument where none is given",
+    "out_check": "refuses tensors that a composite's results could be written into",
+    "may_overlap": "an in-place form may write to overlapping elements: all get the same value",
+    # Gradients and history
+    "node": "the backward node's name",
+    "node_index": "the digit at the end of the backward node's name",
+    "inplace_vjp": "the gradient of `name_` where it differs",
+    "inplace_node_index": "node_index of `name_` where it has a gradient of its own",
+    "differentiable": "names of the arguments that have a gradient, where vjp is a function",
+    "non_differentiable": "positions of results without a gradient",
+    "untracked": "a view that is no view for autograd: it shares memory and version, not history",
+    "seen_twice": "layers below autograd see it once more, for its result",
+    "replayed_as": "the view op whose geometry an in-place view op takes over",
+    "manual": "what it writes is checked and counted by what its kernel calls",
+    # Results and samples
+    "layout": "strides of results, see `opset.kinds`",
+    "domain": "(low, high) of the values in generated samples",
+    "invariants": "function of the results: what does not depend on signs, phases or an order that "
+    "the algorithm may choose; comparisons look at that alone",
+    # Other layers
+    "autocast": "what operands are cast to while autocast is on: lower, float32 or widest",
+    "recompute": "whether its result is computed again rather than kept (as the kind says)",
+    "trailing": "how many last dims it acts on, or a function of the arguments that says it",
+    "zero_preserving": "whether zero maps to zero, so that of a sparse tensor only values change; "
+    '"linear" where duplicates need not be summed first',
+    "functional": "whether nn.functional has it under its name",
+    # Stubs
+    "quick": "Quick: the common case as an expression over arrays",
+    "prepared": "function of example operands: the op as one call of their arrays whose result is "
+    "fresh, or None",
+    # What users register for an op
+    "replaced": "dispatch key -> what a user's kernel stands in for",
+    "formula": "a user's autograd kernel",
+    "definition": "the decorated function that the op was made from",
+    "autocast_dtypes": "device type -> dtype that autocast casts operands to",
+    "torch_dispatch": "class -> what it does with the op instead of its __torch_dispatch__",
+}
+
+
+# Ops of the library that have kernels of a user's in the place of their own.
+REPLACED: set[Any] = set()
+
 
 class Refused:
     """A rule that does not exist, with the reason why."""
@@ -97,30 +155,30 @@ class OpOverload:
     samples = Rule("samples")
     errors = Rule("errors")
 
-    def __init__(self, schema: str, kind: Any, namespace: str = "aten", **options: Any) -> None:
-        self._schema = Schema(schema, namespace)
+    def __init__(
+        self, schema: str | Schema, kind: Any, namespace: str = "aten", **options: Any
+    ) -> None:
+        self._schema = Schema(schema, namespace) if isinstance(schema, str) else schema
         self.kind = kind
         self.rules: dict[str, Any] = {}
-        self.options = options
+        self.options: dict[str, Any] = {}
+        self.state(options)
         self.tags: frozenset[str] = frozenset(options.get("tags", ()))
         self.body: Callable[..., Any] | None = None
         # True where `body` stands for autograd only: below that layer the op is a primitive.
         self.autograd_only = False
         self.packet: Any = None
-        # The module it is written in, by its last name.
-        self.family = ""
         # Filled for derived in-place and out= overloads: the functional record behind them.
         self.functional: OpOverload | None = None
-        self.__module__ = f"torch._ops.{namespace}"
+        self.__module__ = f"torch._ops.{self._schema.default_namespace}"
 
     def __getattr__(self, attribute: str) -> Any:
         # Derived facts are computed once and kept in the instance.
         derive = DERIVED.get(attribute)
         if derive is None:
             raise AttributeError(f"'OpOverload' object has no attribute '{attribute}'")
-        value = derive(self)
-        self.__dict__[attribute] = value
-        return value
+        # One value for all threads: node classes and binders are known by identity.
+        return self.__dict__.setdefault(attribute, derive(self))
 
     # -- torch's face ---------------------------------------------------------------------------
 
@@ -185,7 +243,17 @@ class OpOverload:
 
         return dispatch.overload_call(self, args, kwargs)
 
-    # -- rules ------------------------------------------------------------------------------------
+    # -- rules and facts --------------------------------------------------------------------------
+
+    def state(self, facts: dict[str, Any]) -> None:
+        """Set rules and options by name."""
+        for name, value in facts.items():
+            if name in RULES:
+                self.rules[name] = value
+            elif name in OPTIONS or name in self.kind.options:
+                self.options[name] = value
+            else:
+                raise undeclared(self, name)
 
     def rule(self, name: str) -> Any:
         """A stored rule, or what the op's kind derives for it; None when there is neither."""
@@ -205,6 +273,17 @@ class OpOverload:
         if named is not None:
             return list(named)
         return [a.name for a in self._schema.arguments if a.type.is_tensor_like and not a.is_out]
+
+
+def undeclared(op: OpOverload, name: str) -> TypeError:
+    from difflib import get_close_matches
+
+    declared = (*OPTIONS, *op.kind.options, *RULES)
+    near = get_close_matches(name, declared, 1, 0.0)[0]
+    return TypeError(
+        f"{op.name()}: an op of kind {op.kind} has no option '{name}'; the nearest is '{near}'. "
+        "Options are declared in core.op.OPTIONS and in the kind's `options`."
+    )
 
 
 def argument_names(op: OpOverload) -> list[str]:
@@ -324,6 +403,13 @@ def derived_rules(op: OpOverload) -> dict[str, Any]:
     return {}
 
 
+def make_view(op: OpOverload) -> Callable[..., Any]:
+    """A view op as a function of bound arguments, below the API level."""
+    from rushlight.core.stubs import overload_function
+
+    return overload_function(op)
+
+
 DERIVED: dict[str, Callable[[OpOverload], Any]] = {
     "derived_rules": derived_rules,
     "recompute": recompute,
@@ -340,6 +426,8 @@ DERIVED: dict[str, Callable[[OpOverload], Any]] = {
     "replayed_as": replayed_as,
     "backend": backend,
     "bind": make_binder,
+    "make_view": make_view,
+    "family": lambda op: ports.family_of(op),
     "__qualname__": lambda op: op.name(),
 }
 
@@ -355,6 +443,8 @@ class OpOverloadPacket:
         self.candidates: list[OpOverload] = []
         self.stubs: dict[str, Any] = {}
         self.varargs: int | None = None
+        # Orders of positional arguments that calls had of old, as argument names.
+        self.former: tuple[tuple[str, ...], ...] = ()
         self.__module__ = f"torch._ops.{namespace}"
         self.__qualname__ = name
 

@@ -16,11 +16,13 @@ __all__ = [
 class Switches:
     """The current values."""
 
-    threads = 0
     interop_threads = 0
     deterministic = False
     warn_only = False
+    # Whether deterministic mode sets memory that `empty` leaves as it finds it.
+    fills_memory = True
     matmul_precision = "highest"
+    has_warned_of_threads = False
 
 
 def available_cores() -> int:
@@ -31,22 +33,27 @@ def available_cores() -> int:
 
 
 def get_num_threads() -> int:
-    """Threads that kernels may use: those of NumPy's libraries."""
-    return Switches.threads or available_cores()
+    """Threads that kernels may use: those of NumPy's BLAS."""
+    from rushlight.arrays.threads import blas_threads
+
+    return blas_threads() or available_cores()
 
 
 def set_num_threads(num: int) -> None:
-    """Limit the threads of NumPy's BLAS, where threadpoolctl is installed to do so."""
+    """Let NumPy's BLAS use `num` threads; a warning says so, once, where it cannot be told."""
     if not isinstance(num, int) or isinstance(num, bool):
         raise RuntimeError(f"set_num_threads expects an int, but got {type(num).__name__}")
     if num <= 0:
         raise RuntimeError("set_num_threads expects a positive integer")
-    Switches.threads = num
-    try:
-        from threadpoolctl import threadpool_limits
-    except ImportError:
-        return
-    threadpool_limits(num)
+    from rushlight.arrays.threads import set_blas_threads
+
+    if not set_blas_threads(num) and not Switches.has_warned_of_threads:
+        import warnings
+
+        from rushlight.base.errors import message
+
+        Switches.has_warned_of_threads = True
+        warnings.warn(message("RL0006", number=num), stacklevel=2)
 
 
 def get_num_interop_threads() -> int:

@@ -16,14 +16,12 @@ from rushlight.core import dispatch, fake
 from rushlight.core.device import channels_last, channels_last_3d, contiguous_format
 from rushlight.core.op import OpOverload, find_overload
 from rushlight.core.parameter import Parameter
-from rushlight.core.state import BELOW_PROXY, BELOW_SUBCLASS, Excluding, Occupant
+from rushlight.core.state import BELOW_PROXY, BELOW_SUBCLASS, Occupant, excluding
 from rushlight.core.tensor import Tensor, sizes_of, strides_of
 from rushlight.graph.graph import Graph
-from rushlight.symbolic import SymBool, SymFloat, SymInt
+from rushlight.symbolic import NUMBERS, SymInt
 
 __all__ = ["Recorder", "TensorMetadata", "tensor_metadata"]
-
-SYMBOLIC = (SymInt, SymFloat, SymBool)
 
 
 class TensorMetadata(NamedTuple):
@@ -38,15 +36,13 @@ class TensorMetadata(NamedTuple):
     qparams: Any = {}
 
 
-def tensor_metadata(tensor: Any) -> TensorMetadata:
-    found = None
-    for format in (contiguous_format, channels_last, channels_last_3d):
-        if tensor.layout.name == "strided" and tensor.is_contiguous(memory_format=format):
-            found = format
-            break
-    return TensorMetadata(
-        tensor.shape, tensor._dtype, tensor.requires_grad, strides_of(tensor), found
-    )
+def tensor_metadata(tensor: Any, include_contiguity: bool = True) -> TensorMetadata:
+    found, strides = None, ()
+    if tensor.layout.name == "strided":
+        strides = strides_of(tensor)
+        formats = (contiguous_format, channels_last, channels_last_3d) if include_contiguity else ()
+        found = next((f for f in formats if tensor.is_contiguous(memory_format=f)), None)
+    return TensorMetadata(tensor.shape, tensor._dtype, tensor.requires_grad, strides, found)
 
 
 class Tracked(NamedTuple):
@@ -88,7 +84,7 @@ class Recorder(Occupant):
             self.tensors[key] = Tracked(reference, node, fixed)
             if binds_sizes:
                 self.track_sizes(value, node)
-        elif isinstance(value, SYMBOLIC):
+        elif isinstance(value, NUMBERS):
             self.numbers[value.node.expr] = node
         elif isinstance(value, (list, tuple)):
             for position, item in enumerate(value):
@@ -129,7 +125,7 @@ class Recorder(Occupant):
         if isinstance(value, Tensor):
             found = self.known(value)
             return self.constant(value) if found is None else found.node
-        if isinstance(value, SYMBOLIC):
+        if isinstance(value, NUMBERS):
             return self.number_node(value)
         if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
             items = [self.node_of(item) for item in value]
@@ -189,7 +185,7 @@ class Recorder(Occupant):
         positional, keywords = dispatch.torch_arguments(op, args)
         rule = self.decompositions.get(op)
         if rule is not None:
-            with Excluding(BELOW_SUBCLASS):
+            with excluding(BELOW_SUBCLASS):
                 result = rule(*positional, **keywords)
             if result is not NotImplemented:
                 return result
@@ -212,7 +208,7 @@ class Recorder(Occupant):
             "call_function", target, tuple(inputs), named, name=target.base_name
         )
         try:
-            with Excluding(BELOW_PROXY):
+            with excluding(BELOW_PROXY):
                 result = dispatch.below_autograd(target, args)
         except BaseException:
             self.graph.erase_node(node)
@@ -246,7 +242,7 @@ class Recorder(Occupant):
                 "similar.  It may be possible to trace this with dynamic shapes; try setting "
                 "tracing_mode='symbolic' in your make_fx call."
             )
-        with Excluding(BELOW_PROXY):
+        with excluding(BELOW_PROXY):
             return dispatch.below_autograd(op, args)
 
 

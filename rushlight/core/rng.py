@@ -17,12 +17,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.core.device import device as device_class
+from rushlight.core.dtype import uint8
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Self
 
     from numpy.typing import NDArray
+
+    from rushlight.core.tensor import Tensor
 
     U32Array = NDArray[np.uint32]
     U64Array = NDArray[np.uint64]
@@ -258,6 +261,20 @@ class Generator:
             )
         self._put(int.from_bytes(raw[:8], "little"), int.from_bytes(raw[8:], "little"))
         return self
+
+    def get_state(self) -> Tensor:
+        """The state as a byte tensor."""
+        from rushlight.core.tensor import wrap
+
+        return wrap(np.frombuffer(bytearray(self.state_bytes()), np.uint8), uint8)
+
+    def set_state(self, state: Any) -> Self:
+        """Restore what `get_state` gave."""
+        from rushlight.core.tensor import Tensor
+
+        if not isinstance(state, Tensor) or state._dtype is not uint8 or state._array is None:
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        return self.load_state_bytes(state._array)
 
     def clone_state(self) -> Self:
         """An independent generator in the same state."""

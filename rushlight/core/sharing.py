@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import mmap
-import sys
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
+from rushlight.core.ownership import COUNTS
 from rushlight.core.tensor import alias_array, sizes_of, storage_of, strides_of
 
 __all__ = ["share"]
-
-# To a storage while it is looked at: the tensor's, the local name's and the call's.
-OWN_REFERENCES = 3
 
 
 def share(tensor: Any) -> None:
@@ -27,7 +25,10 @@ def share(tensor: Any) -> None:
     if storage.shared:
         return
     moved = [tensor] if tensor._view is None else [tensor, tensor._view.base]
-    if sys.getrefcount(storage) > OWN_REFERENCES + len(moved) - 1:
+    # Beside the local name, each tensor that moves holds them. Views have the counter in common
+    # from the start, the storage once one of them asks for it.
+    counter, own = tensor._counter, COUNTS.local + len(moved)
+    if getrefcount(storage) > own or (counter is not None and getrefcount(counter) > own):
         raise RuntimeError(
             "share_memory_(): other tensors are views of the same memory and would be left behind. "
             "Share the tensor before taking views of it, or share a clone."

@@ -3,7 +3,9 @@
 Every mode (grad, inference, dispatch modes, saved-tensor hooks ...) lives in `ThreadState`.
 `PROCESS.special` counts threads whose bundle is not in its default state, so a stub that
 reads zero there knows that no thread-local needs to be looked at. Invariant: every change
-of a bundle's fields ends in `ThreadState.refresh()`.
+of a bundle's fields ends in `ThreadState.refresh()`. `changed` does both, and undoes them; code
+that runs for every call writes the same out, restoring fields before it calls anything: a signal
+may raise in any call.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import threading
 from typing import Any
 
 __all__ = ["LAYER_AUTOGRAD", "LAYER_FUNCTION", "LAYER_MODES", "LOCAL", "PROCESS", "ThreadState"]
+__all__ += ["Change", "Occupant", "changed", "excluding"]
 
 # Bits of ThreadState.excluded: layers that a call made by this thread passes by.
 LAYER_FUNCTION = 1  # __torch_function__ of subclasses
@@ -32,19 +35,21 @@ BELOW_FUNCTIONAL = BELOW_AUTOGRAD | LAYER_FUNCTIONAL
 BELOW_SUBCLASS = BELOW_FUNCTIONAL | LAYER_MODES | LAYER_SUBCLASS
 BELOW_PROXY = BELOW_SUBCLASS | LAYER_PROXY
 BELOW_FAKE = BELOW_PROXY | LAYER_FAKE
+# Excluding overrides alone does not leave the fast path: packet_call checks them itself.
+OVERRIDES = LAYER_FUNCTION | LAYER_FUNCTION_MODES
 # Set beside LAYER_FUNCTION and LAYER_FUNCTION_MODES by Python code that switches overrides off. A
 # composite's body sets those two alone, so that a handler called from inside can lift them again.
-USER_FUNCTION = 128
-USER_FUNCTION_MODES = 256
+# Each lies USER_SHIFT bits above the one it stands beside.
+USER_SHIFT = 7
+USER_FUNCTION = LAYER_FUNCTION << USER_SHIFT
+USER_FUNCTION_MODES = LAYER_FUNCTION_MODES << USER_SHIFT
+USER_OVERRIDES = USER_FUNCTION | USER_FUNCTION_MODES
 
 
 def as_python(excluded: int) -> int:
-    """The bits for Python code called back from below the API level."""
-    return excluded & ~3 | excluded >> 7 & 3
-
-
-# Overrides are looked at by every API call anyway; passing them by needs no general path.
-OVERRIDES = LAYER_FUNCTION | LAYER_FUNCTION_MODES
+    """The bits for Python code called back from below the API level: overrides are off there only
+    if Python code switched them off."""
+    return excluded & ~OVERRIDES | (excluded & USER_OVERRIDES) >> USER_SHIFT
 
 
 class Process:
@@ -76,6 +81,7 @@ class ThreadState:
         "default_device",
         "dispatch_modes",
         "duals",
+        "entered",
         "excluded",
         "fake",
         "forward_enabled",
@@ -97,6 +103,7 @@ class ThreadState:
         "tasks",
         "transforms",
         "view_replay",
+        "witness",
     )
 
     def __init__(self) -> None:
@@ -126,10 +133,15 @@ class ThreadState:
         # What looks at the results of forward calls in anomaly mode: `guard(op, args, state)`.
         self.forward_guard: Any = None
         self.profiler: Any = None
+        # Called with each kernel's op, arguments and result. It is no layer: whoever asks what is
+        # below autograd is not told of it.
+        self.witness: Any = None
         self.view_replay = False
         self.multithreading = True
         self.stash: dict[str, Any] = {}
         self.tasks: tuple[Any, ...] = ()
+        # (context manager, what was before) of those that are open in this thread, innermost last.
+        self.entered: list[tuple[Any, Any]] = []
         # Whether a layer below autograd is occupied.
         self.below = False
         self.layers = False
@@ -165,12 +177,22 @@ class ThreadState:
             or self.forward_level >= 0
             or self.anomaly
             or self.profiler is not None
+            or self.witness is not None
         )
         special = self.layers or not self.grad or self.excluded != 0
         if special is not self.counted:
             with PROCESS.lock:
                 self.counted = special
                 PROCESS.special += 1 if special else -1
+
+    def leave(self, manager: Any) -> Any:
+        """What was before `manager` was entered; see `entered`."""
+        entered = self.entered
+        # The last one, unless generators are suspended inside their blocks.
+        place = len(entered) - 1
+        while entered[place][0] is not manager:
+            place -= 1
+        return entered.pop(place)[1]
 
     def snapshot(self) -> dict[str, Any]:
         """The fields another thread needs to behave like this one."""
@@ -184,8 +206,14 @@ class ThreadState:
 
 
 SNAPSHOT_FIELDS = tuple(
-    name for name in ThreadState.__slots__ if name not in ("below", "counted", "layers", "tasks")
+    name
+    for name in ThreadState.__slots__
+    if name not in ("below", "counted", "entered", "layers", "tasks")
 )
+
+
+# Fields that a thread's state starts with, where they are not the defaults.
+STARTING: dict[str, Any] = {}
 
 
 class Local(threading.local):
@@ -195,6 +223,8 @@ class Local(threading.local):
         with PROCESS.lock:
             PROCESS.threads += 1
         self.state = ThreadState()
+        if STARTING:
+            self.state.install(STARTING)
         self.guard = ExitGuard(self.state)
 
 
@@ -216,45 +246,96 @@ class ExitGuard:
 LOCAL = Local()
 
 
-class Occupant:
-    """A mode that has a layer of its own: the field `slot` of the state while it is active."""
+class changed:
+    """Fields of the thread's state have other values inside: `with changed(grad=False):`.
 
-    slot = ""
+    What the body does to other fields stays. Gives the state.
+    """
 
-    def __init__(self) -> None:
-        self.before: list[Any] = []
+    __slots__ = ("before", "fields", "state")
+
+    def __init__(self, **fields: Any) -> None:
+        self.fields = fields
+
+    def __enter__(self) -> ThreadState:
+        state = self.state = LOCAL.state
+        fields = self.fields
+        before: dict[str, Any] = {}
+        self.before = before
+        try:
+            for name in fields:
+                before[name] = getattr(state, name)
+                setattr(state, name, fields[name])
+            state.refresh()
+        except BaseException:
+            restore(state, before)
+            raise
+        return state
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        state = self.state
+        before = self.before
+        try:
+            for name in before:
+                setattr(state, name, before[name])
+            state.refresh()
+        except BaseException:
+            restore(state, before)
+            raise
+
+
+def restore(state: ThreadState, before: dict[str, Any]) -> None:
+    """Put fields back after a signal came between."""
+    for name, value in before.items():
+        setattr(state, name, value)
+    state.refresh()
+
+
+def excluding(layers: int) -> changed:
+    """Calls made inside pass the given layers by too."""
+    return changed(excluded=LOCAL.state.excluded | layers)
+
+
+class Change:
+    """Base of context managers that change fields of the state.
+
+    One object may be entered again inside itself, and by several threads at once: what was before
+    is kept by the thread.
+    """
+
+    def fields(self, state: ThreadState) -> dict[str, Any]:
+        """What the fields are inside."""
+        raise NotImplementedError
 
     def __enter__(self) -> Any:
         state = LOCAL.state
-        self.before.append(getattr(state, self.slot))
-        setattr(state, self.slot, self)
-        state.refresh()
+        fields = self.fields(state)
+        before = {name: getattr(state, name) for name in fields}
+        state.entered.append((self, before))
+        try:
+            state.install(fields)
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
         return self
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         state = LOCAL.state
-        setattr(state, self.slot, self.before.pop())
-        state.refresh()
+        before = state.leave(self)
+        try:
+            state.install(before)
+        except BaseException:
+            restore(state, before)
+            raise
 
 
-class Excluding:
-    """Calls made inside pass the given layers by."""
+class Occupant(Change):
+    """A mode that has a layer of its own: the field `slot` of the state while it is active."""
 
-    __slots__ = ("before", "layers")
+    slot = ""
 
-    def __init__(self, layers: int) -> None:
-        self.layers = layers
-
-    def __enter__(self) -> None:
-        state = LOCAL.state
-        self.before = state.excluded
-        state.excluded |= self.layers
-        state.refresh()
-
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        state = LOCAL.state
-        state.excluded = self.before
-        state.refresh()
+    def fields(self, state: ThreadState) -> dict[str, Any]:
+        return {self.slot: self}
 
 
 def stash_obj_in_tls(key: str, value: Any) -> None:
@@ -277,3 +358,15 @@ def set_warn_always(b: bool) -> None:
 
 def is_warn_always_enabled() -> bool:
     return PROCESS.warn_always
+
+
+WARNED: set[str] = set()
+
+
+def warn_once(key: str, message: str, stacklevel: int = 4) -> None:
+    """Warn the first time in a process, or every time where `set_warn_always` asks for it."""
+    if key not in WARNED or PROCESS.warn_always:
+        WARNED.add(key)
+        import warnings
+
+        warnings.warn(message, UserWarning, stacklevel=stacklevel)

@@ -32,7 +32,6 @@ from rushlight.core.extras import Ext, ViewInfo
 from rushlight.core.hooks import HookDict, NodeHooks, RemovableHandle, add_hook
 from rushlight.core.node import (
     AutogradState,
-    accumulator,
     autograd_state,
     needs_grad,
     next_sequence,
@@ -42,12 +41,16 @@ from rushlight.core.node import (
 from rushlight.core.refusals import check_grad_assignment, dim_type_error
 from rushlight.core.size import Size
 from rushlight.core.size import unchecked as as_size
+from rushlight.core.source import block, compile_source, fill_tensor, join
 from rushlight.core.state import (
     LAYER_FUNCTION,
     LAYER_FUNCTION_MODES,
     LAYER_SUBCLASS,
     LOCAL,
+    OVERRIDES,
     USER_FUNCTION,
+    changed,
+    excluding,
 )
 from rushlight.core.storage import Storage, VersionCounter
 
@@ -294,24 +297,15 @@ class Tensor(metaclass=TensorType):
 
     def _alias(self, share_counter: bool = True) -> Tensor:
         """The same memory as a new plain tensor without history."""
-        result = new_tensor()
-        result._array = self._array
-        result._dtype = self._dtype
+        result = wrap(self._array, self._dtype)
         result._contig = self._contig
-        result._requires_grad = False
-        result._node = None
-        result._output_nr = 0
         if share_counter:
             counter = self._counter
             if counter is None:
                 counter = self._counter = VersionCounter()
             result._counter = counter
-        else:
-            result._counter = None
         result._storage = storage_of(self)
         result._offset = self._offset
-        result._view = None
-        result._ag = None
         result._ext = self._ext
         return result
 
@@ -573,8 +567,7 @@ class Tensor(metaclass=TensorType):
             raise TypeError(
                 f"_make_subclass(): argument 'data' must be Tensor, not {type(data).__name__}"
             )
-        result = data._alias(share_counter=False)
-        result.__class__ = cls
+        result = recast(data._alias(share_counter=False), cls)
         if require_grad:
             set_requires_grad(result, True)
         return result
@@ -603,7 +596,7 @@ class Tensor(metaclass=TensorType):
         result = shell(tuple(size), strides, dtype or get_default_dtype(), place, storage_offset)
         assert result._ext is not None
         result._ext.layout = layout
-        result.__class__ = cls
+        result = recast(result, cls)
         if requires_grad:
             result._requires_grad = True
         return result
@@ -612,18 +605,10 @@ class Tensor(metaclass=TensorType):
         """The same tensor seen as an instance of `cls`: a view that gradients pass through."""
         from rushlight.core.op import find_overload
 
-        state = LOCAL.state
-        before = (state.dispatch_modes, state.excluded)
-        try:
-            state.dispatch_modes = ()
-            state.excluded |= LAYER_FUNCTION | LAYER_FUNCTION_MODES | LAYER_SUBCLASS
-            state.refresh()
+        excluded = LOCAL.state.excluded | LAYER_FUNCTION | LAYER_FUNCTION_MODES | LAYER_SUBCLASS
+        with changed(dispatch_modes=(), excluded=excluded):
             result = find_overload("aten", "alias", "default")(self)
-        finally:
-            state.dispatch_modes, state.excluded = before
-            state.refresh()
-        result.__class__ = cls
-        return result
+        return recast(result, cls)
 
     def _type_name(self) -> str:
         """What `base.naming.typename` shows: `torch.FloatTensor`."""
@@ -641,19 +626,12 @@ class Tensor(metaclass=TensorType):
                 return found
         from rushlight.core.format import tensor_str
 
-        state = LOCAL.state
-        excluded = state.excluded
-        try:
-            state.excluded = excluded | LAYER_FUNCTION | LAYER_FUNCTION_MODES
-            state.refresh()
+        with excluding(OVERRIDES) as state:
             if state.duals is None:
                 return tensor_str(self)
             from rushlight.core.duals import tangent_of
 
             return tensor_str(self, tangent=tangent_of(self))
-        finally:
-            state.excluded = excluded
-            state.refresh()
 
     def __dir__(self) -> list[str]:
         return sorted({*dir(type(self)), *self.__dict__})
@@ -690,22 +668,11 @@ def as_class(value: Any, cls: type) -> Any:
     return value
 
 
-def wrap(array: Any, kind: dtype) -> Tensor:
-    """A fresh contiguous ndarray as a tensor."""
-    result = new_tensor()
-    result._array = array
-    result._dtype = kind
-    result._contig = True
-    result._requires_grad = False
-    result._node = None
-    result._output_nr = 0
-    result._counter = None
-    result._storage = None
-    result._offset = 0
-    result._view = None
-    result._ag = None
-    result._ext = None
-    return result
+WRAP = block("def wrap(array, kind):", fill_tensor("result", "array", "kind"), ["return result"])
+# A fresh contiguous ndarray as a tensor.
+wrap: Callable[[Any, dtype], Tensor] = compile_source(
+    join(WRAP), "wrap", {"__name__": __name__, "new_tensor": new_tensor}
+)["wrap"]
 
 
 def wrap_strided(array: Any, kind: dtype, storage: Storage, offset: int = 0) -> Tensor:
@@ -802,13 +769,39 @@ def strides_of(tensor: Tensor) -> tuple[Any, ...]:
     return tuple([step // width for step in array.strides])
 
 
+STATE = tuple([name for name in Tensor.__slots__ if not name.startswith("__")])
+
+
+def recast(tensor: Tensor, cls: Any) -> Any:
+    """A tensor that nobody else holds yet, as an instance of another class."""
+    try:
+        tensor.__class__ = cls
+    except TypeError:
+        # A class with slots of its own is laid out in another way: what the tensor is moves over.
+        made = object.__new__(cls)
+        for name in STATE:
+            setattr(made, name, getattr(tensor, name))
+        made.__dict__.update(tensor.__dict__)
+        return made
+    return tensor
+
+
+def conjugated(array: Any) -> Any:
+    if array.dtype.kind == "c":
+        return np.asarray(np.conjugate(array))
+    # A pair of halves is a record to NumPy.
+    pair = array.copy()
+    pair["imag"] = -pair["imag"]
+    return pair
+
+
 def values_of(tensor: Tensor) -> Any:
     """The array with lazy conjugation and negation applied."""
     array = tensor._array
     ext = tensor._ext
     if ext is not None:
         if ext.conj:
-            array = np.asarray(np.conjugate(array))
+            array = conjugated(array)
         if ext.neg:
             array = np.asarray(np.negative(array))
     return array
@@ -846,7 +839,3 @@ def tensor_hooks(tensor: Tensor) -> NodeHooks:
     if state.hooks is None:
         state.hooks = NodeHooks()
     return state.hooks
-
-
-def leaf_edge(tensor: Tensor) -> Any:
-    return accumulator(tensor)

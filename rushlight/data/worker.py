@@ -191,7 +191,7 @@ def serve_process(
     connection: Any, strangers: list[Any], dataset: Any, recipe: Recipe, seat: Seat
 ) -> None:
     """The whole life of a worker process. `strangers` are ends of pipes it must not keep open."""
-    from rushlight.core.process import set_num_threads
+    from rushlight.arrays.threads import set_blas_threads
     from rushlight.data import transport
 
     where = f"in DataLoader worker process {seat.worker_id}"
@@ -214,7 +214,7 @@ def serve_process(
         threading.Thread(
             target=inbox.feed, args=(connection,), name="rushlight-data-inbox", daemon=True
         ).start()
-        set_num_threads(1)
+        set_blas_threads(1)
         seed_process(seat)
         CURRENT.info = None
         CurrentWorker.of_process = WorkerInfo(seat.worker_id, seat.num_workers, seat.seed, dataset)

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from rushlight.base.pytree import broadcast_to_and_flatten, tree_flatten, tree_unflatten
 from rushlight.core.batching import VmapLevel, batched, is_batched, unbatched
 from rushlight.core.rng import default_generator
-from rushlight.core.state import LOCAL
+from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor
 from rushlight.opset import batching as _rules  # noqa: F401  (registers the batch rules)
 from rushlight.opset import functions
@@ -157,21 +157,15 @@ class Mapping:
         self, flat: list[Any], spec: Any, dims: list[Any], size: int, kwargs: dict[str, Any]
     ) -> tuple[list[Any], Any, list[Any]]:
         """(leaves of the result, their structure, where each has its batch axis)."""
-        state = LOCAL.state
-        before = state.transforms
+        before = LOCAL.state.transforms
         number = len(before) + 1
         level = VmapLevel(number, size, self.randomness, self.plain)
         inputs = [
             value if dim is None else batched(value, dim, number)
             for value, dim in zip(flat, dims, strict=True)
         ]
-        state.transforms = (*before, level)
-        state.refresh()
-        try:
+        with changed(transforms=(*before, level)):
             result = self.func(*tree_unflatten(inputs, spec), **kwargs)
-        finally:
-            state.transforms = before
-            state.refresh()
         leaves, out_spec = tree_flatten(result)
         places = self.output_dims(result, out_spec)
         finished = [

@@ -43,7 +43,9 @@ FUNCTIONAL = frozenset(
         "unique_consecutive", "unravel_index",
     )
 )  # fmt: skip
-# Modules that hold functions whose own `__module__` is just `torch`.
+# The `__module__` of functions that are operators, wherever else they are public.
+OPERATORS = frozenset(("rushlight", "rushlight.opset.functions"))
+# Modules that hold such functions.
 HOMES = {
     "torch._C._nn": "nn.functional",
     "torch._C._linalg": "linalg",
@@ -158,7 +160,7 @@ def names_function(path: str, function: Any) -> bool:
         return True
     # An operator may have several stubs; they differ only in how they take their arguments.
     both = (getattr(found, "__module__", None), getattr(function, "__module__", None))
-    return both == ("torch", "torch") and found.__name__ == function.__name__
+    return OPERATORS.issuperset(both) and found.__name__ == function.__name__
 
 
 class TorchNames:
@@ -215,13 +217,11 @@ def rushlight_name(module: str, name: str, obj: Any) -> str | None:
     if private is not None:
         return private
     root = host.library
-    # Asking the root for a name it does not know makes it load every operator.
-    known = module == "torch" or name in vars(root) or name in root._FUNCTIONS
-    if known and lookup(root, name) is obj:
+    if lookup(root, name) is obj:
         return f"torch.functional.{name}" if name in FUNCTIONAL else f"torch.{name}"
     if lookup(root.Tensor, name) is obj:
         return f"torch.Tensor.{name}"
-    if module == "torch":
+    if module in OPERATORS:
         for home in HOMES:
             if resolve(f"{home}.{name}") is obj:
                 return f"{home}.{name}"

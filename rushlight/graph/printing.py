@@ -1,8 +1,8 @@
 """Graphs as Python source that runs.
 
-A `CodeGen` decides the frame (signature, inputs, return); a `Writer` writes one statement per node
-and collects the globals they need. A value is set to None behind the statement that last uses it;
-a result that nothing uses is left alone.
+A `CodeGen` decides the frame (signature, inputs, return); a `GraphWriter` writes one statement per
+node and collects the globals they need. A value is set to None behind the statement that last uses
+it; a result that nothing uses is left alone.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import enum
 import itertools
 import linecache
 import math
-import os
 import types
 import typing
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from rushlight.base import pytree
+from rushlight.base.config import config
 from rushlight.graph import host, specs
 from rushlight.graph.annotations import parse_stack_trace, value_annotation
 from rushlight.graph.names import (
@@ -170,7 +170,7 @@ class CodeGen:
     def _gen_python_code(
         self, nodes: Iterable[Node], root_module: str, namespace: Namespace, **options: Any
     ) -> PythonCode:
-        return Writer(self, nodes, root_module, namespace, **options).write()
+        return GraphWriter(self, nodes, root_module, namespace, **options).write()
 
 
 class _PyTreeCodeGen(CodeGen):
@@ -265,7 +265,7 @@ class _BoxedCodeGen(CodeGen):
         return text
 
 
-class Writer:
+class GraphWriter:
     """Writes the source of one graph."""
 
     def __init__(
@@ -287,8 +287,8 @@ class Writer:
         self.root_module = root_module
         self.namespace = namespace
         self.verbose = verbose
-        self.include_stride = include_stride or os.environ.get("FX_GRAPH_SHOW_STRIDE") == "1"
-        self.include_device = include_device or os.environ.get("FX_GRAPH_SHOW_DEVICE") == "1"
+        self.include_stride = include_stride or config.show_stride
+        self.include_device = include_device or config.show_device
         self.colored = colored
         self.expanded_def = expanded_def
         self.additional_meta = additional_meta or []

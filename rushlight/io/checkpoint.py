@@ -29,7 +29,7 @@ from rushlight.io.opening import open_source
 from rushlight.io.places import location_tag
 from rushlight.io.rebuild import NAMES, SAFE_GLOBALS, STORAGE_NAMES, set_state
 from rushlight.io.walker import CallerError, Inert, Known, shown
-from rushlight.io.zipformat import ALIGNMENT, Writer
+from rushlight.io.zipformat import ALIGNMENT, ZipWriter
 
 __all__ = [
     "Inert",
@@ -269,19 +269,22 @@ def save(
     >>> torch.load(file)
     {'w': tensor([1., 1.])}
     """
-    if not _use_new_zipfile_serialization:
-        from rushlight.base.errors import MissingFeature
-
-        raise MissingFeature(
-            "save(_use_new_zipfile_serialization=False)",
-            "Leave the argument out: torch has read the zip format since 1.4.",
-        )
     is_path = isinstance(f, (str, os.PathLike))
     if not is_path and not hasattr(f, "write"):
         raise AttributeError(
             "expected 'f' to be string, path, or a file-like object with a 'write' attribute, not "
             f"{type(f).__name__}"
         )
+    if not _use_new_zipfile_serialization:
+        from rushlight.io.legacywriting import legacy_file
+
+        whole = legacy_file(obj, Pickler, pickle_protocol)
+        if not is_path:
+            f.write(whole)
+        else:
+            with open(f, "wb") as file:
+                file.write(whole)
+        return
     body = io.BytesIO()
     pickler = Pickler(body, pickle_protocol)
     pickler.dump(obj)
@@ -304,7 +307,7 @@ def write_archive(
     write: Any, stem: str, body: bytes, pickler: Pickler, without_byteorder: bool
 ) -> None:
     """The object's pickle and the storages it refers to. Equal objects make equal files."""
-    archive = Writer(write)
+    archive = ZipWriter(write)
     archive.add(f"{stem}/data.pkl", body)
     archive.add(f"{stem}/.storage_alignment", str(ALIGNMENT).encode())
     if not without_byteorder:

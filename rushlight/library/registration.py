@@ -338,7 +338,7 @@ def register_vmap(op: Any, func: Any = None, /, *, lib: Any = None) -> Any:
 
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None) -> None:
     """Register the dtype to which autocast brings an operator's floating inputs."""
-    find_op(op).options.setdefault("autocast", {})[device_type] = cast_inputs
+    find_op(op).options.setdefault("autocast_dtypes", {})[device_type] = cast_inputs
 
 
 def register_torch_dispatch(

@@ -45,9 +45,6 @@ def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[dict[str,
     ...     torch.nn.functional.scaled_dot_product_attention(x, x, x).sum()
     tensor(4.)
     """
-    from rushlight.opset import families
-
-    families.ensure("rushlight.opset.product.attention")
     from rushlight.opset.product.attention import ENABLED
 
     if not isinstance(backends, (list, SDPBackend)):

@@ -261,11 +261,15 @@ def resized(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
 
 @method()
 def joined(level: VmapLevel, op: OpOverload, tensors: Any, dim: int) -> Any:
-    """Ops that join tensors along a dim they have (`cat`) or gain (`stack`)."""
-    if not op.options.get("new_dim"):
-        kept = [item for item in tensors if tuple(item.shape) != (0,)]
-        tensors = kept or tensors
-    rank = tensors[0].dim() + bool(op.options.get("new_dim"))
+    """Ops that join tensors along a dim they have."""
+    kept = [item for item in tensors if tuple(item.shape) != (0,)]
+    return stacked(level, op, kept or tensors, dim, 0)
+
+
+@method()
+def stacked(level: VmapLevel, op: OpOverload, tensors: Any, dim: int, gained: int = 1) -> Any:
+    """Ops that join tensors along a dim that they gain."""
+    rank = tensors[0].dim() + gained
     if any([item.dim() != tensors[0].dim() for item in tensors]) or not rank:
         return level.loop(op, (tensors, dim))
     found = level.below(op, ([level.full(item) for item in tensors], level.shift(dim, rank)))
@@ -414,6 +418,16 @@ def loss(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
     if reduction == 0:
         return found
     return found.mean() if reduction == 1 else found.sum()
+
+
+@method()
+def by_class(level: VmapLevel, op: OpOverload, self: Any, num_classes: int) -> Any:
+    if num_classes < 0:
+        raise RuntimeError(
+            "When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive "
+            "num_classes argument."
+        )
+    return level.loop(op, (self, num_classes))
 
 
 # -- values that decide ----------------------------------------------------------------------------

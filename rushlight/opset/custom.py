@@ -8,12 +8,13 @@ and re-enters below it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from rushlight.core import dispatch, history
 from rushlight.core.node import needs_grad
-from rushlight.core.op import OpOverload
+from rushlight.core.op import REPLACED, OpOverload
 from rushlight.core.state import LAYER_AUTOGRAD, LOCAL
+from rushlight.core.stubs import generalize
 from rushlight.core.tensor import Tensor
 from rushlight.opset.kinds import Kind, common_device, tensors_in
 
@@ -106,6 +107,10 @@ def missing_kernel(op: OpOverload, args: tuple[Any, ...]) -> RuntimeError:
 class Custom(Kind):
     """Ops whose kernels are users' functions on tensors."""
 
+    options: ClassVar[dict[str, str]] = {
+        "kernels": "dispatch key -> the user's function",
+    }
+
     def run_shape(self, op: Any, args: tuple[Any, ...]) -> Any:
         raise missing_kernel(op, args)
 
@@ -168,6 +173,7 @@ def install(op: OpOverload, key: str, function: Callable[..., Any]) -> None:
 
 def replace_builtin(op: OpOverload, key: str, kernel: Callable[..., Any]) -> None:
     replaced = op.options.setdefault("replaced", {})
+    REPLACED.add(op)
     if key == "Autograd":
         replaced[key] = (op.body, op.autograd_only)
         op.body, op.autograd_only = kernel, True
@@ -189,21 +195,6 @@ def replace_builtin(op: OpOverload, key: str, kernel: Callable[..., Any]) -> Non
         generalize(stub, op.packet)
 
 
-GENERAL = "def stub(*args, **kwargs): return packet_call(packet, stub, args, kwargs)"
-
-
-def generalize(stub: Any, packet: Any) -> None:
-    """Make a stub that inlines its kernel go through the dispatcher, for every holder of it."""
-    scope = stub.__globals__
-    if "ufunc" not in scope:
-        return
-    scope["packet"], scope["packet_call"] = packet, dispatch.packet_call
-    made: dict[str, Any] = {}
-    exec(GENERAL, scope, made)
-    stub.__code__ = made["stub"].__code__
-    stub.__defaults__ = stub.__kwdefaults__ = None
-
-
 def remove(op: OpOverload, key: str) -> None:
     """Take a kernel out again."""
     if op.kind is CUSTOM:
@@ -213,6 +204,8 @@ def remove(op: OpOverload, key: str) -> None:
     before = op.options.get("replaced", {}).pop(key, None)
     if before is None:
         return
+    if not op.options["replaced"]:
+        REPLACED.discard(op)
     if len(before) == 2:
         op.body, op.autograd_only = before
     else:

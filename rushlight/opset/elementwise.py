@@ -7,7 +7,7 @@ forms that write where they may. Kernels are the ops' `scalar` texts over a math
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from rushlight.core.tensor import Tensor, strides_of, wrap
 from rushlight.opset.kinds import Kind, Spec, is_unusual, laid_out, tensors_in
 
 __all__ = [
-    "BOOL", "COMPLEX_TO_FLOAT", "DEFAULT", "INT_TO_FLOAT", "LONG", "POINTWISE",
+    "BOOL", "COMPLEX_TO_FLOAT", "DEFAULT", "INT_TO_FLOAT", "LONG", "NARROW", "PAIRS", "POINTWISE",
     "Plan", "Pointwise", "number_array", "operand_rank", "refuse_complex", "scalar_array",
 ]  # fmt: skip
 
@@ -35,6 +35,9 @@ LONG = "long"  # answer int64
 
 
 NUMBERS = (int, float, bool, complex)
+# Dtypes to keep numbers in, in which an op computes only where it says so (`narrow=`).
+PAIRS = frozenset((dtypes.complex32,))
+NARROW = PAIRS | dtypes.FLOAT8
 
 
 def refuse_complex(message: str, error: type[Exception] = RuntimeError) -> Any:
@@ -62,6 +65,23 @@ class Plan(NamedTuple):
 
 class Pointwise(Kind):
     """Elementwise ops: broadcasting, promotion, strides, in-place and out= forms derived."""
+
+    options: ClassVar[dict[str, str]] = {
+        "scalar": "the op's text over a math namespace: scalar(m, *arguments)",
+        "promote": "how operands' dtypes lead to the result's: DEFAULT, INT_TO_FLOAT, ...",
+        "dtypes": "test of the common dtype; others are refused in the name of kernel_name",
+        "kernel_name": "what the refusal of a dtype calls the op",
+        "check": "function (common dtype, arguments) that refuses what the op does not take",
+        "unpromoted": "positions of tensors that do not take part in promotion",
+        "factors": "positions of numbers that wrap into the operands' integer dtype",
+        "narrow": "dtypes made to keep numbers in, in which it computes all the same",
+        "promoted_scalars": "positions of numbers that do, and are cast to the common dtype",
+        "cast_scalars": "positions of numbers that are cast to the common dtype only",
+        "exact_scalars": "numbers are not rounded to half precision first",
+        "native_halves": "computed in half precision itself, not in float32",
+        "swapped": "the last operand decides about the result's strides",
+        "weak_numbers": "the kernel takes Python numbers as they are",
+    }
 
     def derive(self, op: Any, rule: str) -> Any:
         if rule == "shape":
@@ -159,11 +179,17 @@ class Pointwise(Kind):
         """How operands become what the op's text computes with."""
         compute, result = self.dtypes_of(op, args)
         options = op.options
-        widens = compute in HALVES and not options.get("native_halves")
-        working = dtypes.float32 if widens else compute
+        working = compute
+        if compute in HALVES and not options.get("native_halves"):
+            working = dtypes.float32
+        elif compute in NARROW:
+            if compute not in options.get("narrow", ()):
+                raise dtypes.unsupported(f"{op.base_name}_cpu", compute)
+            working = dtypes.complex64 if compute in PAIRS else dtypes.float32
+        widens = compute is not working
         # torch: only products and quotients keep a number at more than the operands' precision.
         rounds = widens and not options.get("exact_scalars")
-        number = (compute, working) if rounds else (working,)
+        number = (compute, working) if rounds and compute not in PAIRS else (working,)
         as_is = options.get("unpromoted", ())
         casts: list[tuple[int, tuple[dtype, ...]]] = []
         for position in op.tensor_positions:
@@ -182,15 +208,14 @@ class Pointwise(Kind):
         casts += [(position, (working,)) for position in options.get("cast_scalars", ())]
         promoted = options.get("promoted_scalars", ())
         casts += [(position, number) for position in promoted if args[position] is not None]
+        if working.category == dtypes.INTEGER:
+            # A negative number wraps into an unsigned type, as C has it; NumPy refuses it.
+            casts += [(position, (working,)) for position in options.get("factors", ())]
         return Plan(compute, result, casts)
 
     def compute(self, op: Any, args: tuple[Any, ...]) -> tuple[Any, dtype, bool]:
         """(raw kernel answer, result dtype, whether its layout is right by construction)."""
         plan = self.plan(op, args)
-        if plan.compute in dtypes.FLOAT8 or plan.compute is dtypes.complex32:
-            raise NotImplementedError(
-                f"\"{op.base_name}_cpu\" not implemented for '{plan.compute.scalar_type_name}'"
-            )
         arrays = list(args)
         contiguous = True
         for position in op.tensor_positions:

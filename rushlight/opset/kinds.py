@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from rushlight.arrays.numpy_ import as_array
+from rushlight.base.errors import MissingFeature
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.device import cpu
@@ -178,6 +179,8 @@ class Kind:
 
     # Whether the backend is no more than the kernel, so that a stub may call that itself.
     direct = True
+    # Facts that ops of this kind may state beside `core.op.OPTIONS`: name -> what it says.
+    options: ClassVar[dict[str, str]] = {}
 
     def __init_subclass__(cls) -> None:
         cls.direct = cls.make_backend is Kind.make_backend and cls.finish is Kind.finish
@@ -328,6 +331,7 @@ class Checked(Kind):
     def __init__(self, of: Kind) -> None:
         super().__init__(of.name, recompute=of.recompute)
         self.of = of
+        self.options = of.options  # type: ignore[misc]
 
     def derive(self, op: Any, rule: str) -> Any:
         return self.of.derive(op, rule)
@@ -357,9 +361,11 @@ class Checked(Kind):
 
 
 class Native(Kind):
-    """Ops whose kernel takes tensors as they are and answers what the op returns.
+    """Ops whose kernel takes tensors as they are and answers what the op returns."""
 
-    Option `needs_values`: why it cannot run on tensors without values."""
+    options: ClassVar[dict[str, str]] = {
+        "needs_values": "why it cannot run on tensors without values",
+    }
 
     def derive(self, op: Any, rule: str) -> Any:
         return None if op.functional is None else op.functional.rule(rule)
@@ -430,11 +436,13 @@ def with_specs(value: Any, specs: Any) -> Any:
 
 
 class Reduction(Kind):
-    """Ops that fold dims: all of them, those of a `dim` argument, or its one dim.
+    """Ops that fold dims: all of them, those of a `dim` argument, or its one dim."""
 
-    Option `over_dim`: the (name, overload) with a dim that an op without one amounts to.
-    Option `empty_dims_are_all`: False where an empty list of dims folds nothing.
-    Option `fold`: sum, prod, mean, max, min, any, all or count, where it is no more than that."""
+    options: ClassVar[dict[str, str]] = {
+        "over_dim": "(name, overload) of the op with a dim that one without amounts to",
+        "empty_dims_are_all": "False where an empty list of dims folds nothing",
+        "fold": "sum, prod, mean, max, min, any, all or count, where it is no more than that",
+    }
 
     def batch_method(self, op: Any) -> str | None:
         return "reduction"
@@ -444,7 +452,12 @@ class Reduction(Kind):
 
 
 class Contraction(Kind):
-    """Products. Option `ranks`: the dims of the two factors of a matrix product."""
+    """Products."""
+
+    options: ClassVar[dict[str, str]] = {
+        "ranks": "numbers of dims of the two factors of a matrix product",
+        "conjugates": "whether the first factor is conjugated",
+    }
 
     def batch_method(self, op: Any) -> str | None:
         if "ranks" not in op.options:
@@ -466,9 +479,11 @@ class Loss(Kind):
 
 
 class Window(Kind):
-    """Ops on windows that slide over the last dims.
+    """Ops on windows that slide over the last dims."""
 
-    Option `fold`: the rank of its tensors with a batch dim, into which vmap may fold its own."""
+    options: ClassVar[dict[str, str]] = {
+        "fold": "number of dims of a batch: the samples of a vmap become one",
+    }
 
     def batch_method(self, op: Any) -> str | None:
         return "folded" if "fold" in op.options else None
@@ -479,10 +494,12 @@ COMPUTABLE = frozenset((dtypes.float32, dtypes.float64, dtypes.complex64, dtypes
 
 
 class Linalg(Kind):
-    """Ops on batches of matrices.
+    """Ops on batches of matrices."""
 
-    Option `ranks`: the dims that a matrix, or what goes with it, has in each tensor argument.
-    Option `any_dtype`: the kernel takes every dtype as it is."""
+    options: ClassVar[dict[str, str]] = {
+        "ranks": "numbers of dims that a matrix, or what goes with it, has in each tensor argument",
+        "any_dtype": "the kernel takes every dtype as it is",
+    }
 
     def batch_method(self, op: Any) -> str | None:
         return "over_matrices" if "ranks" in op.options else None
@@ -521,9 +538,11 @@ def compute_in_single(kernel: Any, arrays: list[Any], specs: Any) -> tuple[Any, 
 
 class Creation(Kind):
     """Ops that make a tensor from sizes, or after another tensor: the `device` argument says
-    where, and values exist only on the CPU. Kernels see a tensor without array as it is.
+    where, and values exist only on the CPU. Kernels see a tensor without array as it is."""
 
-    Option `fill`: the number that every element is, or the argument that says it."""
+    options: ClassVar[dict[str, str]] = {
+        "fill": "the number that every element is, or the argument that says it",
+    }
 
     def batch_method(self, op: Any) -> str | None:
         if not op.tensor_positions or "nondeterministic_seeded" in op.tags:
@@ -554,6 +573,9 @@ class Creation(Kind):
                     place == source.device or source.handling_layer != 0
                 )
             if shapes_only or (place is not None and place.type == "meta"):
+                asked = None if layout_at is None else args[layout_at]
+                if asked is not None and asked.name != "strided":
+                    raise no_sparse_shells(op.base_name)
                 return shell_of(self.run_shape(op, args), place)
             if place is not None and place.type != "cpu":
                 refuse_device(place)
@@ -579,6 +601,12 @@ def refuse_device(place: Any) -> None:
     raise NotImplementedError(f"no tensors can be made on device '{place}'; use 'cpu' or 'meta'")
 
 
+def no_sparse_shells(name: str) -> MissingFeature:
+    return MissingFeature(
+        f"sparse tensors on device 'meta' ({name})", "Leave the device out, or use layout strided."
+    )
+
+
 def refuse_layout(op: Any, given: Any) -> None:
     if given.name != "strided":
         raise NotImplementedError(
@@ -593,6 +621,10 @@ def refuse_layout(op: Any, given: Any) -> None:
 class View(Kind):
     """Ops that alias their first argument. The `shape` rule answers (sizes, strides, offset), with
     a dtype as fourth entry for views that change it, or a list of these for several views."""
+
+    options: ClassVar[dict[str, str]] = {
+        "reshapes": "its strides follow from its sizes and those of its operand",
+    }
 
     def derive(self, op: Any, rule: str) -> Any:
         if rule == "kernel":

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.optim.optimizer import check_options
-from rushlight.optim.rule import PerParameter, step_count, zeros_after
+from rushlight.optim.rule import PerParameter, plus, step_count, zeros_after
 
 __all__ = ["NAdam"]
 
@@ -13,35 +12,20 @@ __all__ = ["NAdam"]
 class NAdam(PerParameter):
     """Adam that looks ahead along a momentum which grows with the steps."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: Any = 2e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0,
-        momentum_decay: float = 4e-3,
-        decoupled_weight_decay: bool = False,
-        *,
-        foreach: bool | None = None,
-        maximize: bool = False,
-        capturable: bool = False,
-        differentiable: bool = False,
-    ) -> None:
-        options = dict(
-            lr=lr,
-            betas=betas,
-            eps=eps,
-            weight_decay=weight_decay,
-            momentum_decay=momentum_decay,
-            decoupled_weight_decay=decoupled_weight_decay,
-            maximize=maximize,
-            foreach=foreach,
-            capturable=capturable,
-            differentiable=differentiable,
-        )
-        check_options(**options)
-        super().__init__(params, options)
+    counts = ("step", "mu_product")
+    options = dict(
+        lr=2e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        momentum_decay=4e-3,
+        decoupled_weight_decay=False,
+    )
+    keyword_options = dict(foreach=None, maximize=False, capturable=False, differentiable=False)
+    group_order = (
+        "lr betas eps weight_decay momentum_decay decoupled_weight_decay maximize foreach "
+        "capturable differentiable"
+    )
 
     def new_state(self, value: Any, group: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -64,6 +48,6 @@ class NAdam(PerParameter):
         product = state["mu_product"].item()
         average.lerp_(grad, 1 - beta1)
         square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        denominator = square.div(1 - beta2**step).sqrt().add_(group["eps"])
+        denominator = plus(square.div(1 - beta2**step).sqrt(), group["eps"], group)
         value.addcdiv_(grad, denominator, value=-lr * (1.0 - now) / (1.0 - product))
         value.addcdiv_(average, denominator, value=-lr * then / (1.0 - product * then))

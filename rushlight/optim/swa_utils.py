@@ -12,7 +12,7 @@ from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.dtype import int64
 from rushlight.core.tensor import Tensor
 from rushlight.nn.module import Module
-from rushlight.opset import families, functions
+from rushlight.opset import functions
 from rushlight.optim.schedule import LRScheduler, for_groups
 
 __all__ = [
@@ -40,7 +40,6 @@ def has_fractions(tensors: list[Any]) -> bool:
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
     """Moves a list of averages towards current values by `1 - decay`."""
     check_decay(decay)
-    families.ensure("lists.foreach")
 
     @no_grad()
     def ema_update(ema_param_list: Any, current_param_list: Any, _: Any) -> None:
@@ -55,7 +54,6 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
 
 def get_swa_multi_avg_fn() -> Callable[..., None]:
     """Takes current values into the means of a list."""
-    families.ensure("lists.foreach")
 
     @no_grad()
     def swa_update(averaged_param_list: Any, current_param_list: Any, num_averaged: Any) -> None:

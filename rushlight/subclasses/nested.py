@@ -13,6 +13,7 @@ from typing import Any
 from rushlight.autograd.function import Function
 from rushlight.base.errors import MissingFeature
 from rushlight.core.modes import DisableTorchFunctionSubclass
+from rushlight.core.operators import OP_OF
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
 from rushlight.opset.registry import packet
@@ -23,10 +24,6 @@ __all__ = ["NestedTensor", "as_nested_tensor", "nested_tensor", "to_padded_tenso
 CONVERSIONS = frozenset(("contiguous", "double", "float", "requires_grad", "to"))
 # What concerns the tensor as an object and not its geometry.
 OBJECT = frozenset(("__get__", "__set__", "backward", "numel", "register_hook", "retain_grad"))
-OPERATORS = {
-    "__add__": "add", "__radd__": "add", "__sub__": "sub", "__mul__": "mul", "__rmul__": "mul",
-    "__truediv__": "div", "__neg__": "neg", "__eq__": "eq",
-}  # fmt: skip
 
 
 class NestedTensor(Tensor):
@@ -94,7 +91,7 @@ class NestedTensor(Tensor):
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
-        name = OPERATORS.get(name, name)
+        name = OP_OF.get(name, name)
         if name in CONVERSIONS or name.rstrip("_") in CONVERSIONS or is_elementwise(name):
             return elementwise(func, args, kwargs)
         rule = RULES.get(name)

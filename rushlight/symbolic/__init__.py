@@ -8,8 +8,8 @@ from __future__ import annotations
 from rushlight.base.lazy import namespace
 
 MODULES = {
-    "numbers": "SymInt SymFloat SymBool sym_int sym_float sym_max sym_min sym_not sym_ite sym_sqrt "
-    "sym_sum",
+    "numbers": "NUMBERS SymInt SymFloat SymBool sym_int sym_float sym_max sym_min sym_not sym_ite "
+    "sym_sqrt sym_sum",
     "queries": "is_symbolic is_concrete_int is_concrete_float is_concrete_bool has_hint hint_int "
     "size_hint guard_int guard_float guard_bool guard_scalar guard_size_oblivious guard_or_false "
     "guard_or_true statically_known_true statically_known_false definitely_true definitely_false "

@@ -216,7 +216,7 @@ class SymBool(SymNumber):
         return hash(known)
 
 
-SYMBOLIC = (SymInt, SymFloat, SymBool)
+NUMBERS = (SymInt, SymFloat, SymBool)
 
 
 def sym_not(a: Any) -> Any:

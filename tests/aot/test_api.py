@@ -1,8 +1,11 @@
 """aot_function and its kin: the compiled function is the eager one, seen from outside."""
 
+from collections import Counter
+
 import pytest
 
 import rushlight as torch
+from rushlight.aot import config
 from rushlight.aot.api import (
     aot_function,
     aot_module,
@@ -257,6 +260,17 @@ def test_minimum_cut_saves_one_sum_rather_than_four_terms():
     assert seen.counts(1) == (2, 4)
 
 
+@pytest.mark.parametrize("numbers", [(0.0, -0.0), (-0.0, 0.0), (1, 1.0), (float("nan"),) * 2])
+def test_minimum_cut_merges_no_different_numbers(numbers):
+    part = min_cut_rematerialization_partition
+    f = lambda x: tuple(1 / (x * number) for number in numbers)  # noqa: E731
+    x = torch.tensor([1.0, 2.0])
+    compiled = aot_function(f, Seen(), partition_fn=part)(x.requires_grad_())
+    for found, expected in zip(compiled, f(x), strict=True):
+        assert torch.equal(found.signbit(), expected.signbit())
+        assert found.tolist() == expected.tolist() or found.isnan().all()
+
+
 def test_random_values_are_never_recomputed():
     seen = Seen()
     part = min_cut_rematerialization_partition
@@ -346,6 +360,130 @@ def test_compilers_are_told_which_graph_they_have():
     aot_function(lambda x: x.sin(), compiler)(torch.ones(2, requires_grad=True)).sum().backward()
     aot_function(lambda x: x.sin(), compiler)(torch.ones(2))
     assert names == ["forward", "backward", "inference"]
+
+
+def test_compilers_are_told_how_many_graphs_came_before():
+    told = []
+
+    def compiler(graph, inputs):
+        told.append(get_aot_compilation_context()[2])
+        return graph
+
+    before = get_aot_compilation_context()
+    assert before[0] == []
+    aot_function(lambda x: x.sin(), compiler)(torch.ones(2, requires_grad=True)).sum().backward()
+    assert told == [before[2], before[2] + 1]
+    assert get_aot_compilation_context() == ([], "model", before[2] + 2)
+
+
+def test_threads_compile_graphs_of_their_own():
+    from threading import Barrier, Thread
+
+    both, names = Barrier(2, timeout=60), []
+
+    def compiler(graph, inputs):
+        both.wait()
+        names.extend(get_aot_compilation_context()[0])
+        both.wait()
+        return graph
+
+    def compile_one():
+        aot_function(lambda x: x.sin(), compiler)(torch.ones(2))
+
+    threads = [Thread(target=compile_one) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(names)) == 2
+
+
+# -- switches --------------------------------------------------------------------------------------
+
+
+def call_counts(graph):
+    return Counter(node.name.rstrip("_0123456789") for node in graph.graph.nodes)
+
+
+def test_common_subexpressions_are_merged_where_the_switch_says_so():
+    for merges, expected in ((True, 1), (False, 2)):
+        seen = Seen()
+        f = aot_function(
+            lambda x: x.sin() + x.sin(), seen, partition_fn=min_cut_rematerialization_partition
+        )
+        with config.patch(cse=merges):
+            gradients(f, torch.ones(3))
+        assert call_counts(seen.graphs[0])["sin"] == expected
+
+
+def test_views_are_saved_or_computed_again():
+    for again in (False, True):
+        seen = Seen()
+        f = aot_function(
+            lambda x: torch.mm(x, x).t().sin().mm(x).exp().t().cos(),
+            seen,
+            partition_fn=min_cut_rematerialization_partition,
+        )
+        with config.patch(recompute_views=again):
+            _, grads = gradients(f, torch.ones(3, 3) / 8)
+        saved = seen.graphs[0].graph.output_node().args[0][1:]
+        assert any(node.name in ("t", "permute") for node in saved) is not again
+        wanted = gradients(
+            lambda x: torch.mm(x, x).t().sin().mm(x).exp().t().cos(), torch.ones(3, 3) / 8
+        )[1]
+        torch.testing.assert_close(grads, wanted)
+
+
+def test_aliases_are_rebuilt_by_their_views_or_by_strides():
+    names = []
+    for replays in (True, False):
+        f = aot_function(lambda x: (x * 2, x.view(-1)), nop)
+        with config.patch(view_replay_for_aliased_outputs=replays):
+            names.append(f(torch.ones(2, 3, requires_grad=True))[1].grad_fn.name())
+    assert names == ["ViewBackward0", "AsStridedBackward0"]
+
+
+def losing_gradients(joint, inputs, *, num_fwd_outputs):
+    forward, backward = default_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs)
+    output = backward.graph.output_node()
+    output.args = (list(output.args[0])[1:],)
+    backward.recompile()
+    return forward, backward
+
+
+def writing_inputs(joint, inputs, *, num_fwd_outputs):
+    graph = joint.graph
+    first = next(iter(graph.nodes))
+    with graph.inserting_before(graph.output_node()):
+        graph.call_function(torch.ops.aten.copy_.default, (first, first))
+    joint.recompile()
+    return default_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs)
+
+
+@pytest.mark.parametrize(
+    ("partition", "message"),
+    [
+        (losing_gradients, "backward graph .* expected 1 results, found 0"),
+        (writing_inputs, r"forward graph .* expected writes of the inputs \[\], found \[0\]"),
+    ],
+)
+def test_graphs_that_break_the_facts_are_refused(partition, message):
+    f = aot_function(lambda x: x.sin(), nop, partition_fn=partition)
+    with config.patch(debug_assert=True), pytest.raises(AssertionError, match=message):
+        f(torch.ones(2, requires_grad=True))
+
+
+def test_inputs_that_require_gradients_only_later_are_refused():
+    plain, wanting = torch.ones(2), torch.ones(2, requires_grad=True)
+    for checks in (True, False):
+        f = aot_function(lambda x, y: x + y, nop)
+        with config.patch(debug_assert=checks):
+            f(wanting, plain)
+        if checks:
+            with pytest.raises(AssertionError, match="input 1 would not require grad"):
+                f(wanting, wanting)
+        else:
+            f(wanting, wanting)
 
 
 def test_ready_made_compilers():

@@ -14,6 +14,12 @@ from rushlight.utils.checkpoint import (
 )
 
 
+def test_the_modes_of_selective_regions_have_torchs_names():
+    saving, reading = create_selective_checkpoint_contexts([torch.ops.aten.mm.default])
+    assert type(saving) is torch.utils.checkpoint._CachingTorchDispatchMode
+    assert type(reading) is torch.utils.checkpoint._CachedTorchDispatchMode
+
+
 def leaf():
     return torch.tensor([0.1, 0.2, 0.3], dtype=torch.float64, requires_grad=True)
 

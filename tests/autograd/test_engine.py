@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import sys
 import threading
 import weakref
 
@@ -12,7 +11,6 @@ import pytest
 import rushlight as torch
 from rushlight.autograd import Function, Variable
 from rushlight.autograd.engine import (
-    LONE,
     current_autograd_node,
     current_graph_task_execution_order,
     current_graph_task_id,
@@ -206,14 +204,6 @@ def test_stolen_gradient_is_what_a_post_hook_sees():
     inputs, outputs = seen[0]
     assert inputs == () and len(outputs) == 1
     assert outputs[0].data_ptr() == x.grad.data_ptr()
-
-
-def test_reference_count_of_a_lone_local_is_calibrated():
-    value = object()
-    assert sys.getrefcount(value) == LONE
-    other = value
-    assert sys.getrefcount(value) == LONE + 1
-    del other
 
 
 def test_layout_of_grad_follows_the_leaf():

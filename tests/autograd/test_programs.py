@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import linecache
+import threading
+
 import numpy as np
 import pytest
 
 import rushlight as torch
 import rushlight.nn.functional as F
-from rushlight.autograd import plain
-from rushlight.autograd.programs import Program
+from rushlight.autograd import programs as programs_module
+from rushlight.autograd.programs import PATIENCE, Program, forget_graphs
+from rushlight.autograd.signature import describe, write_matcher
+from rushlight.base.config import config
 
 
 @pytest.fixture(autouse=True)
-def forget_graphs():
-    plain.GRAPHS.clear()
-    plain.MATCHERS.clear()
+def fresh_start():
+    forget_graphs()
     yield
-    plain.GRAPHS.clear()
-    plain.MATCHERS.clear()
+    forget_graphs()
 
 
 def values(*shape: int, start: float = 0.1) -> torch.Tensor:
@@ -26,7 +29,7 @@ def values(*shape: int, start: float = 0.1) -> torch.Tensor:
 
 
 def programs() -> list[Program]:
-    return [entry for entry in plain.GRAPHS.values() if isinstance(entry, Program)]
+    return [entry for entry in programs_module.GRAPHS.values() if isinstance(entry, Program)]
 
 
 def parameters() -> list[torch.Tensor]:
@@ -58,8 +61,8 @@ def test_a_repeated_graph_becomes_a_program_with_the_engines_gradients():
         with torch.no_grad():
             for leaf in p:
                 leaf -= 0.1 * leaf.grad
-        assert bool(programs()) == (step >= plain.PATIENCE)
-    assert "dot" in programs()[0].source
+        assert bool(programs()) == (step >= PATIENCE)
+    assert ".T" in programs()[0].source
 
 
 def test_a_program_accumulates_into_existing_gradients():
@@ -78,6 +81,228 @@ def test_gradients_are_memory_of_their_own():
         (a + b).sum().backward()
         a.grad.mul_(7)
         assert b.grad.tolist() == [1.0] * 4
+
+
+def test_leaves_joined_through_a_view_keep_gradients_of_their_own():
+    a, b = values(6).requires_grad_(), values(2, 3, start=2.0).requires_grad_()
+    weight = torch.arange(6.0)
+    for _ in range(8):
+        a.grad = b.grad = None
+        for _ in range(2):
+            ((a + b.view(6)) * weight).sum().backward()
+        assert not np.shares_memory(a.grad._array, b.grad._array)
+        assert a.grad.tolist() == b.grad.flatten().tolist() == [0, 2, 4, 6, 8, 10]
+        a.grad.zero_()
+        assert b.grad.abs().sum() > 0
+    assert programs()
+
+
+def test_a_learned_position_table_trains_as_without_programs():
+    def losses() -> list[float]:
+        position = values(1, 4, 3).requires_grad_()
+        token = values(4, 3, start=3.0).requires_grad_()
+        x, target = values(4, 3, start=5.0), values(4, 3, start=7.0)
+        leaves = [position, token]
+        optimizer = torch.optim.SGD(leaves, lr=0.3, momentum=0.9, weight_decay=0.01)
+        found = []
+        for _ in range(12):
+            optimizer.zero_grad()
+            difference = (x + (position.squeeze(0) + token)) - target
+            loss = (difference * difference).sum()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(leaves, 1.0)
+            optimizer.step()
+            found.append(loss.item())
+        return found
+
+    with config.patch(backward_programs=False):
+        expected = losses()
+    assert losses() == expected
+    assert programs()
+
+
+@pytest.mark.parametrize("name", ["mul", "div", "add"])
+@pytest.mark.parametrize("number", [0.0, -0.0, 1, 1.0, True, float("nan")])
+def test_numbers_are_told_apart_by_type_and_bits(name, number):
+    """Also by the matcher, which is tried first."""
+    x = values(3).requires_grad_()
+    bits = {}
+    for warm in (number, 0.0, -0.0, 1, 1.0, True):
+        for _ in range(8):
+            x.grad = None
+            getattr(x, name)(warm).sum().backward()
+        got = x.grad._array.tobytes()
+        with config.patch(backward_programs=False):
+            x.grad = None
+            getattr(x, name)(warm).sum().backward()
+        assert x.grad._array.tobytes() == got, warm
+        bits[repr(warm)] = got
+    if name == "div":
+        assert bits["0.0"] != bits["-0.0"]
+
+
+def graphs() -> list[torch.Tensor]:
+    """Roots of graphs that differ in little."""
+    a, b, c = values(6).requires_grad_(), values(2, 3).requires_grad_(), values(6, start=3.0)
+    column = values(3, 2).t()
+    return [
+        (a * c).sum(), (a * a).sum(), (c * a).sum(), (a * c.double()).sum(), (a + c).sum(),
+        (a * 0.0).sum(), (a * -0.0).sum(), (a * 1).sum(), (a * 1.0).sum(), (a * True).sum(),
+        (a * float("nan")).sum(), (a * 2.0).sum(), (a * 2.5).sum(), (b * column).sum(),
+        (b * column.contiguous()).sum(), (b.sum(0) * 2).sum(), (b.sum(1) * 2).sum(),
+        (b.sum((0,)) * b.sum(0)).sum(), (b.view(6) * a).sum(), (b.reshape(6) * c).sum(),
+        b.sum(), b.mean(), (a * c).sum().view(1).sum(), (a[:1] * c[:1]).sum(),
+        ((a[:1] + c[:1]) + a).sum(), ((a[:1] + c) + a).sum(), (a.detach() * a).sum(),
+    ]  # fmt: skip
+
+
+def test_matchers_say_what_signatures_say():
+    roots = [tensor.grad_fn for tensor in graphs()]
+    again = [tensor.grad_fn for tensor in graphs()]
+    signatures = [describe(root, 0).signature for root in roots]
+    for place, signature in enumerate(signatures):
+        match = write_matcher(signature, "matcher under test")
+        for other, root in enumerate(again):
+            is_same = signatures[other] == signature
+            assert (match(root, 0) is not None) == is_same
+            assert is_same == (hash(signatures[other]) == hash(signature))
+            if is_same:
+                assert describe(root, 0).signature == signature
+                found = describe(root, 0)
+                arrays, leaves, nodes = match(root, 0)
+                assert [id(t) for t in leaves] == [id(t) for t in found.leaves]
+                assert [id(n) for n in nodes] == [id(n) for n in found.nodes]
+                assert [id(t) for t in arrays] == [id(t._array) for t in found.saved]
+        assert match(roots[place], 1) is None
+    linecache.cache.pop("<rushlight matcher under test>", None)
+
+
+def test_graphs_that_differ_in_an_unsaved_shape_are_told_apart():
+    def partial_sums(c):
+        x, w = values(1).requires_grad_(), values(3).requires_grad_()
+        return ((x + c) + w).sum()
+
+    one = describe(partial_sums(values(2, 1)).grad_fn, 0).signature
+    other = describe(partial_sums(values(2, 3)).grad_fn, 0).signature
+    assert one != other
+
+
+def test_each_program_has_its_own_text_and_texts_are_dropped():
+    x = values(3).requires_grad_()
+    for factor in (2.0, 3.0):
+        for _ in range(8):
+            (x * factor).sin().sum().backward()
+    first, second = programs()
+    names = [f"<rushlight {program.name}>" for program in (first, second)]
+    assert names[0] != names[1]
+    for program, name in zip((first, second), names, strict=True):
+        assert program.run.__code__.co_filename == name
+        assert "".join(linecache.getlines(name)) == program.source
+    del first, second, program
+    forget_graphs()
+    assert not [name for name in linecache.cache if "backward program" in name]
+
+
+def test_a_thread_without_grad_mode_takes_programs_from_nobody():
+    ready, done = threading.Event(), threading.Event()
+
+    def sit():
+        with torch.no_grad():
+            ready.set()
+            done.wait(30)
+
+    thread = threading.Thread(target=sit)
+    thread.start()
+    try:
+        assert ready.wait(30)
+        x = values(3).requires_grad_()
+        for _ in range(8):
+            x.grad = None
+            x.sin().sum().backward()
+        assert programs() and programs_module.MATCHERS
+        assert torch.equal(x.grad, x.detach().cos())
+    finally:
+        done.set()
+        thread.join()
+
+
+def test_threads_share_programs():
+    shared = values(3).requires_grad_()
+    for _ in range(8):
+        (shared * 2.0).sum().backward()
+    shared.grad = None
+    failures = []
+
+    def work():
+        own = values(3).requires_grad_()
+        for step in range(50):
+            own.grad = None
+            (own * 2.0).sum().backward()
+            (shared * 2.0).sum().backward()
+            if own.grad.tolist() != [2.0] * 3:
+                failures.append(step)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert shared.grad.tolist() == [400.0] * 3
+
+
+def test_formulas_do_not_notice_that_they_are_recorded():
+    """The gradient of `prod` looks at elements: another formula serves where there are zeros."""
+    x = (values(3, 5) + 1.3).requires_grad_()
+    found = []
+    for _ in range(10):
+        x.grad = None
+        x.prod(1).sum().backward()
+        found.append(x.grad._array.tobytes())
+    assert len(set(found)) == 1
+    with torch.no_grad():
+        x[0, 0] = x[1, 1] = 0.0
+    x.grad = None
+    x.prod(1).sum().backward()
+    assert x.grad.isfinite().all()
+
+
+def test_sums_have_the_same_bits_under_modes():
+    """The quick form of a sum and its kernel add in one order."""
+    from rushlight.core.modes import TorchDispatchMode
+
+    class Pass(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    rng = np.random.default_rng(0)
+    for dtype in (torch.float32, torch.float64):
+        for rows in (2, 8, 17, 33, 64, 65, 100):
+            for columns in (1, 3, 10, 40):
+                x = torch.tensor(rng.standard_normal((rows, columns))).to(dtype)
+                for dim in (0, 1, -1, -2, (0, 1)):
+                    plain = x.sum(dim)
+                    with Pass():
+                        watched = x.sum(dim)
+                    assert torch.equal(plain, watched), (dtype, rows, columns, dim)
+
+
+def test_the_switch_turns_programs_off():
+    x = values(3).requires_grad_()
+    with config.patch(backward_programs=False):
+        for _ in range(8):
+            (x * 2.0).sum().backward()
+    assert not programs_module.GRAPHS
+
+
+def test_requires_grad_may_change_between_steps():
+    a, b = values(3).requires_grad_(), values(3, start=2.0).requires_grad_()
+    for step in range(16):
+        b.requires_grad_(step % 4 != 3)
+        a.grad = b.grad = None
+        (a * b).sum().backward()
+        assert torch.equal(a.grad, b.detach())
+        assert b.grad is None if step % 4 == 3 else torch.equal(b.grad, a.detach())
 
 
 def test_other_shapes_and_constants_get_programs_of_their_own():
@@ -244,7 +469,7 @@ def test_random_graphs_agree_with_the_engine(seed):
     rng = np.random.default_rng(seed)
     leaves = [torch.tensor(rng.standard_normal((3, 3))).requires_grad_() for _ in range(3)]
     steps = random_program(rng, leaves)
-    for _ in range(plain.PATIENCE + 4):
+    for _ in range(PATIENCE + 4):
         with torch.no_grad():
             for leaf in leaves:
                 leaf.copy_(torch.tensor(rng.standard_normal((3, 3))))
@@ -294,6 +519,63 @@ def test_an_accumulator_that_someone_holds_is_no_hindrance():
     (a * 2).sum().backward()
     assert a.grad.tolist() == [2.0] * 3
     seen = []
+    early = (a * 2).sum()
     held.register_prehook(lambda grads: seen.append(grads))
+    early.backward()
     (a * 2).sum().backward()
+    assert len(seen) == 2
+
+
+def test_a_hook_on_an_accumulator_made_after_the_graph_is_called():
+    a = values(3).requires_grad_()
+    for _ in range(8):
+        a.grad = None
+        (a * 2).sum().backward()
+    out = (a * 2).sum()
+    accumulator = torch.autograd.graph.get_gradient_edge(a).node
+    seen = []
+    accumulator.register_hook(lambda inputs, outputs: seen.append(outputs))
+    out.backward()
     assert len(seen) == 1
+
+
+def test_a_users_kernel_in_the_place_of_ours_is_called():
+    x = values(3).requires_grad_()
+    for _ in range(8):
+        x.grad = None
+        x.sin().sum().backward()
+    assert programs()
+    calls = []
+    library = torch.library.Library("aten", "IMPL")
+    library.impl("cos", lambda x: calls.append(1) or torch.ones_like(x), "CPU")
+    try:
+        x.grad = None
+        x.sin().sum().backward()
+        assert calls
+        assert x.grad.tolist() == [1.0] * 3
+    finally:
+        library._destroy()
+    x.grad = None
+    x.sin().sum().backward()
+    assert torch.equal(x.grad, x.detach().cos())
+
+
+def test_kernels_that_answer_with_an_operand_give_leaves_memory_of_their_own():
+    """Proved on the graph, whatever kernels do: here one that hands back what it was given."""
+    from rushlight.opset.audit import records
+
+    op = next(op for op in records() if op.name() == "aten::threshold_backward")
+    kernel = op.options["scalar"]
+    a, b = (values(3) + 2).requires_grad_(), (values(3) + 2).requires_grad_()
+    weight = torch.arange(3.0)
+    op.options["scalar"] = lambda m, grad, x, threshold: grad
+    try:
+        for step in range(10):
+            a.grad = b.grad = None
+            ((torch.relu(a) + torch.relu(b)) * weight).sum().backward()
+            if step > PATIENCE:
+                assert not np.shares_memory(a.grad._array, b.grad._array)
+                assert a.grad.tolist() == b.grad.tolist() == [0.0, 1.0, 2.0]
+    finally:
+        op.options["scalar"] = kernel
+    assert "own(" in programs()[0].source

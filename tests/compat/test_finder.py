@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from rushlight import compat
+from rushlight.base.errors import MissingFeature
 from rushlight.compat.aliases import ALIASES, ROOTS
-from rushlight.compat.finder import AliasFinder
+from rushlight.compat.finder import ABSENT, AliasFinder
 
 FILES = {
     "__init__.py": "value = 1\ndef __getattr__(name):\n"
@@ -35,6 +36,7 @@ TABLE: dict[str, Any] = {
         "inner": ".core.node:Outer.inner",
         "node": ".core.node",
         "root_value": ".:value",
+        "absent": ABSENT,
         "gone": ".core.node:Gone",
         "gone_module": ".core.nowhere:Gone",
         "broken": ".core.broken:x",
@@ -112,6 +114,32 @@ def test_missing_targets_are_named(finder: AliasFinder) -> None:
     with pytest.raises(AttributeError, match="'alight._C' has no attribute 'never'") as caught:
         _ = c.never
     assert caught.value.name == "never" and caught.value.obj is c
+
+
+def test_absent_names_are_missing_features(finder: AliasFinder) -> None:
+    c = load("alight._C")
+    with pytest.raises(MissingFeature, match=r"does not support alight\._C\.absent \(RL0001\)"):
+        _ = c.absent
+    assert not hasattr(c, "absent") and "absent" not in dir(c)
+    with pytest.raises(ImportError, match="absent"):
+        exec("from alight._C import absent")
+
+
+def test_every_alias_leads_somewhere() -> None:
+    def module(target: str) -> ModuleType:
+        return importlib.import_module(f"rushlight{target}".rstrip("."))
+
+    lost = []
+    for path, entry in ALIASES.items():
+        for name, target in ({"": entry} if isinstance(entry, str) else entry).items():
+            where, _, attributes = target.partition(":")
+            try:
+                value: Any = None if target == ABSENT else module(where)
+                for attribute in filter(None, attributes.split(".")):
+                    value = getattr(value, attribute)
+            except (ImportError, AttributeError):
+                lost.append(f"{path}.{name} -> {target}")
+    assert lost == []
 
 
 def test_a_target_that_fails_to_import_shows_its_own_error(finder: AliasFinder) -> None:
@@ -253,6 +281,8 @@ def test_table_is_well_formed() -> None:
         assert path.partition(".")[0] in ROOTS
         targets = [entry] if isinstance(entry, str) else list(entry.values())
         for target in targets:
+            if target == ABSENT:
+                continue
             module, colon, attribute = target.partition(":")
             assert module.startswith(".") and not module.endswith("..")
             assert bool(colon) == bool(attribute)

@@ -274,3 +274,14 @@ def test_dispatch_modes_see_calls_before_they_are_faked():
     with FakeTensorMode(), Names() as names:
         torch.ones(2).sin()
     assert names.seen == ["aten.ones.default", "aten.sin.default"]
+
+
+def test_geometry_of_real_tensors_is_not_written_in_a_fake_mode():
+    real = torch.ones(2, 3)
+    for allowed in (False, True):
+        with (
+            FakeTensorMode(allow_non_fake_inputs=allowed),
+            pytest.raises(AssertionError, match="Can't call metadata mutating ops on non-Fake"),
+        ):
+            real.transpose_(0, 1)
+    assert real.shape == (2, 3)

@@ -7,9 +7,18 @@ import threading
 import pytest
 
 import rushlight as torch
+from rushlight.amp import DisableAutocast
 from rushlight.core import modes
-from rushlight.core.modes import TorchDispatchMode, TorchFunctionMode
-from rushlight.core.state import LOCAL, PROCESS
+from rushlight.core.fake import FakeTensorMode, unset_fake_temporarily
+from rushlight.core.functional import FunctionalMode
+from rushlight.core.modes import (
+    DisableTorchDispatch,
+    DisableTorchFunction,
+    TorchDispatchMode,
+    TorchFunctionMode,
+    disable_current_modes,
+)
+from rushlight.core.state import LAYER_AUTOCAST, LAYER_FUNCTION, LOCAL, PROCESS, changed
 
 
 class Log(TorchDispatchMode):
@@ -299,3 +308,73 @@ def test_a_declining_function_mode_leaves_the_call_to_subclasses():
         assert torch.add(x, 1) == 42
         with pytest.raises(TypeError, match="Multiple dispatch failed for 'torch.add'"):
             torch.add(plain, 1)
+
+
+# -- several threads ------------------------------------------------------------------------------
+
+
+def run_in_threads(work, count=8):
+    failures = []
+
+    def guarded(number):
+        try:
+            work(number)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+@pytest.mark.parametrize(
+    ("make", "field", "values"),
+    [
+        (DisableTorchFunction, "excluded", (0, LAYER_AUTOCAST)),
+        (DisableTorchDispatch, "excluded", (0, LAYER_AUTOCAST)),
+        (DisableAutocast, "excluded", (0, LAYER_FUNCTION)),
+        (FunctionalMode, "functional", (None, "another")),
+        (FakeTensorMode, "fake", (None, "another")),
+        (unset_fake_temporarily, "fake", (None, "another")),
+        (disable_current_modes, "dispatch_modes", ((), ("another",))),
+        (lambda: torch.autocast("cpu"), "autocast", (None, "another")),
+    ],
+)
+def test_an_object_shared_by_threads_restores_each_threads_state(make, field, values):
+    shared = make()
+    # Entered by all, then left by all: only then could one meet another's state.
+    everyone = threading.Barrier(8, timeout=60)
+
+    def work(number):
+        state = LOCAL.state
+        own = values[number % 2]
+        with changed(**{field: own}):
+            for _ in range(20):
+                everyone.wait()
+                with shared:
+                    everyone.wait()
+                    with shared:
+                        assert getattr(state, field) != "another"
+                    everyone.wait()
+                found = getattr(state, field)
+                assert (found is None) == (own is None) and (found == own or field == "autocast")
+            assert state.entered == []
+
+    run_in_threads(work)
+
+
+def test_changed_restores_what_it_changed_and_nothing_else():
+    state = LOCAL.state
+    before = state.snapshot()
+    with pytest.raises(KeyError), changed(grad=False, excluded=LAYER_FUNCTION) as inside:
+        assert inside is state and not state.grad and state.excluded == LAYER_FUNCTION
+        assert PROCESS.special >= 1
+        state.forward_enabled = False
+        raise KeyError
+    assert state.forward_enabled is False
+    state.forward_enabled = True
+    assert state.snapshot() == before

@@ -150,6 +150,12 @@ def test_all_workers_are_told_who_they_are(kind):
     assert [tuple(b) for b in loader] == [(i % 2, 2, base, method) for i in range(4)]
 
 
+def test_worker_processes_use_one_thread_for_products():
+    here = torch.get_num_threads()
+    assert [b.item() for b in load(Made(lambda index: torch.get_num_threads(), 2))] == [1, 1]
+    assert torch.get_num_threads() == here
+
+
 def test_large_and_small_tensors_arrive_writable_and_apart():
     large = torch.arange(60_000.0)
 

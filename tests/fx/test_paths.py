@@ -8,7 +8,8 @@ import pytest
 import rushlight.fx as fx
 
 NAMES = {
-    "graph": "Graph CodeGen PythonCode _Namespace _PyTreeCodeGen _PyTreeInfo magic_methods",
+    "graph": "Graph CodeGen PythonCode Node map_arg TransformCodeFunc immutable_dict _Namespace "
+    "_PyTreeCodeGen _PyTreeInfo magic_methods",
     "node": "Node Argument map_arg map_aggregate has_side_effect",
     "immutable_collections": "immutable_dict immutable_list",
     "graph_module": "GraphModule",

@@ -318,3 +318,45 @@ def test_a_registered_batch_rule_gets_values_and_dims(scale):
     found = torch.vmap(lambda column: scale(column, 3.0), in_dims=1)(x)
     assert torch.equal(found, (3 * x).t())
     assert seen == [(3, (1, None))]
+
+
+def test_autocast_casts_to_the_registered_dtype():
+    @torch.library.custom_op("test_library::cast_me", mutates_args=())
+    def cast_me(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    cast_me.register_autocast("cpu", torch.bfloat16)
+    with torch.autocast("cpu", torch.float16):
+        assert cast_me(torch.ones(1)).dtype is torch.bfloat16
+        assert cast_me(torch.ones(1, dtype=torch.float64)).dtype is torch.float64
+    assert cast_me(torch.ones(1)).dtype is torch.float32
+
+
+def test_a_registered_rule_stands_for_torch_dispatch():
+    @torch.library.custom_op("test_library::watched", mutates_args=())
+    def watched(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    class Sub(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return torch.full((1,), 5.0)
+
+    @torch.library.register_torch_dispatch("test_library::watched", Mode)
+    def _(mode, func, types, args, kwargs):
+        assert isinstance(mode, Mode) and func is torch.ops.test_library.watched.default
+        return torch.full((1,), 2.0)
+
+    @torch.library.register_torch_dispatch("test_library::watched", Sub)
+    def _(cls, func, types, args, kwargs):
+        assert cls is Sub and types == (Sub,)
+        return torch.full((1,), 3.0)
+
+    with Mode():
+        assert watched(torch.ones(1)).item() == 2.0
+    assert watched(torch.ones(1).as_subclass(Sub)).item() == 3.0
+    assert watched(torch.ones(1)).item() == 1.0

@@ -74,7 +74,9 @@ def _names() -> list[str]:
     return [*found, *SPELT, *WRITING]
 
 
-__getattr__, __dir__ = namespace(__name__, make=_find, names=_names)
+__getattr__, __dir__ = namespace(
+    __name__, modules={"grad": "rushlight.nn.grad"}, make=_find, names=_names
+)
 
 
 for public in __all__:

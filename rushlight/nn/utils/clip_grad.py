@@ -9,7 +9,7 @@ from typing import Any
 
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.tensor import Tensor
-from rushlight.opset import families, functions
+from rushlight.opset import functions
 
 __all__ = [
     "clip_grad_norm",
@@ -33,8 +33,6 @@ def by_dtype(tensors: list[Any]) -> list[list[Any]]:
     groups: dict[Any, list[Any]] = {}
     for tensor in tensors:
         groups.setdefault(tensor.dtype, []).append(tensor)
-    families.ensure("reduction.magnitudes")
-    families.ensure("lists.foreach")
     return list(groups.values())
 
 

@@ -16,7 +16,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.binding import Mismatch, as_bool, as_device, as_dtype, mismatch_error
 from rushlight.core.device import contiguous_format, cpu, preserve_format
-from rushlight.core.dispatch import call, overridable, packet_call
+from rushlight.core.dispatch import call, packet_call
 from rushlight.core.geometry import suggest_memory_format
 from rushlight.core.node import needs_grad
 from rushlight.core.op import Tag, refuse
@@ -24,6 +24,7 @@ from rushlight.core.state import PROCESS
 from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import PLAIN, Tensor, shell, strides_of, values_of, wrap
 from rushlight.opset import derived
+from rushlight.opset.exposure import install_method
 from rushlight.opset.kinds import CREATION, Native, Spec, laid_out, refuse_device
 from rushlight.opset.registry import composite, mutation, op, packet
 from rushlight.opset.rules import late, sample
@@ -332,15 +333,6 @@ def conversion(self: Any, *args: Any, **kwargs: Any) -> Any:
     return call(to_dtype_layout, (self, dtype, None, device, None, *flags))
 
 
-def installed(function: Any, name: str) -> Any:
-    """A plain function as the Tensor method `name`, overridable by subclasses and modes."""
-    function.__name__ = name
-    function.__qualname__ = f"Tensor.{name}"
-    method = overridable(function)
-    setattr(Tensor, name, method)
-    return method
-
-
 def publish(shortcut: Any, name: str, text: str | None = None) -> None:
     """Put a shortcut for plain tensors before the general form of a method."""
     shortcut.__name__ = name
@@ -350,7 +342,7 @@ def publish(shortcut: Any, name: str, text: str | None = None) -> None:
     setattr(Tensor, name, shortcut)
 
 
-named_conversion = installed(conversion, "to")
+named_conversion = install_method(conversion, "to")
 publish(to, "to")
 
 
@@ -362,7 +354,7 @@ def shorthand(name: str, kind: Any) -> None:
     def method(self: Any, memory_format: Any = preserve_format) -> Any:
         return call(to_dtype, (self, kind, False, False, unless_preserved(memory_format)))
 
-    general = installed(method, name)
+    general = install_method(method, name)
 
     def shortcut(self: Any, memory_format: Any = preserve_format) -> Any:
         if not PROCESS.special and type(self) in PLAIN and memory_format is preserve_format:
@@ -437,9 +429,9 @@ def legacy_dtype(given: Any) -> Any:
     raise TypeError(f"dtype must be a type, str, or dtype object, not {type(given).__name__}")
 
 
-installed(to_cpu, "cpu")
-installed(to_cuda, "cuda")
-installed(to_type, "type")
+install_method(to_cpu, "cpu")
+install_method(to_cuda, "cuda")
+install_method(to_type, "type")
 
 
 @composite("type_as(Tensor self, Tensor other) -> Tensor", function=False)
@@ -608,7 +600,7 @@ def _(make: Any) -> Any:
     yield make.strided(2, 3), make()
 
 
-fill_tensor_ = mutation(fill_tensor, fill_with_element, node="FillBackward3", overlap=True)
+fill_tensor_ = mutation(fill_tensor, fill_with_element, node="FillBackward3", may_overlap=True)
 
 fill_scalar = op(
     "fill.Scalar(Tensor self, Scalar value) -> Tensor",
@@ -630,7 +622,7 @@ def fill_with_number(xp: Any, self: Any, value: Any) -> None:
     self[...] = fill_number(value, dtypes.from_numpy(self.dtype))
 
 
-fill_scalar_ = mutation(fill_scalar, fill_with_number, node="FillBackward2", overlap=True)
+fill_scalar_ = mutation(fill_scalar, fill_with_number, node="FillBackward2", may_overlap=True)
 
 zero = op(
     "zero(Tensor self) -> Tensor",
@@ -649,7 +641,7 @@ def clear(xp: Any, self: Any) -> None:
     self.fill(0) if self.dtype.names is None else self.__setitem__(..., xp.zeros((), self.dtype))
 
 
-zero_ = mutation(zero, clear, overlap=True, sparse=late("sparse.shape:zero_in_place"))
+zero_ = mutation(zero, clear, may_overlap=True, sparse=late("sparse.shape:zero_in_place"))
 
 
 def writes_plainly(self: Any) -> bool:
@@ -773,7 +765,7 @@ def item_called(self: Any) -> Any:
     return call(item_op, (self,))
 
 
-general_item = installed(item_called, "item")
+general_item = install_method(item_called, "item")
 
 
 def item(self: Any) -> Any:
@@ -852,7 +844,7 @@ for name, function in (
     ("__complex__", as_python_complex),
     ("__index__", as_python_index),
 ):
-    installed(function, name)
+    install_method(function, name)
 
 
 # -- memory that is nowhere special ----------------------------------------------------------------
@@ -880,7 +872,7 @@ def is_shared(self: Any) -> bool:
 
 
 for function in (is_pinned, pin_memory, share_memory_, is_shared):
-    installed(function, function.__name__)
+    install_method(function, function.__name__)
 
 
 # -- samples of composites -----------------------------------------------------------------------

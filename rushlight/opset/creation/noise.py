@@ -18,7 +18,6 @@ from rushlight.core.op import OpOverload, refuse
 from rushlight.core.state import LOCAL
 from rushlight.opset import functions
 from rushlight.opset.creation.copy import preserved
-from rushlight.opset.creation.create import LIKE, like_spec
 from rushlight.opset.creation.random import (
     SEEDED,
     SEEDED_FUNCTION,
@@ -26,7 +25,6 @@ from rushlight.opset.creation.random import (
     SERIES_PRECISION,
     digamma,
     drawn_from,
-    element_type,
     is_single_or_double,
     refuse_dtype,
 )
@@ -161,44 +159,6 @@ rrelu_with_noise_.samples = refuse("its functional form has them")
 rrelu_with_noise_backward.samples = lambda make: [
     (make(2, 3), make(2, 3), make(2, 3), 0.25, 0.5, True, False),
     (make(2, 3), make(2, 3), make(2, 3), 0.25, 0.5, False, False),
-]
-
-
-# -- integers below a number in a tensor -----------------------------------------------------------
-
-
-def below_tensor(first: int) -> Any:
-    """A kernel; `first` is the place of the generator, or of what follows it."""
-
-    def kernel(xp: Any, self: Any, high: Any, *rest: Any) -> Any:
-        generator = drawn_from(rest[0] if first else None)
-        return sampling.integers(
-            generator, self.shape, element_type(self, rest[first]), 0, int(high.item())
-        )
-
-    return kernel
-
-
-randint_like_tensor = op(
-    f"randint_like.Tensor(Tensor self, Tensor high, *, {LIKE}) -> Tensor",
-    **SEEDED_FUNCTION,
-    layout="shape",
-    shape=lambda self, high, *rest: like_spec(self, *rest),
-    kernel=below_tensor(0),
-)
-randint_like_tensor_generator = op(
-    f"randint_like.Tensor_generator(Tensor self, Tensor high, *, Generator? generator, {LIKE}) "
-    "-> Tensor",
-    **SEEDED_FUNCTION,
-    layout="shape",
-    shape=lambda self, high, generator, *rest: like_spec(self, *rest),
-    kernel=below_tensor(1),
-)
-
-
-randint_like_tensor.samples = lambda make: [(make(2, 3), make.ints(low=2, high=3))]
-randint_like_tensor_generator.samples = lambda make: [
-    sample(make(2, 3), make.ints(low=2, high=3), generator=None)
 ]
 
 

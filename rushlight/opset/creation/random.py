@@ -20,7 +20,7 @@ from rushlight.core.dtype import unsupported
 from rushlight.core.op import OpOverload, Tag, refuse
 from rushlight.core.promotion import BAREBONES_UNSIGNED
 from rushlight.core.rng import Generator, default_generator
-from rushlight.core.tensor import Tensor, wrap
+from rushlight.core.tensor import Tensor
 from rushlight.opset.creation.copy import same_geometry, zeros_like
 from rushlight.opset.creation.create import (
     LIKE,
@@ -34,6 +34,13 @@ from rushlight.opset.creation.create import (
 from rushlight.opset.kinds import RANDOM, Spec
 from rushlight.opset.registry import find, mutation, op
 from rushlight.opset.rules import not_differentiable, sample
+
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = (
+    "Generator", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "normal",
+    "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "seed",
+    "set_rng_state",
+)  # fmt: skip
 
 SEEDED = (Tag.nondeterministic_seeded,)
 SEEDED_FUNCTION: dict[str, Any] = {"kind": RANDOM, "method": False, "tags": SEEDED}
@@ -201,6 +208,41 @@ op(
         drawn_from(generator), n, (dtype or dtypes.int64).np
     ),
 )
+
+
+def below_tensor(first: int) -> Any:
+    """A kernel; `first` is the place of the generator, or of what follows it."""
+
+    def kernel(xp: Any, self: Any, high: Any, *rest: Any) -> Any:
+        generator = drawn_from(rest[0] if first else None)
+        return sampling.integers(
+            generator, self.shape, element_type(self, rest[first]), 0, int(high.item())
+        )
+
+    return kernel
+
+
+randint_like_tensor = op(
+    f"randint_like.Tensor(Tensor self, Tensor high, *, {LIKE}) -> Tensor",
+    **SEEDED_FUNCTION,
+    layout="shape",
+    shape=lambda self, high, *rest: like_spec(self, *rest),
+    kernel=below_tensor(0),
+)
+randint_like_tensor_generator = op(
+    f"randint_like.Tensor_generator(Tensor self, Tensor high, *, Generator? generator, {LIKE}) "
+    "-> Tensor",
+    **SEEDED_FUNCTION,
+    layout="shape",
+    shape=lambda self, high, generator, *rest: like_spec(self, *rest),
+    kernel=below_tensor(1),
+)
+
+
+randint_like_tensor.samples = lambda make: [(make(2, 3), make.ints(low=2, high=3))]
+randint_like_tensor_generator.samples = lambda make: [
+    sample(make(2, 3), make.ints(low=2, high=3), generator=None)
+]
 
 rand = factory(
     "rand", from_sizes(lambda sizes, kind: sampling.uniform(default_generator, sizes, kind))
@@ -486,6 +528,7 @@ multinomial = op(
         (RuntimeError, (make.positive(2, 2, 2), 1)),
         (RuntimeError, (make(3, low=-2, high=-1), 1)),
     ],
+    exact_out=True,
     kind=RANDOM,
     tags=SEEDED,
     kernel=lambda xp, self, num_samples, replacement, generator: sampling.multinomial(
@@ -639,23 +682,6 @@ def _(self: Any, output: Any) -> Any:
 # -- generators ------------------------------------------------------------------------------------
 
 
-def get_state(self: Generator) -> Tensor:
-    """The generator's state as a byte tensor."""
-    return wrap(np.frombuffer(bytearray(self.state_bytes()), np.uint8), dtypes.uint8)
-
-
-def set_state(self: Generator, state: Any) -> Generator:
-    """Restore what `get_state` gave."""
-    if not isinstance(state, Tensor) or state._dtype is not dtypes.uint8:
-        raise TypeError("RNG state must be a torch.ByteTensor")
-    self.load_state_bytes(state._array)
-    return self
-
-
-Generator.get_state = get_state  # type: ignore[attr-defined]
-Generator.set_state = set_state  # type: ignore[attr-defined]
-
-
 def manual_seed(seed: Any) -> Generator:
     """Seed the default generator, and return it."""
     return default_generator.manual_seed(int(seed))
@@ -673,12 +699,12 @@ def initial_seed() -> int:
 
 def get_rng_state() -> Tensor:
     """The default generator's state."""
-    return get_state(default_generator)
+    return default_generator.get_state()
 
 
 def set_rng_state(new_state: Any) -> None:
     """Restore the default generator's state."""
-    set_state(default_generator, new_state)
+    default_generator.set_state(new_state)
 
 
 @contextlib.contextmanager

@@ -9,6 +9,9 @@ from rushlight.core.geometry import contiguous_strides, show
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
 
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = ("broadcast_shapes", "unravel_index")
+
 __all__ = ["broadcast_shapes", "unravel_index"]
 
 

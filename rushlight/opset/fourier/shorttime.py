@@ -7,14 +7,17 @@ import warnings
 from typing import Any
 
 from rushlight.core import dtype as dtypes
-from rushlight.core.construct import warn_once
 from rushlight.core.dispatch import call, overridable
 from rushlight.core.geometry import show
-from rushlight.opset.creation.copy import installed
+from rushlight.core.state import warn_once
+from rushlight.opset.exposure import install_method
 from rushlight.opset.fourier.fourier import BY_N, BY_ROOT_N, NONE
 from rushlight.opset.reduction.reduce import has_values
 from rushlight.opset.registry import composite
 from rushlight.opset.rules import aten, sample
+
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = ("stft",)
 
 # Dtypes that have a tensor type of their own by name.
 TYPED = frozenset(("Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double", "Bool"))
@@ -273,7 +276,7 @@ def spectrogram(
 
 spectrogram.__name__ = spectrogram.__qualname__ = "stft"
 stft = overridable(spectrogram)
-installed(lambda self, *args, **kwargs: stft(self, *args, **kwargs), "stft")
+install_method(lambda self, *args, **kwargs: stft(self, *args, **kwargs), "stft")
 
 
 # -- inverse --------------------------------------------------------------------------------------

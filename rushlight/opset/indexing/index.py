@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from rushlight.core.tensor import Tensor, storage_of, strides_of, wrap, wrap_str
 from rushlight.opset.kinds import GATHER, Kind, Spec, is_lazy, laid_out, result_tensor
 from rushlight.opset.registry import composite, find, op
 from rushlight.opset.rules import aten, late, linear_in, sample
+
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = ("nonzero",)
 
 ndarray = np.ndarray
 MASKS = (dtypes.bool_, dtypes.uint8)
@@ -162,6 +165,10 @@ def read_at(array: Any, expanded: Sequence[Any]) -> Any:
 
 class Indexing(Kind):
     """aten::index, whose result's strides follow from those of all operands."""
+
+    options: ClassVar[dict[str, str]] = {
+        "masks_refused": "indices are ints only",
+    }
 
     def make_backend(self, op: Any) -> Any:
         masks_refused = op.options.get("masks_refused", False)
@@ -536,7 +543,7 @@ def _(make: Any) -> Any:
     yield RuntimeError, sample(make(3), 0, make(2, dtype=dtypes.float32))
 
 
-@composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor")
+@composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", exact_out=True)
 def take_along_dim(self: Any, indices: Any, dim: Any = None) -> Any:
     if indices._dtype is not dtypes.int64:
         raise RuntimeError(
@@ -693,6 +700,7 @@ def _(make: Any) -> Any:
 nonzero_rows = op(
     "nonzero(Tensor self) -> Tensor",
     kind=GATHER,
+    layout="value",
     function=None,
     tags=(Tag.dynamic_output_shape,),
 )

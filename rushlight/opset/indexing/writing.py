@@ -16,7 +16,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import Tensor, strides_of, wrap
-from rushlight.opset.derived import check_writable, write_into
+from rushlight.opset.derived import check_writable, inplace_record, write_into
 from rushlight.opset.indexing.index import (
     INDEX_DTYPES,
     check_bounds,
@@ -26,13 +26,12 @@ from rushlight.opset.indexing.index import (
     expanded_indices,
     index_entries,
     indexed_sizes,
-    is_lazy,
     refuse_flat_positions,
     refuse_out_of_range,
 )
-from rushlight.opset.kinds import Kind, Spec, laid_out, strides_for, tensors_in
+from rushlight.opset.kinds import Kind, Spec, is_lazy, laid_out, strides_for, tensors_in
 from rushlight.opset.pointwise.arithmetic import scaled
-from rushlight.opset.registry import composite, find, inplace_record, op, register
+from rushlight.opset.registry import composite, find, op, register
 from rushlight.opset.rules import aten, late, linear_in, sample
 
 ndarray = np.ndarray

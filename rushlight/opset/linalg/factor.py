@@ -14,9 +14,9 @@ from rushlight.arrays import factoring
 from rushlight.base.errors import LinAlgError
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
-from rushlight.core.construct import warn_once
 from rushlight.core.dispatch import overridable
-from rushlight.core.tensor import Tensor
+from rushlight.core.state import warn_once
+from rushlight.opset.exposure import attribute
 from rushlight.opset.kinds import LINALG, Spec
 from rushlight.opset.linalg.matrices import (
     adjoint_of,
@@ -28,6 +28,9 @@ from rushlight.opset.linalg.matrices import (
 )
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, not_differentiable, sample
+
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = ("lu",)
 
 
 def definite(make: Any, *shape: int) -> Any:
@@ -143,6 +146,7 @@ def _(xp: Any, self: Any, upper: bool, check_errors: bool) -> Any:
 @composite(
     "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor",
     autocast="float32",
+    exact_out=True,
     method=False,
     samples=definite_samples,
     errors=indefinite_errors,
@@ -156,6 +160,7 @@ def linalg_cholesky(self: Any, upper: bool) -> Any:
 cholesky = op(
     "cholesky(Tensor self, bool upper=False) -> Tensor",
     autocast="float32",
+    exact_out=False,
     ranks=(2,),
     kind=LINALG.checked,
     vjp=lambda grad, upper, result: cholesky_gradient(grad, upper, result),
@@ -199,6 +204,7 @@ def triangle(make: Any, *shape: int) -> Any:
 cholesky_inverse = op(
     "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
     autocast="float32",
+    exact_out=False,
     ranks=(2,),
     kind=LINALG.checked,
     samples=lambda make: [
@@ -364,6 +370,7 @@ def _(grad: Any, LU: Any, pivots: Any) -> Any:
 
 @composite(
     "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
+    exact_out=True,
     method=False,
     samples=lambda make: [case for case in rectangle_samples(make) if 0 not in case.args[0].shape],
     errors=lambda make: [*matrix_errors(make), (RuntimeError, sample(make(2, 2) * 0))],
@@ -414,7 +421,7 @@ def lu_method(self: Any, pivot: bool = True, get_infos: bool = False) -> Any:
 
 
 lu_method.__name__ = lu_method.__qualname__ = "lu"
-Tensor.lu = lu_method  # type: ignore[attr-defined]
+attribute("lu", lu_method)
 
 
 def parts_of(factors: Any) -> tuple[Any, Any]:
@@ -610,6 +617,7 @@ def _(xp: Any, self: Any, hermitian: bool, check_errors: bool) -> Any:
 
 @composite(
     "linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)",
+    exact_out=True,
     method=False,
     samples=symmetric_samples,
     errors=square_errors,

@@ -13,10 +13,9 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
-from rushlight.opset.kinds import LINALG, Spec
+from rushlight.opset.kinds import COMPUTABLE, LINALG, Spec
 from rushlight.opset.linalg.factor import checked, regular, square_errors, turned
 from rushlight.opset.linalg.matrices import (
-    COMPUTABLE,
     adjoint_of,
     check_float,
     check_kernel,
@@ -82,6 +81,7 @@ def _(xp: Any, A: Any, check_errors: bool) -> Any:
 @composite(
     "linalg_inv(Tensor A) -> Tensor",
     autocast="float32",
+    exact_out=True,
     method=False,
     samples=inverse_samples,
     errors=inverse_errors,
@@ -95,6 +95,7 @@ def linalg_inv(A: Any) -> Any:
 @composite(
     "inverse(Tensor self) -> Tensor",
     autocast="float32",
+    exact_out=True,
     samples=inverse_samples,
     errors=inverse_errors,
 )
@@ -278,6 +279,7 @@ def scaled_unit(value: Any, pivots: Any) -> Any:
 
 @composite(
     "linalg_det(Tensor A) -> Tensor",
+    exact_out=True,
     method=False,
     samples=determinant_samples,
     errors=square_errors,
@@ -340,6 +342,7 @@ def _(grads: Any, A: Any, sign: Any, LU: Any, pivots: Any) -> Any:
 
 @composite(
     "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)",
+    exact_out=True,
     method=False,
     samples=determinant_samples,
     errors=square_errors,
@@ -350,6 +353,7 @@ def linalg_slogdet(A: Any) -> Any:
 
 @composite(
     "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)",
+    exact_out=True,
     samples=determinant_samples,
     errors=square_errors,
 )
@@ -387,6 +391,7 @@ linalg_lstsq = op(
     "linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) "
     "-> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
     autocast="float32",
+    exact_out=False,
     kind=LINALG.checked,
     method=False,
     non_differentiable=(2, 3),

@@ -7,14 +7,14 @@ of that op, one node for each tensor; below autograd the whole list is one call.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from rushlight.core import dispatch, history
 from rushlight.core.dtype import unsupported
 from rushlight.core.functional import from_functional, map_tensors
 from rushlight.core.node import needs_grad
 from rushlight.core.op import OpOverload
-from rushlight.core.state import BELOW_FUNCTIONAL, LOCAL, PROCESS, Excluding
+from rushlight.core.state import BELOW_FUNCTIONAL, LOCAL, PROCESS, excluding
 from rushlight.core.tensor import Tensor
 from rushlight.opset.kinds import Kind
 from rushlight.opset.registry import find, op, register
@@ -27,6 +27,11 @@ Entries = list[tuple[Any, ...]]
 
 class Foreach(Kind):
     """Ops that map another op over lists; the option `each` answers (op, arguments) pairs."""
+
+    options: ClassVar[dict[str, str]] = {
+        "each": "function (op, arguments) -> the calls that one call on lists stands for",
+        "traced": "the op as a composite, for factors whose values are not known",
+    }
 
     def derive(self, op: Any, rule: str) -> Any:
         if rule == "shape":
@@ -157,7 +162,7 @@ def written(op: Any, args: tuple[Any, ...]) -> list[Any]:
 def functionalized(mode: Any, op: Any, args: tuple[Any, ...]) -> Any:
     """The write as a function of values, whose results the written tensors take over."""
     values = map_tensors(op, args, from_functional)
-    with Excluding(BELOW_FUNCTIONAL):
+    with excluding(BELOW_FUNCTIONAL):
         result = dispatch.below_autograd(op.functional, tuple(values))
     flat: list[Any] = []
     for value in result if isinstance(result, (list, tuple)) else [result]:
@@ -209,7 +214,6 @@ def in_place(base: OpOverload, each: Callable[[Any, tuple[Any, ...]], Any]) -> O
     inside = inside.replace("Tensor[] self", "Tensor(a!)[] self", 1)
     head = f"{name}_{'.' if overload else ''}{overload}"
     record = OpOverload(f"{head}({inside}) -> ()", FOREACH, method=False, out=False, each=each)
-    record.family = base.family
     record.body = autograd_layer(record)
     writes_lists(record, base)
     register(record)

@@ -13,8 +13,7 @@ from rushlight.core import geometry
 from rushlight.core.dtype import INTEGER, unsupported
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import sizes_of, strides_of
-from rushlight.opset.kinds import Spec
-from rushlight.opset.moving.shape import REARRANGEMENT
+from rushlight.opset.kinds import REARRANGEMENT, Spec
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in
 

@@ -19,6 +19,12 @@ from rushlight.opset.registry import alias, composite, op, packet
 from rushlight.opset.rules import aten, late, linear_in, sample
 from rushlight.opset.view.view import unsafe_view
 
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = (
+    "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_tensors", "cartesian_prod",
+    "meshgrid",
+)  # fmt: skip
+
 # -- joining -------------------------------------------------------------------------------------
 
 
@@ -40,6 +46,7 @@ cat = op(
     sparse=late("sparse.shape:joined"),
     autocast="widest",
     batch="joined",
+    exact_out=False,
     kind=REARRANGEMENT,
     method=False,
     vjp=lambda grad, tensors_meta, dim, needs: cat_backward(grad, tensors_meta, dim, needs),
@@ -82,7 +89,8 @@ def cat_sizes(shapes: Any, dim: int) -> tuple[Any, int]:
                     )
         total = total + sizes[dim]
     if first is None:
-        return (0,), geometry.wrap_dim(dim, 1)
+        # torch: where all are passed over, no dim is looked at.
+        return (0,), 0
     return (*first[:dim], total, *first[dim + 1 :]), dim
 
 
@@ -167,8 +175,8 @@ stack = op(
     "stack(Tensor[] tensors, int dim=0) -> Tensor",
     sparse=late("sparse.shape:stacked"),
     autocast="widest",
-    batch="joined",
-    new_dim=True,
+    batch="stacked",
+    exact_out=False,
     kind=REARRANGEMENT,
     method=False,
     vjp=lambda grad, dim: grad.unbind(dim),
@@ -828,7 +836,7 @@ def gathered(name: str, single: bool = False) -> Any:
         return tuple(result) if type(result) is list else result
 
     function.__name__ = function.__qualname__ = name
-    function.__module__ = "torch.functional"
+    function.__module__ = "rushlight.functional"
     return function
 
 

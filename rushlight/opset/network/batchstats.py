@@ -164,8 +164,7 @@ def _(
 # -- functionalization -----------------------------------------------------------------------------
 
 
-@native_batch_norm.functionalized
-def _(mode: Any, op: OpOverload, args: tuple[Any, ...]) -> Any:
+def run_functionalized(mode: Any, op: OpOverload, args: tuple[Any, ...]) -> Any:
     """The form of the call that a graph without hidden writes has."""
     input, weight, bias, running_mean, running_var, training, momentum, eps = args
     if running_mean is None or running_var is None:

@@ -12,8 +12,8 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
 from rushlight.core.promotion import DIM, ZERO_DIM, result_type
+from rushlight.opset.kinds import LOSS
 from rushlight.opset.network.loss import (
-    LOSS,
     MEAN,
     NONE,
     SUM,
@@ -32,6 +32,7 @@ soft_margin_loss = op(
     "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
     errors=lambda make: [(RuntimeError, (make(2, 3), make(4)))],
     autocast="float32",
+    exact_out=True,
     kind=LOSS,
     method=False,
     function=None,
@@ -94,6 +95,7 @@ def check_classes(kernel: str, self: Any, target: Any) -> None:
     "Tensor? weight=None, int reduction=1) -> Tensor",
     errors=lambda make: [(RuntimeError, (make(2, 3), make.ints(3, high=2)))],
     autocast="float32",
+    exact_out=True,
     method=False,
     function=None,
 )
@@ -143,6 +145,7 @@ def _(make: Any) -> Any:
     "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
     errors=lambda make: [(RuntimeError, (make(2, 3), make.ints(2, high=2)))],
     autocast="float32",
+    exact_out=True,
     method=False,
     function=None,
 )
@@ -272,14 +275,3 @@ def _(make: Any) -> Any:
         yield make(3, 4), make(3, 4), make(3, 4), 1.0, 2.0, 1e-6, False, reduction
     if not make.dtype.is_complex:
         yield make(3, 4), make(3, 4), make(3, 4), 5.0, 1.0, 1e-6, True, NONE
-
-
-@composite(
-    "frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
-    method=False,
-    samples=lambda make: ((make(2, 3), (0, 1)), (make(2, 3), 1, True), (make.strided(2, 3), ())),
-)
-def frobenius_norm(self: Any, dim: Any, keepdim: bool) -> Any:
-    if len(dim) > 2:
-        raise RuntimeError(f"Expected at most 2 dimensions, but got {len(dim)} dimensions instead.")
-    return packet("linalg_vector_norm")(self, 2.0, dim, keepdim)

@@ -10,11 +10,14 @@ from rushlight.core import geometry
 from rushlight.core.device import contiguous_format
 from rushlight.core.dispatch import overridable
 from rushlight.core.op import refuse
-from rushlight.core.tensor import Tensor, strides_of
-from rushlight.opset.creation.copy import installed
+from rushlight.core.tensor import strides_of
 from rushlight.opset.creation.create import tensor_fact
+from rushlight.opset.exposure import attribute, install_method
 from rushlight.opset.pointwise.arithmetic import one_operand
 from rushlight.opset.registry import composite
+
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = ("detach_", "get_device")
 
 # -- callbacks ------------------------------------------------------------------------------------
 
@@ -42,7 +45,7 @@ def element_method(name: str, others: int) -> None:
         found = [function(*values) for values in zip(*columns, strict=True)]
         return self.copy_(self.new_tensor(found).view(self.shape)) if found else self
 
-    installed(method, name)
+    install_method(method, name)
 
 
 element_method("apply_", 0)
@@ -133,7 +136,7 @@ for name, function in (
     ("module_load", module_load),
     ("const_data_ptr", const_data_ptr),
 ):
-    installed(function, name)
+    install_method(function, name)
 
 
 # -- devices --------------------------------------------------------------------------------------
@@ -144,14 +147,14 @@ def on_device(kind: str) -> Any:
 
 
 for kind in ("ipu", "maia", "mps", "mtia", "vulkan", "xla", "xpu"):
-    setattr(Tensor, f"is_{kind}", on_device(kind))
+    attribute(f"is_{kind}", on_device(kind))
 
 
 def absent_device(kind: str, error: type[Exception], text: str) -> None:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         raise error(text)
 
-    installed(method, kind)
+    install_method(method, kind)
 
 
 absent_device("xpu", AssertionError, "Torch not compiled with XPU enabled")

@@ -10,19 +10,9 @@ import math
 from typing import Any
 
 from rushlight.arrays.numpy_ import in_blocks
+from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
-from rushlight.core.dtype import (
-    BOOL,
-    COMPLEX,
-    FLOAT,
-    INTEGER,
-    complex64,
-    dtype,
-    finfo,
-    from_numpy,
-    uint8,
-    unsupported,
-)
+from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype, unsupported
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import strides_of
 from rushlight.opset import functions
@@ -90,6 +80,7 @@ relu = pointwise(
 threshold = activation(
     "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
     errors=lambda make: [(NotImplementedError, (make.mask(2), 0, 0))],
+    exact_out=False,
     scalar=lambda m, x, threshold, value: m.where(m.less_equal(x, threshold), value, x),
     cast_scalars=(1, 2),
     dtypes=lambda kind: kind.category in (INTEGER, FLOAT),
@@ -180,7 +171,7 @@ def check_hardtanh(common: dtype, args: tuple[Any, ...]) -> None:
         raise RuntimeError("Bool inputs not supported for hardtanh")
     if common.category == COMPLEX:
         raise NotImplementedError("clamp is not supported for complex types")
-    if common is uint8 and (args[1] < 0 or args[2] < 0):
+    if common is dtypes.uint8 and (args[1] < 0 or args[2] < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
 
 
@@ -281,9 +272,9 @@ def softshrink_text(m: Any, x: Any, lambd: Any) -> Any:
 
 
 def check_softshrink(common: dtype, args: tuple[Any, ...]) -> None:
-    if is_float(common) and not 0 <= args[1] <= finfo(common).max:
+    if is_float(common) and not 0 <= args[1] <= dtypes.finfo(common).max:
         raise RuntimeError(
-            f"lambda must be in range [0, {finfo(common).max:g}] for input dtype "
+            f"lambda must be in range [0, {dtypes.finfo(common).max:g}] for input dtype "
             f"{common.scalar_type_name}, but found {args[1]:g}"
         )
 
@@ -619,7 +610,13 @@ softplus_backward = backward_op(
 )
 
 
-@composite("log_sigmoid(Tensor self) -> Tensor", method=False, function=False, samples=one_operand)
+@composite(
+    "log_sigmoid(Tensor self) -> Tensor",
+    exact_out=True,
+    method=False,
+    function=False,
+    samples=one_operand,
+)
 def log_sigmoid(self: Any) -> Any:
     return functions.log_sigmoid_forward(self)[0]
 
@@ -827,7 +824,7 @@ def _(self: Any, dim: int) -> Any:
 
 @glu.kernel
 def _(xp: Any, self: Any, dim: int) -> Any:
-    check_glu(self.shape, from_numpy(self.dtype), dim)
+    check_glu(self.shape, dtypes.from_numpy(self.dtype), dim)
     working = self.astype(xp.float32) if self.dtype.itemsize == 2 else self
     value, gate = array_halves(xp, working, dim)
     return (value * sigmoid_array(xp, gate)).astype(self.dtype)
@@ -881,7 +878,7 @@ def _(grad_output: Any, self: Any, dim: int) -> Any:
 
 @glu_backward.kernel
 def _(xp: Any, grad_output: Any, self: Any, dim: int) -> Any:
-    check_glu_backward(grad_output.shape, self.shape, from_numpy(self.dtype), dim)
+    check_glu_backward(grad_output.shape, self.shape, dtypes.from_numpy(self.dtype), dim)
     narrow = self.dtype.itemsize == 2
     x = self.astype(xp.float32) if narrow else self
     grad = grad_output.astype(xp.float32) if narrow else grad_output
@@ -895,5 +892,5 @@ for record in (elu, hardsigmoid, hardswish, silu, mish):
     record.errors = lambda make: [(NotImplementedError, (make.ints(2),))]
 relu6.errors = lambda make: [
     (RuntimeError, (make.mask(2),)),
-    (NotImplementedError, (make(2, dtype=complex64),)),
+    (NotImplementedError, (make(2, dtype=dtypes.complex64),)),
 ]

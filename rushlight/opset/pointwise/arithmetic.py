@@ -14,11 +14,13 @@ from typing import Any
 from rushlight.core import dtype as dtypes
 from rushlight.core.dispatch import try_function_override
 from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype, unsupported
+from rushlight.core.operators import ARITHMETIC, UNARY
 from rushlight.core.promotion import scalar_dtype
 from rushlight.core.tensor import PLAIN, Tensor
 from rushlight.opset import functions
-from rushlight.opset.elementwise import INT_TO_FLOAT
-from rushlight.opset.registry import alias, composite, method_alias, pointwise
+from rushlight.opset.elementwise import INT_TO_FLOAT, NARROW, PAIRS
+from rushlight.opset.exposure import method_alias
+from rushlight.opset.registry import alias, composite, pointwise
 from rushlight.opset.rules import conj, late, sample
 
 LN2 = math.log(2.0)
@@ -118,7 +120,10 @@ add = pointwise(
     errors=lambda make: [(RuntimeError, sample(make.ints(2), make.ints(2), alpha=1.5))],
     sparse=late("sparse.math:add"),
     sparse_inplace=late("sparse.math:add_in_place"),
+    former=(("self", "alpha", "other"),),
     scalar=add_text,
+    factors=(2,),
+    narrow=PAIRS,
     check=check_add,
     numbers="any",
     vjp={
@@ -130,6 +135,8 @@ pointwise(
     "add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
     sparse=late("sparse.math:refuse_number"),
     scalar=add_text,
+    factors=(2,),
+    narrow=PAIRS,
     check=check_add,
     promoted_scalars=(1,),
     node_index=1,
@@ -139,7 +146,10 @@ sub = pointwise(
     "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     errors=lambda make: [(RuntimeError, (make.mask(2), make.mask(2)))],
     sparse=late("sparse.math:sub"),
+    former=(("self", "alpha", "other"),),
     scalar=sub_text,
+    factors=(2,),
+    narrow=PAIRS,
     check=check_sub,
     numbers="any",
     vjp={
@@ -151,6 +161,8 @@ pointwise(
     "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
     sparse=late("sparse.math:refuse_number"),
     scalar=sub_text,
+    factors=(2,),
+    narrow=PAIRS,
     check=check_sub,
     promoted_scalars=(1,),
     node_index=1,
@@ -160,6 +172,8 @@ rsub = pointwise(
     "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     sparse=late("sparse.math:rsub"),
     scalar=rsub_text,
+    factors=(2,),
+    narrow=PAIRS,
     check=check_sub,
     numbers=False,
     swapped=True,
@@ -174,6 +188,8 @@ pointwise(
     "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
     sparse=late("sparse.math:refuse_number"),
     scalar=rsub_text,
+    factors=(2,),
+    narrow=PAIRS,
     check=check_sub,
     promoted_scalars=(1,),
     inplace=False,
@@ -190,6 +206,7 @@ mul = pointwise(
     sparse=late("sparse.math:mul"),
     scalar=lambda m, x, y: m.multiply(x, y),
     numbers="any",
+    narrow=NARROW,
     exact_scalars=True,
     vjp={
         "self": lambda grad, other: grad * conj(other),
@@ -200,6 +217,7 @@ pointwise(
     "mul.Scalar(Tensor self, Scalar other) -> Tensor",
     sparse=late("sparse.math:mul"),
     scalar=mul.options["scalar"],
+    narrow=NARROW,
     exact_scalars=True,
     promoted_scalars=(1,),
     node_index=1,
@@ -516,6 +534,7 @@ def raised(value: Any, kind: dtype) -> Any:
 
 @composite(
     "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+    exact_out=True,
     samples=lambda make: (
         (make.positive(3, 4), make(3, 4)),
         (make.positive(2, 3), make(3)),
@@ -529,6 +548,7 @@ def float_power(self: Any, exponent: Any) -> Any:
 
 @composite(
     "float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+    exact_out=True,
     samples=lambda make: ((make.positive(3, 4), 2), (make.positive(), 0.5), (make(0), 3)),
 )
 def float_power_scalar(self: Any, exponent: Any) -> Any:
@@ -538,6 +558,7 @@ def float_power_scalar(self: Any, exponent: Any) -> Any:
 
 @composite(
     "float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
+    exact_out=True,
     method=False,
     samples=lambda make: ((2, make(3, 4)), (1.5, make())),
 )
@@ -597,9 +618,9 @@ def check_neg(common: dtype, args: tuple[Any, ...]) -> None:
 neg = pointwise(
     "neg(Tensor self) -> Tensor",
     errors=lambda make: [(RuntimeError, (make.mask(2),))],
-    linear=True,
-    zero_preserving=True,
+    zero_preserving="linear",
     scalar=lambda m, x: m.negative(x),
+    narrow=PAIRS,
     check=check_neg,
     vjp=lambda grad: -grad,
 )
@@ -634,31 +655,13 @@ for second, first in (
 
 # -- operators of Python --------------------------------------------------------------------------
 
-for dunder, target in (
-    ("__add__", "add"),
-    ("__radd__", "add"),
-    ("__iadd__", "add_"),
-    ("__sub__", "sub"),
-    ("__rsub__", "rsub"),
-    ("__isub__", "sub_"),
-    ("__mul__", "mul"),
-    ("__rmul__", "mul"),
-    ("__imul__", "mul_"),
-    ("__div__", "div"),
-    ("__idiv__", "div_"),
-    ("__truediv__", "div"),
-    ("__itruediv__", "div_"),
-    ("__floordiv__", "floor_divide"),
-    ("__ifloordiv__", "floor_divide_"),
-    ("__mod__", "remainder"),
-    ("__imod__", "remainder_"),
-    ("__pow__", "pow"),
-    ("__ipow__", "pow_"),
-    ("__neg__", "neg"),
-    ("__pos__", "positive"),
-    ("__abs__", "abs"),
-):
-    method_alias(dunder, target)
+for _name, _op in ARITHMETIC.items():
+    method_alias(f"__{_name}__", _op)
+    method_alias(f"__i{_name}__", f"{_op}_")
+for _name, _op in (("radd", "add"), ("rmul", "mul"), ("rsub", "rsub")):
+    method_alias(f"__{_name}__", _op)
+for _name in ("neg", "pos", "abs"):
+    method_alias(f"__{_name}__", UNARY[_name])
 
 
 def swapped(name: str, body: Callable[[Any, Any], Any]) -> None:

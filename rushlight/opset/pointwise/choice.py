@@ -11,7 +11,8 @@ from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, dtype, unsupported
 from rushlight.core.promotion import result_dtype_scalar, scalar_dtype
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
-from rushlight.opset.elementwise import refuse_complex
+from rushlight.opset.elementwise import NARROW, PAIRS, refuse_complex
+from rushlight.opset.exposure import method_alias
 from rushlight.opset.pointwise.arithmetic import (
     is_inexact,
     is_number_type,
@@ -19,7 +20,7 @@ from rushlight.opset.pointwise.arithmetic import (
     sample_of,
     zeros_where,
 )
-from rushlight.opset.registry import alias, composite, method_alias, pointwise
+from rushlight.opset.registry import alias, composite, pointwise
 from rushlight.opset.rules import conj
 
 # -- larger and smaller ---------------------------------------------------------------------------
@@ -233,11 +234,13 @@ where = pointwise(
         (RuntimeError, (make.ints(2), make(2), make(2))),
         (RuntimeError, (make.mask(2), make(3), make(2))),
     ],
+    exact_out=True,
     scalar=lambda m, condition, x, y: m.where(condition, x, y),
     numbers=False,
     inplace=False,
     method=False,
     unpromoted=(0,),
+    narrow=NARROW,
     check=check_where,
     vjp={
         "self": lambda grad, condition: functions.where(condition, grad, 0),
@@ -368,12 +371,14 @@ def check_addcdiv(common: dtype, args: tuple[Any, ...]) -> None:
 
 addcmul = pointwise(
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    former=(("self", "value", "tensor1", "tensor2"),),
     scalar=lambda m, x, a, b, value: m.add(x, value * a * b),
     numbers=False,
     dtypes=lambda kind: kind.category != BOOL,
     kernel_name="addcmul_cpu_out",
     check=check_factor,
     cast_scalars=(3,),
+    narrow=PAIRS,
     vjp={
         "self": lambda grad: grad,
         "tensor1": lambda grad, tensor2, value: grad * conj(tensor2 * value),
@@ -387,6 +392,7 @@ addcmul = pointwise(
 )
 addcdiv = pointwise(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    former=(("self", "value", "tensor1", "tensor2"),),
     scalar=lambda m, x, a, b, value: m.add(x, m.divide(value * a, b)),
     numbers=False,
     dtypes=is_inexact,

@@ -6,9 +6,11 @@ from typing import Any
 
 from rushlight.core.dtype import COMPLEX, FLOAT, bool_, complex64, float64, get_default_dtype
 from rushlight.core.op import refuse
+from rushlight.core.operators import BITWISE
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
-from rushlight.opset.elementwise import BOOL, refuse_complex
+from rushlight.opset.elementwise import BOOL, NARROW, PAIRS, refuse_complex
+from rushlight.opset.exposure import method_alias
 from rushlight.opset.kinds import OPAQUE
 from rushlight.opset.pointwise.arithmetic import (
     is_integer,
@@ -17,7 +19,7 @@ from rushlight.opset.pointwise.arithmetic import (
     one_operand,
     swapped,
 )
-from rushlight.opset.registry import alias, composite, find, method_alias, op, pointwise
+from rushlight.opset.registry import alias, composite, find, op, pointwise
 
 WHOLE_NUMBERS = refuse("integers have no derivative")
 
@@ -30,7 +32,9 @@ def no_gradient(grad: Any) -> Any:
 def compare(name: str, text: Any, ordered: bool) -> None:
     """The Tensor and Scalar overloads of one comparison, and its operator."""
     options: dict[str, Any] = {"promote": BOOL, "scalar": text}
-    if ordered:
+    if not ordered:
+        options["narrow"] = NARROW
+    else:
         options |= {"dtypes": is_real, "kernel_name": f"{name}_cpu"}
     pointwise(
         f"{name}.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -224,22 +228,12 @@ pointwise(
     dtypes=is_integral,
     vjp=WHOLE_NUMBERS,
 )
-for dunder, target in (
-    ("and", "bitwise_and"),
-    ("or", "bitwise_or"),
-    ("xor", "bitwise_xor"),
-    ("lshift", "bitwise_left_shift"),
-    ("rshift", "bitwise_right_shift"),
-):
-    method_alias(f"__{dunder}__", target)
-    method_alias(f"__i{dunder}__", f"{target}_")
-    alias(f"__{dunder}__", target, method=False)
-for dunder, target in (
-    ("__rand__", "bitwise_and"),
-    ("__ror__", "bitwise_or"),
-    ("__rxor__", "bitwise_xor"),
-):
-    method_alias(dunder, target)
+for _name, _op in BITWISE.items():
+    method_alias(f"__{_name}__", _op)
+    method_alias(f"__i{_name}__", f"{_op}_")
+    alias(f"__{_name}__", _op, method=False)
+for _name in ("and", "or", "xor"):
+    method_alias(f"__r{_name}__", BITWISE[_name])
 
 
 def invert(self: Any) -> Any:
@@ -263,9 +257,9 @@ def predicate(name: str, text: Any, **options: Any) -> None:
     pointwise(f"{name}(Tensor self) -> Tensor", scalar=text, promote=BOOL, inplace=False, **options)
 
 
-predicate("isnan", text_of("isnan"), out=False, zero_preserving=True)
-predicate("isinf", text_of("isinf"), out=False, zero_preserving=True)
-predicate("isfinite", text_of("isfinite"), out=False)
+predicate("isnan", text_of("isnan"), out=False, narrow=NARROW, zero_preserving=True)
+predicate("isinf", text_of("isinf"), out=False, narrow=PAIRS, zero_preserving=True)
+predicate("isfinite", text_of("isfinite"), out=False, narrow=PAIRS)
 
 
 predicate(
@@ -274,6 +268,7 @@ predicate(
     dtypes=is_real,
     check=refuse_complex("isposinf does not support complex inputs."),
     zero_preserving=True,
+    exact_out=True,
 )
 predicate(
     "isneginf",
@@ -281,6 +276,7 @@ predicate(
     dtypes=is_real,
     check=refuse_complex("isneginf does not support complex inputs."),
     zero_preserving=True,
+    exact_out=True,
 )
 predicate(
     "signbit",
@@ -288,6 +284,7 @@ predicate(
     dtypes=is_real,
     check=refuse_complex("signbit is not implemented for complex tensors.", NotImplementedError),
     zero_preserving=True,
+    exact_out=True,
 )
 
 

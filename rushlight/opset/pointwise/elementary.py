@@ -23,7 +23,14 @@ from rushlight.core.dtype import (
 )
 from rushlight.core.tensor import strides_of
 from rushlight.opset import functions
-from rushlight.opset.elementwise import COMPLEX_TO_FLOAT, INT_TO_FLOAT, refuse_complex
+from rushlight.opset.elementwise import (
+    COMPLEX_TO_FLOAT,
+    INT_TO_FLOAT,
+    NARROW,
+    PAIRS,
+    refuse_complex,
+)
+from rushlight.opset.exposure import method_alias
 from rushlight.opset.kinds import Spec
 from rushlight.opset.pointwise.arithmetic import (
     LN2,
@@ -37,7 +44,7 @@ from rushlight.opset.pointwise.arithmetic import (
     zeros_where,
 )
 from rushlight.opset.pointwise.comparison import WHOLE_NUMBERS, no_gradient, text_of
-from rushlight.opset.registry import alias, find, method_alias, op, pointwise
+from rushlight.opset.registry import alias, find, op, pointwise
 from rushlight.opset.rules import conj
 
 LN10 = math.log(10.0)
@@ -62,6 +69,7 @@ abs = pointwise(
     promote=COMPLEX_TO_FLOAT,
     dtypes=is_not_bool,
     inplace_check=check_abs_,
+    narrow=NARROW,
     vjp=lambda grad, self: grad * self.sgn(),
 )
 sign = pointwise(
@@ -92,6 +100,7 @@ sgn = pointwise(
     "sgn(Tensor self) -> Tensor",
     zero_preserving=True,
     scalar=lambda m, x: m.sign(x),
+    narrow=PAIRS,
     vjp=sgn_gradient,
 )
 
@@ -157,6 +166,7 @@ nan_to_num = op(
     "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
     zero_preserving=True,
     batch="straight",
+    exact_out=True,
     layout="like",
     inplace=True,
     vjp=lambda grad, self: grad * self.isfinite(),
@@ -521,6 +531,7 @@ pointwise(
     scalar=xlogy.options["scalar"],
     promote=INT_TO_FLOAT,
     promoted_scalars=(0,),
+    numbers=False,
     dtypes=is_real,
     inplace=False,
     method=False,
@@ -593,6 +604,7 @@ def check_heaviside(common: dtype, args: tuple[Any, ...]) -> None:
 
 heaviside = pointwise(
     "heaviside(Tensor self, Tensor values) -> Tensor",
+    exact_out=True,
     scalar=lambda m, x, values: m.heaviside(x, values),
     numbers=False,
     check=check_heaviside,

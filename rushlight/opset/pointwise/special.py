@@ -7,9 +7,9 @@ from typing import Any
 
 from rushlight.core.dtype import BOOL, bfloat16, complex64, dtype, finfo, float16, get_default_dtype
 from rushlight.core.op import refuse
-from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
 from rushlight.opset.elementwise import INT_TO_FLOAT
+from rushlight.opset.exposure import attribute
 from rushlight.opset.pointwise.arithmetic import is_real, one_operand, zeros_where
 from rushlight.opset.pointwise.comparison import text_of
 from rushlight.opset.pointwise.elementary import product_with
@@ -149,7 +149,7 @@ def polygamma_inplace(self: Any, n: int) -> Any:
 
 for function, name in ((polygamma_method, "polygamma"), (polygamma_inplace, "polygamma_")):
     function.__name__ = function.__qualname__ = name
-    setattr(Tensor, name, function)
+    attribute(name, function)
 
 
 def check_mvlgamma(common: dtype, args: tuple[Any, ...]) -> None:
@@ -287,6 +287,7 @@ def two_variables(
     pointwise(
         f"{name}.self_scalar(Scalar self, Tensor other) -> Tensor",
         promoted_scalars=(0,),
+        numbers=False,
         node_index=1,
         vjp=gradients["other"],
         samples=lambda make: ((2.0, make.positive(3, 4)), (3, make.positive())),

@@ -17,20 +17,29 @@ from rushlight.core import geometry
 from rushlight.core.dispatch import overridable
 from rushlight.core.dtype import unsupported
 from rushlight.core.promotion import DIM, ZERO_DIM, result_type
+from rushlight.core.quick import Quick
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN, Tensor, strides_of
 from rushlight.opset.elementwise import operand_rank, scalar_array
+from rushlight.opset.exposure import method_alias
 from rushlight.opset.kinds import CONTRACTION, Spec
-from rushlight.opset.registry import composite, method_alias, op
+from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, conj, late, sample
 
-__all__ = ["multipliable", "product_of", "refuse_dtype", "rounded"]
+__all__ = ["multipliable", "product_of", "refuse_dtype"]
 
 SINGLE = np.dtype(np.float32)
 # Arrays of these dtypes go to BLAS, or to NumPy's integer loops, as they are.
 DIRECT = frozenset(
     np.dtype(name) for name in ("f4", "f8", "c8", "c16", "i8", "i4", "i2", "i1", "u1")
 )
+
+
+def former_orders(first: str, second: str) -> tuple[tuple[str, ...], ...]:
+    """Where factors stood in calls of old: functions had `beta` first, methods after `self`."""
+    ends = (first, second), ("alpha", first, second)
+    leads = ("beta", "self"), ("self", "beta")
+    return tuple([(*lead, *end) for lead in leads for end in ends])
 
 
 def times(shape: Any) -> str:
@@ -46,6 +55,8 @@ def refuse_dtype(kernel: str, value: Any, other: Any) -> None:
 
 def multipliable(array: Any) -> Any:
     """The array in a dtype that products are computed in."""
+    if array.dtype.fields is not None:
+        raise unsupported("addmm_impl_cpu_", dtypes.complex32)
     return array if array.dtype in DIRECT else array.astype(SINGLE)
 
 
@@ -108,15 +119,14 @@ def check_inner(mat1: Any, mat2: Any) -> None:
 
 
 def is_column_major(strides: Any, rows: Any, width: int) -> bool:
-    """Whether dense columns lie one after another; strides count elements, or bytes of which an
-    element has `width`."""
-    return bool(strides[0] in (1, width) and strides[1] == rows * strides[0])
+    """Whether dense columns of elements of `width` bytes lie one after another."""
+    return bool(strides[0] == width and strides[1] == rows * width)
 
 
 # Two matrices that BLAS takes as they are.
 MATRICES = (
     "{0}._dtype is {1}._dtype and {0}._dtype.scalar_fast "
-    "and {0}._array.ndim == 2 and {1}._array.ndim == 2"
+    "and {{{0}}}.ndim == 2 and {{{1}}}.ndim == 2"
 )
 
 
@@ -155,11 +165,21 @@ mm = op(
     autocast="lower",
     ranks=(2, 2),
     kind=CONTRACTION,
-    quick="self._array.dot(mat2._array)",
-    quick_when=MATRICES.format("self", "mat2"),
+    quick=Quick(
+        "{self}.dot({mat2})", when=MATRICES.format("self", "mat2"), result_is_contiguous=True
+    ),
+    prepared=lambda self, mat2: (
+        np.ndarray.dot
+        if self._dtype.np in DIRECT and self.dim() == 2 == mat2.dim() and self._dtype is mat2._dtype
+        else None
+    ),
     vjp={
-        "self": lambda grad, mat2, self_strides: first_factor_grad(grad, mat2, self_strides),
-        "mat2": lambda grad, self, mat2_strides: second_factor_grad(grad, self, mat2_strides),
+        "self": lambda grad, mat2, self_byte_strides: first_factor_grad(
+            grad, mat2, self_byte_strides
+        ),
+        "mat2": lambda grad, self, mat2_byte_strides: second_factor_grad(
+            grad, self, mat2_byte_strides
+        ),
     },
     samples=mm_samples,
     errors=mm_errors,
@@ -215,18 +235,22 @@ addmm = op(
     sparse=late("sparse.math:addmm"),
     autocast="lower",
     ranks=(2, 2),
+    former=former_orders("mat1", "mat2"),
     kind=CONTRACTION,
-    quick="np.add(product := mat1._array.dot(mat2._array), self._array, product)",
-    quick_when="beta == 1 and alpha == 1 and self._dtype is mat1._dtype and "
-    + MATRICES.format("mat1", "mat2"),
+    quick=Quick(
+        "np.add(product_ := {mat1}.dot({mat2}), {self}, product_)",
+        when="beta == 1 and alpha == 1 and self._dtype is mat1._dtype and "
+        + MATRICES.format("mat1", "mat2"),
+        result_is_contiguous=True,
+    ),
     inplace=True,
     vjp={
         "self": lambda grad, beta: scaled(grad, beta),
-        "mat1": lambda grad, mat2, alpha, mat1_strides: scaled(
-            first_factor_grad(grad, mat2, mat1_strides), alpha
+        "mat1": lambda grad, mat2, alpha, mat1_byte_strides: scaled(
+            first_factor_grad(grad, mat2, mat1_byte_strides), alpha
         ),
-        "mat2": lambda grad, mat1, alpha, mat2_strides: scaled(
-            second_factor_grad(grad, mat1, mat2_strides), alpha
+        "mat2": lambda grad, mat1, alpha, mat2_byte_strides: scaled(
+            second_factor_grad(grad, mat1, mat2_byte_strides), alpha
         ),
     },
     samples=addmm_samples,
@@ -303,6 +327,7 @@ def bmm_samples(make: Any) -> Any:
 
 bmm = op(
     "bmm(Tensor self, Tensor mat2) -> Tensor",
+    sparse=late("sparse.math:bmm"),
     errors=lambda make: [
         (RuntimeError, (make(2, 2, 3), make(3, 3, 2))),
         (RuntimeError, (make(2, 3), make(3, 2))),
@@ -356,6 +381,7 @@ baddbmm = op(
     errors=lambda make: [(RuntimeError, (make(2, 2, 2), make(2, 2, 3), make(2, 2, 3)))],
     autocast="lower",
     ranks=(3, 3),
+    former=former_orders("batch1", "batch2"),
     kind=CONTRACTION,
     inplace=True,
     vjp=BATCH_FORMULAS,
@@ -398,6 +424,7 @@ def spread(grad: Any, batch1: Any, batch2: Any) -> Any:
 addbmm = op(
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     autocast="lower",
+    former=former_orders("batch1", "batch2"),
     kind=CONTRACTION,
     inplace=True,
     vjp={
@@ -519,6 +546,7 @@ addmv = op(
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     errors=lambda make: [(RuntimeError, (make(3), make(2, 3), make(3)))],
     ranks=(2, 1),
+    former=former_orders("mat", "vec"),
     kind=CONTRACTION,
     inplace=True,
     vjp={
@@ -629,6 +657,8 @@ def addr_samples(make: Any) -> Any:
 addr = op(
     "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     errors=lambda make: [(RuntimeError, (make(2, 3), make(2), make(2, 3)))],
+    exact_out=False,
+    former=former_orders("vec1", "vec2"),
     kind=CONTRACTION,
     inplace=True,
     layout="shape",
@@ -708,6 +738,7 @@ def ger(self: Any, vec2: Any) -> Any:
 @composite(
     "inner(Tensor self, Tensor other) -> Tensor",
     errors=lambda make: [(RuntimeError, (make(2, 3), make(2)))],
+    exact_out=True,
     samples=lambda make: (
         (make(3), make(3)),
         (make(2, 3), make(3)),
@@ -788,6 +819,7 @@ def folded_matmul(tensor1: Any, tensor2: Any) -> Any:
         (RuntimeError, (make(2, 2, 3), make(3, 3, 2))),
     ],
     autocast="lower",
+    exact_out=True,
     samples=lambda make: matmul_samples(make),
 )
 def matmul(self: Any, other: Any) -> Any:
@@ -845,7 +877,10 @@ def matmul_samples(make: Any) -> Any:
 
 
 @composite(
-    "linalg_matmul(Tensor self, Tensor other) -> Tensor", method=False, samples=matmul_samples
+    "linalg_matmul(Tensor self, Tensor other) -> Tensor",
+    exact_out=True,
+    method=False,
+    samples=matmul_samples,
 )
 def linalg_matmul(self: Any, other: Any) -> Any:
     return self.matmul(other)

@@ -17,6 +17,9 @@ from rushlight.opset.product.contract import product_of
 from rushlight.opset.registry import composite
 from rushlight.opset.rules import aten
 
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = ("einsum",)
+
 __all__ = ["einsum"]
 
 ELLIPSIS = 52

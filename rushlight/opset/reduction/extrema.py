@@ -154,6 +154,7 @@ def value_ops(name: str, reduce: Any) -> None:
         fold=name,
         over_dim=(a_name, "default"),
         node_index=1,
+        exact_out=False,
         out_name="unary_out",
         samples=full_samples,
         errors=lambda make: [(RuntimeError, (make(0, 3),))],

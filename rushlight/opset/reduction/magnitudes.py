@@ -17,11 +17,15 @@ from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
 from rushlight.core.promotion import DIM, ZERO_DIM, can_cast, result_type
 from rushlight.core.tensor import Tensor
+from rushlight.opset.exposure import attribute
 from rushlight.opset.kinds import REDUCTION, Spec
 from rushlight.opset.reduction.extrema import max_reduce, min_reduce
 from rushlight.opset.reduction.reduce import reduced_axes, reduced_spec, reduction_samples, restored
 from rushlight.opset.registry import composite, op, packet
 from rushlight.opset.rules import conj, late, sample
+
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = ("norm",)
 
 INFINITY = float("inf")
 
@@ -318,7 +322,7 @@ def norm_method(
 
 
 norm_method.__name__ = norm_method.__qualname__ = "norm"
-Tensor.norm = norm_method  # type: ignore[attr-defined]
+attribute("norm", norm_method)
 
 
 # -- distances ------------------------------------------------------------------------------------
@@ -455,6 +459,7 @@ def float_dtype(kind: DType) -> DType:
 logsumexp = op(
     "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
     errors=lambda make: [(IndexError, (make(2, 3), 2))],
+    exact_out=False,
     kind=REDUCTION,
     samples=lambda make: [s for s in reduction_samples()(make) if s.args[1] != ()],
 )
@@ -487,13 +492,3 @@ def _(grad: Any, self: Any, result: Any, dim: Any, keepdim: bool) -> Any:
     grad = restored(grad, dim, keepdim, self.dim())
     result = restored(result, dim, keepdim, self.dim())
     return grad * conj((self - result).exp())
-
-
-@composite(
-    "special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
-    method=False,
-    function=False,
-    samples=lambda make: ((make(2, 3), (0, 1)), (make(2, 3), 1, True), (make(), 0)),
-)
-def special_logsumexp(self: Any, dim: Any, keepdim: bool) -> Any:
-    return self.logsumexp(dim, keepdim)

@@ -7,6 +7,7 @@ of one dimension.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from rushlight.arrays.summation import sum_array
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
+from rushlight.core.quick import Quick
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import Tensor
 from rushlight.opset.kinds import REDUCTION, Spec
@@ -112,15 +114,32 @@ empty = np.empty
 
 
 ONES = {np.dtype(name): np.ones(64, name) for name in ("float32", "float64")}
+# Contiguous arrays of up to this many elements are summed over some axes by `quick_sum`.
+QUICK_SIZE = 4096
 
 
 def quick_sum(array: Any, dim: Any) -> Any:
     """The sum of a small array over some axes. A few rows are summed soonest by BLAS."""
-    if dim == (0,) and array.ndim == 2 and 1 < len(array) <= 64:
+    if (dim == (0,) or dim == (-2,)) and array.ndim == 2 and 1 < len(array) <= 64:
         ones = ONES.get(array.dtype)
         if ones is not None:
             return ones[: len(array)].dot(array)
     return add_reduce(array, dim)
+
+
+def is_quick(kind: DType, size: int, contiguous: bool) -> bool:
+    """Whether `quick_sum` serves: stub and kernel must choose alike, or bits would depend on who
+    watches."""
+    return contiguous and kind.scalar_fast and 0 < size <= QUICK_SIZE
+
+
+def prepared_sum(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    """The sum over `dim` as a function of arrays like `self`."""
+    if not dim or keepdim or dtype is not None:
+        return None
+    if not is_quick(self._dtype, self.numel(), self.is_contiguous()):
+        return None
+    return partial(quick_sum, dim=tuple(dim))
 
 
 def summed(array: Any, axes: Any, keepdim: bool, kind: DType) -> Any:
@@ -131,6 +150,8 @@ def summed(array: Any, axes: Any, keepdim: bool, kind: DType) -> Any:
         if kind is dtypes.int64 and found.kind in "biu" and found.itemsize < 8:
             return add_reduce(array, axes, work.np, None, keepdim)
         array = cast(array, work)
+    elif axes and not keepdim and is_quick(kind, array.size, array.flags.c_contiguous):
+        return quick_sum(array, axes)
     result = sum_array(array, axes, keepdim)
     return result if work is kind else result.astype(kind.np)
 
@@ -141,8 +162,12 @@ sum_all = op(
     sparse=late("sparse.math:total"),
     over_dim=("sum", "dim_IntList"),
     kind=REDUCTION,
-    quick="add_reduce(self._array, None, None, empty((), self._array.dtype))",
-    quick_scope={"add_reduce": add_reduce, "empty": empty},
+    quick=Quick(
+        "add_reduce({self}, None, None, empty((), {self}.dtype))",
+        when="self._contig and self._dtype.scalar_fast",
+        result_is_contiguous=True,
+        scope={"add_reduce": add_reduce, "empty": empty},
+    ),
     vjp=lambda grad, self_shape: grad.expand(self_shape),
     jvp=linear_in("self"),
     samples=full_samples,
@@ -169,11 +194,17 @@ sum_dim = op(
     ],
     fold="sum",
     sparse=late("sparse.math:sum_dims"),
+    exact_out=False,
+    out_decides=True,
     kind=REDUCTION,
-    quick="quick_sum(self._array, dim)",
-    quick_when="dim and not keepdim and dtype is None and self._contig "
-    "and self._dtype.scalar_fast and 0 < self._array.size <= 4096",
-    quick_scope={"quick_sum": quick_sum},
+    quick=Quick(
+        "quick_sum({self}, {dim})",
+        # `is_quick`, written out
+        when="{dim} and not keepdim and dtype is None and self._contig "
+        f"and self._dtype.scalar_fast and 0 < {{self}}.size <= {QUICK_SIZE}",
+        scope={"quick_sum": quick_sum},
+    ),
+    prepared=prepared_sum,
     node_index=1,
     out_name="IntList_out",
     vjp=lambda grad, self_shape, dim, keepdim: restored(grad, dim, keepdim, len(self_shape)).expand(
@@ -236,6 +267,7 @@ nansum = op(
         (RuntimeError, (make(2, 3, dtype=dtypes.complex64),)),
         (IndexError, (make(2, 3), 5)),
     ],
+    exact_out=False,
     kind=REDUCTION,
     samples=reduction_samples(),
 )
@@ -291,10 +323,15 @@ mean_all = op(
     errors=lambda make: [(RuntimeError, (make.ints(3),))],
     fold="mean",
     over_dim=("mean", "dim"),
+    exact_out=False,
     kind=REDUCTION,
-    quick="divide(r := add_reduce(self._array, None, None, empty((), self._array.dtype)), "
-    "self._array.size, r)",
-    quick_scope={"add_reduce": add_reduce, "empty": empty, "divide": np.true_divide},
+    quick=Quick(
+        "divide(total_ := add_reduce({self}, None, None, empty((), {self}.dtype)), {self}.size, "
+        "total_)",
+        when="self._contig and self._dtype.scalar_fast",
+        result_is_contiguous=True,
+        scope={"add_reduce": add_reduce, "empty": empty, "divide": np.true_divide},
+    ),
     out_name="dtype_out",
     vjp=lambda grad, self_shape: grad.expand(self_shape) / geometry.numel(self_shape),
     jvp=linear_in("self"),
@@ -316,6 +353,7 @@ mean_dim = op(
     "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     errors=lambda make: [(IndexError, (make(2, 3), -3)), (RuntimeError, (make.ints(2, 3), 0))],
     fold="mean",
+    exact_out=False,
     kind=REDUCTION,
     node_index=1,
     out_name="out",
@@ -362,7 +400,8 @@ def truth_dtype(source: DType) -> DType:
 
 def truth_op(name: str, schema: str, **options: Any) -> Any:
     reduce: Any = np.logical_or.reduce if name == "any" else np.logical_and.reduce
-    record = op(f"{name}{schema}", kind=REDUCTION, fold=name, **options)
+    allowed = (dtypes.bool_, dtypes.uint8)
+    record = op(f"{name}{schema}", kind=REDUCTION, fold=name, exact_out=allowed, **options)
 
     @record.shape
     def _(self: Any, dim: Any = None, keepdim: bool = False) -> Any:
@@ -527,6 +566,8 @@ prod_dim = op(
     errors=lambda make: [(IndexError, (make(2, 3), 2))],
     fold="prod",
     autocast="float32",
+    exact_out=False,
+    out_decides=True,
     kind=REDUCTION,
     node_index=1,
     out_name="int_out",

@@ -25,11 +25,15 @@ from rushlight.core.dtype import unsupported
 from rushlight.core.op import OpOverload, Tag, refuse
 from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import Tensor, sizes_of, strides_of
+from rushlight.opset.exposure import attribute
 from rushlight.opset.indexing.writing import refuse_gradient
 from rushlight.opset.kinds import SORT, Spec
 from rushlight.opset.reduction.reduce import has_values
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, sample
+
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = ("unique", "unique_consecutive")
 
 ndarray = np.ndarray
 
@@ -96,6 +100,7 @@ sort_stable = op(
 
 @composite(
     "argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
+    exact_out=True,
     errors=lambda make: [(IndexError, (make(2, 3), 2))],
 )
 def argsort(self: Any, dim: int = -1, descending: bool = False) -> Any:
@@ -103,7 +108,8 @@ def argsort(self: Any, dim: int = -1, descending: bool = False) -> Any:
 
 
 @composite(
-    "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor"
+    "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
+    exact_out=True,
 )
 def argsort_stable(self: Any, stable: bool, dim: int = -1, descending: bool = False) -> Any:
     return sort_stable(self, stable=stable, dim=dim, descending=descending)[1]
@@ -111,6 +117,7 @@ def argsort_stable(self: Any, stable: bool, dim: int = -1, descending: bool = Fa
 
 @composite(
     "msort(Tensor self) -> Tensor",
+    exact_out=True,
     errors=lambda make: [(RuntimeError, (make(2, dtype=dtypes.complex64),))],
 )
 def msort(self: Any) -> Any:
@@ -394,8 +401,8 @@ def public(function: Any, name: str) -> Any:
 
 unique = public(unique_of, "unique")
 unique_consecutive = public(unique_runs_of, "unique_consecutive")
-Tensor.unique = public(unique_of, "unique")  # type: ignore[attr-defined]
-Tensor.unique_consecutive = public(unique_runs_of, "unique_consecutive")  # type: ignore[attr-defined]
+attribute("unique", public(unique_of, "unique"))
+attribute("unique_consecutive", public(unique_runs_of, "unique_consecutive"))
 
 
 # -- searching -------------------------------------------------------------------------------------
@@ -796,6 +803,7 @@ def counted(self: Any, edges: Any, weight: Any, density: bool) -> Any:
 
 @composite(
     "one_hot(Tensor self, int num_classes=-1) -> Tensor",
+    batch="by_class",
     functional=True,
     errors=lambda make: [
         (RuntimeError, (make.ints(3, low=3, high=5), 2)),
@@ -821,16 +829,6 @@ def one_hot(self: Any, num_classes: int = -1) -> Any:
             raise RuntimeError("Class values must be smaller than num_classes.")
     zeros = self.new_zeros((*sizes, num_classes))
     return zeros.scatter(-1, self.unsqueeze(-1), 1)
-
-
-@one_hot.batch
-def _(level: Any, op: Any, self: Any, num_classes: int) -> Any:
-    if num_classes < 0:
-        raise RuntimeError(
-            "When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive "
-            "num_classes argument."
-        )
-    return level.loop(op, (self, num_classes))
 
 
 @isin_records[0].samples

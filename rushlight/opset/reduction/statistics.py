@@ -152,24 +152,29 @@ def biased_dim_samples(make: Any) -> Any:
     yield make(2, 3), None, False
 
 
-def lower_spread(build: Any, op: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
-    """Variance and mean, in double: differences of near numbers are all that counts here."""
-    m, shape, double = build.m, self.shape, dtypes.float64
-    if self.dtype.itemsize == 2:
-        build.refuse("double to half")
-    values = build.cast(build.floating(self), double)
-    axes = build.axes(dim, len(shape))
-    freedom = math.prod([shape[axis] for axis in axes]) - (1 if correction is None else correction)
-    if freedom <= 0:
-        # The op warns.
-        build.refuse("no degrees of freedom")
-    mean = build.mean(values, shape, axes)
-    centred = m.subtract(values, mean)
-    total = build.fold("sum", m.multiply(centred, centred), shape, axes)
-    variance = m.divide(total, float(freedom))
-    first = m.sqrt(variance) if op.options["root"] else variance
-    found = [build.cast(build.without(e, axes, keepdim), self.dtype) for e in (first, mean)]
-    return tuple(found) if op.options["with_mean"] else found[0]
+def lower_spread(root: bool, with_mean: bool) -> Any:
+    def lower(build: Any, op: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+        """Variance and mean, in double: differences of near numbers are all that counts here."""
+        m, shape, double = build.m, self.shape, dtypes.float64
+        if self.dtype.itemsize == 2:
+            build.refuse("double to half")
+        values = build.cast(build.floating(self), double)
+        axes = build.axes(dim, len(shape))
+        freedom = math.prod([shape[axis] for axis in axes]) - (
+            1 if correction is None else correction
+        )
+        if freedom <= 0:
+            # The op warns.
+            build.refuse("no degrees of freedom")
+        mean = build.mean(values, shape, axes)
+        centred = m.subtract(values, mean)
+        total = build.fold("sum", m.multiply(centred, centred), shape, axes)
+        variance = m.divide(total, float(freedom))
+        first = m.sqrt(variance) if root else variance
+        found = [build.cast(build.without(e, axes, keepdim), self.dtype) for e in (first, mean)]
+        return tuple(found) if with_mean else found[0]
+
+    return lower
 
 
 def variance_family(name: str) -> None:
@@ -196,10 +201,9 @@ def variance_family(name: str) -> None:
     composite(f"{name}{along}Tensor", out_name="out", samples=biased_dim_samples)(alone_dim)
     record = op(
         f"{name}.correction(Tensor self, {tail}Tensor",
+        exact_out=False,
         kind=REDUCTION,
-        lower=lower_spread,
-        root=root,
-        with_mean=False,
+        lower=lower_spread(root, False),
         samples=variance_samples,
     )
 
@@ -232,9 +236,7 @@ def variance_family(name: str) -> None:
     pair = op(
         f"{with_mean}.correction(Tensor self, {tail}(Tensor, Tensor)",
         kind=REDUCTION,
-        lower=lower_spread,
-        root=root,
-        with_mean=True,
+        lower=lower_spread(root, True),
         method=False,
         samples=variance_samples,
     )
@@ -610,15 +612,10 @@ def quantile_family(name: str, skips_nan: bool) -> None:
     def body(self: Any, q: Any, dim: Any, keepdim: bool, interpolation: str) -> Any:
         return quantile_of(name, self, q, dim, keepdim, interpolation, skips_nan)
 
-    facts = {"autocast": "float32"}
+    facts: dict[str, Any] = {"autocast": "float32", "exact_out": True}
+    composite(f"{name}(Tensor self, Tensor q, {tail}", samples=quantiles_samples, **facts)(body)
     composite(
-        f"{name}(Tensor self, Tensor q, {tail}",
-        samples=quantiles_samples,
-        **facts,
-    )(body)
-    scalar = f"{name}.scalar(Tensor self, float q, {tail}"
-    composite(
-        scalar,
+        f"{name}.scalar(Tensor self, float q, {tail}",
         samples=quantile_samples,
         **facts,
     )(body)

@@ -47,6 +47,12 @@ from rushlight.opset.sparse.coo import (
     with_values,
 )
 
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = (
+    "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_csc_tensor",
+    "sparse_csr_tensor",
+)  # fmt: skip
+
 ROWS = (devices.sparse_csr, devices.sparse_bsr)
 COLUMNS = (devices.sparse_csc, devices.sparse_bsc)
 BLOCKED = (devices.sparse_bsr, devices.sparse_bsc)

@@ -18,12 +18,16 @@ from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
 from rushlight.core.dispatch import call, overridable
 from rushlight.core.op import OpOverload, Tag, refuse
+from rushlight.core.ownership import COUNTS
 from rushlight.core.parts import Compressed, Coo, owned, parts_of, sparse_tensor
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import PLAIN, Tensor, set_requires_grad, values_of, wrap
-from rushlight.opset.kinds import NATIVE
+from rushlight.opset.kinds import NATIVE, no_sparse_shells
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in, sample
+
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = ("sparse_coo_tensor",)
 
 OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 FALSE_PIN = OPTIONS.replace("pin_memory=None", "pin_memory=False")
@@ -117,14 +121,17 @@ def plain_alias(tensor: Any) -> Tensor:
 def taken_over(grad: Any) -> Any:
     """A gradient that its leaf may keep as it is, held by the caller alone; None when its values
     are not contiguous or somebody else holds them."""
-    if type(grad) not in PLAIN or getrefcount(grad._ext) > 2 or getrefcount(grad._ext.parts) > 2:
+    alone = COUNTS.slot
+    if type(grad) not in PLAIN or getrefcount(grad._ext) > alone:
+        return None
+    if getrefcount(grad._ext.parts) > alone or getrefcount(grad._ext.parts.values) > alone:
         return None
     parts = grad._ext.parts
-    if getrefcount(parts.values) > 2 or not (parts.values._contig and parts.indices._contig):
+    if not (parts.values._contig and parts.indices._contig):
         return None
-    if parts.values._storage is not None and getrefcount(parts.values._storage) > 2:
+    if parts.values._storage is not None and getrefcount(parts.values._storage) > alone:
         return None
-    if parts.indices._storage is not None and getrefcount(parts.indices._storage) > 2:
+    if parts.indices._storage is not None and getrefcount(parts.indices._storage) > alone:
         # Indices may be the caller's own, whose later changes must not show.
         grad._ext.parts = Coo(owned(parts.indices), parts.values, parts.coalesced)
     return grad
@@ -493,6 +500,8 @@ def as_tensor(value: Any, dtype: Any = None) -> Any:
 def checked_device(device: Any) -> None:
     """Sparse tensors exist on the CPU only."""
     place = None if device is None else devices.device(device)
+    if place is not None and place.type == "meta":
+        raise no_sparse_shells("a constructor")
     if place is not None and place.type != "cpu":
         from rushlight.opset.kinds import refuse_device
 
@@ -526,6 +535,8 @@ def coo_public(
         if indices._dtype is not dtypes.int64:
             indices = indices.to(dtypes.int64)
         values = as_tensor(values, None if isinstance(values, Tensor) else dtype)
+        if indices.is_meta or values.is_meta:
+            raise no_sparse_shells("a constructor")
         options = (dtype, None, None, None, is_coalesced)
         if size is None:
             made = call(sparse_coo_indices, (indices, values, *options))

@@ -64,13 +64,6 @@ def over_values(self: Any, backend: Rule, *rest: Any, linear: bool = False) -> A
     return with_values(self, backend(parts_of(self).values, *rest))
 
 
-def dense_array(tensor: Any) -> Any:
-    """The values of a tensor of any layout as one array."""
-    if is_coo(tensor):
-        return scattered(tensor)
-    return expanded(tensor) if is_sparse(tensor) else values_of(tensor)
-
-
 def restored(result: Any, like: Any) -> Any:
     """A COO result in the layout of an operand."""
     if is_coo(like):
@@ -253,7 +246,7 @@ def power(self: Any, exponent: Any) -> Any:
 
 def map_values(op: Any, self: Any, *rest: Any) -> Any:
     """An op that maps zero to zero: only specified elements change."""
-    return over_values(self, op.backend, *rest, linear=op.options.get("linear", False))
+    return over_values(self, op.backend, *rest, linear=op.options["zero_preserving"] == "linear")
 
 
 # -- matrix products -------------------------------------------------------------------------------
@@ -348,6 +341,34 @@ def mv(self: Any, vec: Any) -> Any:
     column = wrap(values_of(vec).reshape(-1, 1), vec._dtype)
     check_factors(self, column)
     return wrap(product_array(self, column).reshape(-1), self._dtype)
+
+
+def bmm(self: Any, mat2: Any) -> Any:
+    """A batch of sparse matrices times dense ones: one product of block-diagonal shape."""
+    if is_sparse(mat2):
+        raise RuntimeError("bmm_sparse: Tensor 'mat2' must be dense")
+    if not is_coo(self) or dims(self)[1]:
+        raise RuntimeError(
+            "bmm_sparse: Tensor 'self' must be a COO tensor of three sparse dims, got layout "
+            f"{self.layout}"
+        )
+    if self.dim() != 3 or mat2.dim() != 3 or self.shape[0] != mat2.shape[0]:
+        raise RuntimeError(
+            "bmm_sparse: expected batches of equal length, got sizes "
+            f"{geometry.show(self.shape)} and {geometry.show(mat2.shape)}"
+        )
+    batch, rows, inner = [int(size) for size in self.shape]
+    sample, row, column = index_array(self)
+    flat = make_coo(
+        np.stack([sample * rows + row, sample * inner + column]),
+        parts_of(self).values,
+        (batch * rows, batch * inner),
+    )
+    wide = int(mat2.shape[2])
+    factors = wrap(values_of(mat2).reshape(-1, wide), mat2._dtype)
+    check_factors(flat, factors)
+    product = sparse_times_dense(flat, factors._array)
+    return wrap(product.reshape(batch, rows, wide), self._dtype)
 
 
 def first_grad(grad: Any, mat1: Any, mat2: Any, alpha: Any) -> Any:

@@ -9,7 +9,7 @@ from rushlight.core import geometry
 from rushlight.core.tensor import strides_of
 from rushlight.opset.registry import find
 
-__all__ = ["as_strided", "squeeze", "t"]
+__all__ = ["as_strided", "expand", "permute", "squeeze", "t", "view"]
 
 
 def as_strided(level: Any, op: Any, self: Any, size: Any, stride: Any, offset: Any) -> Any:
@@ -48,3 +48,24 @@ def t(level: Any, op: Any, self: Any) -> Any:
     if rank == 2:
         return level.wrap(level.below(find("transpose" + copies, "int"), (value, 1, 2)))
     return level.wrap(level.below(find("alias" + copies), (value,)))
+
+
+def expand(level: Any, op: Any, self: Any, size: Any, implicit: bool) -> Any:
+    missing = len(size) - self.dim()
+    if missing < 0 or any([entry == -1 for entry in size[:missing]]):
+        return level.loop(op, (self, size, implicit))
+    moved = (level.front(self, len(size)), (level.size, *size), implicit)
+    return level.wrap(level.below(op, moved))
+
+
+def permute(level: Any, op: Any, self: Any, dims: Any) -> Any:
+    rank = self.dim()
+    if len(dims) != rank:
+        return level.loop(op, (self, dims))
+    moved = (0, *[level.shift(dim, rank) for dim in dims])
+    return level.wrap(level.below(op, (level.front(self), moved)))
+
+
+def view(level: Any, op: Any, self: Any, size: Any) -> Any:
+    sizes = (level.size, *geometry.infer_size(tuple(size), self.numel()))
+    return level.wrap(level.below(op, (level.front(self), sizes)))

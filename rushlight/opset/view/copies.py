@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,10 @@ from rushlight.opset.view import view as views
 
 class ViewCopy(Kind):
     """A view's values, copied; option `source` is the view op."""
+
+    options: ClassVar[dict[str, str]] = {
+        "source": "the view op whose result is copied",
+    }
 
     def derive(self, op: Any, rule: str) -> Any:
         if rule == "shape":
@@ -127,6 +131,7 @@ register_copy(views.lift_fresh, function=False)
 
 @composite(
     "narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",
+    exact_out=True,
     errors=lambda make: [(RuntimeError, (make(4, 3), 7, 1, 2))],
 )
 def narrow_copy(self: Any, dim: int, start: Any, length: Any) -> Any:

@@ -9,11 +9,13 @@ from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
 from rushlight.core.tensor import sizes_of
 from rushlight.opset.creation.create import factory
-from rushlight.opset.kinds import CREATION, Spec
-from rushlight.opset.moving.shape import REARRANGEMENT
+from rushlight.opset.kinds import CREATION, REARRANGEMENT, Spec
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in
 from rushlight.opset.view.gradients import diagonal_backward, strided_part
+
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = ("tril_indices", "triu_indices")
 
 tril = op(
     "tril(Tensor self, SymInt diagonal=0) -> Tensor",
@@ -192,7 +194,7 @@ diag_embed.samples = lambda make: [
 diag_embed.errors = lambda make: [(RuntimeError, (make(3), 0, 1, 1)), (IndexError, (make(),))]
 
 
-@composite("diag(Tensor self, int diagonal=0) -> Tensor")
+@composite("diag(Tensor self, int diagonal=0) -> Tensor", exact_out=True)
 def diag(self: Any, diagonal: int) -> Any:
     if self.dim() == 1:
         return self.diag_embed(diagonal)

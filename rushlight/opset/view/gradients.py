@@ -7,7 +7,7 @@ view holds `src`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -197,6 +197,10 @@ def same_strides_copy(self: Tensor) -> Tensor:
 
 class ViewScatter(Kind):
     """A copy of `self` in whose view `src` is written; option `view` names the view op."""
+
+    options: ClassVar[dict[str, str]] = {
+        "view": "(name, overload) of the view op that is written through",
+    }
 
     def derive(self, op: Any, rule: str) -> Any:
         if rule == "shape":

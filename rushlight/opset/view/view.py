@@ -17,6 +17,7 @@ from rushlight.core.device import contiguous_format
 from rushlight.core.dispatch import call
 from rushlight.core.dtype import dtype as dtype_class
 from rushlight.core.op import refuse
+from rushlight.core.quick import Quick
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN, sizes_of, storage_of, strides_of
 from rushlight.opset.kinds import VIEW
@@ -31,22 +32,28 @@ from rushlight.opset.view.gradients import (
 )
 
 END = 0x7FFFFFFFFFFFFFFF
+# What leaves leading dimensions as they are, in a NumPy subscript.
+WHOLE = (slice(None),) * 64
 
 
 # -- reshaping ----------------------------------------------------------------------------------
 
+# A contiguous array in another shape; sizes that NumPy understands otherwise are left alone.
+RESHAPED = (
+    "array_ if (array_ := {{self}}.reshape({{{0}}})).shape == {{{0}}} or -1 in {{{0}}} else None"
+)
 view_ = view(
     "view(Tensor(a) self, SymInt[] size) -> Tensor(a)",
+    batch=late("view.batched:view"),
     varargs=1,
     function=False,
-    quick="self._array.reshape(size)",
-    quick_refused="sizes != size and -1 not in size",
-    quick_contiguous=True,
+    quick=Quick(RESHAPED.format("size"), when="self._contig", result_is_contiguous=True),
     vjp=lambda grad, self_shape: grad.reshape(self_shape),
     inverse=lambda source, changed, size: changed.reshape(source.shape),
 )
 unsafe_view = op(
     "_unsafe_view(Tensor self, SymInt[] size) -> Tensor",
+    batch=late("view.batched:view"),
     reshapes=True,
     sparse=late("sparse.shape:refuse_reshape"),
     kind=VIEW,
@@ -55,13 +62,6 @@ unsafe_view = op(
     function=False,
     vjp=lambda grad, self_shape: grad.reshape(self_shape),
 )
-
-
-@view_.batch
-@unsafe_view.batch
-def _(level: Any, op: Any, self: Any, size: Any) -> Any:
-    sizes = (level.size, *geometry.infer_size(tuple(size), self.numel()))
-    return level.wrap(level.below(op, (level.front(self), sizes)))
 
 
 @view_.shape
@@ -198,9 +198,9 @@ reshape_alias = view(
 @composite(
     "reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)",
     varargs=1,
-    quick="r if (r := self._array.reshape(shape)).shape == shape or -1 in shape else refuse()",
-    quick_contiguous=True,
-    quick_as=view_,
+    quick=Quick(
+        RESHAPED.format("shape"), when="self._contig", result_is_contiguous=True, as_op=view_
+    ),
 )
 def reshape(self: Any, shape: Any) -> Any:
     if self._contig:
@@ -373,8 +373,7 @@ def check_storage_bounds(self: Any, size: Any, stride: Any, offset: Any) -> None
 transpose = view(
     "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
     sparse=late("sparse.shape:transposed"),
-    quick="self._array.swapaxes(dim0, dim1) if self._array.size else refuse()",
-    quick_any=True,
+    quick=Quick("{self}.swapaxes({dim0}, {dim1}) if {self}.size else None"),
     vjp=lambda grad, dim0, dim1: grad.transpose(dim0, dim1),
     inverse=lambda source, changed, dim0, dim1: changed.transpose(dim0, dim1),
 )
@@ -401,8 +400,7 @@ t = view(
     "t(Tensor(a) self) -> Tensor(a)",
     sparse=late("sparse.shape:turned"),
     batch=late("view.batched:t"),
-    quick="self._array.T if self._array.ndim == 2 and self._array.size else refuse()",
-    quick_any=True,
+    quick=Quick("{self}.T if {self}.ndim == 2 and {self}.size else None"),
     vjp=lambda grad: grad.t(),
     inverse=lambda source, changed: changed.t(),
 )
@@ -422,21 +420,17 @@ t.errors = lambda make: [(RuntimeError, (make(1, 2, 3),))]
 
 permute = view(
     "permute(Tensor(a) self, int[] dims) -> Tensor(a)",
+    batch=late("view.batched:permute"),
     sparse=late("sparse.shape:permuted"),
     varargs=1,
-    quick="self._array.transpose(dims) if self._array.size else refuse()",
+    quick=Quick(
+        "{self}.transpose({dims}) if {self}.size else None",
+        when="self._contig",
+        result_is_contiguous=False,
+    ),
     vjp=lambda grad, dims: grad.permute(inverse_order(dims)),
     inverse=lambda source, changed, dims: changed.permute(inverse_order(dims)),
 )
-
-
-@permute.batch
-def _(level: Any, op: Any, self: Any, dims: Any) -> Any:
-    rank = self.dim()
-    if len(dims) != rank:
-        return level.loop(op, (self, dims))
-    moved = (0, *[level.shift(dim, rank) for dim in dims])
-    return level.wrap(level.below(op, (level.front(self), moved)))
 
 
 @permute.shape
@@ -476,25 +470,21 @@ def expanded_number(array: Any, size: Any) -> Any:
 
 expand = view(
     "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
+    batch=late("view.batched:expand"),
     sparse=late("sparse.shape:refuse_expand"),
     varargs=1,
     function=False,
-    quick="expanded_number(self._array, size)",
-    quick_scope={"expanded_number": expanded_number},
+    quick=Quick(
+        "expanded_number({self}, {size})",
+        when="self._contig",
+        result_is_contiguous=False,
+        scope={"expanded_number": expanded_number},
+    ),
     vjp=lambda grad, self_shape: grad.sum_to_size(self_shape),
     inverse=lambda source, changed, size, implicit: (
         source + (changed - source).sum_to_size(source.shape)
     ),
 )
-
-
-@expand.batch
-def _(level: Any, op: Any, self: Any, size: Any, implicit: bool) -> Any:
-    missing = len(size) - self.dim()
-    if missing < 0 or any([entry == -1 for entry in size[:missing]]):
-        return level.loop(op, (self, size, implicit))
-    moved = (level.front(self, len(size)), (level.size, *size), implicit)
-    return level.wrap(level.below(op, moved))
 
 
 @expand.shape
@@ -553,8 +543,7 @@ def unsqueeze_to(grad: Any, sizes: Any, dims: Any = None) -> Any:
 squeeze = view(
     "squeeze(Tensor(a) self) -> Tensor(a)",
     batch=late("view.batched:squeeze"),
-    quick="self._array.squeeze()",
-    quick_contiguous=True,
+    quick=Quick("{self}.squeeze()", when="self._contig", result_is_contiguous=True),
     vjp=lambda grad, self_shape: unsqueeze_to(grad, self_shape),
     inverse=lambda source, changed: unsqueeze_to(changed, source.shape),
 )
@@ -622,9 +611,12 @@ def unsqueezed(array: Any, dim: Any) -> Any:
 unsqueeze = view(
     "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",
     sparse=late("sparse.shape:unsqueezed"),
-    quick="unsqueezed(self._array, dim)",
-    quick_contiguous=True,
-    quick_scope={"unsqueezed": unsqueezed},
+    quick=Quick(
+        "unsqueezed({self}, {dim})",
+        when="self._contig",
+        result_is_contiguous=True,
+        scope={"unsqueezed": unsqueezed},
+    ),
     vjp=lambda grad, dim: grad.squeeze(dim),
     inverse=lambda source, changed, dim: changed.squeeze(dim),
 )
@@ -655,6 +647,13 @@ unsqueeze.errors = lambda make: [(IndexError, (make(2), 3))]
 select = view(
     "select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
     sparse=late("sparse.shape:selected"),
+    quick=Quick(
+        "{self}[(*WHOLE[:{dim}], {index}, ...)] if {dim} else {self}[{index}, ...]",
+        when="{self}.size and 0 <= {dim} < {self}.ndim "
+        "and -(size_ := {self}.shape[{dim}]) <= {index} < size_",
+        offset="self._offset + {index} % size_ * ({self}.strides[{dim}] // {self}.itemsize)",
+        scope={"WHOLE": WHOLE},
+    ),
     vjp=lambda grad, self_shape, dim, index: call(select_backward, (grad, self_shape, dim, index)),
     inverse=lambda source, changed, dim, index: source.select_scatter(changed, dim, index),
 )
@@ -685,6 +684,14 @@ slice_ = view(
     "-> Tensor(a)",
     method=False,
     function=False,
+    quick=Quick(
+        "array_ if (array_ := {self}[(*WHOLE[:{dim}], at_ := slice({start}, {end}, {step}))]).size "
+        "else None",
+        when="0 <= {dim} < {self}.ndim and {step} > 0",
+        offset="self._offset + at_.indices({self}.shape[{dim}])[0] "
+        "* ({self}.strides[{dim}] // {self}.itemsize)",
+        scope={"WHOLE": WHOLE},
+    ),
     vjp=lambda grad, self_shape, dim, start, end, step: slice_backward(
         grad, self_shape, dim, 0 if start is None else start, END if end is None else end, step
     ),

@@ -31,3 +31,19 @@ def test_a_function_without_derivative_fails_in_backward():
     assert type(y.grad_fn).__name__ == "NotImplemented"
     with pytest.raises(RuntimeError, match="derivative for aten::heaviside is not implemented"):
         y.sum().backward()
+
+
+@pytest.mark.parametrize("name", ["xlogy", "special_xlog1py", "special_zeta"])
+def test_a_single_element_and_a_number_keep_the_elements_dtype(name):
+    """The element is no number: the overload of (number, tensor) does not fit."""
+    from rushlight.core.state import LOCAL
+
+    function = getattr(torch, name, None) or getattr(torch.special, name.removeprefix("special_"))
+    x = torch.tensor(1.5, dtype=torch.float64)
+    with torch.no_grad():
+        plain = function(x, 3)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        assert LOCAL.state.layers  # the general path
+        general = function(x, 3)
+    assert plain.dtype == general.dtype == torch.float64
+    assert plain.item() == general.item() == function(torch.stack([x]), 3).item()

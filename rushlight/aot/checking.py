@@ -1,0 +1,129 @@
+"""What `config.debug_assert` checks: the dry run's facts hold for every graph made from them.
+
+Each graph, traced or cut, runs once more on fake tensors under functionalization. Which inputs it
+writes and what it returns is found anew, and compared with what the facts promise the runtime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rushlight.aot.metadata import Facts, collect_facts
+from rushlight.core.rng import default_generator
+from rushlight.core.state import changed
+from rushlight.core.tensor import Tensor, sizes_of
+
+__all__ = ["check_backward", "check_forward", "check_joint", "refuse_new_gradients"]
+
+
+def check_forward(graph: Any, args: Sequence[Any], facts: Facts, mode: Any) -> None:
+    """The forward graph, or the only one."""
+    outputs, written = run_again(graph, args, mode)
+    compare_writes("forward", written, facts)
+    if len(outputs) < facts.forward_count:
+        complain("forward", f"{facts.forward_count} results", f"{len(outputs)}")
+    compare_outputs("forward", outputs, facts)
+
+
+def check_joint(graph: Any, args: Sequence[Any], facts: Facts, mode: Any) -> None:
+    """Forward and backward together: one gradient, or None, follows for each input."""
+    count = len(args)
+
+    def flat(*inputs: Any) -> list[Any]:
+        forward, backward = graph(list(inputs[:count]), list(inputs[count:]))
+        return [*forward, *backward]
+
+    outputs, written = run_again(flat, [*args, *facts.tangents], mode)
+    compare_writes("joint", written, facts)
+    expected = facts.forward_count + count
+    if len(outputs) != expected:
+        complain("joint", f"{expected} results", f"{len(outputs)}")
+    compare_outputs("joint", outputs, facts)
+    compare_gradients("joint", outputs[facts.forward_count :], args)
+
+
+def check_backward(graph: Any, inputs: Sequence[Any], args: Sequence[Any], mode: Any) -> None:
+    """The backward graph: it writes none of its inputs."""
+    outputs, written = run_again(graph, inputs, mode)
+    if written:
+        complain("backward", "no input to be written", f"inputs {sorted(written)} are")
+    if len(outputs) != len(args):
+        complain("backward", f"{len(args)} results", f"{len(outputs)}")
+    compare_gradients("backward", outputs, args)
+
+
+def run_again(
+    function: Callable[..., Any], args: Sequence[Any], mode: Any
+) -> tuple[list[Any], set[int]]:
+    """(results, positions of the inputs that were written)."""
+    outputs: list[Any] = []
+
+    def keep_outputs(*inputs: Any) -> list[Any]:
+        outputs[:] = function(*inputs)
+        return outputs
+
+    random_state = default_generator._seed, default_generator._offset
+    try:
+        with changed(grad=False), mode:
+            found = collect_facts(keep_outputs, args, keep_writes=False)
+    finally:
+        default_generator._put(*random_state)
+    written = {
+        place
+        for place, entry in enumerate(found.inputs)
+        if entry.writes_data or entry.writes_geometry
+    }
+    return outputs, written
+
+
+def compare_writes(name: str, written: set[int], facts: Facts) -> None:
+    expected = {place for place, entry in enumerate(facts.inputs) if entry.kept_in_graph}
+    if written != expected:
+        complain(name, f"writes of the inputs {sorted(expected)}", f"{sorted(written)}")
+
+
+def compare_outputs(name: str, outputs: Sequence[Any], facts: Facts) -> None:
+    first = len(facts.returned_inputs)
+    for place, entry in enumerate(facts.outputs):
+        if isinstance(outputs[first + place], Tensor) != entry.is_tensor:
+            expected = "a tensor" if entry.is_tensor else "no tensor"
+            complain(name, f"{expected} as output {place}", f"{type(outputs[first + place])}")
+
+
+def compare_gradients(name: str, gradients: Sequence[Any], args: Sequence[Any]) -> None:
+    for place, (value, source) in enumerate(zip(gradients, args)):
+        if isinstance(value, Tensor) and (
+            not isinstance(source, Tensor)
+            or len(sizes_of(value)) != len(sizes_of(source))
+            or value.dtype != source.dtype
+        ):
+            complain(name, f"a gradient like input {place}", f"{value.shape}, {value.dtype}")
+
+
+def complain(name: str, expected: str, found: str) -> None:
+    raise AssertionError(
+        f"The {name} graph is not what the dry run promised: expected {expected}, found {found}. "
+        "This is an error of rushlight.aot, not of the compiled function."
+    )
+
+
+def refuse_new_gradients(
+    run: Callable[[list[Any]], list[Any]], args: Sequence[Any], number: int
+) -> Callable[[list[Any]], list[Any]]:
+    """`run`, for inputs that require gradients only where `args` do: others would lose theirs."""
+    plain = [isinstance(value, Tensor) and not value.requires_grad for value in args]
+
+    def call(inputs: list[Any]) -> list[Any]:
+        for place, value in enumerate(inputs):
+            if plain[place] and isinstance(value, Tensor) and value.requires_grad:
+                # torch: the text.
+                raise AssertionError(
+                    f"At compilation time, graph {number} was compiled under the assumption that "
+                    f"input {place} would not require grad, but at runtime this was not the case.  "
+                    "This indicates a guard bug in AOTAutograd or Dynamo, please file a bug to "
+                    "PyTorch."
+                )
+        return run(inputs)
+
+    return call

@@ -1,0 +1,350 @@
+"""From the record of one backward to its program: a graph of kernel calls, then Python text.
+
+Note [Answers]: a leaf keeps what a program answers, so no two answers may share memory, nor an
+answer and anything that outlives the run. That is proved on the graph: each value has the roots it
+may share memory with. A view op shares its operand's; a ufunc, or a kernel prepared for its
+operands, gives memory of its own; any other kernel may have answered with one of its operands. An
+answer that may share a root with an input, a constant or an earlier answer is copied where it does.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from rushlight.arrays.numpy_ import MATH
+from rushlight.autograd.programs import Program
+from rushlight.core import geometry
+from rushlight.core.quick import single_ufunc
+from rushlight.core.recording import Recorder
+from rushlight.core.source import compile_source
+from rushlight.core.state import LOCAL
+from rushlight.core.tensor import Tensor, sizes_of, strides_of
+
+__all__ = ["ProgramRecorder"]
+
+program_numbers = itertools.count(1)
+# A dead value of at least this many bytes is let go in the middle of a program.
+LARGE = 1 << 16
+
+
+class Unwritable(Exception):
+    """The graph calls something that has no array text, or looks at elements."""
+
+
+class ProgramRecorder(Recorder):
+    """Records the kernels' calls without being a layer: formulas choose as if it were not there."""
+
+    def __init__(self, inputs: list[Any]) -> None:
+        super().__init__()
+        self.inputs = inputs
+        # Aliases (saved outputs) are known by the array they share.
+        self.arrays: dict[int, Any] = {}
+        # Every recorded node with the array it stands for.
+        self.made: list[tuple[Any, Any]] = []
+        self.is_writable = True
+        for position, tensor in enumerate(inputs):
+            node = self.graph.placeholder(f"a{position}")
+            node = self.arrays.setdefault(id(tensor._array), node)
+            self.track(tensor, node)
+
+    def __enter__(self) -> ProgramRecorder:
+        LOCAL.state.witness = self.process
+        LOCAL.state.refresh()
+        return self
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        LOCAL.state.witness = None
+        LOCAL.state.refresh()
+        if kind is not None:
+            self.inputs, self.made = [], []
+
+    def process(self, op: Any, args: tuple[Any, ...]) -> Any:
+        """Run a kernel and record the call; what it calls itself is its own business."""
+        state = LOCAL.state
+        try:
+            state.witness = None
+            result = op.backend(*args)
+            if self.is_writable:
+                self.record(op, args, result)
+        finally:
+            state.witness = self.process
+        return result
+
+    def record(self, op: Any, args: tuple[Any, ...], result: Any) -> None:
+        if not isinstance(result, Tensor) or result._ext is not None or result._array is None:
+            self.is_writable = False
+            return
+        operands = tuple([self.node_of(value) for value in args])
+        node = self.graph.create_node("call_function", op, operands, name=op.base_name)
+        self.track(result, node)
+        self.made.append((node, result._array))
+
+    def constant(self, tensor: Any) -> Any:
+        found = self.arrays.get(id(tensor._array))
+        if found is None:
+            # A tensor from elsewhere may have other elements next time.
+            self.is_writable = False
+        return found
+
+    def write(self, results: list[Any]) -> Program | bool:
+        """The program that takes the inputs' arrays to the results', or False."""
+        inputs, made = self.inputs, self.made
+        # A graph is full of cycles: it must not keep tensors until they are collected.
+        self.inputs, self.made = [], []
+        answers = [None if result is None else self.node_of(result) for result in results]
+        if not self.is_writable:
+            return False
+        try:
+            return Writer(self.graph).program(inputs, made, answers)
+        except Unwritable:
+            return False
+
+
+class Writer:
+    """Turns a recorded graph into lines of array code."""
+
+    def __init__(self, graph: Any) -> None:
+        self.graph = graph
+        self.scope: dict[str, Any] = {"np": np, "MATH": MATH, "own": own, "ndarray": np.ndarray}
+        self.scope["asarray"] = np.asarray
+        self.names: dict[Any, str] = {}
+        self.lines: list[str] = []
+        # Where the last line that uses a value is.
+        self.last_use: dict[str, int] = {}
+        # Note [Answers]: by name.
+        self.roots: dict[str, frozenset[str]] = {}
+        # For a view: the contiguous array it looks at, how far from its start, and its geometry.
+        self.bases: dict[str, tuple[str, int, Any]] = {}
+
+    def constant(self, value: Any) -> str:
+        name = f"c{len(self.scope)}"
+        self.scope[name] = value
+        if isinstance(value, np.ndarray):
+            self.roots[name] = frozenset((name,))
+        return name
+
+    def program(self, inputs: list[Any], made: Any, answers: list[Any]) -> Program:
+        parameters = []
+        for node in self.graph.nodes:
+            if node.op == "placeholder":
+                self.names[node] = node.name
+                self.roots[node.name] = frozenset((node.name,))
+                parameters.append(node.name)
+            elif node.op == "call_function":
+                self.call(node)
+        returned = f"    return ({', '.join(self.answers(answers))},)"
+        head = f"def program({', '.join(parameters)}):"
+        name = f"backward program {next(program_numbers)}"
+        checked = [head, *self.lines, "    return locals()"]
+        exec(compile("\n".join(checked), "<rushlight program on trial>", "exec"), self.scope)
+        self.check(self.scope["program"], [tensor._array for tensor in inputs], made)
+        dtypes = tuple([None if node is None else node.meta["val"]._dtype for node in answers])
+        source = "\n".join([head, *self.with_deletions(answers), returned]) + "\n"
+        compile_source(source, name, self.scope)
+        return Program(self.scope["program"], dtypes, shared_pairs(inputs[1:]), source, name)
+
+    # -- calls -------------------------------------------------------------------------------------
+
+    def call(self, node: Any) -> None:
+        op = node.target
+        if op.mutated_positions or op.list_positions or op.out_positions:
+            raise Unwritable
+        operands = [self.names[entry] for entry in node.all_input_nodes]
+        name = f"v{len(self.lines)}"
+        if op.is_view_op or op.kind.name == "VIEW":
+            source = self.names[node.args[0]]
+            text = self.view(node, source, name)
+            if text in self.roots:
+                self.names[node] = text
+                return
+            roots = self.roots[source]
+        else:
+            text, shared = self.compute(node)
+            roots = frozenset((name,)).union(*[self.roots[other] for other in shared])
+            if not sizes_of(node.meta["val"]):
+                text = f"asarray({text})"
+        self.names[node] = name
+        self.roots[name] = roots
+        for operand in operands:
+            self.last_use[operand] = len(self.lines)
+        self.lines.append(f"    {name} = {text}")
+
+    def view(self, node: Any, source: str, name: str) -> str:
+        """A view by its geometry; the name of its operand, or of what that is a view of, where it
+        looks just like it."""
+        before, after = node.args[0].meta["val"], node.meta["val"]
+        sizes, strides = sizes_of(before), strides_of(before)
+        wanted, steps = sizes_of(after), strides_of(after)
+        shift = after._offset - before._offset
+        if after._dtype is not before._dtype or 0 in wanted:
+            raise Unwritable
+        dense = is_contiguous(sizes, strides)
+        if not shift:
+            if sizes == wanted and strides == steps:
+                return source
+            if dense and is_contiguous(wanted, steps) and numel(sizes) == numel(wanted):
+                return f"{source}.reshape({self.constant(wanted)})"
+        base, offset, looks = self.bases.get(source, ("", 0, None))
+        if dense:
+            base, offset, looks = source, 0, (sizes, strides)
+        offset += shift
+        if not offset and looks == (wanted, steps):
+            return base
+        self.bases[name] = (base, offset, looks)
+        axes = None if shift else permutation(sizes, strides, wanted, steps)
+        if axes is not None:
+            return f"{source}.T" if axes == (1, 0) else f"{source}.transpose({axes})"
+        if not base:
+            raise Unwritable
+        width = after._dtype.itemsize
+        layout = self.constant(tuple([step * width for step in steps]))
+        kind = self.constant(after._dtype.np)
+        self.last_use[base] = len(self.lines)
+        return f"ndarray({self.constant(wanted)}, {kind}, {base}, {offset * width}, {layout})"
+
+    def compute(self, node: Any) -> tuple[str, list[str]]:
+        """One op as an expression of arrays, and the arrays that its value may share memory with:
+        none if it is fresh."""
+        op, args = node.target, node.args
+        if op.kind.name == "POINTWISE":
+            return self.elementwise(op, args)
+        prepare = op.options.get("prepared")
+        if prepare is not None:
+            examples = [entry.meta["val"] if is_node(entry) else entry for entry in args]
+            function = prepare(*examples)
+            if function is not None:
+                arrays = [self.names[entry] for entry in node.all_input_nodes]
+                return f"{self.constant(function)}({', '.join(arrays)})", []
+        if op.kind.direct and op.body is None and op.rule("kernel") is not None:
+            return self.kernel_call(op, "np", self.values(args))
+        raise Unwritable
+
+    def kernel_call(self, op: Any, module: str, values: list[str]) -> tuple[str, list[str]]:
+        kernel = self.constant(op.rule("kernel"))
+        shared = [value for value in values if value in self.roots]
+        return f"{kernel}({', '.join([module, *values])})", shared
+
+    def values(self, args: Any) -> list[str]:
+        return [self.names[e] if is_node(e) else self.constant(e) for e in args]
+
+    def elementwise(self, op: Any, args: Any) -> tuple[str, list[str]]:
+        tensors = [args[position] for position in op.tensor_positions]
+        if not is_node(tensors[0]):
+            raise Unwritable
+        kind = tensors[0].meta["val"]._dtype
+        uniform = all([is_node(t) and t.meta["val"]._dtype is kind for t in tensors])
+        if not uniform or not kind.scalar_fast or op.options.get("promoted_scalars"):
+            numbers = all([is_node(t) or type(t) in (int, float) for t in tensors])
+            if not (numbers and kind.scalar_fast and len(tensors) == 2):
+                raise Unwritable
+        # NumPy takes a 0-d array of the right dtype with less ado than a Python number.
+        cast = {*op.tensor_positions, *op.options.get("cast_scalars", ())}
+        args = [
+            np.array(value, kind.np) if position in cast and type(value) in (int, float) else value
+            for position, value in enumerate(args)
+        ]
+        values = self.values(args)
+        count = len(tensors)
+        rest = list(zip(op._schema.arguments[count:], args[count:], strict=True))
+        ufunc = single_ufunc(op, count)
+        if ufunc is not None and all([a.has_default and v == a.default for a, v in rest]):
+            return f"{self.constant(ufunc)}({', '.join(values[:count])})", []
+        return self.kernel_call(op, "MATH", values)
+
+    # -- answers -----------------------------------------------------------------------------------
+
+    def answers(self, answers: list[Any]) -> list[str]:
+        """Note [Answers]: the values that leaves keep, contiguous all."""
+        kept = {name for name in self.roots if not name.startswith("v")}
+        texts = []
+        for node in answers:
+            if node is None:
+                texts.append("None")
+                continue
+            name = self.names[node]
+            roots = self.roots[name]
+            shared = sorted(roots & kept)
+            value = node.meta["val"]
+            if not is_contiguous(sizes_of(value), strides_of(value)):
+                texts.append(f"{name}.copy()")
+                continue
+            # What has one root shares its memory for certain.
+            text = f"own({', '.join([name, *shared])})" if shared else name
+            texts.append(f"{name}.copy()" if shared and len(roots) == 1 else text)
+            kept |= roots
+        return texts
+
+    def with_deletions(self, answers: list[Any]) -> list[str]:
+        """The lines that are of use, with large values let go after their last use."""
+        kept = {self.names[node] for node in answers if node is not None}
+        kept.update(*[self.roots[name] for name in kept])
+        used = kept | set(self.last_use)
+        lines = [[line] if f"v{at}" in used else [] for at, line in enumerate(self.lines)]
+        for node, name in self.names.items():
+            is_done = node.op == "call_function" and name not in kept and name in self.last_use
+            if is_done and node.meta["val"].nbytes >= LARGE:
+                lines[self.last_use.pop(name)].append(f"    del {name}")
+        return [line for group in lines for line in group]
+
+    def check(self, run: Any, arrays: list[Any], made: Any) -> None:
+        """Refuse a program unless every value is what the engine had: bits, shape, strides, dtype.
+        Strides and dtypes follow from those of the operands, so they will be the same again."""
+        try:
+            found = run(*arrays)
+        except Exception:
+            raise Unwritable from None
+        for node, expected in made:
+            array = found[self.names[node]]
+            if (
+                type(array) is not np.ndarray
+                or array.dtype != expected.dtype
+                or array.shape != expected.shape
+                or array.strides != expected.strides
+                or array.tobytes() != expected.tobytes()
+            ):
+                raise Unwritable
+
+
+def is_node(value: Any) -> bool:
+    return hasattr(value, "meta")
+
+
+def own(array: Any, *others: Any) -> Any:
+    """An array, or a copy if it may be in memory of the others."""
+    for other in others:
+        if np.may_share_memory(array, other):
+            return array.copy()
+    return array
+
+
+def numel(sizes: Any) -> int:
+    return int(np.prod(sizes, dtype=np.int64))
+
+
+def is_contiguous(sizes: Any, strides: Any) -> bool:
+    return tuple(strides) == geometry.contiguous_strides(sizes)
+
+
+def permutation(sizes: Any, strides: Any, wanted: Any, steps: Any) -> tuple[int, ...] | None:
+    """The axes, in their new order, if a view only reorders them."""
+    free = list(zip(sizes, strides, strict=True))
+    axes: list[int] = []
+    for entry in zip(wanted, steps, strict=True):
+        axis = next((a for a, e in enumerate(free) if e == entry and a not in axes), None)
+        if axis is None:
+            return None
+        axes.append(axis)
+    return tuple(axes) if len(axes) == len(free) else None
+
+
+def shared_pairs(tensors: list[Any]) -> tuple[tuple[int, int], ...]:
+    first: dict[int, int] = {}
+    pairs = []
+    for position, tensor in enumerate(tensors):
+        earlier = first.setdefault(id(tensor._array), position)
+        if earlier != position:
+            pairs.append((earlier, position))
+    return tuple(pairs)
