@@ -442,7 +442,24 @@ class Reduction(Kind):
         "over_dim": "(name, overload) of the op with a dim that one without amounts to",
         "empty_dims_are_all": "False where an empty list of dims folds nothing",
         "fold": "sum, prod, mean, max, min, any, all or count, where it is no more than that",
+        "answers": "function (dtype of the operand, `dtype` argument) that says the result's, "
+        "where the shape follows from dims alone",
     }
+
+    def derive(self, op: Any, rule: str) -> Any:
+        if rule == "shape" and "answers" in op.options:
+            return lambda *args: self.shape_of(op, args)
+        return super().derive(op, rule)
+
+    def shape_of(self, op: Any, args: tuple[Any, ...]) -> Spec:
+        source = args[0]
+        given = dict(zip(op.argument_names, args, strict=True))
+        kind = op.options["answers"](source._dtype, given.get("dtype"))
+        dim = given.get("dim")
+        if type(dim) is tuple and not dim and not op.options.get("empty_dims_are_all", True):
+            return Spec(source.shape, kind)
+        dims = (dim,) if type(dim) is int else dim
+        return Spec(geometry.reduced_shape(source.shape, dims, given.get("keepdim", False)), kind)
 
     def batch_method(self, op: Any) -> str | None:
         return "reduction"

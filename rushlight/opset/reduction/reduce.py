@@ -80,6 +80,11 @@ def integral_to_long(kind: DType) -> DType:
     return dtypes.int64 if kind.category <= dtypes.INTEGER else kind
 
 
+def summed_dtype(source: DType, given: DType | None) -> DType:
+    """What sums and products answer in."""
+    return given or integral_to_long(source)
+
+
 def reduction_samples(**fixed: Any) -> Any:
     """Samples of a reduction over `dim` lists."""
 
@@ -158,6 +163,7 @@ def summed(array: Any, axes: Any, keepdim: bool, kind: DType) -> Any:
 
 sum_all = op(
     "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    answers=summed_dtype,
     fold="sum",
     sparse=late("sparse.math:total"),
     over_dim=("sum", "dim_IntList"),
@@ -174,11 +180,6 @@ sum_all = op(
 )
 
 
-@sum_all.shape
-def _(self: Any, dtype: Any) -> Any:
-    return Spec((), dtype or integral_to_long(self._dtype))
-
-
 @sum_all.kernel
 def _(xp: Any, self: Any, dtype: Any) -> Any:
     kind = dtype or integral_to_long(dtypes.from_numpy(self.dtype))
@@ -188,6 +189,7 @@ def _(xp: Any, self: Any, dtype: Any) -> Any:
 sum_dim = op(
     "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None)"
     " -> Tensor",
+    answers=summed_dtype,
     errors=lambda make: [
         (IndexError, (make(2, 3), 2)),
         (RuntimeError, (make(2, 3), (0, 0))),
@@ -213,11 +215,6 @@ sum_dim = op(
     jvp=linear_in("self"),
     samples=reduction_samples(),
 )
-
-
-@sum_dim.shape
-def _(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    return reduced_spec(self, dim, keepdim, dtype or integral_to_long(self._dtype))
 
 
 @sum_dim.kernel
@@ -263,6 +260,7 @@ def sum_to_size(self: Any, size: Any) -> Any:
 nansum = op(
     "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"
     " -> Tensor",
+    answers=summed_dtype,
     errors=lambda make: [
         (RuntimeError, (make(2, 3, dtype=dtypes.complex64),)),
         (IndexError, (make(2, 3), 5)),
@@ -271,11 +269,6 @@ nansum = op(
     kind=REDUCTION,
     samples=reduction_samples(),
 )
-
-
-@nansum.shape
-def _(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    return reduced_spec(self, dim, keepdim, dtype or integral_to_long(self._dtype))
 
 
 @nansum.kernel
@@ -320,6 +313,7 @@ def averaged(array: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 mean_all = op(
     "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    answers=mean_dtype,
     errors=lambda make: [(RuntimeError, (make.ints(3),))],
     fold="mean",
     over_dim=("mean", "dim"),
@@ -339,11 +333,6 @@ mean_all = op(
 )
 
 
-@mean_all.shape
-def _(self: Any, dtype: Any) -> Any:
-    return Spec((), mean_dtype(self._dtype, dtype))
-
-
 @mean_all.kernel
 def _(xp: Any, self: Any, dtype: Any) -> Any:
     return averaged(self, None, False, dtype)
@@ -351,6 +340,7 @@ def _(xp: Any, self: Any, dtype: Any) -> Any:
 
 mean_dim = op(
     "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    answers=mean_dtype,
     errors=lambda make: [(IndexError, (make(2, 3), -3)), (RuntimeError, (make.ints(2, 3), 0))],
     fold="mean",
     exact_out=False,
@@ -363,11 +353,6 @@ mean_dim = op(
     jvp=linear_in("self"),
     samples=reduction_samples(),
 )
-
-
-@mean_dim.shape
-def _(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    return reduced_spec(self, dim, keepdim, mean_dtype(self._dtype, dtype))
 
 
 @mean_dim.kernel
@@ -393,7 +378,7 @@ def nanmean(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 # -- truth ----------------------------------------------------------------------------------------
 
 
-def truth_dtype(source: DType) -> DType:
+def truth_dtype(source: DType, given: DType | None) -> DType:
     # torch: uint8 was the first truth type and still answers in kind.
     return dtypes.uint8 if source is dtypes.uint8 else dtypes.bool_
 
@@ -401,14 +386,14 @@ def truth_dtype(source: DType) -> DType:
 def truth_op(name: str, schema: str, **options: Any) -> Any:
     reduce: Any = np.logical_or.reduce if name == "any" else np.logical_and.reduce
     allowed = (dtypes.bool_, dtypes.uint8)
-    record = op(f"{name}{schema}", kind=REDUCTION, fold=name, exact_out=allowed, **options)
-
-    @record.shape
-    def _(self: Any, dim: Any = None, keepdim: bool = False) -> Any:
-        kind = truth_dtype(self._dtype)
-        if type(dim) is tuple and not dim:
-            return Spec(self.shape, kind)
-        return reduced_spec(self, dim, keepdim, kind)
+    record = op(
+        f"{name}{schema}",
+        kind=REDUCTION,
+        fold=name,
+        answers=truth_dtype,
+        exact_out=allowed,
+        **options,
+    )
 
     @record.kernel
     def _(xp: Any, self: Any, dim: Any = None, keepdim: bool = False) -> Any:
@@ -475,11 +460,13 @@ def count_dims_samples(make: Any) -> Any:
 
 
 def count_op(schema: str, samples: Any) -> Any:
-    record = op(schema, kind=REDUCTION, fold="count", samples=samples)
-
-    @record.shape
-    def _(self: Any, dim: Any) -> Any:
-        return reduced_spec(self, dim, False, dtypes.int64)
+    record = op(
+        schema,
+        kind=REDUCTION,
+        fold="count",
+        answers=lambda kind, given: dtypes.int64,
+        samples=samples,
+    )
 
     @record.kernel
     def _(xp: Any, self: Any, dim: Any) -> Any:
@@ -532,17 +519,13 @@ def cat(tensors: Any, dim: int) -> Any:
 
 prod_all = op(
     "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    answers=summed_dtype,
     fold="prod",
     autocast="float32",
     over_dim=("prod", "dim_int"),
     kind=REDUCTION,
     samples=full_samples,
 )
-
-
-@prod_all.shape
-def _(self: Any, dtype: Any) -> Any:
-    return Spec((), dtype or integral_to_long(self._dtype))
 
 
 @prod_all.kernel
@@ -563,6 +546,7 @@ def _(grad: Any, self: Any, result: Any) -> Any:
 
 prod_dim = op(
     "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    answers=summed_dtype,
     errors=lambda make: [(IndexError, (make(2, 3), 2))],
     fold="prod",
     autocast="float32",
@@ -581,11 +565,6 @@ prod_dim = op(
         (make.special(3, 2), 0),
     ],
 )
-
-
-@prod_dim.shape
-def _(self: Any, dim: int, keepdim: bool, dtype: Any) -> Any:
-    return reduced_spec(self, dim, keepdim, dtype or integral_to_long(self._dtype))
 
 
 @prod_dim.kernel
