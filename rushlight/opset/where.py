@@ -358,6 +358,11 @@ OPS: dict[str, str] = {
         fractional_max_pool3d_backward im2col max_unpool2d max_unpool3d
     """,
 }
+# Modules with ops of other namespaces than aten.
+NAMESPACES: dict[str, str] = {
+    "indexing.scatter": "rushlight",
+    "other.profiling": "profiler",
+}
 # What those add to Tensor.
 ATTRIBUTES: dict[str, str] = {
     "creation.random": """
