@@ -27,16 +27,6 @@ INFINITE = float("inf")
 STEP_WEIGHT = 1.1
 # A value that would not have been written to memory but for the backward counts double.
 FUSED_WEIGHT = 2
-RECOMPUTED_KINDS = frozenset(("POINTWISE", "VIEW", "CREATION", "FACT"))
-RECOMPUTED_NAMES = frozenset(
-    (
-        "clone", "_to_copy", "_unsafe_view", "expand_copy", "constant_pad_nd", "native_layer_norm",
-        "cat", "stack", "flip", "roll", "repeat", "tril", "triu", "sum", "mean", "amax", "amin",
-        "var", "var_mean", "std", "argmax", "argmin", "slice_scatter", "select_scatter",
-        "as_strided_scatter", "diagonal_scatter", "_softmax", "_log_softmax", "index", "gather",
-        "index_select", "embedding",
-    )
-)  # fmt: skip
 
 
 def merge_common(module: GraphModule) -> None:
@@ -75,7 +65,7 @@ def is_cheap(node: Node) -> bool:
     if not isinstance(target, OpOverload):
         # Arithmetic on sizes.
         return True
-    return target.kind.name in RECOMPUTED_KINDS or target.base_name in RECOMPUTED_NAMES
+    return bool(target.recompute)
 
 
 def is_view(node: Node) -> bool:

@@ -13,12 +13,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.arrays.precision import HALVES
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import BOOL, FLOAT, INTEGER, dtype
 
 __all__ = ["Builder", "Expression", "Inexpressible", "rebuilt"]
 
-HALVES = (dtypes.float16, dtypes.bfloat16)
 # Functions of floats that the printer knows, by number of operands.
 UNARY_FUNCTIONS = frozenset(
     (

@@ -3,7 +3,7 @@
 A `BatchedTensor` shows the shape of one sample and carries all samples in `_value`, along `_axis`.
 While a level is active every call passes `VmapLevel.process` first: composites decompose, an op
 without batched operands passes by, and for the others the op's batch rule runs on the values
-below this level. Rules: "elementwise" (align ranks), a function, or a loop over the samples,
+below this level. An op without a rule is looped over the samples,
 which is right for every op and quick for none.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rushlight.core import dispatch, history, ports
+from rushlight.core import dispatch, geometry, history, ports
 from rushlight.core.duals import tangent_of
 from rushlight.core.op import OpOverload, Refused
 from rushlight.core.rng import default_generator
@@ -187,11 +187,7 @@ class VmapLevel:
     # -- entry ------------------------------------------------------------------------------------
 
     def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
-        if (
-            op.body is not None
-            and op.rules.get("batch") is None
-            and ports.find_batch_rule(op) is None
-        ):
+        if op.body is not None and ports.find_batch_rule(op) is None:
             return dispatch.run_body(op, args)
         state = LOCAL.state
         if state.forward_level < 0 or not ports.has_tangents(op, args, state):
@@ -231,17 +227,12 @@ class VmapLevel:
         return result
 
     def by_rule(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
-        rule = op.rules.get("batch")
+        rule = ports.find_batch_rule(op)
         if rule is None:
-            found = ports.find_batch_rule(op)
-            if found is not None:
-                return found(self, op, args)
-            rule = op.rule("batch")
+            return self.loop(op, args)
         if isinstance(rule, Refused):
             raise RuntimeError(f"vmap: {op.name()} cannot be batched: {rule.reason}")
-        if rule == "elementwise":
-            return self.elementwise(op, args)
-        return rule(self, *args) if callable(rule) else self.loop(op, args)
+        return rule(self, op, *args)
 
     def refuse_write(self, op: OpOverload) -> None:
         raise RuntimeError(
@@ -326,6 +317,19 @@ class VmapLevel:
             return type(value)([self.wrap(item, axis) for item in value])
         return value
 
+    def finish(self, op: OpOverload, result: Any) -> Any:
+        """What an op answers: a write leaves its result in the operand itself."""
+        return result if op.mutated_positions else self.wrap(result)
+
+    def holds(self, value: Any) -> bool:
+        """Whether a value varies along this level's batch axis."""
+        return is_batched(value, self.level)
+
+    def shift(self, dim: int, rank: int) -> int:
+        """A dim of one sample as a dim of values whose batch axis comes first."""
+        found: int = geometry.wrap_dim(dim, rank)
+        return found + 1
+
     def record_views(self, op: OpOverload, args: tuple[Any, ...], result: Any) -> None:
         source = args[0]
         if not is_batched(source, self.level):
@@ -344,7 +348,7 @@ class VmapLevel:
             # One operand, and the batch axis is in front already.
             values = tuple([value._value if value is tensors[0] else value for value in args])
             result = self.below(op, values)
-            return result if op.mutated_positions else self.wrap(result)
+            return self.finish(op, result)
         rank = max([value.dim() for value in tensors], default=0)
         if op.mutated_positions and args[0].dim() < rank:
             return self.loop(op, args)
@@ -465,7 +469,7 @@ class VmapLevel:
         else:
             self.check_function(cls, has_rule)
             if has_rule:
-                return self.function_rule(cls, args)
+                return self.user_rule(cls.vmap, args)
         return self.each(lambda *sample: cls.apply(*sample, **kwargs), *args)
 
     def check_function(self, cls: Any, has_rule: bool) -> None:
@@ -482,8 +486,8 @@ class VmapLevel:
                 f"{NO_FUNCTION}"
             )
 
-    def function_rule(self, cls: Any, args: tuple[Any, ...]) -> Any:
-        """Call a Function's own `vmap` rule on the values."""
+    def user_rule(self, rule: Any, args: tuple[Any, ...]) -> Any:
+        """Call a `rule(info, in_dims, *args)` that users wrote on the values."""
         from rushlight.base.pytree import broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
         flat, spec = tree_flatten(args)
@@ -495,7 +499,7 @@ class VmapLevel:
             [v._value if is_in else v for v, is_in in zip(flat, hidden, strict=True)], spec
         )
         info = VmapInfo(self.size, self.randomness)
-        returned = self.run(lambda: cls.vmap(info, dims, *values))
+        returned = self.run(lambda: rule(info, dims, *values))
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise RuntimeError(
                 "Expected the vmap staticmethod to have two returns, an output and out_dims with "

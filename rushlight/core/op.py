@@ -18,7 +18,8 @@ from rushlight.core.gradrule import GradRule
 __all__ = ["OpOverload", "OpOverloadPacket", "Refused", "Rule", "Tag", "refuse"]
 
 RULES = (
-    "shape", "kernel", "vjp", "jvp", "batch", "inverse", "functionalized", "samples", "errors",
+    "shape", "kernel", "vjp", "jvp", "batch", "lower", "sparse", "sparse_inplace", "inverse",
+    "functionalized", "samples", "errors",
 )  # fmt: skip
 
 # Facts that any op may state: name -> what it says. An op states no others, but for those that its
@@ -58,6 +59,13 @@ OPTIONS: dict[str, str] = {
     "domain": "(low, high) of the values in generated samples",
     "invariants": "function of the results: what does not depend on signs, phases or an order that "
     "the algorithm may choose; comparisons look at that alone",
+    # Other layers
+    "autocast": "what operands are cast to while autocast is on: lower, float32 or widest",
+    "recompute": "whether its result is computed again rather than kept (as the kind says)",
+    "trailing": "how many last dims it acts on, or a function of the arguments that says it",
+    "zero_preserving": "whether zero maps to zero, so that of a sparse tensor only values change; "
+    '"linear" where duplicates need not be summed first',
+    "functional": "whether nn.functional has it under its name",
     # Stubs
     "quick": "Quick: the common case as an expression over arrays",
     "prepared": "function of example operands: the op as one call of their arrays whose result is "
@@ -157,6 +165,8 @@ class OpOverload:
     vjp = Rule("vjp")
     jvp = Rule("jvp")
     batch = Rule("batch")
+    lower = Rule("lower")
+    sparse = Rule("sparse")
     inverse = Rule("inverse")
     functionalized = Rule("functionalized")
     samples = Rule("samples")
@@ -266,9 +276,10 @@ class OpOverload:
         """A stored rule, or what the op's kind derives for it; None when there is neither."""
         found = self.rules.get(name)
         if found is None:
-            found = self.kind.derive(self, name)
-            if found is not None:
-                self.rules[name] = found
+            kept = self.derived_rules
+            if name not in kept:
+                kept[name] = self.kind.derive(self, name)
+            found = kept[name]
         return found
 
     def differentiable_inputs(self) -> list[str]:
@@ -395,6 +406,20 @@ def make_binder(op: OpOverload) -> Callable[..., Any]:
     return binder
 
 
+def recompute(op: OpOverload) -> bool:
+    """Whether a result is cheaper computed again than kept: stated, or as its kind says. Sizes
+    that values decide are found once."""
+    given = op.options.get("recompute")
+    if given is None:
+        return bool(op.kind.recompute) and Tag.dynamic_output_shape not in op.tags
+    return bool(given)
+
+
+def derived_rules(op: OpOverload) -> dict[str, Any]:
+    """Rule name -> what the kind derived for it."""
+    return {}
+
+
 def make_view(op: OpOverload) -> Callable[..., Any]:
     """A view op as a function of bound arguments, below the API level."""
     from rushlight.core.stubs import overload_function
@@ -403,6 +428,8 @@ def make_view(op: OpOverload) -> Callable[..., Any]:
 
 
 DERIVED: dict[str, Callable[[OpOverload], Any]] = {
+    "derived_rules": derived_rules,
+    "recompute": recompute,
     "argument_names": argument_names,
     "return_names": return_names,
     "tensor_positions": tensor_positions,

@@ -67,7 +67,7 @@ out_overload: Callable[[OpOverload], OpOverload | None] = nothing
 family_of: Callable[[OpOverload], str] = not_set_up
 # Shows a tensor that was made from data to the active modes.
 lift_fresh: Callable[[Any], Any] = unchanged
-# A function (level, op, args) that batches an op.
+# A function (level, op, *args) that batches an op, a refusal, or None.
 find_batch_rule: Callable[[OpOverload], Any] = nothing
 
 # -- autograd --------------------------------------------------------------------------------------

@@ -25,8 +25,8 @@ from rushlight.core.tensor import (
     strides_of,
     values_of,
 )
-from rushlight.opset import families
-from rushlight.opset.kinds import COMPLEX_TO_FLOAT, DEFAULT, Kind, cpp_type, make_view, tensors_in
+from rushlight.opset.elementwise import COMPLEX_TO_FLOAT, DEFAULT
+from rushlight.opset.kinds import Kind, make_view, tensors_in
 
 __all__ = [
     "INPLACE", "INPLACE_VIEW", "MUTATION", "OUT", "derive_inplace", "derive_named_out",
@@ -163,7 +163,7 @@ def check_out_dtype(exact: Any, target: Tensor, value: Tensor) -> None:
     if found is expected or not exact or (type(exact) is tuple and found in exact):
         return
     raise RuntimeError(
-        f"Expected out tensor to have dtype {cpp_type(expected)}, but got {cpp_type(found)} instead"
+        f"Expected out tensor to have dtype {expected.cpp_name}, but got {found.cpp_name} instead"
     )
 
 
@@ -211,13 +211,11 @@ def sparse_in_place(op: Any, args: tuple[Any, ...]) -> Any:
     """An in-place op with a sparse operand: its own rule, or the functional one written back."""
     from rushlight.opset.sparse.coo import is_sparse
 
-    families.load_rules("sparse")
-    families.load_rules("sparse_")
     target = args[0]
     functional = op.functional
     own = op.rules.get("sparse")
     if own is None and functional is not None:
-        own = functional.rules.get("sparse_")
+        own = functional.rules.get("sparse_inplace")
     if own is not None:
         done = own(*args)
         if done is not None:

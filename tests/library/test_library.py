@@ -372,6 +372,20 @@ def test_opcheck_finds_hidden_writes_and_wrong_fakes():
         opcheck(hidden, (torch.ones(2),), test_utils="test_schema")
 
 
+def test_a_registered_batch_rule_gets_values_and_dims(scale):
+    seen = []
+
+    @scale.register_vmap
+    def _(info, in_dims, x, k):
+        seen.append((info.batch_size, in_dims))
+        return scale(x, k), in_dims[0]
+
+    x = torch.arange(6.0).reshape(2, 3)
+    found = torch.vmap(lambda column: scale(column, 3.0), in_dims=1)(x)
+    assert torch.equal(found, (3 * x).t())
+    assert seen == [(3, (1, None))]
+
+
 def test_autocast_casts_to_the_registered_dtype():
     @torch.library.custom_op("test_library::cast_me", mutates_args=())
     def cast_me(x: torch.Tensor) -> torch.Tensor:

@@ -22,7 +22,7 @@ READ = re.compile(
     r"\boptions(?:\.(?:get|setdefault|pop)\(\s*|\[)[\"'](\w+)[\"']|[\"'](\w+)[\"'] in op\.options"
 )
 # Where `options` are those of ops; elsewhere they are of optimisers, windows or compilers.
-READERS = ("core", "opset", "codegen", "autograd/writing.py", "amp/autocasting.py", "library")
+READERS = ("core", "opset", "codegen", "autograd/writing.py", "amp/autocasting.py", "library", "nn")
 
 
 def kinds() -> Iterator[type[Kind]]:

@@ -27,7 +27,7 @@ from rushlight.core.typedstorage import TypedStorage
 from rushlight.opset.creation.copy import layouts, preserved
 from rushlight.opset.kinds import CREATION, Kind, Spec, refuse_device, refuse_layout, shell_of
 from rushlight.opset.registry import composite, find, op, packet
-from rushlight.opset.rules import sample
+from rushlight.opset.rules import late, sample
 
 # Public functions of torch that are written in Python here.
 TORCH_NAMES = (
@@ -221,7 +221,12 @@ def _(xp: Any, size: Any, dtype: Any, *rest: Any) -> Any:
 
 
 zeros_op = op(
-    f"zeros(SymInt[] size, *, {OPTIONS}) -> Tensor", kind=CREATION, method=False, varargs=0
+    f"zeros(SymInt[] size, *, {OPTIONS}) -> Tensor",
+    errors=lambda make: [(RuntimeError, ((-1,),))],
+    fill=0,
+    kind=CREATION,
+    method=False,
+    varargs=0,
 )
 
 
@@ -242,6 +247,7 @@ def _(xp: Any, size: Any, dtype: Any, *rest: Any) -> Any:
 
 ones_op = op(
     f"ones(SymInt[] size, *, {OPTIONS}) -> Tensor",
+    fill=1,
     kind=CREATION,
     method=False,
     varargs=0,
@@ -257,6 +263,8 @@ def _(xp: Any, size: Any, dtype: Any, *rest: Any) -> Any:
 
 full_op = op(
     f"full(SymInt[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor",
+    errors=lambda make: [(RuntimeError, ((2, -1), 1.0))],
+    fill="fill_value",
     kind=CREATION,
     method=False,
     tags=(Tag.core,),
@@ -335,7 +343,7 @@ def fresh_strided(sizes: Any, strides: Any, kind: dtype) -> Any:
     return result
 
 
-STRIDED = Strided("CREATION")
+STRIDED = Strided("CREATION", recompute=True)
 
 empty_strided_op = op(
     f"empty_strided(SymInt[] size, SymInt[] stride, *, {OPTIONS}) -> Tensor",
@@ -371,6 +379,13 @@ new_empty_strided_op = op(
     kind=STRIDED,
     function=False,
 )
+
+
+@new_empty_strided_op.batch
+def _(level: Any, op: Any, self: Any, size: Any, stride: Any, *rest: Any) -> Any:
+    extent = geometry.storage_extent(tuple(size), tuple(stride), 0)
+    moved = (level.front(self), (level.size, *size), (extent, *stride), *rest)
+    return level.wrap(level.below(op, moved))
 
 
 @new_empty_strided_op.shape
@@ -421,6 +436,7 @@ def like_spec(
 
 empty_like_op = op(
     f"empty_like(Tensor self, *, {LIKE}) -> Tensor",
+    sparse=late("sparse.shape:zeros_like"),
     kind=CREATION,
     method=False,
     layout="shape",
@@ -429,6 +445,7 @@ empty_like_op = op(
 )
 ones_like_op = op(
     f"ones_like(Tensor self, *, {LIKE}) -> Tensor",
+    fill=1,
     kind=CREATION,
     method=False,
     layout="shape",
@@ -438,6 +455,7 @@ ones_like_op = op(
 )
 full_like_op = op(
     f"full_like(Tensor self, Scalar fill_value, *, {LIKE}) -> Tensor",
+    fill="fill_value",
     kind=CREATION,
     method=False,
     layout="shape",
@@ -477,6 +495,7 @@ for name, kernel in (
     op(
         f"{name}(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor",
         kind=CREATION,
+        sparse=None if name == "new_ones" else late("sparse.shape:new_zeros"),
         function=False,
         varargs=1,
         shape=new_spec,
@@ -514,6 +533,16 @@ def new_zeros_like_tangent(self: Any, other: Any, self_num_batch_dims: int = 0) 
     return made.as_strided_(
         (*batch, *other.shape), (*steps, *other.stride()), other.storage_offset()
     )
+
+
+@new_zeros_like_tangent.batch
+def _(level: Any, op: Any, self: Any, other: Any, batch_dims: int) -> Any:
+    if not level.holds(other):
+        return level.wrap(level.below(op, (level.front(self), other, batch_dims + 1)))
+    if batch_dims:
+        return level.loop(op, (self, other, batch_dims))
+    value = other._value
+    return level.wrap(level.below(op, (value, value, 0)), other._axis)
 
 
 def unwritten_sizes(make: Any) -> Any:

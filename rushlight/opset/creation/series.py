@@ -16,7 +16,7 @@ from rushlight.core.promotion import BAREBONES_UNSIGNED, scalar_dtype
 from rushlight.core.state import warn_once
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.opset.creation.create import OPTIONS, factory, filled
-from rushlight.opset.kinds import CREATION, Spec, cpp_type
+from rushlight.opset.kinds import CREATION, Spec
 from rushlight.opset.registry import composite, find, op
 
 # Public functions of torch that are written in Python here.
@@ -92,6 +92,7 @@ def arange_values(xp: Any, start: Any, end: Any, step: Any, dtype: Any) -> Any:
 
 op(
     f"arange(Scalar end, *, {OPTIONS}) -> Tensor",
+    errors=lambda make: [(RuntimeError, (-1,))],
     kind=CREATION,
     method=False,
     out_by_count=True,
@@ -110,6 +111,7 @@ op(
 )
 op(
     f"arange.start_step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS}) -> Tensor",
+    errors=lambda make: [(RuntimeError, (0, 5, 0)), (RuntimeError, (0, 5, -1))],
     kind=CREATION,
     method=False,
     out_by_count=True,
@@ -158,7 +160,7 @@ def spaced_dtype(name: str, start: Any, end: Any, given: Any) -> dtype:
         return inferred
     if is_complex and given.category != dtypes.COMPLEX:
         raise RuntimeError(
-            f"torch.{name}(): inferred dtype {cpp_type(inferred)} can't be safely cast to passed "
+            f"torch.{name}(): inferred dtype {inferred.cpp_name} can't be safely cast to passed "
             f"dtype {given.scalar_type_name}"
         )
     found: dtype = given
@@ -242,7 +244,7 @@ def spaced_with_tensors(name: str, schema: str) -> None:
             return bare.new_empty((rest[0],), dtype=kind, device=device)
         return call(find(name), (*map(number_of, (start, end)), *rest))
 
-    composite(schema, method=False, out_by_count=True)(body)
+    composite(schema, method=False, out_by_count=True, batch="loop")(body)
 
 
 for overload, first_kind, last_kind in SPACED_BOUNDS:
@@ -263,6 +265,8 @@ for overload, first_kind, last_kind in SPACED_BOUNDS:
                     "linspace", start, end, steps, dtype
                 ),
                 kernel=linspace_values,
+                errors=lambda make: [(RuntimeError, (0, 1, -1))],
+                batch="loop",
                 samples=lambda make: ((0, 1, 5), (-2.5, 3, 4), (1, 1, 1), (0, 1, 0)),
             )
         else:
@@ -275,6 +279,8 @@ for overload, first_kind, last_kind in SPACED_BOUNDS:
                     "logspace", start, end, steps, dtype
                 ),
                 kernel=logspace_values,
+                errors=lambda make: [(RuntimeError, (0, 1, -1))],
+                batch="loop",
                 samples=lambda make: ((0, 2, 3), (-1, 1, 4, 2.0)),
             )
 
@@ -297,6 +303,7 @@ def eye_values(xp: Any, n: int, m: int, dtype: Any) -> Any:
 
 op(
     f"eye(SymInt n, *, {OPTIONS}) -> Tensor",
+    errors=lambda make: [(RuntimeError, (-1,))],
     kind=CREATION,
     method=False,
     shape=lambda n, dtype, *rest: eye_spec(n, n, dtype),
@@ -314,6 +321,7 @@ op(
 )
 op(
     f"scalar_tensor(Scalar s, *, {OPTIONS}) -> Tensor",
+    fill="s",
     kind=CREATION,
     method=False,
     tags=(Tag.core,),

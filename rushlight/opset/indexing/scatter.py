@@ -23,6 +23,7 @@ from rushlight.opset.indexing.writing import (
     check_vector_index,
     refuse_gradient,
     rows_of,
+    write_samples,
     writing,
 )
 from rushlight.opset.kinds import Spec
@@ -81,6 +82,9 @@ index_reduce = writing(
     "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, "
     "bool include_self=True) -> Tensor",
 )
+
+
+index_reduce.batch = write_samples
 
 
 @index_reduce.shape

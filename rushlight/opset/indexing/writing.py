@@ -35,14 +35,13 @@ from rushlight.opset.indexing.index import (
     expanded_indices,
     index_entries,
     indexed_sizes,
-    is_lazy,
     refuse_flat_positions,
     refuse_out_of_range,
 )
-from rushlight.opset.kinds import Kind, Spec, cpp_type, laid_out, strides_for, tensors_in
+from rushlight.opset.kinds import Kind, Spec, is_lazy, laid_out, strides_for, tensors_in
 from rushlight.opset.pointwise.arithmetic import scaled
 from rushlight.opset.registry import composite, find, op, register
-from rushlight.opset.rules import aten, linear_in, sample
+from rushlight.opset.rules import aten, late, linear_in, sample
 
 ndarray = np.ndarray
 
@@ -121,7 +120,7 @@ def warn_of_overlap(name: str, target: Tensor) -> None:
         )
 
 
-WRITING = Writing("SCATTER")
+WRITING = Writing("SCATTER", along_dims=True)
 WRITING_IN_PLACE = WritingInPlace("SCATTER")
 
 
@@ -326,6 +325,7 @@ def put_formulas(put: str, read: str) -> dict[str, Any]:
 
 index_put = writing(
     "index_put" + PUT,
+    batch=late("indexing.subscripts:write_samples"),
     may_overlap=True,
     shape=put_shape,
     kernel=put_at,
@@ -337,6 +337,7 @@ index_put = writing(
 index_put_ = find("index_put_")
 unsafe_index_put = op(
     "_unsafe_index_put" + PUT,
+    batch=late("indexing.subscripts:write_samples"),
     kind=WRITING,
     method=False,
     shape=put_shape,
@@ -459,12 +460,27 @@ def _(make: Any) -> Any:
 
 index_copy = writing(
     "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+    autocast="widest",
     jvp=linear_in("self", "source"),
     vjp={
         "self": lambda grad, dim, index: grad.index_fill(dim, index, 0),
         "source": source_rows,
     },
 )
+
+
+def write_samples(
+    level: Any, op: Any, self: Any, dim: int, index: Any, source: Any, *rest: Any
+) -> Any:
+    """The batch rule of ops that write slices of `source` to places of `dim`."""
+    if level.holds(index) or self.dim() == 0 or source.dim() != self.dim():
+        return level.loop(op, (self, dim, index, source, *rest))
+    dim = level.shift(dim, self.dim())
+    moved = (level.full(self), dim, index, level.full(source), *rest)
+    return level.finish(op, level.below(op, moved))
+
+
+index_add.batch = index_copy.batch = write_samples
 
 
 @index_copy.shape
@@ -577,6 +593,7 @@ index_fill_tensor = writing(
     "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
     may_overlap=True,
     only_index_apart=True,
+    errors=lambda make: [(IndexError, (make(3, 4), 1, make(3), make()))],
     node_index=1,
     shape=fill_shape,
     kernel=fill_rows,
@@ -593,12 +610,22 @@ index_fill_scalar = writing(
     "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
     may_overlap=True,
     only_index_apart=True,
+    errors=lambda make: [(IndexError, (make(3, 4), 0, make(2), 2))],
     shape=fill_shape,
     kernel=fill_rows,
     vjp={"self": lambda grad, dim, index: grad.index_fill(dim, index, 0)},
     jvp=lambda self_t, dim, index: self_t.index_fill(dim, index, 0),
     samples=fill_samples,
 )
+
+
+@index_fill_tensor.batch
+@index_fill_scalar.batch
+def _(level: Any, op: Any, self: Any, dim: int, index: Any, value: Any) -> Any:
+    if not level.holds(self) or self.dim() == 0 or level.has_batched((index, value)):
+        return level.loop(op, (self, dim, index, value))
+    moved = (level.front(self), level.shift(dim, self.dim()), index, value)
+    return level.finish(op, level.below(op, moved))
 
 
 # -- by mask ----------------------------------------------------------------------------------
@@ -614,7 +641,7 @@ def mask_shape(self: Any, mask: Any, value: Any) -> Any:
     if mask._dtype is not dtypes.bool_:
         raise RuntimeError(
             "masked_fill_ only supports boolean masks, but got mask with dtype "
-            f"{cpp_type(mask._dtype)}"
+            f"{mask._dtype.cpp_name}"
         )
     return Spec(shape, self._dtype)
 
@@ -663,6 +690,30 @@ masked_fill_scalar = writing(
         (RuntimeError, sample(make(3), make.index(3, below=2), 1)),
     ],
 )
+
+
+@masked_fill_scalar.lower
+def _(build: Any, op: Any, self: Any, mask: Any, value: Any) -> Any:
+    shape, kind = tuple(build.val.shape), build.val.dtype
+    if mask.dtype is not dtypes.bool_ or self.shape != shape:
+        build.refuse("no mask")
+    fill = build.filled(value, kind)
+    return build.m.where(build.spread(mask, shape, mask.dtype), fill, build.plain(self))
+
+
+@masked_fill_tensor.batch
+@masked_fill_scalar.batch
+def _(level: Any, op: Any, self: Any, mask: Any, value: Any) -> Any:
+    rank = max(self.dim(), mask.dim())
+    if op.mutated_positions and self.dim() < rank:
+        return level.loop(op, (self, mask, value))
+    if not level.holds(value):
+        moved = (level.full(self, rank), level.front(mask, rank), value)
+        return level.finish(op, level.below(op, moved))
+    chosen = aten.where(mask, value.to(self.dtype), self)
+    return self.copy_(chosen) if op.mutated_positions else chosen
+
+
 masked_scatter = writing(
     "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
     jvp=linear_in("self", "source"),

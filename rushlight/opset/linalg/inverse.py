@@ -13,13 +13,10 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
-from rushlight.opset.kinds import Spec
+from rushlight.opset.kinds import COMPUTABLE, LINALG, Spec
 from rushlight.opset.linalg.factor import checked, regular, square_errors, turned
 from rushlight.opset.linalg.matrices import (
-    COMPUTABLE,
-    MATRICES,
     adjoint_of,
-    batch_over,
     check_float,
     check_kernel,
     check_square,
@@ -50,14 +47,15 @@ def inverse_errors(make: Any) -> Any:
 
 linalg_inv_ex = op(
     "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
-    kind=MATRICES,
+    autocast="float32",
+    ranks=(2,),
+    kind=LINALG.checked,
     method=False,
     non_differentiable=(1,),
     vjp=lambda grad, inverse: -adjoint_of(inverse).matmul(grad.matmul(adjoint_of(inverse))),
     samples=inverse_samples,
     errors=square_errors,
 )
-batch_over(linalg_inv_ex, 2)
 
 
 @linalg_inv_ex.shape
@@ -82,6 +80,7 @@ def _(xp: Any, A: Any, check_errors: bool) -> Any:
 
 @composite(
     "linalg_inv(Tensor A) -> Tensor",
+    autocast="float32",
     exact_out=True,
     method=False,
     samples=inverse_samples,
@@ -94,7 +93,11 @@ def linalg_inv(A: Any) -> Any:
 
 
 @composite(
-    "inverse(Tensor self) -> Tensor", exact_out=True, samples=inverse_samples, errors=inverse_errors
+    "inverse(Tensor self) -> Tensor",
+    autocast="float32",
+    exact_out=True,
+    samples=inverse_samples,
+    errors=inverse_errors,
 )
 def inverse(self: Any) -> Any:
     return aten.linalg_inv(self)
@@ -108,6 +111,7 @@ def inverted_samples(make: Any) -> Any:
 
 @composite(
     "linalg_tensorinv(Tensor self, int ind=2) -> Tensor",
+    autocast="float32",
     method=False,
     samples=inverted_samples,
     errors=lambda make: [
@@ -133,6 +137,7 @@ def linalg_tensorinv(self: Any, ind: int) -> Any:
 
 @composite(
     "linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor",
+    autocast="float32",
     method=False,
     samples=lambda make: [
         (regular(make, 6, 6).reshape(2, 3, 6), make(2, 3)),
@@ -195,13 +200,13 @@ def determinant_specs(A: Any) -> tuple[Spec, Spec]:
 
 determinant_parts = op(
     "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)",
-    kind=MATRICES,
+    ranks=(2,),
+    kind=LINALG.checked,
     method=False,
     non_differentiable=(1, 2),
     samples=column_samples,
     errors=square_errors,
 )
-batch_over(determinant_parts, 2)
 
 
 @determinant_parts.shape
@@ -290,13 +295,13 @@ def det(self: Any) -> Any:
 
 log_determinant_parts = op(
     "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
-    kind=MATRICES,
+    ranks=(2,),
+    kind=LINALG.checked,
     method=False,
     non_differentiable=(2, 3),
     samples=column_samples,
     errors=square_errors,
 )
-batch_over(log_determinant_parts, 2)
 
 
 @log_determinant_parts.shape
@@ -385,8 +390,9 @@ def least_squares_samples(make: Any) -> Any:
 linalg_lstsq = op(
     "linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) "
     "-> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
+    autocast="float32",
     exact_out=False,
-    kind=MATRICES,
+    kind=LINALG.checked,
     method=False,
     non_differentiable=(2, 3),
     samples=least_squares_samples,

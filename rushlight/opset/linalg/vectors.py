@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.arrays.precision import HALVES
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
-from rushlight.opset.kinds import HALVES
 from rushlight.opset.linalg.matrices import check_float
 from rushlight.opset.registry import composite
 from rushlight.opset.rules import aten, conj, sample
@@ -14,6 +14,7 @@ from rushlight.opset.rules import aten, conj, sample
 
 @composite(
     "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
+    autocast="lower",
     exact_out=True,
     method=False,
     samples=lambda make: [

@@ -18,10 +18,10 @@ from rushlight.core.operators import ARITHMETIC, UNARY
 from rushlight.core.promotion import scalar_dtype
 from rushlight.core.tensor import PLAIN, Tensor
 from rushlight.opset import functions
+from rushlight.opset.elementwise import INT_TO_FLOAT, NARROW, PAIRS
 from rushlight.opset.exposure import method_alias
-from rushlight.opset.kinds import INT_TO_FLOAT, NARROW, PAIRS
 from rushlight.opset.registry import alias, composite, pointwise
-from rushlight.opset.rules import conj, sample
+from rushlight.opset.rules import conj, late, sample
 
 LN2 = math.log(2.0)
 
@@ -117,6 +117,9 @@ def rsub_text(m: Any, x: Any, y: Any, alpha: Any) -> Any:
 
 add = pointwise(
     "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    errors=lambda make: [(RuntimeError, sample(make.ints(2), make.ints(2), alpha=1.5))],
+    sparse=late("sparse.math:add"),
+    sparse_inplace=late("sparse.math:add_in_place"),
     former=(("self", "alpha", "other"),),
     scalar=add_text,
     factors=(2,),
@@ -130,6 +133,7 @@ add = pointwise(
 )
 pointwise(
     "add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    sparse=late("sparse.math:refuse_number"),
     scalar=add_text,
     factors=(2,),
     narrow=PAIRS,
@@ -140,6 +144,8 @@ pointwise(
 )
 sub = pointwise(
     "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make.mask(2), make.mask(2)))],
+    sparse=late("sparse.math:sub"),
     former=(("self", "alpha", "other"),),
     scalar=sub_text,
     factors=(2,),
@@ -153,6 +159,7 @@ sub = pointwise(
 )
 pointwise(
     "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    sparse=late("sparse.math:refuse_number"),
     scalar=sub_text,
     factors=(2,),
     narrow=PAIRS,
@@ -163,6 +170,7 @@ pointwise(
 )
 rsub = pointwise(
     "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    sparse=late("sparse.math:rsub"),
     scalar=rsub_text,
     factors=(2,),
     narrow=PAIRS,
@@ -178,6 +186,7 @@ rsub = pointwise(
 )
 pointwise(
     "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    sparse=late("sparse.math:refuse_number"),
     scalar=rsub_text,
     factors=(2,),
     narrow=PAIRS,
@@ -194,6 +203,7 @@ pointwise(
 
 mul = pointwise(
     "mul.Tensor(Tensor self, Tensor other) -> Tensor",
+    sparse=late("sparse.math:mul"),
     scalar=lambda m, x, y: m.multiply(x, y),
     numbers="any",
     narrow=NARROW,
@@ -205,6 +215,7 @@ mul = pointwise(
 )
 pointwise(
     "mul.Scalar(Tensor self, Scalar other) -> Tensor",
+    sparse=late("sparse.math:mul"),
     scalar=mul.options["scalar"],
     narrow=NARROW,
     exact_scalars=True,
@@ -214,6 +225,7 @@ pointwise(
 )
 div = pointwise(
     "div.Tensor(Tensor self, Tensor other) -> Tensor",
+    sparse=late("sparse.math:div"),
     scalar=lambda m, x, y: m.divide(x, y),
     promote=INT_TO_FLOAT,
     numbers="any",
@@ -225,6 +237,7 @@ div = pointwise(
 )
 pointwise(
     "div.Scalar(Tensor self, Scalar other) -> Tensor",
+    sparse=late("sparse.math:div"),
     scalar=div.options["scalar"],
     promote=INT_TO_FLOAT,
     exact_scalars=True,
@@ -267,6 +280,14 @@ def quotient_text(m: Any, x: Any, y: Any, rounding_mode: Any) -> Any:
 
 pointwise(
     "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, sample(make(2), make(2), rounding_mode="up")),
+        (
+            NotImplementedError,
+            sample(make(2, dtype=dtypes.complex64), make(2), rounding_mode="floor"),
+        ),
+    ],
+    sparse=late("sparse.math:div"),
     scalar=quotient_text,
     exact_scalars=True,
     native_halves=rounds_on_the_way,
@@ -297,6 +318,7 @@ pointwise(
 pointwise(
     "div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
     exact_scalars=True,
+    sparse=late("sparse.math:div"),
     scalar=quotient_text,
     promote=promote_quotient,
     promoted_scalars=(1,),
@@ -343,9 +365,10 @@ floor_divide = pointwise(
         (make(), make.positive()),
         (make(3), 2),
     ),
-    errors=lambda make: (
-        ((RuntimeError, sample_of(make(3), 0)),) if make.dtype.category == INTEGER else ()
-    ),
+    errors=lambda make: [
+        (RuntimeError, (make.ints(2, low=1), make.ints(2, high=0))),
+        (NotImplementedError, (make(2, dtype=dtypes.complex64), make(2))),
+    ],
 )
 pointwise(
     "floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
@@ -361,6 +384,7 @@ pointwise(
 
 remainder = pointwise(
     "remainder.Tensor(Tensor self, Tensor other) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make.ints(2, low=1), make.ints(2, high=0)))],
     scalar=lambda m, x, y: m.remainder(x, y),
     numbers=False,
     dtypes=is_number_type,
@@ -480,6 +504,7 @@ pow = pointwise(
 )
 pointwise(
     "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+    sparse=late("sparse.math:power"),
     scalar=pow.options["scalar"],
     promoted_scalars=(1,),
     dtypes=lambda kind: kind.category != BOOL,
@@ -494,9 +519,7 @@ pointwise(
         (make.positive(2), 0.5),
         (make.positive(), 1),
     ),
-    errors=lambda make: (
-        ((RuntimeError, sample_of(make(3), -1)),) if make.dtype.category == INTEGER else ()
-    ),
+    errors=lambda make: [(RuntimeError, (make.ints(2), -1))],
 )
 pointwise(
     "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
@@ -609,6 +632,8 @@ def check_neg(common: dtype, args: tuple[Any, ...]) -> None:
 
 neg = pointwise(
     "neg(Tensor self) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make.mask(2),))],
+    zero_preserving="linear",
     scalar=lambda m, x: m.negative(x),
     narrow=PAIRS,
     check=check_neg,

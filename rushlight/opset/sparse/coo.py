@@ -22,7 +22,7 @@ from rushlight.core.ownership import COUNTS
 from rushlight.core.parts import Compressed, Coo, owned, parts_of, sparse_tensor
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import PLAIN, Tensor, set_requires_grad, values_of, wrap
-from rushlight.opset.kinds import Kind, no_sparse_shells
+from rushlight.opset.kinds import NATIVE, no_sparse_shells
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in, sample
 
@@ -149,26 +149,7 @@ def expect_layout(tensor: Any, what: str, wanted: str = "sparse coordinate tenso
         raise RuntimeError(f"{what} expected {wanted} layout but got {layout_name(tensor)}")
 
 
-class Native(Kind):
-    """Ops whose kernel takes tensors and sees to every layout itself."""
-
-    def make_backend(self, op: Any) -> Callable[..., Any]:
-        kernel = op.rules["kernel"]
-        name = op.name()
-
-        def backend(*args: Any) -> Any:
-            for value in args:
-                if isinstance(value, Tensor) and value._array is None and not is_sparse(value):
-                    raise NotImplementedError(
-                        f"{name}: sparse tensors cannot be made from or compared with tensors "
-                        "without values (device='meta')."
-                    )
-            return kernel(*args)
-
-        return backend
-
-
-NATIVE = Native("NATIVE", "value")
+NEEDS_VALUES = "sparse tensors cannot be made from or compared with tensors without values"
 
 
 def native(schema: str, **options: Any) -> OpOverload:
@@ -177,7 +158,7 @@ def native(schema: str, **options: Any) -> OpOverload:
     options.setdefault("batch", NO_BATCH)
     options.setdefault("out", False)
     options.setdefault("tags", (Tag.data_dependent_output,))
-    return op(schema, kind=NATIVE, **options)
+    return op(schema, kind=NATIVE, needs_values=NEEDS_VALUES, **options)
 
 
 def sparse_composite(schema: str, **options: Any) -> Callable[[Callable[..., Any]], OpOverload]:

@@ -19,7 +19,7 @@ from rushlight.core.storage import Storage
 from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.core.typedstorage import TypedStorage
 from rushlight.opset.derived import INPLACE_VIEW, resize_tensor, take_geometry
-from rushlight.opset.kinds import Kind, make_view
+from rushlight.opset.kinds import Native, make_view
 from rushlight.opset.registry import composite, op
 from rushlight.opset.view import view as views
 
@@ -82,14 +82,7 @@ def swapdims_(self: Any, dim0: int, dim1: int) -> Any:
 # -- memory --------------------------------------------------------------------------------------
 
 
-class Manual(Kind):
-    """An op whose kernel works on tensors and keeps their records itself."""
-
-    def make_backend(self, op: Any) -> Any:
-        return op.rules["kernel"]
-
-
-MANUAL = Manual("MANUAL")
+MANUAL = Native("MANUAL")
 
 resize = op(
     "resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
