@@ -154,8 +154,11 @@ def answer_of(packet: Any, named: bool) -> Any:
     return partial(as_named, result_class=result_class, lists=lists)
 
 
-def make_stub(packet: Any, name: str, method: bool, named: bool = True) -> Any:
-    """The function object behind one public name; `named` results are for the public only."""
+def make_stub(
+    packet: Any, name: str, method: bool, named: bool = True, module: str = "rushlight"
+) -> Any:
+    """The function object behind one public name; `named` results are for the public only.
+    `module` is where pickle finds it again."""
     key = f"Tensor.{name}" if method else name if named else f"({name})"
     found = packet.stubs.get(key)
     if found is not None:
@@ -179,8 +182,7 @@ def make_stub(packet: Any, name: str, method: bool, named: bool = True) -> Any:
             other.scope["slow"] = slow_path(other, packet, stub, answer, is_operator)
     stub.__name__ = name
     stub.__qualname__ = f"Tensor.{name}" if method else name
-    # Where pickle finds the function again.
-    stub.__module__ = "rushlight" if method or named else "rushlight.opset.functions"
+    stub.__module__ = module
     stub.__doc__ = "\n".join(str(record._schema) for record in packet.candidates)
     # One function for all threads.
     return packet.stubs.setdefault(key, stub)
