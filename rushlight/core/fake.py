@@ -60,6 +60,7 @@ class FakeTensor(Tensor):
     __slots__ = ()
 
     handling_layer = LAYER_FAKE
+    handling_mode: FakeTensorMode
     __torch_function__ = dispatch.DISABLED  # type: ignore[assignment]
     # The values, where they are known although the tensor is fake.
     constant: Any = None
@@ -71,7 +72,7 @@ class FakeTensor(Tensor):
         return made
 
     @property
-    def fake_mode(self) -> Any:
+    def fake_mode(self) -> FakeTensorMode:
         return self.handling_mode
 
     @property

@@ -11,7 +11,10 @@ may raise in any call.
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rushlight.core.fake import FakeTensorMode
 
 __all__ = ["LAYER_AUTOGRAD", "LAYER_FUNCTION", "LAYER_MODES", "LOCAL", "PROCESS", "ThreadState"]
 __all__ += ["Change", "Occupant", "changed", "excluding"]
@@ -116,7 +119,7 @@ class ThreadState:
         # Occupants of their layer: objects with `process(op, args)`.
         self.functional: Any = None
         self.proxy: Any = None
-        self.fake: Any = None
+        self.fake: FakeTensorMode | None = None
         self.transforms: tuple[Any, ...] = ()
         # The level of differentiation whose call the autograd layer is recording, if not plain.
         self.owner: Any = None
