@@ -48,3 +48,14 @@ def test_docstring_examples(name):
     failed, tried = doctest.testmod(module)
     assert tried > 0
     assert failed == 0
+
+
+def test_settings_page_lists_every_setting():
+    from rushlight.base.config import KNOBS, variable
+
+    text = (ROOT / "docs" / "settings.md").read_text()
+    rows = {
+        f"| `{variable(name)}` | {type(k.default).__name__} | {k.doc} |"
+        for name, k in KNOBS.items()
+    }
+    assert {line for line in text.splitlines() if line.startswith("| `")} == rows

@@ -22,7 +22,7 @@ import rushlight
 from rushlight.base.errors import CheckpointError
 from rushlight.core.tensor import Tensor, values_of
 from rushlight.io import safetensors
-from rushlight.io.zipformat import Span, Writer, read_directory
+from rushlight.io.zipformat import Span, ZipWriter, read_directory
 
 FILES = Path(__file__).parent.parent / "tests" / "io" / "files"
 MAX_SECONDS = 1.0
@@ -87,7 +87,7 @@ def repacked(data: bytes, random: random.Random) -> bytes:
     names = list(entries)
     chosen = random.choice(names) if random.random() < 0.1 else names[0]
     out = io.BytesIO()
-    writer = Writer(out.write)
+    writer = ZipWriter(out.write)
     for name, entry in entries.items():
         content = span.at(entry.start(span), entry.size)
         writer.add(name.decode(), mutated(content, random) if name == chosen else content)

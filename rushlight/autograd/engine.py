@@ -225,7 +225,7 @@ def run_root(
     box[number] = grad
     del grad
     task.buffers[node] = box
-    task.heap.append((-node.sequence_nr, id(node), node))
+    task.heap.append((0, 0, node))
     begin(task, LOCAL.state)
 
 
@@ -351,7 +351,15 @@ def run_ready(task: GraphTask, state: ThreadState) -> None:  # noqa: C901 - a ca
                 left = dependencies[following] - 1
             dependencies[following] = left
             if not isinstance(following, GraphNode):
-                value = gather(value, following, node, position, left, buffers)
+                if (
+                    left
+                    or type(value) is not Tensor
+                    or value._dtype is not following._dtype
+                    or value._ext is not None
+                    or value._array.shape != following._array.shape
+                    or following in buffers
+                ):
+                    value = gather(value, following, node, position, left, buffers)
                 if value is not None:
                     if task.collected is not None:
                         task.collected[following] = value

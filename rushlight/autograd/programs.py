@@ -19,7 +19,7 @@ from rushlight.autograd.signature import Found, Signature, describe, write_match
 from rushlight.core.node import autograd_state
 from rushlight.core.op import REPLACED
 from rushlight.core.state import PROCESS, ThreadState
-from rushlight.core.tensor import new_tensor
+from rushlight.core.tensor import wrap
 
 __all__ = ["Program", "forget_graphs", "run_known"]
 
@@ -159,19 +159,7 @@ def run_program(
     for leaf, value, kind in zip(leaves, answers, program.dtypes, strict=True):
         if value is None:
             continue
-        result = new_tensor()
-        result._array = value
-        result._dtype = kind
-        result._contig = True
-        result._requires_grad = False
-        result._node = None
-        result._output_nr = 0
-        result._counter = None
-        result._storage = None
-        result._offset = 0
-        result._view = None
-        result._ag = None
-        result._ext = None
+        result = wrap(value, kind)
         own = leaf._ag
         if own is None:
             own = autograd_state(leaf)

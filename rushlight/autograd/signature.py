@@ -11,11 +11,12 @@ from __future__ import annotations
 from struct import unpack
 from typing import Any, NamedTuple
 
+from rushlight.autograd.engine import is_unwatched
 from rushlight.base.keys import exact_key
 from rushlight.core import dtype as dtypes
-from rushlight.core.gradrule import compile_source
 from rushlight.core.node import AccumulateGrad, OpNode, SavedTensor
 from rushlight.core.size import Size
+from rushlight.core.source import compile_source
 from rushlight.core.tensor import PLAIN, Tensor
 
 __all__ = ["Found", "Signature", "describe", "write_matcher"]
@@ -61,8 +62,6 @@ def describe(root: Any, number: int) -> Found | None:
         edges: list[Any] = []
         for following in node.next_nodes:
             if type(following) is AccumulateGrad:
-                if following.node_hooks is not None:
-                    return None
                 following = following.variable
             place = None if following is None else places.get(following)
             if place is not None or following is None:
@@ -70,7 +69,7 @@ def describe(root: Any, number: int) -> Found | None:
                 continue
             places[following] = len(places)
             if isinstance(following, Tensor):
-                if not is_plain_leaf(following):
+                if not is_unwatched(following):
                     return None
                 leaves.append(following)
                 edges.append((following._array.shape, following._dtype))
@@ -86,14 +85,6 @@ def describe(root: Any, number: int) -> Found | None:
         described.append((type(node), node.output_metas, node.next_nrs, tuple(edges), values))
     signature = Signature(number, dtypes.get_default_dtype(), tuple(described))
     return Found(signature, saved, leaves, nodes)
-
-
-def is_plain_leaf(leaf: Any) -> bool:
-    """Whether a leaf is a tensor like any other, with nothing but accumulation to happen at it."""
-    if (type(leaf) is not Tensor and type(leaf) not in PLAIN) or leaf._ext is not None:
-        return False
-    state = leaf._ag
-    return state is None or (state.hooks is None and not state.post_accumulate)
 
 
 def describe_saved(slots: Any, saved: list[Any]) -> tuple[Any, ...] | None:
@@ -140,15 +131,11 @@ def saved_tensor(entry: Any) -> Any:
 
 LEAF = """
     t = {source}
-    if type(t) is AccumulateGrad:
-        if t.node_hooks is not None: return None
-        t = t.variable
+    if type(t) is AccumulateGrad: t = t.variable
 """
 
 NEW_LEAF = """
-    if (type(t) is not Tensor and type(t) not in PLAIN) or t._ext is not None: return None
-    s = t._ag
-    if s is not None and (s.hooks is not None or s.post_accumulate): return None
+    if not is_unwatched(t): return None
     if t._array.shape != {shape} or t._dtype is not {dtype}: return None
     {name} = t
 """
@@ -173,11 +160,11 @@ class MatcherWriter:
         self.lines: list[str] = []
         self.scope: dict[str, Any] = {
             "AccumulateGrad": AccumulateGrad,
-            "PLAIN": PLAIN,
             "Size": Size,
             "Tensor": Tensor,
             "dtypes": dtypes,
             "exact_key": exact_key,
+            "is_unwatched": is_unwatched,
             "saved_tensor": saved_tensor,
         }
         # Names of nodes and leaves in the order of the walk.

@@ -17,10 +17,10 @@ import numpy as np
 from rushlight.arrays.numpy_ import MATH
 from rushlight.autograd.programs import Program
 from rushlight.core import geometry
-from rushlight.core.gradrule import compile_source
+from rushlight.core.quick import single_ufunc
 from rushlight.core.recording import Recorder
+from rushlight.core.source import compile_source
 from rushlight.core.state import LOCAL
-from rushlight.core.stubs import single_ufunc
 from rushlight.core.tensor import Tensor, sizes_of, strides_of
 
 __all__ = ["ProgramRecorder"]
@@ -58,6 +58,8 @@ class ProgramRecorder(Recorder):
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         LOCAL.state.witness = None
         LOCAL.state.refresh()
+        if kind is not None:
+            self.inputs, self.made = [], []
 
     def process(self, op: Any, args: tuple[Any, ...]) -> Any:
         """Run a kernel and record the call; what it calls itself is its own business."""
@@ -89,15 +91,14 @@ class ProgramRecorder(Recorder):
 
     def write(self, results: list[Any]) -> Program | bool:
         """The program that takes the inputs' arrays to the results', or False."""
-        if not self.is_writable:
-            return False
+        inputs, made = self.inputs, self.made
+        # A graph is full of cycles: it must not keep tensors until they are collected.
+        self.inputs, self.made = [], []
         answers = [None if result is None else self.node_of(result) for result in results]
         if not self.is_writable:
             return False
-        self.graph.output(tuple(answers))
         try:
-            writer = Writer(self.graph)
-            return writer.program(self.inputs, self.made, answers)
+            return Writer(self.graph).program(inputs, made, answers)
         except Unwritable:
             return False
 

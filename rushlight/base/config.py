@@ -1,6 +1,6 @@
 """Every setting of Rushlight: typed, documented, readable from the environment.
 
-`config.anomaly` reads `RUSHLIGHT_ANOMALY` whenever it is asked, unless it was assigned before.
+`config.anomaly` reads `RUSHLIGHT_ANOMALY` when first asked, unless it was assigned before.
 Invariant: a setting exists only if it is declared here, with its type, default and meaning; no
 other module reads one from the environment, and each has a reader.
 """
@@ -83,7 +83,8 @@ class Config:
         if name.startswith("__"):
             raise AttributeError(name)
         self.require(name)
-        return read_environment(name)
+        value = self.__dict__[name] = read_environment(name)
+        return value
 
     def __setattr__(self, name: str, value: object) -> None:
         self.require(name)

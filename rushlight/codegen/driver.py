@@ -12,8 +12,8 @@ from typing import Any
 from rushlight.codegen import native
 from rushlight.codegen.fusion import fuse, shrink_buffers
 from rushlight.codegen.loops import Buffer, Kernel, Statement
-from rushlight.codegen.program import Program, read_graph
-from rushlight.codegen.writer import Writer
+from rushlight.codegen.program import LoopProgram, read_graph
+from rushlight.codegen.writer import RunWriter
 from rushlight.fx.graph_module import GraphModule
 
 __all__ = ["Compiled", "lower"]
@@ -25,11 +25,11 @@ TINY = 64
 class Compiled:
     """A compiled graph: call it with the graph's inputs."""
 
-    def __init__(self, program: Program, schedule: list[Any]) -> None:
+    def __init__(self, program: LoopProgram, schedule: list[Any]) -> None:
         self.schedule = schedule
         self.library: native.Library | None = None
         self.ir = ""
-        writer = Writer(program, schedule)
+        writer = RunWriter(program, schedule)
         self.source = writer.source()
         self.scope = writer.scope
         if writer.entries:

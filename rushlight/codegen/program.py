@@ -31,7 +31,7 @@ from rushlight.core.tensor import Tensor, shell
 from rushlight.graph.node import Node
 from rushlight.opset.kinds import POINTWISE, scalar_array
 
-__all__ = ["Call", "Program", "Value", "read_graph"]
+__all__ = ["Call", "LoopProgram", "Value", "read_graph"]
 
 # Views that only change sizes, strides and offset.
 VIEWS = frozenset(
@@ -162,7 +162,7 @@ def facts_of(value: Any, name: str) -> tuple[Ints, Ints, dtype]:
     return sizes, strides, value.dtype
 
 
-class Program:
+class LoopProgram:
     """The steps of a graph and the names that go in and out."""
 
     def __init__(self, converts_half: bool = True) -> None:
@@ -535,7 +535,7 @@ def meta_of(value: Any) -> Any:
 # -- elementwise ops ------------------------------------------------------------------------------
 
 
-def apply_text(program: Program, op: OpOverload, args: list[Any], val: Any) -> Any:
+def apply_text(program: LoopProgram, op: OpOverload, args: list[Any], val: Any) -> Any:
     """The expression of an elementwise op, in the dtypes that its kind computes in."""
     options = op.options
     text = options.get("scalar")
@@ -603,7 +603,7 @@ def view_geometry(op: OpOverload, shape: Ints, strides: Ints, rest: list[Any], k
         raise Inexpressible(str(error)) from None
 
 
-def apply_view(program: Program, op: OpOverload, args: list[Any], val: Any) -> Any:
+def apply_view(program: LoopProgram, op: OpOverload, args: list[Any], val: Any) -> Any:
     """A view's expression: that of its base with other strides."""
     base, rest = args[0], args[1:]
     if base.expr is None or any([isinstance(item, (Value, Tensor)) for item in rest]):
@@ -653,16 +653,16 @@ def is_large(expr: Expression) -> bool:
     return len(nodes) > MOST_NODES or len([n for n in nodes if n.op == "load"]) > MOST_LOADS
 
 
-def read_graph(module: Any, example_inputs: Any, converts_half: bool = True) -> Program:
+def read_graph(module: Any, example_inputs: Any, converts_half: bool = True) -> LoopProgram:
     """The program of a GraphModule whose nodes carry `meta["val"]`."""
-    program = Program(converts_half)
+    program = LoopProgram(converts_half)
     examples = iter(() if example_inputs is None else example_inputs)
     for node in module.graph.nodes:
         read_node(program, module, node, examples)
     return program
 
 
-def read_node(program: Program, module: Any, node: Any, examples: Any) -> None:
+def read_node(program: LoopProgram, module: Any, node: Any, examples: Any) -> None:
     if node.op == "placeholder":
         example = next(examples, None)
         val = node.meta.get("val", example)
@@ -695,7 +695,7 @@ def read_node(program: Program, module: Any, node: Any, examples: Any) -> None:
         )
 
 
-def values_in(program: Program, value: Any) -> Any:
+def values_in(program: LoopProgram, value: Any) -> Any:
     """A node's argument with values in place of nodes."""
     if isinstance(value, (list, tuple)):
         items = [values_in(program, item) for item in value]
@@ -705,7 +705,7 @@ def values_in(program: Program, value: Any) -> Any:
     return program.values[value] if isinstance(value, Node) else value
 
 
-def read_call(program: Program, node: Any) -> Any:
+def read_call(program: LoopProgram, node: Any) -> Any:
     op = node.target
     args = values_in(program, tuple(node.args))
     kwargs = values_in(program, dict(node.kwargs))
@@ -741,7 +741,7 @@ def read_call(program: Program, node: Any) -> Any:
     return tuple(values) if several else values[0]
 
 
-def expression_of(program: Program, op: OpOverload, args: list[Any], val: Any) -> Any:
+def expression_of(program: LoopProgram, op: OpOverload, args: list[Any], val: Any) -> Any:
     """The expression of a call, a tuple for several results; raises `Inexpressible`."""
     from rushlight.codegen.lowerings import TABLE
 

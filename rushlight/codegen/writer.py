@@ -16,20 +16,20 @@ import numpy as np
 from rushlight.codegen import buffers, native
 from rushlight.codegen.loops import Buffer, Kernel
 from rushlight.codegen.plan import plan
-from rushlight.codegen.program import Call, Name, Product, Program
+from rushlight.codegen.program import Call, LoopProgram, Name, Product
 from rushlight.codegen.support import array_of, strided
 from rushlight.core import geometry
 from rushlight.core.op import OpOverload
 from rushlight.core.state import changed
 from rushlight.core.tensor import wrap
 
-__all__ = ["Writer"]
+__all__ = ["RunWriter"]
 
 
-class Writer:
+class RunWriter:
     """Writes the function that runs a schedule."""
 
-    def __init__(self, program: Program, schedule: list[Any]) -> None:
+    def __init__(self, program: LoopProgram, schedule: list[Any]) -> None:
         self.program = program
         self.scope: dict[str, Any] = {
             "empty": buffers.empty,

@@ -16,7 +16,7 @@ from rushlight.base.schema import parameter_name
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
 from rushlight.core import ports
-from rushlight.core.gradrule import compile_source
+from rushlight.core.source import compile_source
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import Tensor
 

@@ -230,21 +230,20 @@ def try_function_override(api: Any, args: Any, kwargs: Any, mode: Any = None) ->
     raise nobody_handles(api, "__torch_function__", mode, types)
 
 
+# What most arguments are that are no tensors, and what never overrides a function.
+ORDINARY = frozenset((bool, int, float, str, tuple, list, type(None)))
+
+
 def overridable(function: Any) -> Any:
-    """A public function or method that is not an op: modes and subclasses see it first."""
+    """A public function or method that is not an op: modes and subclasses see it first, with the
+    arguments as the caller wrote them."""
 
     def outer(*args: Any, **kwargs: Any) -> Any:
-        if PROCESS.special:
-            state = LOCAL.state
-            if state.function_modes and not state.excluded & LAYER_FUNCTION_MODES:
-                return call_function_mode(state, outer, args, kwargs)
-        for value in args:
-            kind = type(value)
-            if kind is not Tensor and kind not in PLAIN and hasattr(kind, "__torch_function__"):
-                handled, result = try_function_override(outer, args, kwargs)
-                if handled:
-                    return result
-                break
+        if PROCESS.special and LOCAL.state.function_modes:
+            return ask(outer, function, args, kwargs)
+        for value in (*args, *kwargs.values()) if kwargs else args:
+            if type(value) not in PLAIN and type(value) not in ORDINARY:
+                return ask(outer, function, args, kwargs)
         return function(*args, **kwargs)
 
     outer.__name__ = function.__name__
@@ -253,6 +252,17 @@ def overridable(function: Any) -> Any:
     outer.__module__ = function.__module__
     outer.__wrapped__ = function  # type: ignore[attr-defined]
     return outer
+
+
+def ask(public: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call of `public`, by a mode or a subclass among the arguments if there is one; else by
+    `function`."""
+    if PROCESS.special:
+        state = LOCAL.state
+        if state.function_modes and not state.excluded & LAYER_FUNCTION_MODES:
+            return call_function_mode(state, public, args, kwargs)
+    handled, result = try_function_override(public, args, kwargs)
+    return result if handled else function(*args, **kwargs)
 
 
 # -- below the API ---------------------------------------------------------------------------------

@@ -3,19 +3,17 @@
 A rule is one function per differentiable input, or one joint function for all of them. Its
 parameter names say what is saved: `grad` / `grads` (output gradients), `needs` (which inputs
 want one), any schema argument, any return (`result`, or its name), and `<name>_shape`, `_dtype`,
-`_strides`, `_meta` for facts about a tensor without keeping it. The node class is generated once,
-on first use, as straight-line Python.
+`_byte_strides`, `_meta` for facts about a tensor without keeping it. The node class is generated
+once, on first use, as straight-line Python; `node_lines` is the text that makes a node, here and
+in the stubs.
 """
 
 from __future__ import annotations
 
-import linecache
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from rushlight.base.config import config
 from rushlight.base.schema import parameter_name
 from rushlight.core import node as node_module
 from rushlight.core.node import (
@@ -26,13 +24,16 @@ from rushlight.core.node import (
     next_sequence,
     pack,
     pack_output,
+    pack_result,
     unpack,
 )
+from rushlight.core.operands import Operand, Value, fact_of
+from rushlight.core.source import block, compile_source, join
 from rushlight.core.state import LOCAL, PROCESS
 
-__all__ = ["GradRule", "TensorMeta", "compile_source"]
+__all__ = ["GradRule", "TensorMeta"]
 
-SUFFIXES = ("_shape", "_dtype", "_meta", "_strides")
+SUFFIXES = ("_shape", "_dtype", "_meta", "_byte_strides")
 
 
 class TensorMeta:
@@ -84,11 +85,19 @@ def dtype_of(value: Any) -> Any:
 
 
 def strides_of(value: Any) -> Any:
-    if not hasattr(value, "_dtype"):
-        return ()
     ext = value._ext
     # A sparse tensor of a compressed layout refuses to say.
     return ext.strides if ext is not None and ext.parts is not None else value.stride()
+
+
+def byte_strides_of(value: Any) -> Any:
+    """Strides as arrays count them, which costs nothing where there is an array."""
+    if not hasattr(value, "_dtype"):
+        return ()
+    if value._array is not None:
+        return value._array.strides
+    width = value._dtype.itemsize
+    return tuple([step * width for step in strides_of(value)])
 
 
 def meta_of(value: Any) -> Any:
@@ -101,24 +110,12 @@ FACTS: dict[str, Callable[[Any], Any]] = {
     "shape": shape_of,
     "dtype": dtype_of,
     "meta": meta_of,
-    "strides": strides_of,
+    "byte_strides": byte_strides_of,
 }
 
 
 def raise_freed() -> None:
     raise RuntimeError(FREED)
-
-
-def compile_source(source: str, name: str, scope: dict[str, Any]) -> dict[str, Any]:
-    """exec generated source so that tracebacks can show its lines."""
-    # By this name `arrays.numpy_` tells NumPy's warnings in it from those of the user's code.
-    scope.setdefault("__name__", "rushlight.generated")
-    filename = f"<rushlight {name}>"
-    if config.show_stubs:
-        print(f"# {name}\n{source}", file=sys.stderr)
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    exec(compile(source, filename, "exec"), scope)
-    return scope
 
 
 def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
@@ -137,6 +134,7 @@ class GradRule:
         "joint",
         "list_inputs",
         "make_node",
+        "maker_name",
         "node_class",
         "non_differentiable",
         "order",
@@ -192,20 +190,10 @@ class GradRule:
         self.saves_self = tuple(slots.get("self", ()))
         frees = any(slot in tensor_names or slot in outputs for slot in order)
         scope: dict[str, Any] = {
-            "Tensor": node_module.TENSOR_TYPES[0],
-            "PROCESS": PROCESS,
-            "edge": edge,
-            "pack": pack,
+            **node_scope(),
             "unpack": unpack,
             "unpack_output": unpack_output,
-            "next_sequence": next_sequence,
             "raise_freed": raise_freed,
-            "SavedTensor": SavedTensor,
-            "shape_of": shape_of,
-            "dtype_of": dtype_of,
-            "meta_of": meta_of,
-            "strides_of": strides_of,
-            "FIRST": FIRST,
         }
         for owner, formula in self.formulas.items():
             scope[f"vjp_{owner}"] = formula
@@ -215,10 +203,10 @@ class GradRule:
         apply_source = self.apply_source(index, order, kept, kept & set(outputs))
         self.argument_names, self.tensor_names = argument_names, tensor_names
         self.order, self.slots, self.filled = order, slots, frozenset(outputs)
-        make_source = self.make_source()
-        self.source = apply_source + "\n" + make_source
-        compile_source(self.source, f"vjp of {name}", scope)
         short = name.rsplit("::", 1)[-1]
+        self.maker_name = f"new_{short}"
+        self.source = apply_source + "\n" + self.make_source()
+        compile_source(self.source, f"vjp of {name}", scope)
         node_class = type(
             short,
             (OpNode,),
@@ -232,38 +220,27 @@ class GradRule:
             },
         )
         # A partial is called with less ado than `object.__new__` with an argument.
-        scope["new_node"] = partial(object.__new__, node_class)
+        scope[self.maker_name] = partial(object.__new__, node_class)
         self.node_class = node_class
         self.make_node = scope["make_node"]
         self.scope = scope
 
-    def inline_source(self, indent: str, plain: frozenset[str] = frozenset(("self",))) -> str:
-        """The body of `make_node` for a stub that knows the named arguments to be plain tensors."""
-        lines = self.make_lines(plain)
-        return "\n".join(indent + line[4:] for line in lines)
+    @property
+    def node_scope(self) -> dict[str, Any]:
+        """What `node_lines` and `pending_lines` mention."""
+        return {**node_scope(), self.maker_name: self.scope[self.maker_name]}
 
-    def pending_source(self, indent: str) -> str | None:
-        """Lines that note, in a view's record `info`, what its node will be made of. None for a
+    def pending_lines(self, operands: dict[str, Operand]) -> list[str] | None:
+        """Lines that note, in a view's record `info_`, what its node will be made of. None for a
         rule that keeps tensors, which must be saved at once."""
         if self.filled or self.tensor_names & set(self.order) or self.inputs != ["self"]:
             return None
-        plain = frozenset(("self",))
-        values = [
-            save_expression(slot, self.argument_names, self.tensor_names, plain)
-            for slot in self.order
-        ]
+        values = [saved_text(slot, operands, "") for slot in self.order]
         saved = f"({', '.join(values)}{',' if values else ''})"
-        lines = plain_edge(0, "self", certain=True)
-        lines.append(f"    info.pending = (new_node, next_sequence(), e0, n0, {saved})")
-        return "\n".join(indent + line[4:] for line in lines)
-
-    def plain_maker(self, plain: frozenset[str]) -> Callable[..., Any]:
-        """`make_node` for a caller that knows the named arguments to be plain tensors."""
-        head = f"def make_plain({', '.join(self.argument_names)}):\n"
-        body = self.inline_source("    ", plain) + "\n    return node\n"
-        compile_source(head + body, f"plain node of {self.node_class.__name__}", self.scope)
-        made: Callable[..., Any] = self.scope["make_plain"]
-        return made
+        return [
+            *operands["self"].edge_lines(0, certain=True),
+            f"info_.pending = ({self.maker_name}, next_sequence(), e0, n0, {saved})",
+        ]
 
     def apply_source(
         self, index: dict[str, int], order: list[str], kept: frozenset[str], filled: frozenset[str]
@@ -321,64 +298,73 @@ class GradRule:
         return "\n".join(lines) + "\n"
 
     def make_source(self) -> str:
-        lines = [
-            f"def make_node({', '.join([parameter_name(name) for name in self.argument_names])}):",
-            *self.make_lines(frozenset()),
-            "    node.output_metas = ()",
-            "    return node",
-        ]
-        return "\n".join(lines) + "\n"
+        """Source of `make_node`, which knows nothing about its arguments."""
+        operands: dict[str, Operand] = {
+            name: (Operand if name in self.tensor_names else Value)(parameter_name(name))
+            for name in self.argument_names
+        }
+        lines = [*self.node_lines(operands), "node_.output_metas = ()", "return node_"]
+        return join(
+            block(f"def make_node({', '.join(map(parameter_name, self.argument_names))}):", lines)
+        )
 
-    def make_lines(self, plain: frozenset[str]) -> list[str]:
-        """Lines that make and fill a node; `plain` names arguments known to be plain tensors."""
+    def node_lines(self, operands: dict[str, Operand], node: str = "node_") -> list[str]:
+        """Lines that make and fill the node `node` from what is known of the op's arguments."""
         lines = [
-            "    node = new_node()",
-            "    node.sequence_nr = next_sequence()",
-            "    node.node_hooks = None",
-            "    node.node_extra = None",
+            f"{node} = {self.maker_name}()",
+            f"{node}.sequence_nr = next_sequence()",
+            f"{node}.node_hooks = None",
+            f"{node}.node_extra = None",
         ]
         variadic = bool(self.list_inputs & set(self.inputs))
+        absent = [owner for owner in self.inputs if type(operands[owner]) is Value]
         if variadic:
-            parts = []
-            numbers = []
+            edges, numbers = [], []
             for owner in self.inputs:
+                text = operands[owner].text
                 if owner in self.list_inputs:
-                    parts.append(f"*[edge(t) if t is not None else None for t in {owner}]")
-                    numbers.append(f"*[t._output_nr if t is not None else 0 for t in {owner}]")
+                    edges.append(f"*[edge(t) if t is not None else None for t in {text}]")
+                    numbers.append(f"*[t._output_nr if t is not None else 0 for t in {text}]")
                 else:
-                    parts.append(edge_expression(owner))
-                    numbers.append(number_expression(owner))
-            lines.append(f"    edges = node.next_nodes = ({', '.join(parts)},)")
-            lines.append(f"    node.next_nrs = ({', '.join(numbers)},)")
+                    edges.append(f"edge({text}) if hasattr({text}, '_node') else None")
+                    numbers.append(f"{text}._output_nr if hasattr({text}, '_node') else 0")
         else:
+            edges = [f"e{position}" for position in range(len(self.inputs))]
+            numbers = [f"n{position}" for position in range(len(self.inputs))]
+            certain = len(self.inputs) - len(absent) == 1
             for position, owner in enumerate(self.inputs):
-                if owner in plain:
-                    lines += plain_edge(position, owner, certain=len(self.inputs) == 1)
-                else:
-                    lines += edge_lines(position, owner)
-            every = ", ".join(f"e{position}" for position in range(len(self.inputs)))
-            lines.append(f"    node.next_nodes = ({every},)")
-            every = ", ".join(f"n{position}" for position in range(len(self.inputs)))
-            if len(self.inputs) == 1:
-                lines.append("    node.next_nrs = (n0,) if n0 else FIRST")
-            else:
-                lines.append(f"    node.next_nrs = ({every},)")
+                lines += operands[owner].edge_lines(position, certain)
+        lines.append(f"{node}.next_nodes = ({', '.join(edges)},)")
+        shared = "(n0,) if n0 else FIRST"
+        lines.append(f"{node}.next_nrs = {shared if numbers == ['n0'] else tuple_text(numbers)}")
         values = []
         for slot in self.order:
-            if slot in self.filled:
+            owners = [owner for owner in self.slots[slot] if owner not in absent]
+            if slot in self.filled or not owners:
                 values.append("None")
                 continue
-            expression = save_expression(slot, self.argument_names, self.tensor_names, plain)
-            owners = self.slots[slot]
-            if not self.joint and not variadic and 1 < len(self.inputs) > len(owners):
+            expression = saved_text(slot, operands, node)
+            if not self.joint and not variadic and len(owners) + len(absent) < len(self.inputs):
                 test = " or ".join(f"e{self.inputs.index(owner)} is not None" for owner in owners)
                 expression = f"({expression} if {test} else None)"
             values.append(expression)
-        kept = ", ".join(values)
-        if self.filled:  # filled in once the results exist
-            lines.append(f"    node.saved_slots = [{kept}]")
-        else:
-            lines.append(f"    node.saved_slots = ({kept}{',' if values else ''})")
+        # A list where slots are filled in once the results exist.
+        saved = f"[{', '.join(values)}]" if self.filled else tuple_text(values)
+        lines.append(f"{node}.saved_slots = {saved}")
+        return lines
+
+    def output_lines(self, results: list[str], node: str = "node_") -> list[str]:
+        """`save_outputs` written out for a stub, whose results are fresh and watched by nobody."""
+        lines = []
+        for slot, position, suffix in self.output_slots:
+            if suffix:
+                fact = fact_of(suffix[1:], results[position])
+                lines.append(f"{node}.saved_slots[{slot}] = {fact}")
+            elif position in self.non_differentiable:
+                lines.append(f"{node}.saved_slots[{slot}] = {results[position]}")
+            else:
+                assert position == 0, "one result of several is packed by save_outputs"
+                lines.append(f"{node}.saved_slots[{slot}] = pack_result({results[0]})")
         return lines
 
     def evaluate(
@@ -397,8 +383,8 @@ class GradRule:
             elif parameter in values:
                 chosen.append(values[parameter])
             else:
-                stem, _, fact = parameter.rpartition("_")
-                chosen.append(FACTS[fact](values[stem]))
+                suffix = next(suffix for suffix in SUFFIXES if parameter.endswith(suffix))
+                chosen.append(FACTS[suffix[1:]](values[parameter.removesuffix(suffix)]))
         return formula(*chosen)
 
     def save_outputs(self, node: Any, results: tuple[Any, ...]) -> None:
@@ -441,41 +427,22 @@ UNPACK = (
 FIRST = (0,)
 
 
-def plain_edge(position: int, owner: str, certain: bool) -> list[str]:
-    """`edge(owner)` for a plain tensor; `certain` where it is known to require grad."""
-    wanted = "" if certain else f" and {owner}._requires_grad"
-    return [
-        f"    n{position} = {owner}._output_nr",
-        f"    e{position} = {owner}._node",
-        f"    if {owner}._view is not None: e{position} = edge({owner})",
-        f"    elif e{position} is None{wanted}:",
-        f"        e{position} = {owner} if {owner}._ag is None or {owner}._ag.accumulator is None "
-        f"else edge({owner})",
-    ]
+def tuple_text(values: list[str]) -> str:
+    return f"({', '.join(values)}{',' if values else ''})"
 
 
-def edge_lines(position: int, owner: str) -> list[str]:
-    """`edge(owner)` written out for the common cases: a fresh result, a bare leaf."""
-    return [
-        f"    if isinstance({owner}, Tensor):",
-        f"        n{position} = {owner}._output_nr",
-        f"        if {owner}._view is not None: e{position} = edge({owner})",
-        "        else:",
-        f"            e{position} = {owner}._node",
-        f"            if e{position} is None and {owner}._requires_grad:",
-        f"                e{position} = {owner} if {owner}._ag is None else edge({owner})",
-        "    else:",
-        f"        e{position} = None",
-        f"        n{position} = 0",
-    ]
-
-
-def edge_expression(owner: str) -> str:
-    return f"edge({owner}) if hasattr({owner}, '_node') else None"
-
-
-def number_expression(owner: str) -> str:
-    return f"{owner}._output_nr if hasattr({owner}, '_node') else 0"
+def node_scope() -> dict[str, Any]:
+    """The names that lines which make nodes mention, besides the node class."""
+    return {
+        "Tensor": node_module.TENSOR_TYPES[0],
+        "PROCESS": PROCESS,
+        "edge": edge,
+        "pack": pack,
+        "pack_result": pack_result,
+        "next_sequence": next_sequence,
+        "FIRST": FIRST,
+        **{f"{fact}_of": function for fact, function in FACTS.items()},
+    }
 
 
 def base_name(slot: str, return_names: list[str]) -> str | None:
@@ -495,37 +462,15 @@ def output_source(slot: str, return_names: list[str]) -> tuple[int, str]:
     return (return_names.index(slot) if slot in return_names else 0), ""
 
 
-def save_expression(
-    slot: str, argument_names: list[str], tensor_names: frozenset[str], plain: frozenset[str]
-) -> str:
-    if slot in plain:
-        return (
-            f"({slot} if {slot}._counter is None and not PROCESS.special else pack({slot}, node))"
-        )
-    if slot in tensor_names:
-        # `pack` written out for the common case: nothing was ever written to the tensor.
-        return (
-            f"({slot} if type({slot}) is Tensor and {slot}._counter is None "
-            f"and {slot}._ext is None and not PROCESS.special else pack({slot}, node))"
-        )
-    if slot in argument_names:
-        return slot
+def saved_text(slot: str, operands: dict[str, Operand], node: str) -> str:
+    """What goes into a slot that is about an argument."""
+    if slot in operands:
+        return operands[slot].saved_text(node)
     for suffix in SUFFIXES:
-        if slot.endswith(suffix):
-            stem = slot[: -len(suffix)]
-            if stem in argument_names:
-                general = f"{suffix[1:]}_of({stem})"
-                if suffix in ("_shape", "_strides") and stem in plain:
-                    return f"{stem}._array.{suffix[1:]}"
-                if suffix in ("_shape", "_strides") and stem in tensor_names:
-                    # torch: `_strides` are in elements; a rule that asks for them compares them
-                    # with one another only, so an array's own (in bytes) serve as well.
-                    return (
-                        f"({stem}._array.{suffix[1:]} if type({stem}) is Tensor "
-                        f"and {stem}._ext is None else {general})"
-                    )
-                return general
+        stem = slot.removesuffix(suffix)
+        if stem != slot and stem in operands:
+            return operands[stem].fact_text(suffix[1:])
     raise TypeError(
-        f"a vjp rule asks for '{slot}', which is neither an argument ({', '.join(argument_names)}) "
+        f"a vjp rule asks for '{slot}', which is neither an argument ({', '.join(operands)}) "
         "nor a result"
     )

@@ -565,6 +565,8 @@ def detached(tensor: Any) -> Any:
 
 def unpack(node: Any, entry: Any) -> Any:
     """The inverse of `pack` / `pack_output`, with integrity checks."""
+    if type(entry) is SavedTensor:
+        return unpack_saved(node, entry)
     if isinstance(entry, TENSOR_TYPES):
         counter = entry._counter
         if counter is not None and counter.value != 0:
@@ -573,8 +575,6 @@ def unpack(node: Any, entry: Any) -> Any:
         if state is not None and state.detached_at > node.sequence_nr:
             raise_detached()
         return alive(entry) if type(entry) is LEVEL_TENSOR else entry
-    if type(entry) is SavedTensor:
-        return unpack_saved(node, entry)
     if type(entry) is tuple and any(
         isinstance(item, TENSOR_TYPES) or type(item) is SavedTensor for item in entry
     ):
@@ -583,27 +583,17 @@ def unpack(node: Any, entry: Any) -> Any:
 
 
 def unpack_saved(node: Any, entry: SavedTensor) -> Any:
-    if entry.unpack_hook is not None:
-        value = without_grad(entry.unpack_hook, entry.packed)
-        if not isinstance(value, TENSOR_TYPES):
-            raise TypeError(
-                f"Output of saved tensor unpack_hook expected to be a Tensor but got result of "
-                f"type {type(value)}"
-            )
-        if type(value) is TENSOR_TYPES[0] or type(value).__torch_function__ is None:
-            alias = value._alias(share_counter=False)
-        else:
-            alias = without_grad(type(value).detach, value)
-        if entry.output_nr >= 0:
-            alias._node, alias._output_nr, alias._requires_grad = node, entry.output_nr, True
-        elif entry.requires_grad:
-            alias._requires_grad = True
-            if type(entry.edge_node) is AccumulateGrad:
-                autograd_state(alias).accumulator = weakref.ref(entry.edge_node)
-            else:
-                alias._node, alias._output_nr = entry.edge_node, entry.version
-        return alias
     tensor = entry.tensor
+    if (
+        type(tensor) in TENSOR_TYPES
+        and entry.output_nr < 0
+        and tensor._counter is not None
+        and tensor._counter.value == entry.version
+        and (tensor._ag is None or not tensor._ag.detached_at)
+    ):
+        return tensor
+    if entry.unpack_hook is not None:
+        return unpack_packed(node, entry)
     if tensor is None:
         return None
     counter = tensor._counter
@@ -629,6 +619,29 @@ def unpack_saved(node: Any, entry: SavedTensor) -> Any:
     if state is not None and state.detached_at > node.sequence_nr:
         raise_detached()
     return tensor
+
+
+def unpack_packed(node: Any, entry: SavedTensor) -> Any:
+    """What an unpack hook makes of what was packed, in the place of the tensor in the graph."""
+    value = without_grad(entry.unpack_hook, entry.packed)
+    if not isinstance(value, TENSOR_TYPES):
+        raise TypeError(
+            f"Output of saved tensor unpack_hook expected to be a Tensor but got result of "
+            f"type {type(value)}"
+        )
+    if type(value) is TENSOR_TYPES[0] or type(value).__torch_function__ is None:
+        alias = value._alias(share_counter=False)
+    else:
+        alias = without_grad(type(value).detach, value)
+    if entry.output_nr >= 0:
+        alias._node, alias._output_nr, alias._requires_grad = node, entry.output_nr, True
+    elif entry.requires_grad:
+        alias._requires_grad = True
+        if type(entry.edge_node) is AccumulateGrad:
+            autograd_state(alias).accumulator = weakref.ref(entry.edge_node)
+        else:
+            alias._node, alias._output_nr = entry.edge_node, entry.version
+    return alias
 
 
 def raw_saved(node: Any, index: int) -> Any:

@@ -53,16 +53,9 @@ OPTIONS: dict[str, str] = {
     "invariants": "function of the results: what does not depend on signs, phases or an order that "
     "the algorithm may choose; comparisons look at that alone",
     # Stubs
-    "quick": "the op as an expression over arrays, for plain operands",
-    "quick_as": "the op that a quick call is recorded as",
-    "quick_any": "the quick expression of a view also holds for operands that are not contiguous",
-    "quick_contiguous": "the quick expression of a view has a contiguous result",
-    "quick_refused": "condition on the arguments under which a view is not done quickly",
-    "quick_scope": "names that the quick expression uses",
-    "quick_when": "condition on the operands under which the quick expression holds",
+    "quick": "Quick: the common case as an expression over arrays",
     "prepared": "function of example operands: the op as one call of their arrays whose result is "
     "fresh, or None",
-    "fused": "function that runs a composite on plain operands and records one node",
     # What users register for an op
     "replaced": "dispatch key -> what a user's kernel stands in for",
     "formula": "a user's autograd kernel",
@@ -382,6 +375,13 @@ def make_binder(op: OpOverload) -> Callable[..., Any]:
     return binder
 
 
+def make_view(op: OpOverload) -> Callable[..., Any]:
+    """A view op as a function of bound arguments, below the API level."""
+    from rushlight.core.stubs import overload_function
+
+    return overload_function(op)
+
+
 DERIVED: dict[str, Callable[[OpOverload], Any]] = {
     "argument_names": argument_names,
     "return_names": return_names,
@@ -396,6 +396,7 @@ DERIVED: dict[str, Callable[[OpOverload], Any]] = {
     "replayed_as": replayed_as,
     "backend": backend,
     "bind": make_binder,
+    "make_view": make_view,
     "family": lambda op: ports.family_of(op),
     "__qualname__": lambda op: op.name(),
 }

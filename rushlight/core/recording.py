@@ -36,15 +36,13 @@ class TensorMetadata(NamedTuple):
     qparams: Any = {}
 
 
-def tensor_metadata(tensor: Any) -> TensorMetadata:
-    found = None
-    for format in (contiguous_format, channels_last, channels_last_3d):
-        if tensor.layout.name == "strided" and tensor.is_contiguous(memory_format=format):
-            found = format
-            break
-    return TensorMetadata(
-        tensor.shape, tensor._dtype, tensor.requires_grad, strides_of(tensor), found
-    )
+def tensor_metadata(tensor: Any, include_contiguity: bool = True) -> TensorMetadata:
+    found, strides = None, ()
+    if tensor.layout.name == "strided":
+        strides = strides_of(tensor)
+        formats = (contiguous_format, channels_last, channels_last_3d) if include_contiguity else ()
+        found = next((f for f in formats if tensor.is_contiguous(memory_format=f)), None)
+    return TensorMetadata(tensor.shape, tensor._dtype, tensor.requires_grad, strides, found)
 
 
 class Tracked(NamedTuple):

@@ -25,8 +25,10 @@ def share(tensor: Any) -> None:
     if storage.shared:
         return
     moved = [tensor] if tensor._view is None else [tensor, tensor._view.base]
-    # Beside the local name, each tensor that moves holds it.
-    if getrefcount(storage) > COUNTS.local + len(moved):
+    # Beside the local name, each tensor that moves holds them. Views have the counter in common
+    # from the start, the storage once one of them asks for it.
+    counter, own = tensor._counter, COUNTS.local + len(moved)
+    if getrefcount(storage) > own or (counter is not None and getrefcount(counter) > own):
         raise RuntimeError(
             "share_memory_(): other tensors are views of the same memory and would be left behind. "
             "Share the tensor before taking views of it, or share a clone."

@@ -1,354 +1,145 @@
 """Stubs: the public functions and Tensor methods, generated from op records on first use.
 
-A stub of an elementwise op is straight-line Python for the common case (no special state, plain
-contiguous tensors of one fast dtype); anything else goes to `dispatch.packet_call`. Each public
-function and each method is a function object of its own, because `__torch_function__` tells them
-apart.
+A stub does the plain case itself (`core.stubwriter` has the text); anything else goes to `slow`,
+the general path of `dispatch.packet_call`. An op without a plain case has a general stub. Each
+public function and each method is a function object of its own, because `__torch_function__` tells
+them apart.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from rushlight.core import dtype as dtypes
-from rushlight.core.direct import direct_stub
-from rushlight.core.dispatch import packet_call
-from rushlight.core.gradrule import compile_source
-from rushlight.core.node import needs_grad, pack_result
+from rushlight.base.schema import parameter_name
+from rushlight.core.binding import default_value
+from rushlight.core.dispatch import call, packet_call
 from rushlight.core.return_types import named_result
-from rushlight.core.state import LOCAL, PROCESS
-from rushlight.core.storage import VersionCounter
-from rushlight.core.tensor import PLAIN, Tensor, ViewInfo, new_tensor
+from rushlight.core.source import compile_source, source_of
+from rushlight.core.stubwriter import MISSING, Writer, write_first, write_second, write_view
+from rushlight.core.tensor import Tensor
 
-__all__ = ["make_stub", "stub_source"]
-
-# Names that `__r*__` operators share with a function of swapped arguments.
-REFLECTED = frozenset(("__rsub__", "__rtruediv__", "__rpow__", "__rfloordiv__", "__rmod__"))
+__all__ = ["generalize", "make_stub", "overload_function", "stub_source"]
 
 
-# A partial is called with less ado than `object.__new__` with an argument.
-NEW_INFO = partial(object.__new__, ViewInfo)
+def compile_stub(w: Writer, label: str) -> Any:
+    clash = set(w.scope) & {parameter_name(argument.name) for argument in w.own}
+    assert not clash, f"{label}: {clash} are arguments and names of the stub's own"
+    return compile_source(w.text(), f"stub of {label}", w.scope)["stub"]
 
 
-class Missing:
-    """Stands for an argument not given."""
+def slow_path(w: Writer, packet: Any, api: Any, answer: Any, is_operator: bool) -> Any:
+    """`slow` of a stub: the call as it was made, by the general path."""
+    positional = [a for a in w.own if not a.kwarg_only]
+    names = [a.name for a in positional]
+    defaults = [default_value(a) if a.has_default else MISSING for a in positional]
+    named = [
+        (a.name, default_value(a) if a.has_default else MISSING) for a in w.own if a.kwarg_only
+    ]
 
-    def __repr__(self) -> str:
-        return "<missing>"
+    def slow(values: Any, given: Any, rest: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        for (name, default), value in zip(named, given, strict=True):
+            if value is not default:
+                keywords[name] = value
+        count = len(values)
+        if rest:
+            values = (*values, *rest)
+        else:
+            # What equals a default at the end was not given; what follows a missing argument was
+            # given by keyword.
+            while count and values[count - 1] is defaults[count - 1]:
+                count -= 1
+            start = next((at for at in range(count) if values[at] is MISSING), count)
+            for at in range(start, count):
+                if values[at] is not defaults[at]:
+                    keywords[names[at]] = values[at]
+            values = values[:start]
+        return general(values, keywords)
 
+    def general(args: Any, keywords: dict[str, Any]) -> Any:
+        result = packet_call(packet, api, args, keywords)
+        return result if answer is None else answer(result)
 
-MISSING = Missing()
+    if not is_operator:
+        return slow
 
-
-VIEW = """
-def stub({parameters}):
-    grad = True
-    if PROCESS.special:
-        state = LOCAL.state
-        if state.layers:
-            return slow({arguments}{keywords})
-        grad = state.grad
-    if ((type(self) is not Tensor and type(self) not in PLAIN) or self._ext is not None
-            {shape_test}{unused}):
-        return slow({arguments}{keywords})
-{prepare}
-    try:
-        r = {quick}
-    except (ValueError, TypeError, IndexError):
-        r = None
-    if r is None:
-        return slow({arguments})
-    sizes = r.shape{check}
-    counter = self._counter
-    if counter is None:
-        counter = self._counter = VersionCounter()
-    info = new_info()
-    parent = info.parent = self._view
-    info.op = op
-    info.args = ({bound})
-    info.version = counter.value
-    if parent is None:
-        info.base = self
-        info.kind = 0 if grad else 3
-    else:
-        info.base = parent.base
-        info.kind = parent.kind if grad else 3
-    t = new_tensor()
-    t._array = r
-    t._dtype = self._dtype
-    t._contig = {contiguous}
-    t._counter = counter
-    t._storage = self._storage
-    t._offset = self._offset
-    t._view = info
-    t._ag = None
-    t._ext = None
-    t._output_nr = 0
-    t._node = None
-    if grad and (self._requires_grad or (parent is not None and needs_grad(self))):
-{node}
-        t._requires_grad = True
-    else:
-        info.pending = None
-        t._requires_grad = False
-    return t
-"""
-
-SIZE_LIST = """
-    size = given
-    if len(given) < 2 and (not given or type(given[0]) is not int):
-        if not given or not isinstance(given[0], (tuple, list)):
-            return slow((self, *given))
-        size = tuple(given[0])
-"""
-
-
-AT_ONCE = """
-        info.pending = None
-        node.output_metas = ((sizes, self._dtype, None),)
-        t._node = node"""
-
-
-def view_record(rule: Any) -> str:
-    """Lines of a view stub that record its gradient: as pending where the rule allows it."""
-    if rule is None:
-        return " " * 8 + "info.pending = None"
-    pending: str | None = rule.pending_source(" " * 8)
-    return pending or rule.inline_source(" " * 8) + AT_ONCE
-
-
-CHECK = """
-    if {refused}:
-        return slow({arguments})"""
-
-
-def view_template(op: Any) -> str | None:
-    """Source of the stub of a view op that says how to do it quickly (`quick=`)."""
-    quick = op.options.get("quick")
-    if quick is None:
-        return None
-    rule = op.options.get("quick_as", op).grad_rule
-    refused = op.options.get("quick_refused")
-    names = [argument.name for argument in op._schema.arguments[1:] if not argument.kwarg_only]
-    defaults = [a.default for a in op._schema.arguments[1:] if a.kwarg_only]
-    spread = op.options.get("varargs") is not None
-    every = {a.name: None for record in op.packet.candidates for a in record._schema.arguments}
-    every.pop("self", None)
-    if spread:
-        # Keyword spellings cost nothing when they are parameters of their own.
-        spelled = list(every)
-        parameters = "self, *given, " + ", ".join(f"{name}=MISSING" for name in spelled)
-        arguments = "(self, *given)"
-    else:
-        spelled = [name for name in every if name not in names]
-        parameters = ", ".join(
-            ["self", *[f"{name}=MISSING" for name in names], *[f"{n}=MISSING" for n in spelled]]
-        )
-        arguments = f"({', '.join(['self', *names])},)"
-    keywords = "".join(f", {name}={name}" for name in spelled)
-    unused = "".join(f" or {name} is not MISSING" for name in spelled)
-    bound = ", ".join([*names, *[repr(value) for value in defaults]])
-    return VIEW.format(
-        parameters=parameters,
-        arguments=arguments,
-        keywords=keywords,
-        unused=unused,
-        prepare=SIZE_LIST.replace("size", names[0]) if spread else "",
-        quick=quick,
-        check=CHECK.format(refused=refused, arguments=arguments) if refused else "",
-        bound=bound + "," if bound else "",
-        contiguous="r.flags.c_contiguous and 1 not in r.shape"
-        if op.options.get("quick_any")
-        else op.options.get("quick_contiguous", False),
-        shape_test="" if op.options.get("quick_any") else "or not self._contig",
-        node=view_record(rule),
-    )
-
-
-# Factors as 0-d arrays, which NumPy takes with less ado than Python numbers.
-SCALES: dict[tuple[Any, Any], Any] = {}
-
-
-def as_scale(number: Any, kind: Any) -> Any:
-    if len(SCALES) > 256:
-        SCALES.clear()
-    scale = SCALES[number, kind] = np.array(number, kind.np)
-    return scale
-
-
-def inplace_template(op: Any) -> str | None:
-    """Source of the stub of `add_` and its like: a binary op that is one ufunc."""
-    base = op.functional
-    if base is None or base.kind.name != "POINTWISE" or op.kind.name != "INPLACE":
-        return None
-    arguments = base._schema.arguments
-    alpha = len(arguments) == 3 and arguments[2].name == "alpha"
-    promote = base.options.get("promote", "default")
-    if (
-        len(base.tensor_positions) != 2
-        or len(arguments) != 2 + alpha
-        or promote not in ("default", "int_to_float")
-        or base.options.get("dtypes") is not None
-        or not base.options.get("numbers")
-        or base.options.get("replaced")
-        or single_ufunc(base, 2) is None
-    ):
-        return None
-    return INPLACE.format(
-        alpha=", alpha=1" if alpha else "",
-        alpha_value="alpha" if alpha else "1",
-        scale=SCALE.format(**extra_parts(op)) if alpha else "",
-        **extra_parts(op),
-    )
-
-
-def quick_template(op: Any) -> str | None:
-    """Source of the stub of an op of one tensor that says how to do it quickly when called bare."""
-    quick = op.options.get("quick")
-    if quick is None or "quick_when" in op.options:
-        return None
-    rule = op.grad_rule
-    record = ""
-    if rule is not None:
-        node = rule.inline_source(" " * 8)
-        record = UNARY_RECORD.format(dtype="self._dtype", save="", node=node)
-    return QUICK.format(compute=quick, result=RESULT.format(dtype="self._dtype"), record=record)
-
-
-def compile_quick_stub(packet: Any, op: Any, name: str, template: str) -> Any:
-    scope = {
-        **({} if op.grad_rule is None else op.grad_rule.scope),
-        **common_scope(),
-        **op.options.get("quick_scope", {}),
-    }
-    compile_source(template, f"stub of {name}", scope)
-    stub = scope["stub"]
-
-    def slow(self: Any, rest: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        args = rest if self is MISSING else (self, *rest)
-        return packet_call(packet, stub, args, keywords)
-
-    scope["slow"] = slow
-    scope["second"] = None
-    if len(packet.candidates) > 1:
-        # `sum(x, dim)` beside `sum(x)`
-        other = packet.candidates[1]
-        scope["second"] = direct_stub(packet, other, name, MISSING, packet_call, alone=False)
-    stub.__name__ = name
-    stub.__qualname__ = name
-    return stub
-
-
-def compile_view_stub(packet: Any, op: Any, name: str, template: str) -> Any:
-    # A composite (reshape) may be, for the quick case, another op (view).
-    recorded = op.options.get("quick_as", op)
-    scope = {
-        **({} if recorded.grad_rule is None else recorded.grad_rule.scope),
-        **common_scope(),
-        "new_info": NEW_INFO,
-        "op": recorded,
-        **op.options.get("quick_scope", {}),
-    }
-    compile_source(template, f"stub of {name}", scope)
-    stub = scope["stub"]
-
-    def slow(args: tuple[Any, ...], **keywords: Any) -> Any:
-        given = {name: value for name, value in keywords.items() if value is not MISSING}
-        positional = tuple([value for value in args if value is not MISSING])
-        return packet_call(packet, stub, positional, given)
-
-    scope["slow"] = slow
-    stub.__name__ = name
-    stub.__qualname__ = name
-    return stub
-
-
-def refuse() -> None:
-    """Leave a quick expression for the general path."""
-    raise ValueError
-
-
-def common_scope() -> dict[str, Any]:
-    """What every generated stub may mention."""
-    return {
-        "__name__": "rushlight.core.stubs",
-        "MISSING": MISSING,
-        "PROCESS": PROCESS,
-        "LOCAL": LOCAL,
-        "PLAIN": PLAIN,
-        "Tensor": Tensor,
-        "new_tensor": new_tensor,
-        "ndarray": np.ndarray,
-        "asarray": np.asarray,
-        "ascontiguousarray": np.ascontiguousarray,
-        "needs_grad": needs_grad,
-        "pack_result": pack_result,
-        "VersionCounter": VersionCounter,
-        "SCALES": SCALES,
-        "as_scale": as_scale,
-        "refuse": refuse,
-        "bool_": dtypes.bool_,
-    }
-
-
-def generic_stub(packet: Any, name: str) -> Any:
-    def stub(*args: Any, **kwargs: Any) -> Any:
-        return packet_call(packet, stub, args, kwargs)
-
-    stub.__name__ = name
-    stub.__qualname__ = name
-    return stub
-
-
-def named_stub(packet: Any, name: str, result_class: Any) -> Any:
-    """The stub of an op of several named results."""
-    lists = any(entry.type.kind == "List" for entry in packet.candidates[0]._schema.returns)
-
-    def stub(*args: Any, **kwargs: Any) -> Any:
-        result = packet_call(packet, stub, args, kwargs)
-        # An override may answer with anything.
-        if type(result) is not tuple or len(result) != result_class.n_fields:
-            return result
-        if lists:
-            result = [tuple(item) if type(item) is list else item for item in result]
-        return result_class(result)
-
-    stub.__name__ = name
-    stub.__qualname__ = name
-    return stub
-
-
-def sequence_stub(packet: Any, name: str) -> Any:
-    """An op that returns a list of tensors: its public name answers with a tuple."""
-
-    def stub(*args: Any, **kwargs: Any) -> Any:
-        result = packet_call(packet, stub, args, kwargs)
-        return tuple(result) if type(result) is list else result
-
-    stub.__name__ = name
-    stub.__qualname__ = name
-    return stub
-
-
-def operator_stub(packet: Any, name: str) -> Any:
-    """An operator: arguments of a foreign type give NotImplemented, so that theirs may answer."""
-    numbers = any([op.options.get("numbers") for op in packet.candidates])
-    accepted = (Tensor, int, float, complex, bool, np.generic) if numbers else (Tensor,)
-
-    def stub(self: Any, *args: Any) -> Any:
+    def slow_operator(values: Any, given: Any, rest: Any, keywords: Any) -> Any:
         try:
-            return packet_call(packet, stub, (self, *args), {})
+            return slow(values, given, rest, keywords)
         except TypeError:
-            if args and not isinstance(args[0], accepted):
+            if is_foreign(packet, values[1:]):
                 return NotImplemented
             raise
 
-    stub.__name__ = name
-    stub.__qualname__ = name
-    return stub
+    return slow_operator
+
+
+def is_foreign(packet: Any, args: tuple[Any, ...]) -> bool:
+    """Whether an operator's other argument is of a type whose own operator may know what to do."""
+    numbers = any(
+        [op.kind.name == "POINTWISE" or op.options.get("numbers") for op in packet.candidates]
+    )
+    known = (Tensor, int, float, complex, bool, np.generic) if numbers else (Tensor,)
+    return bool(args) and not isinstance(args[0], known)
+
+
+GENERAL = """
+def stub(*args, **kwargs):
+    return {result}
+"""
+GENERAL_OPERATOR = """
+def stub(self, *args):
+    try:
+        return packet_call(packet, stub, (self, *args), {})
+    except TypeError:
+        if is_foreign(packet, args):
+            return NotImplemented
+        raise
+"""
+
+
+def general_stub(packet: Any, label: str, answer: Any, is_operator: bool) -> Any:
+    """The stub of an op without a plain case: binding and all layers, each time."""
+    result = "packet_call(packet, stub, args, kwargs)"
+    result = result if answer is None else f"answer({result})"
+    source = GENERAL_OPERATOR if is_operator else GENERAL.format(result=result)
+    scope = {
+        "__name__": "rushlight.core.stubs",
+        "packet": packet,
+        "packet_call": packet_call,
+        "answer": answer,
+        "is_foreign": is_foreign,
+    }
+    return compile_source(source.lstrip(), f"stub of {label}", scope)["stub"]
+
+
+def as_named(result: Any, result_class: Any, lists: bool) -> Any:
+    # An override may answer with anything.
+    if type(result) is not tuple or len(result) != result_class.n_fields:
+        return result
+    if lists:
+        result = [tuple(item) if type(item) is list else item for item in result]
+    return result_class(result)
+
+
+def as_tuple(result: Any) -> Any:
+    return tuple(result) if type(result) is list else result
+
+
+def answer_of(packet: Any, named: bool) -> Any:
+    """What a public name makes of the op's result: a named tuple, a tuple for a list; None where
+    the result is the answer."""
+    returns = [op._schema.returns for op in packet.candidates]
+    if any(len(entries) == 1 and entries[0].type.kind == "List" for entries in returns):
+        return as_tuple
+    result_class = named_result(packet) if named else None
+    if result_class is None:
+        return None
+    lists = any(entry.type.kind == "List" for entry in returns[0])
+    return partial(as_named, result_class=result_class, lists=lists)
 
 
 def make_stub(packet: Any, name: str, method: bool, named: bool = True) -> Any:
@@ -357,475 +148,54 @@ def make_stub(packet: Any, name: str, method: bool, named: bool = True) -> Any:
     found = packet.stubs.get(key)
     if found is not None:
         return found
-    op = packet.candidates[0] if packet.candidates else None
-    template = None
-    plain = op is not None and not op.options.get("replaced")
-    if op is not None and plain and op.kind.name == "POINTWISE" and op.functional is None:
-        template = pointwise_template(op)
-    view = None
-    if op is not None and (op.kind.name == "VIEW" or "quick_as" in op.options):
-        view = view_template(op)
-    if template is None and op is not None and op.functional is not None:
-        template = inplace_template(op)
-    if template is not None:
-        stub = compile_stub(packet, op, name, template)
-    elif view is not None:
-        stub = compile_view_stub(packet, op, name, view)
-    elif op is not None and (quick := quick_template(op)) is not None:
-        stub = compile_quick_stub(packet, op, name, quick)
-    elif name.startswith("__"):
-        stub = operator_stub(packet, name)
-    elif any(
-        len(c._schema.returns) == 1 and c._schema.returns[0].type.kind == "List"
-        for c in packet.candidates
-    ):
-        stub = sequence_stub(packet, name)
+    label = key if packet.namespace == "aten" else f"{packet.namespace}::{key}"
+    is_operator = name.startswith("__")
+    answer = None if is_operator else answer_of(packet, named)
+    other = write_second(packet) if answer is None else None
+    second = None if other is None else compile_stub(other, f"{label}, {other.op._overloadname}")
+    w = None if answer is as_tuple else write_first(packet, second, answer is not None)
+    if w is None:
+        stub = general_stub(packet, label, answer, is_operator)
     else:
-        result_class = named_result(packet) if named else None
-        stub = None
-        if op is not None:
-            stub = direct_stub(packet, op, name, MISSING, packet_call, result_class)
-        if stub is None and result_class is not None:
-            stub = named_stub(packet, name, result_class)
-        elif stub is None:
-            stub = generic_stub(packet, name)
+        w.scope["answer"] = answer
+        stub = compile_stub(w, label)
+        stub.__globals__["slow"] = slow_path(w, packet, stub, answer, is_operator)
+        if other is not None:
+            other.scope["slow"] = slow_path(other, packet, stub, answer, is_operator)
+    stub.__name__ = name
+    stub.__qualname__ = name
     stub.__module__ = "torch"
     stub.__doc__ = "\n".join(str(record._schema) for record in packet.candidates)
     # One function for all threads.
     return packet.stubs.setdefault(key, stub)
 
 
+def generalize(stub: Any, packet: Any) -> None:
+    """Let a stub that holds its op's kernel pass the dispatcher, for every holder of the stub."""
+    scope = stub.__globals__
+    if "slow" in scope:
+        made = general_stub(packet, stub.__name__, scope["answer"], stub.__name__.startswith("__"))
+        scope.update(made.__globals__)
+        scope["stub"] = stub
+        stub.__code__ = made.__code__
+        stub.__defaults__ = stub.__kwdefaults__ = None
+
+
+def overload_function(op: Any) -> Callable[..., Any]:
+    """`dispatch.call(op, args)` as a function of a view op's arguments, plain case first."""
+    w = write_view(op, op.options["quick"], bound=True)
+    w.scope["slow"] = call
+    made: Callable[..., Any] = compile_stub(w, op.name())
+    return made
+
+
 def stub_source(packet: Any) -> str:
-    """The generated source of a packet's stub, for `rushlight doctor --op`."""
-    op = packet.candidates[0]
-    template = pointwise_template(op) if op.kind.name == "POINTWISE" else None
-    return packet.base_name + ": generic stub" if template is None else template
-
-
-class Recorder:
-    """A math namespace that finds out whether a scalar text is one ufunc call."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, tuple[Any, ...]]] = []
-
-    def __getattr__(self, name: str) -> Any:
-        def call(*args: Any) -> Any:
-            self.calls.append((name, args))
-            return Operand()
-
-        return call
-
-
-class Operand:
-    """Stands for an array while a scalar text is looked at."""
-
-
-def single_ufunc(op: Any, count: int) -> Any:
-    """The NumPy ufunc that a scalar text amounts to, or None."""
-    from rushlight.arrays.numpy_ import MATH
-
-    recorder = Recorder()
-    operands = tuple(Operand() for _ in range(count))
-    rest = tuple(a.default for a in op._schema.arguments[count:])
-    try:
-        op.options["scalar"](recorder, *operands, *rest)
-    except Exception:
-        return None
-    if len(recorder.calls) != 1:
-        return None
-    name, args = recorder.calls[0]
-    if args != operands:
-        return None
-    found = getattr(MATH, name, None)
-    return found if isinstance(found, np.ufunc) else None
-
-
-FAST_DTYPES = tuple(kind for kind in dtypes.ALL if kind.scalar_fast)
-
-
-def ufunc_with_number(op: Any) -> Any:
-    """For a unary text such as `m.maximum(0, x)`: (ufunc, {dtype: number as an array}, whether
-    the operand comes first); None for any other."""
-    from rushlight.arrays.numpy_ import MATH
-
-    recorder = Recorder()
-    operand = Operand()
-    try:
-        op.options["scalar"](recorder, operand)
-    except Exception:
-        return None
-    if len(recorder.calls) != 1:
-        return None
-    name, args = recorder.calls[0]
-    found = getattr(MATH, name, None)
-    if not isinstance(found, np.ufunc) or len(args) != 2 or operand not in args:
-        return None
-    leads = args[0] is operand
-    number = args[1] if leads else args[0]
-    if type(number) not in (int, float):
-        return None
-    # NumPy takes a 0-d array of the right dtype with less ado than a Python number.
-    return found, {kind: np.array(number, kind.np) for kind in FAST_DTYPES}, leads
-
-
-RESULT = """
-    t = new_tensor()
-    t._array = r
-    t._dtype = {dtype}
-    t._contig = True
-    t._requires_grad = False
-    t._node = None
-    t._output_nr = 0
-    t._counter = None
-    t._storage = None
-    t._offset = 0
-    t._view = None
-    t._ag = None
-    t._ext = None
-"""
-
-UNARY = """
-def stub(self=MISSING, *, out=None{extra}):
-    grad = True
-    if PROCESS.special:
-        state = LOCAL.state
-        if state.layers:
-            return slow(self, out, {extra_values})
-        grad = state.grad
-    if ((type(self) is not Tensor and type(self) not in PLAIN) or self._ext is not None
-            or not self._contig or out is not None or not self._dtype.scalar_fast
-            {real_only}{unused}):
-        return slow(self, out, {extra_values})
-    r = {compute}
-    if type(r) is not ndarray:
-        r = asarray(r)
-{result}
-{record}
-    return t
-"""
-
-UNARY_RECORD = """
-    if grad and (self._requires_grad or (self._view is not None and needs_grad(self))):
-{node}
-        node.output_metas = ((r.shape, {dtype}, None),)
-        t._node = node
-        t._requires_grad = True{save}
-"""
-
-QUICK = """
-def stub(self=MISSING, *rest, **keywords):
-    grad = True
-    if PROCESS.special:
-        state = LOCAL.state
-        if state.layers:
-            return slow(self, rest, keywords)
-        grad = state.grad
-    if rest and second is not None and (type(self) is Tensor or type(self) in PLAIN):
-        return second(self, *rest, **keywords)
-    if (rest or keywords or (type(self) is not Tensor and type(self) not in PLAIN)
-            or self._ext is not None or not self._contig or not self._dtype.scalar_fast):
-        return slow(self, rest, keywords)
-    r = {compute}
-{result}
-{record}
-    return t
-"""
-
-BINARY = """
-def stub(self=MISSING, other=MISSING, *{alpha}, out=None{extra}):
-    grad = True
-    if PROCESS.special:
-        state = LOCAL.state
-        if state.layers:
-            return slow(self, other, {alpha_value}, out, {extra_values})
-        grad = state.grad
-    if ((type(self) is not Tensor and type(self) not in PLAIN) or self._ext is not None
-            or out is not None or not self._dtype.scalar_fast
-            {real_only}{alpha_test}{unused}):
-        return slow(self, other, {alpha_value}, out, {extra_values})
-    kind = type(other)
-    leader = None
-    if kind is Tensor or kind in PLAIN:
-        if other._dtype is not self._dtype or other._ext is not None:
-            return slow(self, other, {alpha_value}, out, {extra_values})
-        y = other._array
-        if not (self._contig and other._contig):
-            # The result is laid out like a contiguous first operand of its shape, or like the
-            # second when the first is one number expanded.
-            leader = self._array
-            if not self._contig:
-                if not other._contig or any(leader.strides):
-                    return slow(self, other, {alpha_value}, out, {extra_values})
-                leader = y
-        wants = grad and (self._requires_grad or other._requires_grad or (
-            (self._view is not None or other._view is not None)
-            and (needs_grad(self) or needs_grad(other))))
-{number}    else:
-        return slow(self, other, {alpha_value}, out, {extra_values})
-    try:
-        r = {compute}
-    except (ValueError, OverflowError):
-        r = None
-    if type(r) is not ndarray:
-        if r is None:
-            return slow(self, other, {alpha_value}, out, {extra_values})
-        r = asarray(r)
-    if leader is not None:
-        if r.shape != leader.shape:
-            return slow(self, other, {alpha_value}, out, {extra_values})
-        if not r.flags.c_contiguous:
-            r = ascontiguousarray(r)
-{result}
-{record}
-    return t
-"""
-
-INPLACE = """
-def stub(self=MISSING, other=MISSING, *{alpha}{extra}):
-    grad = True
-    if PROCESS.special:
-        state = LOCAL.state
-        if state.layers:
-            return slow(self, other, {alpha_value}, None, {extra_values})
-        grad = state.grad
-    if ((type(self) is not Tensor and type(self) not in PLAIN)
-            or self._ext is not None or not self._contig or not self._dtype.scalar_fast
-            or (grad and (self._requires_grad or self._view is not None)){unused}):
-        return slow(self, other, {alpha_value}, None, {extra_values})
-    kind = type(other)
-    if kind is Tensor or kind in PLAIN:
-        if (other._dtype is not self._dtype or other._ext is not None
-                or (grad and (other._requires_grad or other._view is not None))):
-            return slow(self, other, {alpha_value}, None, {extra_values})
-        y = other._array
-    elif kind is float or kind is int:
-        y = other
-    else:
-        return slow(self, other, {alpha_value}, None, {extra_values})
-    target = self._array
-    try:
-{scale}
-        r = ufunc(target, y, target)
-    except (ValueError, TypeError, OverflowError):
-        r = None
-    if r is None:
-        return slow(self, other, {alpha_value}, None, {extra_values})
-    counter = self._counter
-    if counter is None:
-        counter = self._counter = VersionCounter()
-    counter.value += 1
-    return self
-"""
-
-SCALE = """
-        if alpha != 1:
-            if type(alpha) is not float and type(alpha) is not int:
-                return slow(self, other, alpha, None, {extra_values})
-            y = y * (SCALES.get((alpha, self._dtype)) or as_scale(alpha, self._dtype))
-"""
-
-NUMBER = """    elif (kind is float or kind is int) and self._contig:
-        y = other
-        wants = grad and (self._requires_grad or (self._view is not None and needs_grad(self)))
-"""
-
-BINARY_RECORD = """
-    if wants:
-        make, kept = with_tensor if y is not other else with_number
-        node = make(self, other{alpha_argument})
-        node.output_metas = ((r.shape, {dtype}, None),)
-        t._node = node
-        t._requires_grad = True{save}
-"""
-
-SAVE = """
-        save_outputs(node, (t,))"""
-SAVE_RESULT = """
-        node.saved_slots[{slot}] = pack_result(t)"""
-
-
-def extra_names(op: Any) -> list[str]:
-    """Keywords that a call may use besides those of the quick case, of any overload."""
-    quick = {"self", "other", "alpha", "out", "input"}
-    arguments = [a for record in op.packet.candidates for a in record._schema.arguments]
-    return ["input", *dict.fromkeys(a.name for a in arguments if a.name not in quick)]
-
-
-def extra_parts(op: Any) -> dict[str, str]:
-    """How a template spells those keywords. `input` goes with a missing `self`, which is seen."""
-    names = extra_names(op)
-    return {
-        "extra": "".join(f", {name}=MISSING" for name in names),
-        "extra_values": f"({', '.join(names)},)",
-        "unused": "".join(f" or {name} is not MISSING" for name in names[1:]),
-    }
-
-
-def given_keywords(names: list[str], values: tuple[Any, ...]) -> dict[str, Any]:
-    return {name: value for name, value in zip(names, values, strict=True) if value is not MISSING}
-
-
-def pointwise_template(op: Any) -> str | None:
-    """Source of the stub of a unary or binary elementwise op; None when it has another form."""
-    arguments = op._schema.arguments
-    promote = op.options.get("promote", "default")
-    if not isinstance(promote, str) or promote == "long" or len(op._schema.returns) != 1:
-        return None
-    if op.options.get("unpromoted") or op.options.get("promoted_scalars"):
-        return None
-    if any(required(c) != required(op) for c in op.packet.candidates):
-        return None
-    singles = len(op.tensor_positions)
-    dtype = {"bool": "bool_", "complex_to_float": "self._dtype.real"}.get(promote, "self._dtype")
-    rule = op.grad_rule
-    save = SAVE if rule is not None and rule.output_slots else ""
-    if save and singles == 1 and [entry[1:] for entry in rule.output_slots] == [(0, "")]:
-        save = SAVE_RESULT.format(slot=rule.output_slots[0][0])
-    result = RESULT.format(dtype=dtype)
-    # Predicates over dtypes (bitwise ops refuse floats) are left to the general path.
-    real_only = " or not allowed(self._dtype)" if op.options.get("dtypes") else ""
-    if singles == 1 and len(arguments) == 1:
-        record = ""
-        if rule is not None:
-            node = rule.inline_source(" " * 8)
-            record = UNARY_RECORD.format(dtype=dtype, save=save, node=node)
-        compute = "ufunc(self._array)"
-        constant = ufunc_with_number(op)
-        if constant is not None:
-            operands = "number[self._dtype], self._array", "self._array, number[self._dtype]"
-            compute = f"ufunc({operands[constant[2]]})"
-        return UNARY.format(
-            compute=compute, result=result, record=record, real_only=real_only, **extra_parts(op)
-        )
-    if singles == 2 and arguments[1].type.kind == "Tensor" and len(arguments) in (2, 3):
-        alpha = len(arguments) == 3
-        if alpha and arguments[2].name != "alpha":
-            return None
-        number = number_overload(op)
-        record = ""
-        if rule is not None:
-            if number is not None and number.grad_rule.output_slots:
-                save = SAVE
-            record = BINARY_RECORD.format(
-                dtype=dtype,
-                save=save.replace("save_outputs", "kept"),
-                alpha_argument=", 1" if alpha else "",
-            )
-        return BINARY.format(
-            alpha=", alpha=1" if alpha else "",
-            alpha_value="alpha" if alpha else "1",
-            alpha_test=" or alpha != 1" if alpha else "",
-            number="" if number is None else NUMBER,
-            compute="ufunc(self._array, y)",
-            result=result,
-            record=record,
-            real_only=real_only,
-            **extra_parts(op),
-        )
-    return None
-
-
-def required(op: Any) -> int:
-    return len([a for a in op._schema.arguments if not a.has_default and not a.kwarg_only])
-
-
-def number_overload(op: Any) -> Any:
-    """The overload that `op(tensor, number)` means, if it computes as `op` does."""
-    if op.options.get("numbers"):
-        return op
-    for other in op.packet.candidates:
-        arguments = other._schema.arguments
-        if (
-            other is not op
-            and len(arguments) == len(op._schema.arguments)
-            and arguments[0].type.kind == "Tensor"
-            and arguments[1].type.kind == "Scalar"
-            and other.options.get("scalar") is op.options["scalar"]
-            and other.options.get("promote") == op.options.get("promote")
-        ):
-            return other if (op.grad_rule is None) == (other.grad_rule is None) else None
-    return None
-
-
-def text_function(source: Any, count: int) -> Any:
-    """An elementwise op's text as a function of its first `count` operands."""
-    from rushlight.arrays.numpy_ import MATH
-
-    scalar = source.options["scalar"]
-    rest = tuple(a.default for a in source._schema.arguments[count:])
-
-    def with_arrays(first: Any, *others: Any) -> Any:
-        # A number takes the array's dtype: what NumPy makes of a bare one would be wider.
-        kind = first.dtype
-        arrays = [y if type(y) is np.ndarray else np.asarray(y, kind) for y in others]
-        return scalar(MATH, first, *arrays, *rest)
-
-    def with_numbers(first: Any, *others: Any) -> Any:
-        return scalar(MATH, first, *others, *rest)
-
-    return with_numbers if source.options.get("weak_numbers") else with_arrays
-
-
-def compile_stub(packet: Any, op: Any, name: str, template: str) -> Any:
-    source = op if op.functional is None else op.functional
-    count = len(source.tensor_positions)
-    ufunc = single_ufunc(source, count)
-    if ufunc is None:
-        ufunc = text_function(source, count)
-    constant = ufunc_with_number(source) if count == 1 and op.functional is None else None
-    if constant is not None:
-        ufunc = constant[0]
-    rule = op.grad_rule
-    number = number_overload(op) if count == 2 else None
-    number_rule = None if number is None else number.grad_rule
-    scope: dict[str, Any] = {
-        **({} if rule is None else rule.scope),
-        **common_scope(),
-        "ufunc": ufunc,
-        "number": None if constant is None else constant[1],
-        "allowed": op.options.get("dtypes"),
-        "with_tensor": rule and (rule.make_node, rule.save_outputs),
-        "with_number": number_rule and (number_rule.make_node, number_rule.save_outputs),
-        "save_outputs": None if rule is None else rule.save_outputs,
-    }
-    compile_source(template, f"stub of {name}", scope)
-    stub = scope["stub"]
-    is_operator = name.startswith("__")
-    names = extra_names(op)
-
-    if count == 1:
-
-        def slow(self: Any, out: Any, extra: tuple[Any, ...]) -> Any:
-            args = () if self is MISSING else (self,)
-            keywords = given_keywords(names, extra)
-            if out is not None:
-                keywords["out"] = out
-            return packet_call(packet, stub, args, keywords)
-
-    else:
-
-        def slow(  # type: ignore[misc]
-            self: Any, other: Any, alpha: Any, out: Any, extra: tuple[Any, ...]
-        ) -> Any:
-            args = tuple([value for value in (self, other) if value is not MISSING])
-            keywords = given_keywords(names, extra)
-            if self is MISSING and other is not MISSING:
-                args = ()
-                keywords["other"] = other
-            if type(alpha) is not int or alpha != 1:
-                keywords["alpha"] = alpha
-            if out is not None:
-                keywords["out"] = out
-            if not is_operator:
-                return packet_call(packet, stub, args, keywords)
-            try:
-                return packet_call(packet, stub, args, keywords)
-            except TypeError:
-                if not isinstance(other, (Tensor, int, float, complex, bool, np.generic)):
-                    return NotImplemented
-                raise
-
-    scope["slow"] = slow
-    stub.__name__ = name
-    stub.__qualname__ = name
-    return stub
+    """The text of a packet's stub for `rushlight doctor --op`, and a general one's binders."""
+    first = packet.candidates[0]
+    stub = make_stub(packet, packet.base_name, method=not first.options.get("function", True))
+    parts = [source_of(stub)]
+    if "slow" not in stub.__globals__:
+        parts += [source_of(op.bind) for op in packet.candidates]
+    elif (second := stub.__globals__.get("second")) is not None:
+        parts.append(source_of(second))
+    return "\n".join(parts)

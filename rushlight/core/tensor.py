@@ -41,6 +41,7 @@ from rushlight.core.node import (
 from rushlight.core.refusals import check_grad_assignment, dim_type_error
 from rushlight.core.size import Size
 from rushlight.core.size import unchecked as as_size
+from rushlight.core.source import block, compile_source, fill_tensor, join
 from rushlight.core.state import (
     LAYER_FUNCTION,
     LAYER_FUNCTION_MODES,
@@ -296,24 +297,15 @@ class Tensor(metaclass=TensorType):
 
     def _alias(self, share_counter: bool = True) -> Tensor:
         """The same memory as a new plain tensor without history."""
-        result = new_tensor()
-        result._array = self._array
-        result._dtype = self._dtype
+        result = wrap(self._array, self._dtype)
         result._contig = self._contig
-        result._requires_grad = False
-        result._node = None
-        result._output_nr = 0
         if share_counter:
             counter = self._counter
             if counter is None:
                 counter = self._counter = VersionCounter()
             result._counter = counter
-        else:
-            result._counter = None
         result._storage = storage_of(self)
         result._offset = self._offset
-        result._view = None
-        result._ag = None
         result._ext = self._ext
         return result
 
@@ -678,22 +670,11 @@ def as_class(value: Any, cls: type) -> Any:
     return value
 
 
-def wrap(array: Any, kind: dtype) -> Tensor:
-    """A fresh contiguous ndarray as a tensor."""
-    result = new_tensor()
-    result._array = array
-    result._dtype = kind
-    result._contig = True
-    result._requires_grad = False
-    result._node = None
-    result._output_nr = 0
-    result._counter = None
-    result._storage = None
-    result._offset = 0
-    result._view = None
-    result._ag = None
-    result._ext = None
-    return result
+WRAP = block("def wrap(array, kind):", fill_tensor("result", "array", "kind"), ["return result"])
+# A fresh contiguous ndarray as a tensor.
+wrap: Callable[[Any, dtype], Tensor] = compile_source(
+    join(WRAP), "wrap", {"__name__": __name__, "new_tensor": new_tensor}
+)["wrap"]
 
 
 def wrap_strided(array: Any, kind: dtype, storage: Storage, offset: int = 0) -> Tensor:

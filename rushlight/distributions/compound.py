@@ -26,6 +26,8 @@ class Independent(Distribution):
     """
 
     arg_constraints: dict[str, Any] = {}
+    _expands = "base_dist"
+    _keeps = "reinterpreted_batch_ndims"
 
     def __init__(
         self,
@@ -44,11 +46,6 @@ class Independent(Distribution):
         self.base_dist = base_distribution
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(
-            Independent, batch_shape, _instance, "base_dist", "reinterpreted_batch_ndims"
-        )
 
     @property
     def has_rsample(self) -> Any:
@@ -222,6 +219,8 @@ class MixtureSameFamily(Distribution):
 
     arg_constraints: dict[str, Any] = {}
     has_rsample = False
+    _expands = "_component_distribution _mixture_distribution"
+    _keeps = "_num_component _event_ndims"
 
     def __init__(
         self,
@@ -260,15 +259,6 @@ class MixtureSameFamily(Distribution):
         event_shape = component_distribution.event_shape
         self._event_ndims = len(event_shape)
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(
-            MixtureSameFamily,
-            batch_shape,
-            _instance,
-            "_component_distribution _mixture_distribution",
-            "_num_component _event_ndims",
-        )
 
     @constraints.dependent_property
     def support(self) -> Any:

@@ -32,25 +32,16 @@ __all__ = [
 LOCATION_AND_SCALE = {"loc": constraints.real, "scale": constraints.positive}
 
 
-class Normal(ExponentialFamily):
-    """The normal distribution of mean `loc` and standard deviation `scale`.
-
-    >>> import rushlight as torch
-    >>> torch.distributions.Normal(0.0, 1.0).cdf(torch.tensor(0.0))
-    tensor(0.5000)
-    """
+class LocationScale(Distribution):
+    """Draws of one fixed distribution, stretched by `scale` and moved by `loc`."""
 
     arg_constraints = LOCATION_AND_SCALE
     support = constraints.real
     has_rsample = True
-    _mean_carrier_measure = 0
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(Normal, batch_shape, _instance, "loc scale")
 
     @property
     def mean(self) -> Any:
@@ -59,6 +50,18 @@ class Normal(ExponentialFamily):
     @property
     def mode(self) -> Any:
         return self.loc
+
+
+class Normal(LocationScale, ExponentialFamily):
+    """The normal distribution of mean `loc` and standard deviation `scale`.
+
+    >>> import rushlight as torch
+    >>> torch.distributions.Normal(0.0, 1.0).cdf(torch.tensor(0.0))
+    tensor(0.5000)
+    """
+
+    _mean_carrier_measure = 0
+    _expands = "loc scale"
 
     @property
     def stddev(self) -> Any:
@@ -105,6 +108,7 @@ class Uniform(Distribution):
     """Every value from `low` up to `high` is as likely."""
 
     has_rsample = True
+    _expands = "low high"
 
     @property
     def arg_constraints(self) -> dict[str, Any]:
@@ -116,9 +120,6 @@ class Uniform(Distribution):
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
         self.low, self.high = broadcast_all(low, high)
         super().__init__(self.low.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(Uniform, batch_shape, _instance, "low high")
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:
@@ -160,27 +161,10 @@ class Uniform(Distribution):
         return (self.high - self.low).log()
 
 
-class Laplace(Distribution):
+class Laplace(LocationScale):
     """Densities that fall exponentially on both sides of `loc`."""
 
-    arg_constraints = LOCATION_AND_SCALE
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(Laplace, batch_shape, _instance, "loc scale")
-
-    @property
-    def mean(self) -> Any:
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
-        return self.loc
+    _expands = "loc scale"
 
     @property
     def stddev(self) -> Any:
@@ -213,27 +197,14 @@ class Laplace(Distribution):
         return 1 + (2 * self.scale).log()
 
 
-class Cauchy(Distribution):
+class Cauchy(LocationScale):
     """The ratio of two normal draws, moved and stretched; it has no mean."""
 
-    arg_constraints = LOCATION_AND_SCALE
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(Cauchy, batch_shape, _instance, "loc scale")
+    _expands = "loc scale"
 
     @property
     def mean(self) -> Any:
         return self.loc.new_full(self._extended_shape(), math.nan)
-
-    @property
-    def mode(self) -> Any:
-        return self.loc
 
     @property
     def variance(self) -> Any:
@@ -266,13 +237,11 @@ class Exponential(ExponentialFamily):
     support = constraints.nonnegative
     has_rsample = True
     _mean_carrier_measure = 0
+    _expands = "rate"
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(Exponential, batch_shape, _instance, "rate")
 
     @property
     def mean(self) -> Any:
@@ -331,13 +300,11 @@ class Gamma(ExponentialFamily):
     support = constraints.nonnegative
     has_rsample = True
     _mean_carrier_measure = 0
+    _expands = "concentration rate"
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         self.concentration, self.rate = broadcast_all(concentration, rate)
         super().__init__(self.concentration.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(Gamma, batch_shape, _instance, "concentration rate")
 
     @property
     def mean(self) -> Any:
@@ -407,6 +374,7 @@ class StudentT(Distribution):
     }
     support = constraints.real
     has_rsample = True
+    _expands = "df loc scale _chi2"
 
     def __init__(
         self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None
@@ -414,9 +382,6 @@ class StudentT(Distribution):
         self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
         self._chi2 = Chi2(self.df)
         super().__init__(self.df.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(StudentT, batch_shape, _instance, "df loc scale _chi2")
 
     @property
     def mean(self) -> Any:
@@ -462,15 +427,13 @@ class FisherSnedecor(Distribution):
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive
     has_rsample = True
+    _expands = "df1 df2 _gamma1 _gamma2"
 
     def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None) -> None:
         self.df1, self.df2 = broadcast_all(df1, df2)
         self._gamma1 = Gamma(self.df1 * 0.5, self.df1)
         self._gamma2 = Gamma(self.df2 * 0.5, self.df2)
         super().__init__(self.df1.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(FisherSnedecor, batch_shape, _instance, "df1 df2 _gamma1 _gamma2")
 
     @property
     def mean(self) -> Any:
@@ -510,15 +473,13 @@ class GeneralizedPareto(Distribution):
         "concentration": constraints.real,
     }
     has_rsample = True
+    _expands = "loc scale concentration"
 
     def __init__(
         self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None
     ) -> None:
         self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
         super().__init__(self.loc.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(GeneralizedPareto, batch_shape, _instance, "loc scale concentration")
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:
@@ -592,13 +553,11 @@ class VonMises(Distribution):
     arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real
     has_rsample = False
+    _expands = "loc concentration"
 
     def __init__(self, loc: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.loc, self.concentration = broadcast_all(loc, concentration)
         super().__init__(self.loc.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(VonMises, batch_shape, _instance, "loc concentration")
 
     def log_prob(self, value: Any) -> Any:
         self._check_sample(value)
@@ -676,6 +635,7 @@ class Dirichlet(ExponentialFamily):
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
     support = constraints.simplex
     has_rsample = True
+    _expands = "concentration"
 
     def __init__(self, concentration: Any, validate_args: bool | None = None) -> None:
         if concentration.dim() < 1:
@@ -683,9 +643,6 @@ class Dirichlet(ExponentialFamily):
         self.concentration = concentration
         sizes = concentration.shape
         super().__init__(sizes[:-1], sizes[-1:], validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(Dirichlet, batch_shape, _instance, "concentration")
 
     def rsample(self, sample_shape: Any = EMPTY) -> Any:
         return DirichletDraw.apply(self.concentration.expand(self._extended_shape(sample_shape)))
@@ -735,6 +692,7 @@ class Beta(ExponentialFamily):
     }
     support = constraints.unit_interval
     has_rsample = True
+    _expands = "_dirichlet"
 
     def __init__(
         self, concentration1: Any, concentration0: Any, validate_args: bool | None = None
@@ -745,9 +703,6 @@ class Beta(ExponentialFamily):
             both = functions.stack(broadcast_all(concentration1, concentration0), -1)
         self._dirichlet = Dirichlet(both, validate_args=validate_args)
         super().__init__(self._dirichlet._batch_shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(Beta, batch_shape, _instance, "_dirichlet")
 
     @property
     def concentration1(self) -> Any:

@@ -37,11 +37,12 @@ __all__ = [
 class Derived(TransformedDistribution):
     """Expansion for distributions that hold parameters beside the base distribution's."""
 
-    def _expanded_with(self, cls: type, batch_shape: Any, instance: Any, names: str = "") -> Any:
-        new = self._get_checked_instance(cls, instance)
-        for name in names.split():
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        cls = self._expanding_class()
+        new = self._get_checked_instance(cls, _instance)
+        for name in cls._expands.split():
             setattr(new, name, self.__dict__[name].expand(batch_shape))
-        return TransformedDistribution.expand(self, batch_shape, new)
+        return super().expand(batch_shape, new)
 
 
 class LogNormal(Derived):
@@ -55,13 +56,11 @@ class LogNormal(Derived):
     arg_constraints = LOCATION_AND_SCALE
     support = constraints.positive
     has_rsample = True
+    _expands = ""
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         base = Normal(loc, scale, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded_with(LogNormal, batch_shape, _instance)
 
     @property
     def loc(self) -> Any:
@@ -147,12 +146,11 @@ class Folded(Derived):
 class HalfNormal(Folded):
     """The absolute value of a normal draw."""
 
+    _expands = ""
+
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
         base = Normal(0, scale, validate_args=False)
         super().__init__(base, AbsTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded_with(HalfNormal, batch_shape, _instance)
 
     @property
     def mean(self) -> Any:
@@ -166,12 +164,11 @@ class HalfNormal(Folded):
 class HalfCauchy(Folded):
     """The absolute value of a Cauchy draw."""
 
+    _expands = ""
+
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
         base = Cauchy(0, scale, validate_args=False)
         super().__init__(base, AbsTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded_with(HalfCauchy, batch_shape, _instance)
 
     def log_prob(self, value: Any) -> Any:
         self._check_sample(value)
@@ -192,14 +189,12 @@ class InverseGamma(Derived):
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.positive
     has_rsample = True
+    _expands = ""
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         base = Gamma(concentration, rate, validate_args=validate_args)
         reciprocal = PowerTransform(-base.rate.new_ones(()))
         super().__init__(base, reciprocal, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded_with(InverseGamma, batch_shape, _instance)
 
     @property
     def concentration(self) -> Any:
@@ -234,6 +229,7 @@ class Gumbel(Derived):
 
     arg_constraints = LOCATION_AND_SCALE
     support = constraints.real
+    _expands = "loc scale"
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
@@ -250,9 +246,6 @@ class Gumbel(Derived):
             AffineTransform(loc=loc, scale=-self.scale),
         ]
         super().__init__(base, steps, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded_with(Gumbel, batch_shape, _instance, "loc scale")
 
     def log_prob(self, value: Any) -> Any:
         # The closed form is finite where the transforms' steps are not.
@@ -285,6 +278,7 @@ class Weibull(Derived):
 
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
+    _expands = "scale concentration concentration_reciprocal"
 
     def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.scale, self.concentration = broadcast_all(scale, concentration)
@@ -295,11 +289,6 @@ class Weibull(Derived):
             AffineTransform(loc=0, scale=self.scale),
         ]
         super().__init__(base, steps, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded_with(
-            Weibull, batch_shape, _instance, "scale concentration concentration_reciprocal"
-        )
 
     @property
     def mean(self) -> Any:
@@ -325,15 +314,13 @@ class Pareto(Derived):
     """Values above `scale` whose density falls as a power."""
 
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
+    _expands = "scale alpha"
 
     def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
         self.scale, self.alpha = broadcast_all(scale, alpha)
         base = Exponential(self.alpha, validate_args=validate_args)
         steps = [ExpTransform(), AffineTransform(loc=0, scale=self.scale)]
         super().__init__(base, steps, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded_with(Pareto, batch_shape, _instance, "scale alpha")
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:
@@ -368,6 +355,7 @@ class Kumaraswamy(Derived):
     }
     support = constraints.unit_interval
     has_rsample = True
+    _expands = "concentration1 concentration0"
 
     def __init__(
         self, concentration1: Any, concentration0: Any, validate_args: bool | None = None
@@ -384,11 +372,6 @@ class Kumaraswamy(Derived):
             PowerTransform(exponent=self.concentration1.reciprocal()),
         ]
         super().__init__(base, steps, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded_with(
-            Kumaraswamy, batch_shape, _instance, "concentration1 concentration0"
-        )
 
     def _moment(self, order: int) -> Any:
         a, b = 1 + order / self.concentration1, self.concentration0

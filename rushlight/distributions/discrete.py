@@ -93,15 +93,13 @@ class Bernoulli(ByProbsOrLogits, ExponentialFamily):
     support = constraints.boolean
     has_enumerate_support = True
     _mean_carrier_measure = 0
+    _expands = "probs logits _param"
 
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         hold_coin(self, probs, logits)
         super().__init__(self._param.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(Bernoulli, batch_shape, _instance, "probs logits _param")
 
     @property
     def mean(self) -> Any:
@@ -150,6 +148,7 @@ class Binomial(ByProbsOrLogits):
     has_enumerate_support = True
 
     total_count: Any
+    _expands = "total_count probs logits _param"
 
     def __init__(
         self,
@@ -160,9 +159,6 @@ class Binomial(ByProbsOrLogits):
     ) -> None:
         hold_counts(self, total_count, probs, logits)
         super().__init__(self._param.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(Binomial, batch_shape, _instance, "total_count probs logits _param")
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:
@@ -222,6 +218,8 @@ class Categorical(ByProbsOrLogits):
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
     _is_binary = False
+    _expands = "probs logits _param"
+    _keeps = "_num_events"
 
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -237,11 +235,6 @@ class Categorical(ByProbsOrLogits):
             self._hold("logits", logits - logits.logsumexp(-1, keepdim=True))
         self._num_events = self._param.size(-1)
         super().__init__(self._param.size()[:-1], validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(
-            Categorical, batch_shape, _instance, "probs logits _param", "_num_events"
-        )
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:
@@ -316,14 +309,12 @@ class OneHotCategorical(AroundCategorical):
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.one_hot
     has_enumerate_support = True
+    _expands = "_categorical"
 
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         self._hold_categorical(Categorical(probs, logits), validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(OneHotCategorical, batch_shape, _instance, "_categorical")
 
     @property
     def mean(self) -> Any:
@@ -371,6 +362,8 @@ class Multinomial(AroundCategorical):
     """How often each of K values comes in `total_count` draws."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    _expands = "_categorical"
+    _keeps = "total_count"
 
     def __init__(
         self,
@@ -383,9 +376,6 @@ class Multinomial(AroundCategorical):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
         self._hold_categorical(Categorical(probs=probs, logits=logits), validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(Multinomial, batch_shape, _instance, "_categorical", "total_count")
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:
@@ -429,13 +419,11 @@ class Poisson(ExponentialFamily):
 
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
+    _expands = "rate"
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(Poisson, batch_shape, _instance, "rate")
 
     @property
     def mean(self) -> Any:
@@ -471,6 +459,7 @@ class Geometric(ByProbsOrLogits):
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer
+    _expands = "probs logits _param"
 
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -486,9 +475,6 @@ class Geometric(ByProbsOrLogits):
                     f"{tuple(value.shape)}) of distribution {self!r} to be positive but found "
                     f"invalid values:\n{value.detach()[~valid]}"
                 )
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(Geometric, batch_shape, _instance, "probs logits _param")
 
     @property
     def mean(self) -> Any:
@@ -530,6 +516,7 @@ class NegativeBinomial(ByProbsOrLogits):
     support = constraints.nonnegative_integer
 
     total_count: Any
+    _expands = "total_count probs logits _param"
 
     def __init__(
         self,
@@ -540,11 +527,6 @@ class NegativeBinomial(ByProbsOrLogits):
     ) -> None:
         hold_counts(self, total_count, probs, logits)
         super().__init__(self._param.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(
-            NegativeBinomial, batch_shape, _instance, "total_count probs logits _param"
-        )
 
     @property
     def mean(self) -> Any:

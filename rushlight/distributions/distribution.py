@@ -24,6 +24,10 @@ class Distribution:
     has_rsample: Any = False
     has_enumerate_support: Any = False
     _validate_args: bool = __debug__
+    # Attributes that `expand` expands, tensors or distributions that start with the batch
+    # dimensions, and those that it takes over. A class states them beside its constructor.
+    _expands: str
+    _keeps = ""
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -72,6 +76,25 @@ class Distribution:
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         """The distribution with its batch expanded; no memory is taken for it."""
+        cls, batch_shape = self._expanding_class(), Size(batch_shape)
+        new = self._get_checked_instance(cls, _instance)
+        cut = len(self._batch_shape)
+        for name in cls._expands.split():
+            value = self.__dict__.get(name)
+            if value is not None:
+                sizes = value.batch_shape if isinstance(value, Distribution) else value.shape
+                setattr(new, name, value.expand(batch_shape + sizes[cut:]))
+        for name in cls._keeps.split():
+            setattr(new, name, self.__dict__[name])
+        Distribution.__init__(new, batch_shape, self._event_shape, validate_args=False)
+        new._validate_args = self._validate_args
+        return new
+
+    def _expanding_class(self) -> Any:
+        """The class that says how to expand; one with another constructor must say so itself."""
+        for cls in type(self).__mro__:
+            if "_expands" in cls.__dict__:
+                return cls
         raise NotImplementedError
 
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
@@ -81,25 +104,6 @@ class Distribution:
                 "__init__ method must also define a custom .expand() method."
             )
         return self.__new__(type(self)) if _instance is None else _instance
-
-    def _expanded(
-        self, cls: type, batch_shape: Any, instance: Any, names: str, kept: str = ""
-    ) -> Any:
-        """An instance whose attributes `names`, tensors or distributions that start with the batch
-        dimensions, are expanded; `kept` ones are taken over."""
-        new = self._get_checked_instance(cls, instance)
-        batch_shape = Size(batch_shape)
-        cut = len(self._batch_shape)
-        for name in names.split():
-            value = self.__dict__.get(name)
-            if value is not None:
-                sizes = value.batch_shape if isinstance(value, Distribution) else value.shape
-                setattr(new, name, value.expand(batch_shape + sizes[cut:]))
-        for name in kept.split():
-            setattr(new, name, self.__dict__[name])
-        Distribution.__init__(new, batch_shape, self._event_shape, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
 
     @property
     def batch_shape(self) -> Any:

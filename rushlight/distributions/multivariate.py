@@ -99,6 +99,8 @@ class MultivariateNormal(Distribution):
     }
     support = constraints.real_vector
     has_rsample = True
+    _expands = "loc covariance_matrix scale_tril precision_matrix"
+    _keeps = "_unbroadcasted_scale_tril"
 
     def __init__(
         self,
@@ -121,15 +123,6 @@ class MultivariateNormal(Distribution):
         self.loc = loc.expand((*batch_shape, -1))
         super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
         self._unbroadcasted_scale_tril = factor_of(name, matrix)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(
-            MultivariateNormal,
-            batch_shape,
-            _instance,
-            "loc covariance_matrix scale_tril precision_matrix",
-            "_unbroadcasted_scale_tril",
-        )
 
     def _whole(self, matrix: Any) -> Any:
         return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
@@ -211,6 +204,8 @@ class LowRankMultivariateNormal(Distribution):
     }
     support = constraints.real_vector
     has_rsample = True
+    _expands = "loc cov_diag cov_factor"
+    _keeps = "_unbroadcasted_cov_factor _unbroadcasted_cov_diag _capacitance_tril"
 
     def __init__(
         self, loc: Any, cov_factor: Any, cov_diag: Any, validate_args: bool | None = None
@@ -245,15 +240,6 @@ class LowRankMultivariateNormal(Distribution):
         self._unbroadcasted_cov_diag = cov_diag
         self._capacitance_tril = capacitance_tril(cov_factor, cov_diag)
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(
-            LowRankMultivariateNormal,
-            batch_shape,
-            _instance,
-            "loc cov_diag cov_factor",
-            "_unbroadcasted_cov_factor _unbroadcasted_cov_diag _capacitance_tril",
-        )
 
     @property
     def mean(self) -> Any:
@@ -326,6 +312,8 @@ class Wishart(ExponentialFamily):
     support = constraints.positive_definite
     has_rsample = True
     _mean_carrier_measure = 0
+    _expands = "df covariance_matrix scale_tril precision_matrix"
+    _keeps = "_unbroadcasted_scale_tril"
 
     @property
     def arg_constraints(self) -> dict[str, Any]:
@@ -369,15 +357,6 @@ class Wishart(ExponentialFamily):
             )
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
         self._unbroadcasted_scale_tril = factor_of(name, matrix)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(
-            Wishart,
-            batch_shape,
-            _instance,
-            "df covariance_matrix scale_tril precision_matrix",
-            "_unbroadcasted_scale_tril",
-        )
 
     def _whole(self, matrix: Any) -> Any:
         return matrix.expand(self._batch_shape + self._event_shape)
@@ -482,6 +461,8 @@ class LKJCholesky(Distribution):
 
     arg_constraints = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
+    _expands = "concentration _beta"
+    _keeps = "dim"
 
     def __init__(
         self, dim: int, concentration: Any = 1.0, validate_args: bool | None = None
@@ -499,9 +480,6 @@ class LKJCholesky(Distribution):
         rest = self.concentration.unsqueeze(-1) + 0.5 * (dim - 1) - half
         self._beta = Beta(half, rest)
         super().__init__(self.concentration.size(), Size((dim, dim)), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(LKJCholesky, batch_shape, _instance, "concentration _beta", "dim")
 
     def sample(self, sample_shape: Any = EMPTY) -> Any:
         squared = self._beta.sample(sample_shape).unsqueeze(-1)

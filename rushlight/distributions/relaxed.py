@@ -44,6 +44,8 @@ class ContinuousBernoulli(ByProbsOrLogits, ExponentialFamily):
     support = constraints.unit_interval
     _mean_carrier_measure = 0
     has_rsample = True
+    _expands = "probs logits _param"
+    _keeps = "_lims"
 
     def __init__(
         self,
@@ -59,11 +61,6 @@ class ContinuousBernoulli(ByProbsOrLogits, ExponentialFamily):
             self._hold("probs", clamp_probs(self.probs))
         self._lims = lims
         super().__init__(self._param.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(
-            ContinuousBernoulli, batch_shape, _instance, "probs logits _param", "_lims"
-        )
 
     @lazy_property
     def probs(self) -> Any:
@@ -155,6 +152,8 @@ class LogitRelaxedBernoulli(ByProbsOrLogits):
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real
+    _expands = "probs logits _param"
+    _keeps = "temperature"
 
     def __init__(
         self,
@@ -166,11 +165,6 @@ class LogitRelaxedBernoulli(ByProbsOrLogits):
         self.temperature = temperature
         hold_coin(self, probs, logits)
         super().__init__(self._param.size(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(
-            LogitRelaxedBernoulli, batch_shape, _instance, "probs logits _param", "temperature"
-        )
 
     def rsample(self, sample_shape: Any = EMPTY) -> Any:
         shape = self._extended_shape(sample_shape)
@@ -230,6 +224,8 @@ class ExpRelaxedCategorical(AroundCategorical):
     # torch: the logarithms' region is not told apart from all real vectors.
     support = constraints.real_vector
     has_rsample = True
+    _expands = "_categorical"
+    _keeps = "temperature"
 
     def __init__(
         self,
@@ -240,11 +236,6 @@ class ExpRelaxedCategorical(AroundCategorical):
     ) -> None:
         self.temperature = temperature
         self._hold_categorical(Categorical(probs, logits), validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(
-            ExpRelaxedCategorical, batch_shape, _instance, "_categorical", "temperature"
-        )
 
     def rsample(self, sample_shape: Any = EMPTY) -> Any:
         drawn = clamp_probs(uniform_like(self.logits, self._extended_shape(sample_shape)))

@@ -1,8 +1,8 @@
 """Graphs as Python source that runs.
 
-A `CodeGen` decides the frame (signature, inputs, return); a `Writer` writes one statement per node
-and collects the globals they need. A value is set to None behind the statement that last uses it;
-a result that nothing uses is left alone.
+A `CodeGen` decides the frame (signature, inputs, return); a `GraphWriter` writes one statement per
+node and collects the globals they need. A value is set to None behind the statement that last uses
+it; a result that nothing uses is left alone.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class CodeGen:
     def _gen_python_code(
         self, nodes: Iterable[Node], root_module: str, namespace: Namespace, **options: Any
     ) -> PythonCode:
-        return Writer(self, nodes, root_module, namespace, **options).write()
+        return GraphWriter(self, nodes, root_module, namespace, **options).write()
 
 
 class _PyTreeCodeGen(CodeGen):
@@ -265,7 +265,7 @@ class _BoxedCodeGen(CodeGen):
         return text
 
 
-class Writer:
+class GraphWriter:
     """Writes the source of one graph."""
 
     def __init__(

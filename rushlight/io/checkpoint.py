@@ -29,7 +29,7 @@ from rushlight.io.opening import open_source
 from rushlight.io.places import location_tag
 from rushlight.io.rebuild import NAMES, SAFE_GLOBALS, STORAGE_NAMES, set_state
 from rushlight.io.walker import CallerError, Inert, Known, shown
-from rushlight.io.zipformat import ALIGNMENT, Writer
+from rushlight.io.zipformat import ALIGNMENT, ZipWriter
 
 __all__ = [
     "Inert",
@@ -304,7 +304,7 @@ def write_archive(
     write: Any, stem: str, body: bytes, pickler: Pickler, without_byteorder: bool
 ) -> None:
     """The object's pickle and the storages it refers to. Equal objects make equal files."""
-    archive = Writer(write)
+    archive = ZipWriter(write)
     archive.add(f"{stem}/data.pkl", body)
     archive.add(f"{stem}/.storage_alignment", str(ALIGNMENT).encode())
     if not without_byteorder:

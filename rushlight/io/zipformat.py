@@ -16,7 +16,7 @@ import numpy as np
 
 from rushlight.io.walker import fail, shown
 
-__all__ = ["ALIGNMENT", "Entry", "Span", "Writer", "read_directory"]
+__all__ = ["ALIGNMENT", "Entry", "Span", "ZipWriter", "read_directory"]
 
 ALIGNMENT = 64
 LOCAL, CENTRAL, END = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
@@ -199,7 +199,7 @@ def find_directory(span: Span) -> tuple[int, int, int]:
     return count, size, offset
 
 
-class Writer:
+class ZipWriter:
     """Writes an archive, entry by entry; `close` writes the directory."""
 
     def __init__(self, write: Any) -> None:

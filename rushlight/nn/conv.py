@@ -8,6 +8,7 @@ from typing import Any
 from rushlight.core.parameter import Parameter
 from rushlight.nn import init
 from rushlight.nn.module import Module
+from rushlight.nn.sizes import per_dim
 from rushlight.opset import functions
 from rushlight.opset.creation import create
 
@@ -16,10 +17,6 @@ __all__ = [
 ]  # fmt: skip
 
 PAD_MODES = ("circular", "reflect", "replicate", "zeros")
-
-
-def per_dim(value: Any, count: int) -> Any:
-    return (value,) * count if isinstance(value, int) else tuple(value)
 
 
 class Convolution(Module):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.nn.conv import per_dim
+from rushlight.nn.sizes import per_dim
 from rushlight.opset import functions
 
 __all__ = [

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from rushlight.autograd.grad_mode import no_grad
+from rushlight.base.signatures import signed
 from rushlight.core import dtype as dtypes
 from rushlight.nn import conv, norm
 from rushlight.nn.linear import Linear
@@ -110,10 +112,22 @@ class LazyLinear(LazyModuleMixin, Linear):
 
 
 class LazyConvolution(LazyModuleMixin):
-    """What lazy convolutions share: `in_channels` comes with the first input."""
+    """A lazy convolution: it takes what the convolution does, and `in_channels` comes with the
+    first input."""
 
-    def build(self: Any, out_channels: int, bias: bool, place: dict[str, Any]) -> None:
-        """Forget the empty weight that the constructor made."""
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.cls_to_become is not None:
+            signature = inspect.signature(cls.cls_to_become.__init__)  # type: ignore[misc]
+            kept = [p for name, p in signature.parameters.items() if name != "in_channels"]
+            signature = signature.replace(parameters=kept)
+            cls.__init__ = signed(signature, cls.__name__, cls.build)  # type: ignore[method-assign]
+
+    def build(self: Any, given: dict[str, Any]) -> None:
+        """Make an empty convolution and forget its weight."""
+        out_channels, bias = given.pop("out_channels"), given.pop("bias")
+        LazyModuleMixin.__init__(self, in_channels=0, out_channels=0, bias=False, **given)
+        place = {"device": given["device"], "dtype": given["dtype"]}
         self.weight = UninitializedParameter(**place)
         self.out_channels = out_channels
         if bias:
@@ -142,52 +156,6 @@ class LazyConvolution(LazyModuleMixin):
         if self.bias is not None:
             self.bias.materialize((self.out_channels,))
         self.reset_parameters()
-
-
-class LazyPlain(LazyConvolution):
-    """A lazy convolution."""
-
-    def __init__(
-        self: Any,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(
-            0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype
-        )
-        self.build(out_channels, bias, {"device": device, "dtype": dtype})
-
-
-class LazyTransposed(LazyConvolution):
-    """A lazy transposed convolution."""
-
-    def __init__(
-        self: Any,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: Any = 1,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(
-            0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation,
-            padding_mode, device, dtype,
-        )  # fmt: skip
-        self.build(out_channels, bias, {"device": device, "dtype": dtype})
 
 
 class LazyNorm(LazyModuleMixin):
@@ -239,12 +207,12 @@ def lazy(base: type, cls: type) -> Any:
     return type(f"Lazy{cls.__name__}", (base, cls), fields)
 
 
-LazyConv1d = lazy(LazyPlain, conv.Conv1d)
-LazyConv2d = lazy(LazyPlain, conv.Conv2d)
-LazyConv3d = lazy(LazyPlain, conv.Conv3d)
-LazyConvTranspose1d = lazy(LazyTransposed, conv.ConvTranspose1d)
-LazyConvTranspose2d = lazy(LazyTransposed, conv.ConvTranspose2d)
-LazyConvTranspose3d = lazy(LazyTransposed, conv.ConvTranspose3d)
+LazyConv1d = lazy(LazyConvolution, conv.Conv1d)
+LazyConv2d = lazy(LazyConvolution, conv.Conv2d)
+LazyConv3d = lazy(LazyConvolution, conv.Conv3d)
+LazyConvTranspose1d = lazy(LazyConvolution, conv.ConvTranspose1d)
+LazyConvTranspose2d = lazy(LazyConvolution, conv.ConvTranspose2d)
+LazyConvTranspose3d = lazy(LazyConvolution, conv.ConvTranspose3d)
 LazyBatchNorm1d = lazy(LazyNorm, norm.BatchNorm1d)
 LazyBatchNorm2d = lazy(LazyNorm, norm.BatchNorm2d)
 LazyBatchNorm3d = lazy(LazyNorm, norm.BatchNorm3d)

@@ -10,14 +10,13 @@ from __future__ import annotations
 from types import FunctionType
 from typing import Any
 
-from rushlight.core.dispatch import call_function_mode, overriding, try_function_override
-from rushlight.core.state import LAYER_FUNCTION_MODES, LOCAL, PROCESS
+from rushlight.core.dispatch import ORDINARY, ask
+from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN
 
 __all__ = ["offered"]
 
-# What most arguments are, and what never overrides a function.
-KNOWN = frozenset((*PLAIN, bool, int, float, str, tuple, list, type(None)))
+KNOWN = PLAIN | ORDINARY
 
 
 def not_yet(*args: Any, **kwargs: Any) -> Any:
@@ -66,16 +65,3 @@ def specialise(public: Any) -> None:
     public.__defaults__ = function.__defaults__
     public.__kwdefaults__ = function.__kwdefaults__
     public.__code__ = made[function.__name__].__code__
-
-
-def ask(public: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The call, by a mode or a subclass among the arguments if there is one."""
-    if PROCESS.special:
-        state = LOCAL.state
-        if state.function_modes and not state.excluded & LAYER_FUNCTION_MODES:
-            return call_function_mode(state, public, args, kwargs)
-    if overriding(args, kwargs):
-        handled, result = try_function_override(public, args, kwargs)
-        if handled:
-            return result
-    return function(*args, **kwargs)

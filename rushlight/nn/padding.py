@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.nn import functional as F
-from rushlight.nn.conv import per_dim
 from rushlight.nn.module import Module
+from rushlight.nn.sizes import per_dim
 
 __all__ = [
     "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d",

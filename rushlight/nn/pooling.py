@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.nn import functional as F
-from rushlight.nn.functional.pool import per_dim
 from rushlight.nn.module import Module
+from rushlight.nn.sizes import per_dim
 
 __all__ = [
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d",
@@ -16,10 +16,20 @@ __all__ = [
 ]  # fmt: skip
 
 
-class MaxPool(Module):
-    """Maxima over sliding windows."""
+class Pool(Module):
+    """A pooling over the last `count` dims; `shown` names what its repr tells."""
 
     count = 0
+    shown = ""
+
+    def extra_repr(self) -> str:
+        return ", ".join([f"{name}={getattr(self, name)}" for name in self.shown.split()])
+
+
+class MaxPool(Pool):
+    """Maxima over sliding windows."""
+
+    shown = "kernel_size stride padding dilation ceil_mode"
 
     def __init__(
         self,
@@ -37,12 +47,6 @@ class MaxPool(Module):
         self.dilation = dilation
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
-
-    def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
-        )
 
     def forward(self, input: Any) -> Any:
         run = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[self.count - 1]
@@ -80,19 +84,16 @@ class MaxPool3d(MaxPool):
     count = 3
 
 
-class MaxUnpool(Module):
+class MaxUnpool(Pool):
     """Maxima put back where they were found."""
 
-    count = 0
+    shown = "kernel_size stride padding"
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
         self.kernel_size = per_dim(kernel_size, self.count)
         self.stride = per_dim(kernel_size if stride is None else stride, self.count)
         self.padding = per_dim(padding, self.count)
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
     def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
         run = (F.max_unpool1d, F.max_unpool2d, F.max_unpool3d)[self.count - 1]
@@ -117,8 +118,11 @@ class MaxUnpool3d(MaxUnpool):
     count = 3
 
 
-class AvgPool1d(Module):
+class AvgPool1d(Pool):
     """Means over windows of the last dim."""
+
+    count = 1
+    shown = "kernel_size stride padding"
 
     def __init__(
         self,
@@ -129,14 +133,11 @@ class AvgPool1d(Module):
         count_include_pad: bool = True,
     ) -> None:
         super().__init__()
-        self.kernel_size = per_dim(kernel_size, 1)
-        self.stride = per_dim(kernel_size if stride is None else stride, 1)
-        self.padding = per_dim(padding, 1)
+        self.kernel_size = per_dim(kernel_size, self.count)
+        self.stride = per_dim(kernel_size if stride is None else stride, self.count)
+        self.padding = per_dim(padding, self.count)
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
     def forward(self, input: Any) -> Any:
         return F.avg_pool1d(
@@ -149,10 +150,10 @@ class AvgPool1d(Module):
         )
 
 
-class AvgPool(Module):
+class AvgPool(Pool):
     """Means over windows of more than one dim."""
 
-    count = 0
+    shown = "kernel_size stride padding"
 
     def __init__(
         self,
@@ -170,9 +171,6 @@ class AvgPool(Module):
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
     def forward(self, input: Any) -> Any:
         run = F.avg_pool2d if self.count == 2 else F.avg_pool3d
@@ -199,10 +197,8 @@ class AvgPool3d(AvgPool):
     count = 3
 
 
-class FractionalMaxPool(Module):
+class FractionalMaxPool(Pool):
     """Maxima over windows at random steps."""
-
-    count = 0
 
     def __init__(
         self,
@@ -255,10 +251,10 @@ class FractionalMaxPool3d(FractionalMaxPool):
     count = 3
 
 
-class LPPool(Module):
+class LPPool(Pool):
     """p-norms of sliding windows."""
 
-    count = 0
+    shown = "norm_type kernel_size stride ceil_mode"
 
     def __init__(
         self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
@@ -268,12 +264,6 @@ class LPPool(Module):
         self.kernel_size = kernel_size
         self.stride = stride
         self.ceil_mode = ceil_mode
-
-    def extra_repr(self) -> str:
-        return (
-            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
-            f"ceil_mode={self.ceil_mode}"
-        )
 
     def forward(self, input: Any) -> Any:
         run = (F.lp_pool1d, F.lp_pool2d, F.lp_pool3d)[self.count - 1]
@@ -298,18 +288,15 @@ class LPPool3d(LPPool):
     count = 3
 
 
-class AdaptiveMaxPool(Module):
+class AdaptiveMaxPool(Pool):
     """Maxima over as many windows as are asked for."""
 
-    count = 0
+    shown = "output_size"
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__()
         self.output_size = output_size
         self.return_indices = return_indices
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
 
     def forward(self, input: Any) -> Any:
         every = (F.adaptive_max_pool1d, F.adaptive_max_pool2d, F.adaptive_max_pool3d)
@@ -334,17 +321,14 @@ class AdaptiveMaxPool3d(AdaptiveMaxPool):
     count = 3
 
 
-class AdaptiveAvgPool(Module):
+class AdaptiveAvgPool(Pool):
     """Means over as many windows as are asked for."""
 
-    count = 0
+    shown = "output_size"
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()
         self.output_size = output_size
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
 
     def forward(self, input: Any) -> Any:
         every = (F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d)

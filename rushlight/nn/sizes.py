@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import repeat
 from typing import Any
 
-__all__ = ["ntuple", "pair", "quadruple", "reverse_repeat_tuple", "single", "triple"]
+__all__ = ["ntuple", "pair", "per_dim", "quadruple", "reverse_repeat_tuple", "single", "triple"]
+
+
+def per_dim(value: Any, count: int) -> tuple[Any, ...]:
+    """One entry for each of `count` dims; entries that are given as such are kept."""
+    return tuple(value) if isinstance(value, Iterable) else (value,) * count
 
 
 def ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
     """A function that makes tuples of `n` from a single value; others it keeps."""
 
     def parse(x: Any) -> tuple[Any, ...]:
-        return tuple(x) if isinstance(x, Iterable) else tuple(repeat(x, n))
+        return per_dim(x, n)
 
     parse.__name__ = name
     return parse

@@ -14,6 +14,7 @@ from rushlight.core import dispatch, history
 from rushlight.core.node import needs_grad
 from rushlight.core.op import REPLACED, OpOverload
 from rushlight.core.state import LAYER_AUTOGRAD, LOCAL
+from rushlight.core.stubs import generalize
 from rushlight.core.tensor import Tensor
 from rushlight.opset.kinds import Kind, common_device, tensors_in
 
@@ -192,21 +193,6 @@ def replace_builtin(op: OpOverload, key: str, kernel: Callable[..., Any]) -> Non
         op.__dict__["backend"] = backend
     for stub in op.packet.stubs.values():
         generalize(stub, op.packet)
-
-
-GENERAL = "def stub(*args, **kwargs): return packet_call(packet, stub, args, kwargs)"
-
-
-def generalize(stub: Any, packet: Any) -> None:
-    """Make a stub that inlines its kernel go through the dispatcher, for every holder of it."""
-    scope = stub.__globals__
-    if "ufunc" not in scope:
-        return
-    scope["packet"], scope["packet_call"] = packet, dispatch.packet_call
-    made: dict[str, Any] = {}
-    exec(GENERAL, scope, made)
-    stub.__code__ = made["stub"].__code__
-    stub.__defaults__ = stub.__kwdefaults__ = None
 
 
 def remove(op: OpOverload, key: str) -> None:

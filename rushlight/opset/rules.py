@@ -7,7 +7,7 @@ from typing import Any
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions as aten
 
-__all__ = ["aten", "conj", "linear_in", "node_maker", "not_differentiable", "sample"]
+__all__ = ["aten", "conj", "linear_in", "not_differentiable", "sample"]
 
 
 def conj(value: Any) -> Any:
@@ -44,18 +44,3 @@ def sample(*args: Any, **kwargs: Any) -> Any:
     from rushlight.opset.samples.maker import Sample
 
     return Sample(args, kwargs)
-
-
-MAKERS: dict[str, tuple[Any, Any]] = {}
-
-
-def node_maker(name: str, *plain: str) -> tuple[Any, Any]:
-    """(an op's compiled vjp, its node maker for callers that know `plain` arguments to be plain
-    tensors): what a fused composite records its graph with."""
-    found = MAKERS.get(name)
-    if found is None:
-        from rushlight.opset.registry import packet
-
-        rule = packet(name).candidates[0].grad_rule
-        found = MAKERS[name] = (rule, rule.plain_maker(frozenset(plain)))
-    return found

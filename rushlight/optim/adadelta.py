@@ -13,33 +13,14 @@ __all__ = ["Adadelta"]
 class Adadelta(PerParameter):
     """Gradients scaled by the ratio of running sizes: of past steps, of past gradients."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: Any = 1.0,
-        rho: float = 0.9,
-        eps: float = 1e-6,
-        weight_decay: float = 0,
-        foreach: bool | None = None,
-        *,
-        capturable: bool = False,
-        maximize: bool = False,
-        differentiable: bool = False,
-    ) -> None:
-        options = dict(
-            lr=lr,
-            rho=rho,
-            eps=eps,
-            weight_decay=weight_decay,
-            maximize=maximize,
-            capturable=capturable,
-            foreach=foreach,
-            differentiable=differentiable,
-        )
+    options = dict(lr=1.0, rho=0.9, eps=1e-6, weight_decay=0, foreach=None)
+    keyword_options = dict(capturable=False, maximize=False, differentiable=False)
+    group_order = "lr rho eps weight_decay maximize capturable foreach differentiable"
+
+    def check(self, **options: Any) -> None:
         check_options(**options)
-        if not 0.0 <= rho <= 1.0:
-            raise ValueError(f"Invalid rho value: {rho}")
-        super().__init__(params, options)
+        if not 0.0 <= options["rho"] <= 1.0:
+            raise ValueError(f"Invalid rho value: {options['rho']}")
 
     def new_state(self, value: Any, group: dict[str, Any]) -> dict[str, Any]:
         return {

@@ -21,39 +21,22 @@ class Adafactor(PerParameter):
 
     decays_weights = False
 
-    def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-2,
-        beta2_decay: float = -0.8,
-        eps: tuple[float | None, float] = (None, 1e-3),
-        d: float = 1.0,
-        weight_decay: float = 0.0,
-        *,
-        foreach: bool | None = None,
-        maximize: bool = False,
-    ) -> None:
-        options = dict(
-            lr=lr,
-            beta2_decay=beta2_decay,
-            eps=eps,
-            d=d,
-            weight_decay=weight_decay,
-            foreach=foreach,
-            maximize=maximize,
-        )
+    options = dict(lr=1e-2, beta2_decay=-0.8, eps=(None, 1e-3), d=1.0, weight_decay=0.0)
+    keyword_options = dict(foreach=None, maximize=False)
+
+    def check(self, **options: Any) -> None:
+        lr, (least, floor) = options["lr"], options["eps"]
         for name, given, fits, bound in (
             ("Learning rate", lr, lr >= 0.0, ">= 0"),
-            ("beta2_decay", beta2_decay, beta2_decay <= 0.0, "<= 0"),
-            ("epsilon1", eps[0], eps[0] is None or eps[0] >= 0.0, ">= 0"),
-            ("epsilon2", eps[1], eps[1] >= 0.0, ">= 0"),
-            ("Clipping threshold d", d, d >= 1.0, ">= 1"),
-            ("weight_decay", weight_decay, weight_decay >= 0.0, ">= 0"),
+            ("beta2_decay", options["beta2_decay"], options["beta2_decay"] <= 0.0, "<= 0"),
+            ("epsilon1", least, least is None or least >= 0.0, ">= 0"),
+            ("epsilon2", floor, floor >= 0.0, ">= 0"),
+            ("Clipping threshold d", options["d"], options["d"] >= 1.0, ">= 1"),
+            ("weight_decay", options["weight_decay"], options["weight_decay"] >= 0.0, ">= 0"),
         ):
             if not fits:
                 raise ValueError(f"{name} should be {bound} but is: {given}")
         check_options(lr=lr)
-        super().__init__(params, options)
 
     def prepare(self, value: Any, group: dict[str, Any]) -> None:
         if value.is_complex():

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.opset import functions
-from rushlight.optim.optimizer import check_options
 from rushlight.optim.rule import PerParameter, fused_step, is_plain, number, step_count
 
 __all__ = ["Adagrad"]
@@ -16,33 +15,21 @@ class Adagrad(PerParameter):
 
     takes_sparse = True
 
-    def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-2,
-        lr_decay: float = 0,
-        weight_decay: float = 0,
-        initial_accumulator_value: float = 0,
-        eps: float = 1e-10,
-        foreach: bool | None = None,
-        *,
-        maximize: bool = False,
-        differentiable: bool = False,
-        fused: bool | None = None,
-    ) -> None:
-        options = dict(
-            lr=lr,
-            lr_decay=lr_decay,
-            eps=eps,
-            weight_decay=weight_decay,
-            initial_accumulator_value=initial_accumulator_value,
-            foreach=foreach,
-            maximize=maximize,
-            differentiable=differentiable,
-            fused=fused,
-        )
-        check_options(**options)
-        super().__init__(params, options)
+    options = dict(
+        lr=1e-2,
+        lr_decay=0,
+        weight_decay=0,
+        initial_accumulator_value=0,
+        eps=1e-10,
+        foreach=None,
+    )
+    keyword_options = dict(maximize=False, differentiable=False, fused=None)
+    group_order = (
+        "lr lr_decay eps weight_decay initial_accumulator_value foreach maximize differentiable "
+        "fused"
+    )
+
+    def begin(self) -> None:
         for group in self.param_groups:
             for value in group["params"]:
                 self.state[value].update(self.new_state(value, group))

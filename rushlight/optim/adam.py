@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from rushlight.opset import functions
-from rushlight.optim.optimizer import check_options
 from rushlight.optim.rule import PerParameter, fused_step, is_plain, number, step_count, zeros_after
 
 __all__ = ["Adam", "AdamW"]
@@ -25,37 +24,19 @@ class Adam(PerParameter):
 
     sparse_advice = ", please consider SparseAdam instead"
 
-    def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0,
-        amsgrad: bool = False,
-        *,
-        foreach: bool | None = None,
-        maximize: bool = False,
-        capturable: bool = False,
-        differentiable: bool = False,
-        fused: bool | None = None,
-        decoupled_weight_decay: bool = False,
-    ) -> None:
-        options = dict(
-            lr=lr,
-            betas=betas,
-            eps=eps,
-            weight_decay=weight_decay,
-            amsgrad=amsgrad,
-            maximize=maximize,
-            foreach=foreach,
-            capturable=capturable,
-            differentiable=differentiable,
-            fused=fused,
-            decoupled_weight_decay=decoupled_weight_decay,
-        )
-        check_options(**options)
-        super().__init__(params, options)
+    options = dict(lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False)
+    keyword_options = dict(
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
+        fused=None,
+        decoupled_weight_decay=False,
+    )
+    group_order = (
+        "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable fused "
+        "decoupled_weight_decay"
+    )
 
     def new_state(self, value: Any, group: dict[str, Any]) -> dict[str, Any]:
         state = {
@@ -109,32 +90,8 @@ class Adam(PerParameter):
 class AdamW(Adam):
     """Adam with weight decay apart from the gradient."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 1e-2,
-        amsgrad: bool = False,
-        *,
-        maximize: bool = False,
-        foreach: bool | None = None,
-        capturable: bool = False,
-        differentiable: bool = False,
-        fused: bool | None = None,
-    ) -> None:
-        super().__init__(
-            params,
-            lr,
-            betas,
-            eps,
-            weight_decay,
-            amsgrad,
-            foreach=foreach,
-            maximize=maximize,
-            capturable=capturable,
-            differentiable=differentiable,
-            fused=fused,
-            decoupled_weight_decay=True,
-        )
+    options = {**Adam.options, "weight_decay": 1e-2}
+    keyword_options = dict(
+        maximize=False, foreach=None, capturable=False, differentiable=False, fused=None
+    )
+    fixed_options = dict(decoupled_weight_decay=True)

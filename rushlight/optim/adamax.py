@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.opset import functions
-from rushlight.optim.optimizer import check_options
 from rushlight.optim.rule import PerParameter, step_count, zeros_after
 
 __all__ = ["Adamax"]
@@ -14,31 +13,8 @@ __all__ = ["Adamax"]
 class Adamax(PerParameter):
     """Adam by the infinity norm."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: Any = 2e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0,
-        foreach: bool | None = None,
-        *,
-        maximize: bool = False,
-        differentiable: bool = False,
-        capturable: bool = False,
-    ) -> None:
-        options = dict(
-            lr=lr,
-            betas=betas,
-            eps=eps,
-            weight_decay=weight_decay,
-            foreach=foreach,
-            maximize=maximize,
-            differentiable=differentiable,
-            capturable=capturable,
-        )
-        check_options(**options)
-        super().__init__(params, options)
+    options = dict(lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, foreach=None)
+    keyword_options = dict(maximize=False, differentiable=False, capturable=False)
 
     def new_state(self, value: Any, group: dict[str, Any]) -> dict[str, Any]:
         return {

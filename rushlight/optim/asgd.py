@@ -13,32 +13,21 @@ __all__ = ["ASGD"]
 class ASGD(PerParameter):
     """Averaged stochastic gradient descent; the average is the state `ax`."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-2,
-        lambd: float = 1e-4,
-        alpha: float = 0.75,
-        t0: float = 1e6,
-        weight_decay: float = 0,
-        foreach: bool | None = None,
-        maximize: bool = False,
-        differentiable: bool = False,
-        capturable: bool = False,
-    ) -> None:
-        check_options(lr=lr, weight_decay=weight_decay, differentiable=differentiable)
-        options = dict(
-            lr=lr,
-            lambd=lambd,
-            alpha=alpha,
-            t0=t0,
-            weight_decay=weight_decay,
-            foreach=foreach,
-            maximize=maximize,
-            differentiable=differentiable,
-            capturable=capturable,
-        )
-        super().__init__(params, options)
+    options = dict(
+        lr=1e-2,
+        lambd=1e-4,
+        alpha=0.75,
+        t0=1e6,
+        weight_decay=0,
+        foreach=None,
+        maximize=False,
+        differentiable=False,
+        capturable=False,
+    )
+
+    def check(self, **options: Any) -> None:
+        # torch: `alpha` is not looked at here.
+        check_options(**{name: value for name, value in options.items() if name != "alpha"})
 
     def new_state(self, value: Any, group: dict[str, Any]) -> dict[str, Any]:
         return {

@@ -42,39 +42,31 @@ class Muon(PerParameter):
 
     decays_weights = False
 
-    def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-3,
-        weight_decay: float = 0.1,
-        momentum: float = 0.95,
-        nesterov: bool = True,
-        ns_coefficients: tuple[float, float, float] = COEFFICIENTS,
-        eps: float = 1e-7,
-        ns_steps: int = 5,
-        adjust_lr_fn: str | None = None,
-    ) -> None:
-        options = dict(
-            lr=lr,
-            weight_decay=weight_decay,
-            momentum=momentum,
-            nesterov=nesterov,
-            ns_coefficients=ns_coefficients,
-            eps=eps,
-            ns_steps=ns_steps,
-            adjust_lr_fn=adjust_lr_fn,
-        )
+    options = dict(
+        lr=1e-3,
+        weight_decay=0.1,
+        momentum=0.95,
+        nesterov=True,
+        ns_coefficients=COEFFICIENTS,
+        eps=1e-7,
+        ns_steps=5,
+        adjust_lr_fn=None,
+    )
+
+    def check(self, **options: Any) -> None:
         for name, given in (
-            ("Learning rate", lr),
-            ("momentum", momentum),
-            ("weight decay", weight_decay),
+            ("Learning rate", options["lr"]),
+            ("momentum", options["momentum"]),
+            ("weight decay", options["weight_decay"]),
         ):
             if given < 0.0:
                 raise ValueError(f"{name} should be >= 0 but is: {given}")
-        if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
-            raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
-        check_options(lr=lr)
-        super().__init__(params, options)
+        adjust = options["adjust_lr_fn"]
+        if adjust not in (None, "original", "match_rms_adamw"):
+            raise ValueError(f"Adjust learning rate function {adjust} is not supported")
+        check_options(lr=options["lr"])
+
+    def begin(self) -> None:
         for group in self.param_groups:
             for value in group["params"]:
                 if value.ndim != 2:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.optim.optimizer import check_options
 from rushlight.optim.rule import PerParameter, step_count, zeros_after
 
 __all__ = ["NAdam"]
@@ -13,35 +12,19 @@ __all__ = ["NAdam"]
 class NAdam(PerParameter):
     """Adam that looks ahead along a momentum which grows with the steps."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: Any = 2e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0,
-        momentum_decay: float = 4e-3,
-        decoupled_weight_decay: bool = False,
-        *,
-        foreach: bool | None = None,
-        maximize: bool = False,
-        capturable: bool = False,
-        differentiable: bool = False,
-    ) -> None:
-        options = dict(
-            lr=lr,
-            betas=betas,
-            eps=eps,
-            weight_decay=weight_decay,
-            momentum_decay=momentum_decay,
-            decoupled_weight_decay=decoupled_weight_decay,
-            maximize=maximize,
-            foreach=foreach,
-            capturable=capturable,
-            differentiable=differentiable,
-        )
-        check_options(**options)
-        super().__init__(params, options)
+    options = dict(
+        lr=2e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        momentum_decay=4e-3,
+        decoupled_weight_decay=False,
+    )
+    keyword_options = dict(foreach=None, maximize=False, capturable=False, differentiable=False)
+    group_order = (
+        "lr betas eps weight_decay momentum_decay decoupled_weight_decay maximize foreach "
+        "capturable differentiable"
+    )
 
     def new_state(self, value: Any, group: dict[str, Any]) -> dict[str, Any]:
         return {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.optim.optimizer import check_options
 from rushlight.optim.rule import PerParameter, step_count, zeros_after
 
 __all__ = ["RMSprop"]
@@ -13,34 +12,21 @@ __all__ = ["RMSprop"]
 class RMSprop(PerParameter):
     """Gradients over the root of their mean square, or of their variance when `centered`."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-2,
-        alpha: float = 0.99,
-        eps: float = 1e-8,
-        weight_decay: float = 0,
-        momentum: float = 0,
-        centered: bool = False,
-        capturable: bool = False,
-        foreach: bool | None = None,
-        maximize: bool = False,
-        differentiable: bool = False,
-    ) -> None:
-        options = dict(
-            lr=lr,
-            momentum=momentum,
-            alpha=alpha,
-            eps=eps,
-            centered=centered,
-            weight_decay=weight_decay,
-            capturable=capturable,
-            foreach=foreach,
-            maximize=maximize,
-            differentiable=differentiable,
-        )
-        check_options(**options)
-        super().__init__(params, options)
+    options = dict(
+        lr=1e-2,
+        alpha=0.99,
+        eps=1e-8,
+        weight_decay=0,
+        momentum=0,
+        centered=False,
+        capturable=False,
+        foreach=None,
+        maximize=False,
+        differentiable=False,
+    )
+    group_order = (
+        "lr momentum alpha eps centered weight_decay capturable foreach maximize differentiable"
+    )
 
     def new_state(self, value: Any, group: dict[str, Any]) -> dict[str, Any]:
         state = {"step": step_count(), "square_avg": zeros_after(value)}

@@ -14,31 +14,15 @@ __all__ = ["Rprop"]
 class Rprop(PerParameter):
     """Step sizes that grow while a gradient keeps its sign, and shrink when it changes."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-2,
-        etas: tuple[float, float] = (0.5, 1.2),
-        step_sizes: tuple[float, float] = (1e-6, 50),
-        *,
-        capturable: bool = False,
-        foreach: bool | None = None,
-        maximize: bool = False,
-        differentiable: bool = False,
-    ) -> None:
-        options = dict(
-            lr=lr,
-            etas=etas,
-            step_sizes=step_sizes,
-            foreach=foreach,
-            maximize=maximize,
-            differentiable=differentiable,
-            capturable=capturable,
-        )
+    options = dict(lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50))
+    keyword_options = dict(capturable=False, foreach=None, maximize=False, differentiable=False)
+    group_order = "lr etas step_sizes foreach maximize differentiable capturable"
+
+    def check(self, **options: Any) -> None:
         check_options(**options)
-        if not 0.0 < etas[0] < 1.0 < etas[1]:
-            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        super().__init__(params, options)
+        shrink, grow = options["etas"]
+        if not 0.0 < shrink < 1.0 < grow:
+            raise ValueError(f"Invalid eta values: {shrink}, {grow}")
 
     def new_state(self, value: Any, group: dict[str, Any]) -> dict[str, Any]:
         lr = number(group["lr"])

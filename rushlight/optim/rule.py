@@ -6,14 +6,16 @@ tensors as pairs of real ones; a subclass states what a parameter's state is and
 
 from __future__ import annotations
 
-from typing import Any
+from inspect import Parameter, Signature
+from typing import Any, ClassVar
 
 from rushlight.autograd.grad_mode import no_grad
+from rushlight.base.signatures import signed
 from rushlight.core.dtype import float32, float64, get_default_dtype
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN, Tensor
 from rushlight.opset import functions
-from rushlight.optim.optimizer import Optimizer
+from rushlight.optim.optimizer import Optimizer, check_options
 
 __all__ = ["PerParameter", "fused_step", "is_plain", "number", "step_count", "zeros_after"]
 
@@ -39,6 +41,26 @@ def real_view(tensor: Any) -> Any:
     return functions.view_as_real(tensor) if is_complex else tensor
 
 
+def constructor_of(cls: type[PerParameter]) -> Any:
+    """`__init__(self, params, ...)` with the options of an optimiser."""
+    in_order, by_name = Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY
+    signature = Signature(
+        [Parameter("self", in_order), Parameter("params", in_order)]
+        + [Parameter(name, in_order, default=value) for name, value in cls.options.items()]
+        + [Parameter(name, by_name, default=value) for name, value in cls.keyword_options.items()]
+    )
+
+    def construct(self: Any, options: dict[str, Any]) -> None:
+        params = options.pop("params")
+        self.check(**options)
+        options |= cls.fixed_options
+        order = cls.group_order.split() or options
+        Optimizer.__init__(self, params, {name: options[name] for name in order})
+        self.begin()
+
+    return signed(signature, cls.__name__, construct)
+
+
 class PerParameter(Optimizer):
     """Optimisers whose update of a parameter depends on that parameter alone."""
 
@@ -47,6 +69,26 @@ class PerParameter(Optimizer):
     sparse_advice = ""
     # Whether the base applies the option `weight_decay`.
     decays_weights = True
+    # What the constructor takes beside `params`, with defaults: in order or by name, and by name
+    # only; then what every group has besides. A class with `options` of its own has a constructor
+    # of that signature.
+    options: ClassVar[dict[str, Any]] = {}
+    keyword_options: ClassVar[dict[str, Any]] = {}
+    fixed_options: ClassVar[dict[str, Any]] = {}
+    # torch: the order in which groups hold them, where it is not that of the signature.
+    group_order: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "options" in cls.__dict__:
+            cls.__init__ = constructor_of(cls)  # type: ignore[method-assign]
+
+    def check(self, **options: Any) -> None:
+        """Refuse values that options must not have."""
+        check_options(**options)
+
+    def begin(self) -> None:
+        """Called once the groups of parameters are made."""
 
     def new_state(self, value: Any, group: dict[str, Any]) -> dict[str, Any]:
         """What is remembered of a parameter, before its first step."""

@@ -24,35 +24,13 @@ class SGD(PerParameter):
 
     takes_sparse = True
 
-    def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-3,
-        momentum: float = 0,
-        dampening: float = 0,
-        weight_decay: float = 0,
-        nesterov: bool = False,
-        *,
-        maximize: bool = False,
-        foreach: bool | None = None,
-        differentiable: bool = False,
-        fused: bool | None = None,
-    ) -> None:
-        options = dict(
-            lr=lr,
-            momentum=momentum,
-            dampening=dampening,
-            weight_decay=weight_decay,
-            nesterov=nesterov,
-            maximize=maximize,
-            foreach=foreach,
-            differentiable=differentiable,
-            fused=fused,
-        )
+    options = dict(lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False)
+    keyword_options = dict(maximize=False, foreach=None, differentiable=False, fused=None)
+
+    def check(self, **options: Any) -> None:
         check_options(**options)
-        if nesterov and (momentum <= 0 or dampening != 0):
+        if options["nesterov"] and (options["momentum"] <= 0 or options["dampening"] != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        super().__init__(params, options)
 
     def new_state(self, value: Any, group: dict[str, Any]) -> dict[str, Any]:
         # The first gradient becomes the momentum buffer.

@@ -16,21 +16,16 @@ class SparseAdam(PerParameter):
 
     takes_sparse = True
 
-    def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        maximize: bool = False,
-    ) -> None:
-        options = dict(lr=lr, betas=betas, eps=eps, maximize=maximize)
-        if not lr > 0.0:
-            raise ValueError(f"Invalid learning rate: {lr}")
-        if not eps > 0.0:
-            raise ValueError(f"Invalid epsilon value: {eps}")
+    options = dict(lr=1e-3, betas=(0.9, 0.999), eps=1e-8, maximize=False)
+
+    def check(self, **options: Any) -> None:
+        if not options["lr"] > 0.0:
+            raise ValueError(f"Invalid learning rate: {options['lr']}")
+        if not options["eps"] > 0.0:
+            raise ValueError(f"Invalid epsilon value: {options['eps']}")
         check_options(**options)
-        super().__init__(params, options)
+
+    def begin(self) -> None:
         places = [
             ([number, index], value)
             for number, group in enumerate(self.param_groups)

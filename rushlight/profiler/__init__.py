@@ -1,7 +1,7 @@
 """Profiling: torch.profiler's public names.
 
-The modules below depend on nothing above `core`: the dispatcher and the engine call a `Recorder`,
-and everything a user sees is made of its spans afterwards.
+The modules below depend on nothing above `core`: the dispatcher and the engine call a
+`SpanRecorder`, and everything a user sees is made of its spans afterwards.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What happens while a profile runs: spans of operators, backward nodes and labels.
 
-A `Recorder` sits in `ThreadState.profiler`; threads that take over a snapshot of the state write to
-the same one. Spans keep the order in which they were opened, which also settles equal times.
-Nothing here is imported before the first profile or label.
+A `SpanRecorder` sits in `ThreadState.profiler`; threads that take over a snapshot of the state
+write to the same one. Spans keep the order in which they were opened, which also settles equal
+times. Nothing here is imported before the first profile or label.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rushlight.core.node import AccumulateGrad, next_sequence
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import Tensor, storage_of
 
-__all__ = ["Recorder", "Span", "profiler_enabled", "record_function"]
+__all__ = ["Span", "SpanRecorder", "profiler_enabled", "record_function"]
 
 FUNCTION, BACKWARD, LABEL = 0, 1, 7  # torch: values of its RecordScope
 
@@ -69,7 +69,7 @@ class Span:
         self.start = perf_counter_ns()
 
 
-class Recorder:
+class SpanRecorder:
     """Collects spans from every thread that has it installed."""
 
     def __init__(
@@ -269,7 +269,7 @@ class record_function:
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name = name
         self.args = args
-        self.spans: list[tuple[Recorder, Span] | None] = []
+        self.spans: list[tuple[SpanRecorder, Span] | None] = []
 
     def __enter__(self) -> record_function:
         recorder = LOCAL.state.profiler if PROCESS.special else None

@@ -6,14 +6,14 @@ from typing import Any
 
 from rushlight.base.errors import MissingFeature
 from rushlight.profiler.events import EventList, FunctionEvent, FunctionEventAvg
-from rushlight.profiler.recorder import LABEL, Recorder
+from rushlight.profiler.recorder import LABEL, SpanRecorder
 
 __all__ = ["emit_itt", "emit_nvtx", "profile"]
 
 UNFINISHED = "<unfinished torch.autograd.profile>"
 
 
-def events_of(recorder: Recorder) -> EventList:
+def events_of(recorder: SpanRecorder) -> EventList:
     """Spans as events in order of their start, parents before children, with their tree built."""
     began = recorder.began
     # Equal times keep the order of opening: sorting is stable.
@@ -85,7 +85,7 @@ class profile:
         self.use_cpu = use_cpu
         self.use_device = None
         self.entered = False
-        self.recorder: Recorder | None = None
+        self.recorder: SpanRecorder | None = None
         self.made_events: EventList | None = None
 
     def __enter__(self) -> profile | None:
@@ -94,7 +94,7 @@ class profile:
         if self.entered:
             raise RuntimeError("Profiler context manager is not reentrant")
         self.entered = True
-        self.recorder = Recorder(
+        self.recorder = SpanRecorder(
             shapes=self.record_shapes,
             stacks=self.with_stack,
             memory=self.profile_memory,

@@ -519,8 +519,23 @@ def test_an_accumulator_that_someone_holds_is_no_hindrance():
     (a * 2).sum().backward()
     assert a.grad.tolist() == [2.0] * 3
     seen = []
+    early = (a * 2).sum()
     held.register_prehook(lambda grads: seen.append(grads))
+    early.backward()
     (a * 2).sum().backward()
+    assert len(seen) == 2
+
+
+def test_a_hook_on_an_accumulator_made_after_the_graph_is_called():
+    a = values(3).requires_grad_()
+    for _ in range(8):
+        a.grad = None
+        (a * 2).sum().backward()
+    out = (a * 2).sum()
+    accumulator = torch.autograd.graph.get_gradient_edge(a).node
+    seen = []
+    accumulator.register_hook(lambda inputs, outputs: seen.append(outputs))
+    out.backward()
     assert len(seen) == 1
 
 

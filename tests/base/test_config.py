@@ -65,6 +65,8 @@ def test_patch_gives_the_environment_its_say_again(monkeypatch: pytest.MonkeyPat
         assert config.cache_dir == "here"
     monkeypatch.setenv("RUSHLIGHT_CACHE_DIR", "there")
     assert config.cache_dir == "there"
+    monkeypatch.delenv("RUSHLIGHT_CACHE_DIR")
+    assert config.cache_dir == "there"
 
 
 def sources() -> dict[str, str]:
@@ -111,7 +113,7 @@ thread.join()
 
 
 def test_generated_source_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    from rushlight.core.gradrule import compile_source
+    from rushlight.core.source import compile_source
 
     compile_source("a = 1\n", "stub of nothing", {})
     assert capsys.readouterr().err == ""
@@ -120,14 +122,13 @@ def test_generated_source_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "# stub of nothing\na = 2\n\n"
 
 
-@pytest.mark.parametrize(
-    ("variable", "mark"), [("FX_GRAPH_SHOW_STRIDE", "[1]"), ("FX_GRAPH_SHOW_DEVICE", "cpu")]
-)
-def test_graphs_show_what_is_asked(
-    monkeypatch: pytest.MonkeyPatch, variable: str, mark: str
-) -> None:
+@pytest.mark.parametrize(("name", "mark"), [("show_stride", "[1]"), ("show_device", "cpu")])
+def test_graphs_show_what_is_asked(monkeypatch: pytest.MonkeyPatch, name: str, mark: str) -> None:
     graph = make_fx(lambda x: x + 1)(rushlight.ones(3))
-    monkeypatch.delenv(variable, raising=False)
-    assert mark not in graph.print_readable(print_output=False)
-    monkeypatch.setenv(variable, "1")
-    assert mark in graph.print_readable(print_output=False)
+    for asked in (False, True):
+        with settings.patch(**{name: asked}):
+            assert (mark in graph.print_readable(print_output=False)) is asked
+    monkeypatch.setenv(
+        {"show_stride": "FX_GRAPH_SHOW_STRIDE"}.get(name, "FX_GRAPH_SHOW_DEVICE"), "1"
+    )
+    assert getattr(Config(), name) is True

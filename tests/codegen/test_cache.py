@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import numpy as np
 import pytest
 
 import rushlight
+from rushlight.base.config import Config
+from rushlight.base.config import config as settings
 from rushlight.codegen import buffers, cache, config, lower, native
 from tests.codegen.recording import Recording, aten
 
@@ -19,9 +22,9 @@ pytest.importorskip("llvmlite")
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("RUSHLIGHT_CACHE_DIR", str(tmp_path / "cache"))
-    return tmp_path / "cache"
+def folder(tmp_path: Path) -> Iterator[Path]:
+    with settings.patch(cache_dir=str(tmp_path / "cache")):
+        yield tmp_path / "cache"
 
 
 def graph(number: float = 1.5) -> Recording:
@@ -69,11 +72,11 @@ def test_damaged_entries_are_written_again(folder: Path, damage: bytes | None) -
     assert len(entries(folder)) == 1
 
 
-def test_unusable_folder_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusable_folder_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    monkeypatch.setenv("RUSHLIGHT_CACHE_DIR", str(tmp_path / "file"))
-    r = graph()
-    assert lower(r, r.inputs)(*r.inputs)[0].shape == (40, 50)
+    with settings.patch(cache_dir=str(tmp_path / "file")):
+        r = graph()
+        assert lower(r, r.inputs)(*r.inputs)[0].shape == (40, 50)
 
 
 def test_nothing_is_kept_where_the_switch_is_off(folder: Path) -> None:
@@ -84,6 +87,7 @@ def test_nothing_is_kept_where_the_switch_is_off(folder: Path) -> None:
 
 
 def test_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "config", Config())
     monkeypatch.delenv("RUSHLIGHT_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", os.path.join("some", "place"))
     assert cache.directory() == os.path.join("some", "place", "rushlight")

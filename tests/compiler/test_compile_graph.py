@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import rushlight as torch
 from rushlight.aot.tracing import make_fx
+from rushlight.base.config import config
 from rushlight.compiler import compile_graph
 
 pytest.importorskip("llvmlite")
@@ -18,8 +20,9 @@ F = torch.nn.functional
 
 
 @pytest.fixture(autouse=True)
-def private_cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RUSHLIGHT_CACHE_DIR", str(tmp_path))
+def private_cache(tmp_path: Any) -> Iterator[None]:
+    with config.patch(cache_dir=str(tmp_path)):
+        yield
 
 
 def compiled(function: Any, *inputs: Any) -> Any:

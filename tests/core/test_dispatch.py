@@ -252,3 +252,20 @@ def test_function_override_stays_off_inside_dispatch_reached_through_it():
 
     Both(torch.ones(1)) * 2
     assert log == ["function", "aten.mul.Tensor", "aten.add.Tensor"]
+
+
+def test_functions_that_are_no_ops_see_overrides_given_by_keyword():
+    told = []
+
+    class Seen(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            told.append((func.__name__, args, sorted(kwargs or {})))
+            return "handled"
+
+    value = torch.ones(2).as_subclass(Seen)
+    assert torch.tensordot(torch.ones(2), b=value, dims=1) == "handled"
+    assert torch.cdist(value, x2=torch.ones(2)) == "handled"
+    assert [(name, names) for name, _, names in told] == [
+        ("tensordot", ["b", "dims"]), ("cdist", ["x2"]),
+    ]  # fmt: skip

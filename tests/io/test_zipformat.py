@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from rushlight.base.errors import CheckpointError
-from rushlight.io.zipformat import Span, Writer, read_directory
+from rushlight.io.zipformat import Span, ZipWriter, read_directory
 
 
 def written(entries):
     file = io.BytesIO()
-    writer = Writer(file.write)
+    writer = ZipWriter(file.write)
     for name, content in entries.items():
         writer.add(name, content)
     writer.close()
@@ -73,7 +73,7 @@ class Behind:
 
 def test_offsets_beyond_four_gigabytes():
     file = io.BytesIO()
-    writer = Writer(file.write)
+    writer = ZipWriter(file.write)
     writer.position = Behind.before
     writer.add("a/x", b"one")
     writer.add("a/y", b"two")

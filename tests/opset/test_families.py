@@ -252,5 +252,6 @@ def test_threads_may_use_names_for_the_first_time_at_once():
 
 
 @pytest.mark.slow
-def test_threads_may_use_names_for_the_first_time_at_once_many_times():
-    first_uses(range(10, 210))
+@pytest.mark.parametrize("first", range(10, 210, 10))
+def test_threads_may_use_names_for_the_first_time_at_once_many_times(first: int):
+    first_uses(range(first, first + 10))

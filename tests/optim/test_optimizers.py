@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 
 import pytest
@@ -367,3 +368,26 @@ def test_groups_are_told_apart_when_shown():
     assert [part.splitlines()[0] for part in shown] == ["SGD (", "0", "1"]
     assert shown[1].endswith("    weight_decay: 0\n\n")
     assert shown[2].endswith("    weight_decay: 0\n)")
+
+
+def test_constructors_have_the_signature_of_their_options():
+    assert str(inspect.signature(SGD)) == (
+        "(params, lr=0.001, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, "
+        "maximize=False, foreach=None, differentiable=False, fused=None)"
+    )
+    with pytest.raises(TypeError, match=r"SGD.__init__\(\) got an unexpected keyword .*'learning'"):
+        SGD([leaf(1.0)], learning=0.1)
+    with pytest.raises(TypeError, match=r"Adam.__init__\(\) missing a required argument: 'params'"):
+        Adam(lr=0.1)
+    with pytest.raises(TypeError, match=r"SGD.__init__\(\) too many positional arguments"):
+        SGD([leaf(1.0)], 0.1, 0, 0, 0, False, True)
+
+
+def test_subclasses_may_have_constructors_of_their_own():
+    class Slow(Adam):
+        def __init__(self, params, slowness):
+            super().__init__(params, 1 / slowness, eps=1e-6)
+
+    assert list(inspect.signature(Slow).parameters) == ["params", "slowness"]
+    group = Slow([leaf(1.0)], 4.0).param_groups[0]
+    assert (group["lr"], group["eps"], group["betas"]) == (0.25, 1e-6, (0.9, 0.999))

@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("sympy")
 
+import rushlight as torch
 from rushlight.core import dtype as dtypes
 from rushlight.core.fake import DataDependentOutputException, FakeTensorMode
 from rushlight.core.tensor import Tensor, strides_of
@@ -108,3 +109,13 @@ def test_symbolic_sizes(op: Any) -> None:
             if text is not None and not may_refuse(op, text):
                 lines.append(f"{case!r}: {text}")
     assert not lines, "\n".join(lines[:20])
+
+
+def test_sizes_of_fakes_are_told_by_ops_too():
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    fake = mode.from_tensor(torch.ones(3, 4))
+    with mode:
+        size = torch.ops.aten.sym_size.int(fake, 0)
+        assert isinstance(size, torch.SymInt) and size is not fake.shape[1]
+        assert torch.ops.aten.sym_numel.default(fake).node.hint == 12
+        assert torch.ops.aten.sym_stride.int(fake, 1) == 1

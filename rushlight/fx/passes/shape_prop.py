@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
-from rushlight.core.device import channels_last, channels_last_3d, contiguous_format
+from rushlight.core.recording import TensorMetadata, tensor_metadata
 from rushlight.core.tensor import Tensor
 from rushlight.fx.interpreter import Interpreter
 from rushlight.graph.node import Node, map_aggregate
@@ -12,33 +12,8 @@ from rushlight.graph.node import Node, map_aggregate
 __all__ = ["ShapeProp", "TensorMetadata"]
 
 
-class TensorMetadata(NamedTuple):
-    """What is known of a tensor without its values."""
-
-    shape: Any
-    dtype: Any
-    requires_grad: bool
-    stride: tuple[int, ...]
-    memory_format: Any
-    is_quantized: bool
-    qparams: dict[str, Any]
-
-
-def _extract_tensor_metadata(result: Any, include_contiguity: bool = True) -> TensorMetadata:
-    memory_format = None
-    if include_contiguity and str(result.layout) == "torch.strided":
-        formats = [contiguous_format]
-        if result.dim() == 4:
-            formats.append(channels_last)
-        elif result.dim() == 5:
-            formats.append(channels_last_3d)
-        memory_format = next(
-            (kind for kind in formats if result.is_contiguous(memory_format=kind)), None
-        )
-    stride = result.stride() if str(result.layout) == "torch.strided" else ()
-    return TensorMetadata(
-        result.shape, result.dtype, result.requires_grad, stride, memory_format, False, {}
-    )
+# torch: its name here.
+_extract_tensor_metadata = tensor_metadata
 
 
 class ShapeProp(Interpreter):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from rushlight.nn.functional.pool import adaptive_avg_pool2d, adaptive_avg_pool3d, per_dim
+from rushlight.nn.functional.pool import adaptive_avg_pool2d, adaptive_avg_pool3d
+from rushlight.nn.sizes import per_dim
 from rushlight.opset import functions
 
 __all__ = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.nn.sizes import per_dim
 from rushlight.opset import functions
 
 __all__ = [
@@ -15,11 +16,6 @@ __all__ = [
     "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices", "max_pool3d",
     "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d",
 ]  # fmt: skip
-
-
-def per_dim(value: Any, count: int) -> Any:
-    """One entry per dim."""
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,) * count
 
 
 DIMS = ("the last dim", "the last two dims", "the last three dims")

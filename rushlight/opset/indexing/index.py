@@ -692,6 +692,7 @@ def _(make: Any) -> Any:
 nonzero_rows = op(
     "nonzero(Tensor self) -> Tensor",
     kind=GATHER,
+    layout="value",
     function=None,
     tags=(Tag.dynamic_output_shape,),
 )

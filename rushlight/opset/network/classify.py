@@ -17,15 +17,14 @@ from rushlight.core.dispatch import call
 from rushlight.core.dtype import dtype as DType
 from rushlight.core.dtype import unsupported
 from rushlight.core.geometry import show
-from rushlight.core.node import needs_grad, pack_result
+from rushlight.core.quick import Quick, Step
 from rushlight.core.state import LOCAL
-from rushlight.core.tensor import wrap
 from rushlight.opset.kinds import OPAQUE, Spec
 from rushlight.opset.network.loss import MEAN, NONE, SUM, apply_reduction
 from rushlight.opset.network.softmax import is_small_matrix, small_log_softmax
 from rushlight.opset.reduction.reduce import cast, check_computable, working
 from rushlight.opset.registry import composite, find, op
-from rushlight.opset.rules import aten, node_maker
+from rushlight.opset.rules import aten
 
 
 def check_nll(self: Any, target: Any, weight: Any) -> None:
@@ -426,45 +425,16 @@ def cross_entropy_samples(make: Any) -> Any:
     yield make(2, 3, 2), make.index(2, 2, below=3), None, NONE
 
 
-def fused_cross_entropy(
-    self: Any,
-    target: Any,
-    weight: Any,
-    reduction: int,
-    ignore_index: Any,
-    label_smoothing: float,
-    recording: bool,
-) -> Any:
-    """`nll_loss(log_softmax(self, 1), target)` of a small batch of plain labels in one piece: the
-    graph gets the same two nodes. None for anything but the common case."""
-    logits, labels = self._array, target._array
-    if weight is not None or label_smoothing != 0.0 or reduction == NONE:
-        return None
+def small_cross_entropy(logits: Any, labels: Any, reduction: int, ignore_index: int) -> Any:
+    """(loss, log of softmax, total weight) of a small batch of plain labels; None for any other."""
     if not is_small_matrix(logits, 1):
         return None
     rows = rows_of(logits, labels, None, ignore_index)
     if rows is None:
         return None
-    kind = self._dtype
     scores = small_log_softmax(logits)
     value, total = small_nll(scores, labels, rows, reduction)
-    result = wrap(value, kind)
-    if not recording or not (self._requires_grad or (self._view is not None and needs_grad(self))):
-        return result
-    softmax_rule, make_softmax = node_maker("_log_softmax", "self")
-    nll_rule, make_nll = node_maker("nll_loss_forward", "self", "target")
-    between = wrap(scores, kind)
-    node = make_softmax(self, 1, False)
-    node.output_metas = ((scores.shape, kind, None),)
-    node.saved_slots[softmax_rule.output_slots[0][0]] = pack_result(between)
-    between._node = node
-    between._requires_grad = True
-    node = make_nll(between, target, None, reduction, ignore_index)
-    node.output_metas = (((), kind, None), ((), kind, None))
-    node.saved_slots[nll_rule.output_slots[0][0]] = wrap(total, kind)
-    result._node = node
-    result._requires_grad = True
-    return result
+    return value, scores, total
 
 
 @composite(
@@ -473,7 +443,23 @@ def fused_cross_entropy(
     method=False,
     function=False,
     samples=cross_entropy_samples,
-    fused=fused_cross_entropy,
+    quick=Quick(
+        "(parts_ := small_cross_entropy({self}, {target}, {reduction}, {ignore_index})) "
+        "and parts_[0]",
+        when="weight is None and label_smoothing == 0.0 and reduction != NONE",
+        result_is_contiguous=True,
+        scope={"small_cross_entropy": small_cross_entropy, "NONE": NONE},
+        graph=(
+            Step("scores", "_log_softmax", ("self", "1", "False"), "parts_[1]"),
+            Step(
+                "",
+                "nll_loss_forward",
+                ("scores", "target", "None", "reduction", "ignore_index"),
+                "array_",
+                also="parts_[2]",
+            ),
+        ),
+    ),
 )
 def cross_entropy_loss(
     self: Any, target: Any, weight: Any, reduction: int, ignore_index: Any, label_smoothing: float

@@ -88,7 +88,9 @@ def is_small_matrix(array: Any, dim: int) -> bool:
 
 def small_log_softmax(matrix: Any) -> Any:
     values = matrix - max_reduce(matrix, 1, None, None, True)
-    return values - np.log(row_sums(np.exp(values)))
+    sums = row_sums(np.exp(values))
+    values -= np.log(sums, sums)
+    return values
 
 
 def small_softmax(matrix: Any) -> Any:

@@ -16,6 +16,7 @@ from rushlight.core import geometry
 from rushlight.core.dispatch import overridable
 from rushlight.core.dtype import unsupported
 from rushlight.core.promotion import DIM, ZERO_DIM, result_type
+from rushlight.core.quick import Quick
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN, Tensor, strides_of
 from rushlight.opset.exposure import method_alias
@@ -134,15 +135,14 @@ def check_inner(mat1: Any, mat2: Any) -> None:
 
 
 def is_column_major(strides: Any, rows: Any, width: int) -> bool:
-    """Whether dense columns lie one after another; strides count elements, or bytes of which an
-    element has `width`."""
-    return bool(strides[0] in (1, width) and strides[1] == rows * strides[0])
+    """Whether dense columns of elements of `width` bytes lie one after another."""
+    return bool(strides[0] == width and strides[1] == rows * width)
 
 
 # Two matrices that BLAS takes as they are.
 MATRICES = (
     "{0}._dtype is {1}._dtype and {0}._dtype.scalar_fast "
-    "and {0}._array.ndim == 2 and {1}._array.ndim == 2"
+    "and {{{0}}}.ndim == 2 and {{{1}}}.ndim == 2"
 )
 
 
@@ -176,16 +176,21 @@ def mm_errors(make: Any) -> Any:
 mm = op(
     "mm(Tensor self, Tensor mat2) -> Tensor",
     kind=CONTRACTION,
-    quick="self._array.dot(mat2._array)",
-    quick_when=MATRICES.format("self", "mat2"),
+    quick=Quick(
+        "{self}.dot({mat2})", when=MATRICES.format("self", "mat2"), result_is_contiguous=True
+    ),
     prepared=lambda self, mat2: (
         np.ndarray.dot
         if self._dtype.np in DIRECT and self.dim() == 2 == mat2.dim() and self._dtype is mat2._dtype
         else None
     ),
     vjp={
-        "self": lambda grad, mat2, self_strides: first_factor_grad(grad, mat2, self_strides),
-        "mat2": lambda grad, self, mat2_strides: second_factor_grad(grad, self, mat2_strides),
+        "self": lambda grad, mat2, self_byte_strides: first_factor_grad(
+            grad, mat2, self_byte_strides
+        ),
+        "mat2": lambda grad, self, mat2_byte_strides: second_factor_grad(
+            grad, self, mat2_byte_strides
+        ),
     },
     samples=mm_samples,
     errors=mm_errors,
@@ -235,17 +240,20 @@ def addmm_samples(make: Any) -> Any:
 addmm = op(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     kind=CONTRACTION,
-    quick="np.add(product := mat1._array.dot(mat2._array), self._array, product)",
-    quick_when="beta == 1 and alpha == 1 and self._dtype is mat1._dtype and "
-    + MATRICES.format("mat1", "mat2"),
+    quick=Quick(
+        "np.add(product_ := {mat1}.dot({mat2}), {self}, product_)",
+        when="beta == 1 and alpha == 1 and self._dtype is mat1._dtype and "
+        + MATRICES.format("mat1", "mat2"),
+        result_is_contiguous=True,
+    ),
     inplace=True,
     vjp={
         "self": lambda grad, beta: scaled(grad, beta),
-        "mat1": lambda grad, mat2, alpha, mat1_strides: scaled(
-            first_factor_grad(grad, mat2, mat1_strides), alpha
+        "mat1": lambda grad, mat2, alpha, mat1_byte_strides: scaled(
+            first_factor_grad(grad, mat2, mat1_byte_strides), alpha
         ),
-        "mat2": lambda grad, mat1, alpha, mat2_strides: scaled(
-            second_factor_grad(grad, mat1, mat2_strides), alpha
+        "mat2": lambda grad, mat1, alpha, mat2_byte_strides: scaled(
+            second_factor_grad(grad, mat1, mat2_byte_strides), alpha
         ),
     },
     samples=addmm_samples,

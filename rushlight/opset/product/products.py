@@ -15,13 +15,12 @@ from rushlight.core.construct import warn_once
 from rushlight.core.device import contiguous_format
 from rushlight.core.dispatch import overridable
 from rushlight.core.dtype import unsupported
-from rushlight.core.node import needs_grad
-from rushlight.core.storage import VersionCounter
-from rushlight.core.tensor import Tensor, new_tensor, wrap
+from rushlight.core.quick import Quick, Step
+from rushlight.core.tensor import Tensor
 from rushlight.opset.kinds import CONTRACTION, Spec, cpp_type
 from rushlight.opset.product.contract import kind_of, product_of, refuse_dtype, rounded, working
 from rushlight.opset.registry import composite, op
-from rushlight.opset.rules import aten, conj, node_maker, not_differentiable, sample
+from rushlight.opset.rules import aten, conj, not_differentiable, sample
 
 # Public functions of torch that are written in Python here.
 TORCH_NAMES = ("cdist", "chain_matmul", "tensordot")
@@ -31,106 +30,21 @@ __all__ = ["bilinear", "cdist", "chain_matmul", "linear", "tensordot"]
 # -- linear ---------------------------------------------------------------------------------------
 
 
-def fused_linear(input: Any, weight: Any, bias: Any, recording: bool) -> Any:
-    """`addmm(bias, input, weight.t())` of plain tensors without the transposed tensor in between:
-    the graph gets the same two nodes. None for anything but the common case."""
-    if bias is None:
-        return None
-    rows, matrix, shift, kind = input._array, weight._array, bias._array, input._dtype
-    if (
-        rows.ndim != 2
-        or matrix.ndim != 2
-        or shift.ndim != 1
-        or shift.size != len(matrix)
-        or not kind.scalar_fast
-        or weight._dtype is not kind
-        or bias._dtype is not kind
-        or weight._view is not None
-    ):
-        return None
-    turned = matrix.T
-    try:
-        product = rows.dot(turned)
-    except ValueError:
-        return None  # sizes that do not fit, for the general way to word
-    np.add(product, shift, product)
-    # `wrap`, written out: this is measured.
-    result = new_tensor()
-    result._array = product
-    result._dtype = kind
-    result._contig = True
-    result._requires_grad = False
-    result._node = None
-    result._output_nr = 0
-    result._counter = None
-    result._storage = None
-    result._offset = 0
-    result._view = None
-    result._ag = None
-    result._ext = None
-    if not recording:
-        return result
-    wants = input._requires_grad or (input._view is not None and needs_grad(input))
-    if not (
-        wants
-        or weight._requires_grad
-        or bias._requires_grad
-        or (bias._view is not None and needs_grad(bias))
-    ):
-        return result
-    makers = LINEAR_NODES[0]
-    if makers is None:
-        makers = LINEAR_NODES[0] = (
-            node_maker("t", "self")[1],
-            node_maker("addmm", "self", "mat1", "mat2")[1],
-        )
-    make_turned, make_product = makers
-    turning = None
-    if weight._requires_grad:
-        turning = make_turned(weight)
-        turning.output_metas = ((turned.shape, kind, None),)
-    # The node keeps the transposed weight for the input's gradient only; it is seen by nobody
-    # else, so this alias needs no record of its base.
-    transposed: Any
-    if wants:
-        counter = weight._counter
-        if counter is None:
-            counter = weight._counter = VersionCounter()
-        transposed = wrap(turned, kind)
-        transposed._contig = False
-        transposed._counter = counter
-        transposed._node = turning
-        transposed._requires_grad = turning is not None
-    else:
-        transposed = Passing()
-        transposed._array = turned
-        transposed._node = turning
-    node = make_product(bias, input, transposed, 1, 1)
-    node.output_metas = ((product.shape, kind, None),)
-    result._node = node
-    result._requires_grad = True
-    return result
-
-
-# The makers of the two nodes of a linear layer, found on first use.
-LINEAR_NODES: list[Any] = [None]
-
-
-class Passing:
-    """As much of a tensor as a node maker looks at when it will not keep it."""
-
-    __slots__ = ("_array", "_node")
-
-    _ag = None
-    _output_nr = 0
-    _requires_grad = False
-    _view = None
-
-
 @composite(
     "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
     method=False,
-    fused=fused_linear,
+    # The transposed weight is a node of the graph and seldom more.
+    quick=Quick(
+        "np.add(product_ := {input}.dot(turned_ := {weight}.T), {bias}, product_)",
+        when="bias is not None and {input}.ndim == 2 == {weight}.ndim and {bias}.ndim == 1 "
+        "and {bias}.size == len({weight}) and (dtype_ := input._dtype).scalar_fast "
+        "and weight._dtype is dtype_ and bias._dtype is dtype_ and weight._view is None",
+        result_is_contiguous=True,
+        graph=(
+            Step("transposed", "t", ("weight",), "turned_"),
+            Step("", "addmm", ("bias", "input", "transposed", "1", "1"), "array_"),
+        ),
+    ),
 )
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     ndim = input.dim()

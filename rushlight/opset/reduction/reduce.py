@@ -17,6 +17,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
 from rushlight.core.dtype import unsupported
+from rushlight.core.quick import Quick
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import Tensor
 from rushlight.opset.kinds import HALVES, REDUCTION, Spec
@@ -179,8 +180,12 @@ def summed(array: Any, axes: Any, keepdim: bool, kind: DType) -> Any:
 sum_all = op(
     "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
     kind=REDUCTION,
-    quick="add_reduce(self._array, None, None, empty((), self._array.dtype))",
-    quick_scope={"add_reduce": add_reduce, "empty": empty},
+    quick=Quick(
+        "add_reduce({self}, None, None, empty((), {self}.dtype))",
+        when="self._contig and self._dtype.scalar_fast",
+        result_is_contiguous=True,
+        scope={"add_reduce": add_reduce, "empty": empty},
+    ),
     vjp=lambda grad, self_shape: grad.expand(self_shape),
     jvp=linear_in("self"),
     samples=full_samples,
@@ -202,11 +207,13 @@ sum_dim = op(
     "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None)"
     " -> Tensor",
     kind=REDUCTION,
-    quick="quick_sum(self._array, dim)",
-    # `is_quick`, written out
-    quick_when="dim and not keepdim and dtype is None and self._contig "
-    f"and self._dtype.scalar_fast and 0 < self._array.size <= {QUICK_SIZE}",
-    quick_scope={"quick_sum": quick_sum},
+    quick=Quick(
+        "quick_sum({self}, {dim})",
+        # `is_quick`, written out
+        when="{dim} and not keepdim and dtype is None and self._contig "
+        f"and self._dtype.scalar_fast and 0 < {{self}}.size <= {QUICK_SIZE}",
+        scope={"quick_sum": quick_sum},
+    ),
     prepared=prepared_sum,
     node_index=1,
     out_name="IntList_out",
@@ -318,9 +325,13 @@ def averaged(array: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 mean_all = op(
     "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
     kind=REDUCTION,
-    quick="divide(r := add_reduce(self._array, None, None, empty((), self._array.dtype)), "
-    "self._array.size, r)",
-    quick_scope={"add_reduce": add_reduce, "empty": empty, "divide": np.true_divide},
+    quick=Quick(
+        "divide(total_ := add_reduce({self}, None, None, empty((), {self}.dtype)), {self}.size, "
+        "total_)",
+        when="self._contig and self._dtype.scalar_fast",
+        result_is_contiguous=True,
+        scope={"add_reduce": add_reduce, "empty": empty, "divide": np.true_divide},
+    ),
     out_name="dtype_out",
     vjp=lambda grad, self_shape: grad.expand(self_shape) / geometry.numel(self_shape),
     jvp=linear_in("self"),

@@ -14,13 +14,11 @@ import numpy as np
 
 from rushlight.arrays.casting import fill_number
 from rushlight.core import dtype as dtypes
-from rushlight.core import geometry, history
 from rushlight.core.dispatch import call, call_function_mode, try_function_override
-from rushlight.core.node import needs_grad
 from rushlight.core.state import LAYER_FUNCTION_MODES, LOCAL, PROCESS
-from rushlight.core.tensor import PLAIN, Tensor, ViewInfo, storage_of, wrap
+from rushlight.core.tensor import PLAIN, Tensor, wrap
 from rushlight.opset.creation import copy as copies
-from rushlight.opset.indexing.index import MASKS, element_strides, index_tensor
+from rushlight.opset.indexing.index import MASKS, index_tensor
 from rushlight.opset.indexing.writing import index_put_
 from rushlight.opset.rules import aten
 from rushlight.opset.view import split as splits
@@ -28,7 +26,6 @@ from rushlight.opset.view import view as views
 
 ndarray = np.ndarray
 END = 9223372036854775807
-WHOLE = (slice(None),) * 64
 
 
 def getitem(self: Any, index: Any) -> Any:
@@ -95,38 +92,10 @@ def overridden(api: Any, self: Any, args: tuple[Any, ...]) -> tuple[bool, Any]:
     return False, None
 
 
-def is_plain(self: Any) -> bool:
-    """Whether a view of the tensor can be made without passing the dispatcher's layers."""
-    return not PROCESS.special and self._ext is None and type(self) in PLAIN
-
-
-def direct_view(self: Any, array: Any, offset: int, op: Any, args: tuple[Any, ...]) -> Any:
-    """What `call(op, args)` answers for a plain tensor, given the view's array."""
-    result = wrap(array, self._dtype)
-    result._storage = storage_of(self)
-    result._offset = offset
-    result._contig = array.flags.c_contiguous and (
-        1 not in array.shape or element_strides(array) == geometry.contiguous_strides(array.shape)
-    )
-    node = op.grad_rule.make_node(*args) if needs_grad(self) else None
-    history.view_of(self, result, op, args, True, None, ViewInfo.NORMAL, 0)
-    if node is not None:
-        history.attach(op, node, result)
-    return result
-
-
 def select_at(self: Any, dim: int, index: Any, shown: int) -> Any:
     """One position of a dimension. torch: messages number it by its place in the subscript."""
-    array = self._array
-    if type(index) is int and is_plain(self) and array.size and dim < array.ndim:
-        size = array.shape[dim]
-        if -size <= index < size:
-            at = index if index >= 0 else index + size
-            offset = self._offset + at * (array.strides[dim] // array.itemsize)
-            array = array[(*WHOLE[:dim], index, ...)] if dim else array[index, ...]
-            return direct_view(self, array, offset, views.select, (self, dim, index))
     try:
-        return call(views.select, (self, dim, index))
+        return views.select.make_view(self, dim, index)
     except IndexError:
         sizes = self.shape
         if not sizes and shown == 0 and index == 0:
@@ -143,17 +112,7 @@ def select_at(self: Any, dim: int, index: Any, shown: int) -> Any:
 
 
 def slice_at(self: Any, dim: int, given: slice) -> Any:
-    start, end, step = slice_arguments(given)
-    if type(start) is int and type(end) is int and type(step) is int and is_plain(self):
-        array = self._array
-        if dim < array.ndim:
-            at = slice(start, end, step)
-            part = array[(*WHOLE[:dim], at)] if dim else array[at]
-            if part.size:
-                first = at.indices(array.shape[dim])[0]
-                offset = self._offset + first * (array.strides[dim] // array.itemsize)
-                return direct_view(self, part, offset, views.slice_, (self, dim, start, end, step))
-    return call(views.slice_, (self, dim, start, end, step))
+    return views.slice_.make_view(self, dim, *slice_arguments(given))
 
 
 def slice_arguments(given: slice) -> tuple[Any, Any, Any]:

@@ -17,6 +17,7 @@ from rushlight.core.device import contiguous_format
 from rushlight.core.dispatch import call
 from rushlight.core.dtype import dtype as dtype_class
 from rushlight.core.op import refuse
+from rushlight.core.quick import Quick
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN, sizes_of, storage_of, strides_of
 from rushlight.opset.kinds import VIEW
@@ -30,17 +31,21 @@ from rushlight.opset.view.gradients import (
 )
 
 END = 0x7FFFFFFFFFFFFFFF
+# What leaves leading dimensions as they are, in a NumPy subscript.
+WHOLE = (slice(None),) * 64
 
 
 # -- reshaping ----------------------------------------------------------------------------------
 
+# A contiguous array in another shape; sizes that NumPy understands otherwise are left alone.
+RESHAPED = (
+    "array_ if (array_ := {{self}}.reshape({{{0}}})).shape == {{{0}}} or -1 in {{{0}}} else None"
+)
 view_ = view(
     "view(Tensor(a) self, SymInt[] size) -> Tensor(a)",
     varargs=1,
     function=False,
-    quick="self._array.reshape(size)",
-    quick_refused="sizes != size and -1 not in size",
-    quick_contiguous=True,
+    quick=Quick(RESHAPED.format("size"), when="self._contig", result_is_contiguous=True),
     vjp=lambda grad, self_shape: grad.reshape(self_shape),
     inverse=lambda source, changed, size: changed.reshape(source.shape),
 )
@@ -185,9 +190,9 @@ reshape_alias = view(
 @composite(
     "reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)",
     varargs=1,
-    quick="r if (r := self._array.reshape(shape)).shape == shape or -1 in shape else refuse()",
-    quick_contiguous=True,
-    quick_as=view_,
+    quick=Quick(
+        RESHAPED.format("shape"), when="self._contig", result_is_contiguous=True, as_op=view_
+    ),
 )
 def reshape(self: Any, shape: Any) -> Any:
     if self._contig:
@@ -357,8 +362,7 @@ def check_storage_bounds(self: Any, size: Any, stride: Any, offset: Any) -> None
 
 transpose = view(
     "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
-    quick="self._array.swapaxes(dim0, dim1) if self._array.size else refuse()",
-    quick_any=True,
+    quick=Quick("{self}.swapaxes({dim0}, {dim1}) if {self}.size else None"),
     vjp=lambda grad, dim0, dim1: grad.transpose(dim0, dim1),
     inverse=lambda source, changed, dim0, dim1: changed.transpose(dim0, dim1),
 )
@@ -383,8 +387,7 @@ transpose.errors = lambda make: [(IndexError, (make(2, 3), 0, 2))]
 
 t = view(
     "t(Tensor(a) self) -> Tensor(a)",
-    quick="self._array.T if self._array.ndim == 2 and self._array.size else refuse()",
-    quick_any=True,
+    quick=Quick("{self}.T if {self}.ndim == 2 and {self}.size else None"),
     vjp=lambda grad: grad.t(),
     inverse=lambda source, changed: changed.t(),
 )
@@ -405,7 +408,11 @@ t.errors = lambda make: [(RuntimeError, (make(1, 2, 3),))]
 permute = view(
     "permute(Tensor(a) self, int[] dims) -> Tensor(a)",
     varargs=1,
-    quick="self._array.transpose(dims) if self._array.size else refuse()",
+    quick=Quick(
+        "{self}.transpose({dims}) if {self}.size else None",
+        when="self._contig",
+        result_is_contiguous=False,
+    ),
     vjp=lambda grad, dims: grad.permute(inverse_order(dims)),
     inverse=lambda source, changed, dims: changed.permute(inverse_order(dims)),
 )
@@ -450,8 +457,12 @@ expand = view(
     "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
     varargs=1,
     function=False,
-    quick="expanded_number(self._array, size)",
-    quick_scope={"expanded_number": expanded_number},
+    quick=Quick(
+        "expanded_number({self}, {size})",
+        when="self._contig",
+        result_is_contiguous=False,
+        scope={"expanded_number": expanded_number},
+    ),
     vjp=lambda grad, self_shape: grad.sum_to_size(self_shape),
     inverse=lambda source, changed, size, implicit: (
         source + (changed - source).sum_to_size(source.shape)
@@ -514,8 +525,7 @@ def unsqueeze_to(grad: Any, sizes: Any, dims: Any = None) -> Any:
 
 squeeze = view(
     "squeeze(Tensor(a) self) -> Tensor(a)",
-    quick="self._array.squeeze()",
-    quick_contiguous=True,
+    quick=Quick("{self}.squeeze()", when="self._contig", result_is_contiguous=True),
     vjp=lambda grad, self_shape: unsqueeze_to(grad, self_shape),
     inverse=lambda source, changed: unsqueeze_to(changed, source.shape),
 )
@@ -580,9 +590,12 @@ def unsqueezed(array: Any, dim: Any) -> Any:
 
 unsqueeze = view(
     "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",
-    quick="unsqueezed(self._array, dim)",
-    quick_contiguous=True,
-    quick_scope={"unsqueezed": unsqueezed},
+    quick=Quick(
+        "unsqueezed({self}, {dim})",
+        when="self._contig",
+        result_is_contiguous=True,
+        scope={"unsqueezed": unsqueezed},
+    ),
     vjp=lambda grad, dim: grad.squeeze(dim),
     inverse=lambda source, changed, dim: changed.squeeze(dim),
 )
@@ -607,6 +620,13 @@ unsqueeze.errors = lambda make: [(IndexError, (make(2), 3))]
 
 select = view(
     "select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
+    quick=Quick(
+        "{self}[(*WHOLE[:{dim}], {index}, ...)] if {dim} else {self}[{index}, ...]",
+        when="{self}.size and 0 <= {dim} < {self}.ndim "
+        "and -(size_ := {self}.shape[{dim}]) <= {index} < size_",
+        offset="self._offset + {index} % size_ * ({self}.strides[{dim}] // {self}.itemsize)",
+        scope={"WHOLE": WHOLE},
+    ),
     vjp=lambda grad, self_shape, dim, index: call(select_backward, (grad, self_shape, dim, index)),
     inverse=lambda source, changed, dim, index: source.select_scatter(changed, dim, index),
 )
@@ -637,6 +657,14 @@ slice_ = view(
     "-> Tensor(a)",
     method=False,
     function=False,
+    quick=Quick(
+        "array_ if (array_ := {self}[(*WHOLE[:{dim}], at_ := slice({start}, {end}, {step}))]).size "
+        "else None",
+        when="0 <= {dim} < {self}.ndim and {step} > 0",
+        offset="self._offset + at_.indices({self}.shape[{dim}])[0] "
+        "* ({self}.strides[{dim}] // {self}.itemsize)",
+        scope={"WHOLE": WHOLE},
+    ),
     vjp=lambda grad, self_shape, dim, start, end, step: slice_backward(
         grad, self_shape, dim, 0 if start is None else start, END if end is None else end, step
     ),

@@ -15,6 +15,7 @@ from rushlight.opset.kinds import Spec, cpp_type
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in
 from rushlight.opset.window.pool import (
+    backward_to_picked,
     check_floats,
     check_line,
     picked,
@@ -277,18 +278,10 @@ def define_maximum(count: int) -> None:
     def _(xp: Any, self: Any, output_size: Any) -> Any:
         return box_maximum(self, windows_of(self.shape, output_size))
 
-    backward = op(
+    backward = backward_to_picked(
         f"{name}_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",
-        kind=WINDOW,
+        count,
         fold=count + 2,
-        method=False,
-        function=False,
-        out_name="grad_input",
-        vjp={
-            "grad_output": lambda grad, indices: picked(grad, indices, count),
-            "self": lambda self: aten.zeros_like(self),
-        },
-        jvp=linear_in("grad_output"),
     )
 
     @backward.shape

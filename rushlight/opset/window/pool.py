@@ -203,6 +203,24 @@ def picked(values: Any, indices: Any, count: int) -> Any:
     return found.view(indices.shape)
 
 
+def backward_to_picked(schema: str, count: int, **options: Any) -> Any:
+    """The backward op of a maximum over windows: linear in the gradient, which goes to the places
+    that `indices` names."""
+    return op(
+        schema,
+        kind=WINDOW,
+        method=False,
+        function=False,
+        out_name="grad_input",
+        vjp={
+            "grad_output": lambda grad, indices: picked(grad, indices, count),
+            "self": lambda self: aten.zeros_like(self),
+        },
+        jvp=linear_in("grad_output"),
+        **options,
+    )
+
+
 def scattered_to(shape: Any, values: Any, indices: Any, count: int) -> Any:
     """An array of zeros with values added at flat positions in its last `count` axes."""
     size = int(np.prod(shape[-count:], dtype=np.int64))
@@ -299,19 +317,11 @@ def define_maximum(count: int) -> None:
     ]
 
     plain = options.replace("=[]", "").replace("=0", "").replace("=1", "").replace("=False", "")
-    backward = op(
+    backward = backward_to_picked(
         f"{name}_with_indices_backward(Tensor grad_output, Tensor self, {plain}, Tensor indices) "
         "-> Tensor",
-        kind=WINDOW,
+        count,
         fold=count + 2,
-        method=False,
-        function=False,
-        out_name="grad_input",
-        vjp={
-            "grad_output": lambda grad, indices: picked(grad, indices, count),
-            "self": lambda self: aten.zeros_like(self),
-        },
-        jvp=linear_in("grad_output"),
     )
 
     @backward.shape

@@ -14,7 +14,14 @@ from rushlight.core.tensor import sizes_of
 from rushlight.opset.kinds import Spec
 from rushlight.opset.registry import op
 from rushlight.opset.rules import aten, linear_in
-from rushlight.opset.window.pool import WORDS, check_floats, picked, scattered_to, suggested
+from rushlight.opset.window.pool import (
+    WORDS,
+    backward_to_picked,
+    check_floats,
+    picked,
+    scattered_to,
+    suggested,
+)
 from rushlight.opset.window.windows import WINDOW, regular, wide
 
 # -- fractional ------------------------------------------------------------------------------------
@@ -136,18 +143,10 @@ def define_fractional(count: int) -> None:
         shape = [*self.shape[:-count], *output_size]
         return best.reshape(shape).astype(self.dtype), found.reshape(shape)
 
-    backward = op(
+    backward = backward_to_picked(
         f"{name}_backward(Tensor grad_output, Tensor self, int[{count}] kernel_size, "
         f"int[{count}] output_size, Tensor indices) -> Tensor",
-        kind=WINDOW,
-        method=False,
-        function=False,
-        out_name="grad_input",
-        vjp={
-            "grad_output": lambda grad, indices: picked(grad, indices, count),
-            "self": lambda self: aten.zeros_like(self),
-        },
-        jvp=linear_in("grad_output"),
+        count,
     )
 
     @backward.shape
