@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from typing import Any
 
 __all__ = ["NodeHooks", "RemovableHandle"]
@@ -15,13 +15,19 @@ class HookDict(OrderedDict[int, Callable[..., Any]]):
     """An ordered table of hooks by handle id."""
 
 
+# What a handle takes its hook out of.
+HookTable = MutableMapping[int, Any]
+
+
 class RemovableHandle:
     """Returned by every `register_*`; `remove()` may be called any number of times."""
 
     next_id = 0
     ids = itertools.count()
 
-    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
+    def __init__(
+        self, hooks_dict: HookTable, *, extra_dict: HookTable | list[HookTable] | None = None
+    ) -> None:
         self.hooks_dict_ref = weakref.ref(hooks_dict)
         self.id = next(RemovableHandle.ids)
         RemovableHandle.next_id = self.id + 1
@@ -43,7 +49,7 @@ class RemovableHandle:
     def __getstate__(self) -> Any:
         return (self.hooks_dict_ref(), self.id)
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: tuple[HookTable | None, int]) -> None:
         hooks, self.id = state[0], state[1]
         self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
         self.extra_dict_ref = ()
@@ -51,7 +57,7 @@ class RemovableHandle:
     def __enter__(self) -> RemovableHandle:
         return self
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
         self.remove()
 
 

@@ -7,7 +7,7 @@ refuses to leave unless asked with `force`.
 from __future__ import annotations
 
 import copyreg
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from rushlight.core.tensor import (
     values_of,
     wrap_strided,
 )
+
+if TYPE_CHECKING:
+    from rushlight.core.protocols import Function
 
 UNKNOWN_TO_NUMPY = frozenset((dtypes.bfloat16, dtypes.complex32)) | dtypes.FLOAT8
 
@@ -424,7 +427,7 @@ def dispatching(kind: type) -> bool:
 
 def install() -> None:
     """Put the methods on Tensor."""
-    methods = {
+    methods: dict[str, Function] = {
         "numpy": numpy,
         "__array__": to_ndarray,
         "__array_wrap__": wrap_ndarray,

@@ -8,11 +8,14 @@ stores; what follows from a record (binder, backend, node class) is derived on f
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rushlight.base.schema import Schema
 from rushlight.core import ports
 from rushlight.core.gradrule import GradRule
+
+if TYPE_CHECKING:
+    from rushlight.core.protocols import OpKind
 
 __all__ = ["OpOverload", "OpOverloadPacket", "Refused", "Rule", "Tag", "refuse"]
 
@@ -86,6 +89,9 @@ def refuse(reason: str) -> Refused:
     return Refused(reason)
 
 
+F = TypeVar("F")
+
+
 class Rule:
     """A rule slot: `op.vjp` reads as a decorator, `op.vjp = f` stores."""
 
@@ -94,16 +100,16 @@ class Rule:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def __get__(self, op: Any, owner: Any = None) -> Callable[[Any], Any]:
+    def __get__(self, op: Any, owner: type | None = None) -> Callable[[Any], Any]:
         name = self.name
 
-        def attach(function: Any) -> Any:
+        def attach(function: F) -> F:
             op.rules[name] = function
             return function
 
         return attach
 
-    def __set__(self, op: Any, value: Any) -> None:
+    def __set__(self, op: OpOverload, value: Any) -> None:
         op.rules[self.name] = value
 
 
@@ -143,7 +149,7 @@ class OpOverload:
     errors = Rule("errors")
 
     def __init__(
-        self, schema: str | Schema, kind: Any, namespace: str = "aten", **options: Any
+        self, schema: str | Schema, kind: OpKind, namespace: str = "aten", **options: Any
     ) -> None:
         self._schema = Schema(schema, namespace) if isinstance(schema, str) else schema
         self.kind = kind
@@ -206,7 +212,7 @@ class OpOverload:
     def is_view(self) -> bool:
         return bool(self.is_view_op)
 
-    def has_kernel_for_dispatch_key(self, key: Any) -> bool:
+    def has_kernel_for_dispatch_key(self, key: object) -> bool:
         return self.rule("kernel") is not None
 
     def __repr__(self) -> str:
@@ -219,7 +225,7 @@ class OpOverload:
     def __hash__(self) -> int:
         return id(self)
 
-    def __deepcopy__(self, memo: Any) -> OpOverload:
+    def __deepcopy__(self, memo: dict[int, Any]) -> OpOverload:
         return self
 
     def __reduce__(self) -> Any:

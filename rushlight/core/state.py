@@ -275,7 +275,7 @@ class changed:
             raise
         return state
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
         state = self.state
         before = self.before
         try:
@@ -322,7 +322,7 @@ class Change:
             raise
         return self
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
         state = LOCAL.state
         before = state.leave(self)
         try:
@@ -341,7 +341,7 @@ class Occupant(Change):
         return {self.slot: self}
 
 
-def stash_obj_in_tls(key: str, value: Any) -> None:
+def stash_obj_in_tls(key: str, value: object) -> None:
     """Keep an object where code run by this thread's backwards finds it too."""
     LOCAL.state.stash[key] = value
 

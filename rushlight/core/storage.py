@@ -5,13 +5,17 @@ A Storage never knows its element type; tensors view it through dtype, sizes, st
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.core.device import cpu as CPU
 from rushlight.core.device import device
 from rushlight.core.device import meta as META
+
+if TYPE_CHECKING:
+    from rushlight.core.protocols import Array
+    from rushlight.symbolic.numbers import IntLike
 
 __all__ = ["Storage", "VersionCounter"]
 
@@ -31,16 +35,16 @@ class Storage:
 
     __slots__ = ("__weakref__", "buffer", "device", "nbytes_", "resizable", "shared")
 
-    def __init__(self, buffer: Any, nbytes: int | None = None, place: device = CPU) -> None:
+    def __init__(self, buffer: Any, nbytes: IntLike | None = None, place: device = CPU) -> None:
         self.buffer = buffer
-        self.nbytes_ = buffer.nbytes if nbytes is None else nbytes
+        self.nbytes_: Any = buffer.nbytes if nbytes is None else nbytes
         self.device = place
         self.resizable = True
         # Whether forked processes see writes to it.
         self.shared = False
 
     @classmethod
-    def of_array(cls, array: Any) -> Storage:
+    def of_array(cls, array: Array) -> Storage:
         """The storage of an array that starts where its memory starts, sharing that memory."""
         if array.size == 0:
             return cls(np.empty(0, np.uint8))
@@ -49,7 +53,7 @@ class Storage:
         return cls(array.reshape(-1).view(np.uint8))
 
     @classmethod
-    def meta(cls, nbytes: Any) -> Storage:
+    def meta(cls, nbytes: IntLike) -> Storage:
         return cls(None, nbytes, META)
 
     def nbytes(self) -> Any:

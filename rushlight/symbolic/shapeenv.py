@@ -368,7 +368,7 @@ class ShapeEnv:
     def create_symbolic_sizes_strides_storage_offset(
         self,
         ex_size: Any,
-        source: SourceLike,
+        source: SourceLike | None,
         ex_stride: Sequence[int] | None = None,
         ex_storage_offset: int = 0,
         *,
@@ -432,7 +432,7 @@ class ShapeEnv:
         size_exprs: Sequence[Expr],
         sizes: Sequence[int],
         strides: Sequence[int],
-        source: SourceLike,
+        source: SourceLike | None,
         context: StatelessSymbolicContext,
         all_static: bool,
     ) -> list[Expr]:

@@ -37,7 +37,7 @@ class Source:
         return f"Source({self.text})"
 
 
-def source_name(source: SourceLike) -> str:
+def source_name(source: SourceLike | None) -> str:
     """The text of a source: a string, or an object with a `name` or a `name()`."""
     if isinstance(source, str):
         return source
