@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -24,6 +25,8 @@ Array = np.ndarray[Any, Any]
 Scalar = complex | SymNumber
 Sizes = Sequence[IntLike]
 Strides = Sequence[IntLike]
+# A dim's name as users write it: `...` stands for the dims that are not named.
+DimName = str | EllipsisType | None
 # As users name them.
 DeviceLike = device | str | int
 DtypeLike = dtype | type

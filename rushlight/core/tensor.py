@@ -56,7 +56,16 @@ from rushlight.core.storage import Storage, VersionCounter
 
 if TYPE_CHECKING:
     from rushlight.core.node import GraphNode
-    from rushlight.core.protocols import Args, Array, DeviceLike, Function, Kwargs, Sizes, Strides
+    from rushlight.core.protocols import (
+        Args,
+        Array,
+        DeviceLike,
+        DimName,
+        Function,
+        Kwargs,
+        Sizes,
+        Strides,
+    )
     from rushlight.symbolic.numbers import IntLike
 
 __all__ = ["Ext", "Tensor", "ViewInfo", "alias_array", "storage_of", "wrap"]
@@ -255,22 +264,22 @@ class Tensor(metaclass=TensorType):
     def has_names(self) -> bool:
         return False
 
-    def refine_names(self, *names: str) -> Any:
+    def refine_names(self, *names: DimName) -> Any:
         from rushlight.core.names import refine_names
 
         return refine_names(self, *names)
 
-    def rename(self, *names: str | None, **rename_map: str) -> Any:
+    def rename(self, *names: DimName, **rename_map: str) -> Any:
         from rushlight.core.names import rename
 
         return rename(self, *names, **rename_map)
 
-    def rename_(self, *names: str | None, **rename_map: str) -> Any:
+    def rename_(self, *names: DimName, **rename_map: str) -> Any:
         from rushlight.core.names import rename_
 
         return rename_(self, *names, **rename_map)
 
-    def align_to(self, *names: str | None) -> Any:
+    def align_to(self, *names: DimName) -> Any:
         from rushlight.core.names import align_to
 
         return align_to(self, *names)
