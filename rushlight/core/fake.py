@@ -192,7 +192,7 @@ class FakeTensorMode(Occupant):
         self.export = export
         # Real tensor or storage (by identity, alive as long as it is) -> its fake form.
         self.tensors: dict[int, tuple[Any, Any]] = {}
-        self.storages: dict[int, tuple[Any, Any]] = {}
+        self.storages: dict[int, tuple[weakref.ref[Storage], Storage]] = {}
         # Fakes whose values are known, to be forgotten when their memory is written to.
         self.known: dict[int, list[Any]] = {}
         self.fake_tensor_converter = Converter(self)
@@ -278,8 +278,7 @@ class FakeTensorMode(Occupant):
         real = storage_of(tensor)
         known = self.storages.get(id(real))
         if known is not None and known[0]() is real:
-            found: Storage = known[1]
-            return found
+            return known[1]
         fresh = storage_of(made)
         key = id(real)
         self.storages[key] = (weakref.ref(real, lambda _: self.storages.pop(key, None)), fresh)

@@ -9,7 +9,7 @@ tensors know nothing of names.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rushlight.core import ports
 from rushlight.core.op import find_overload
@@ -32,8 +32,7 @@ class NamedTensor(Tensor):
 
     @property
     def names(self) -> Names:
-        found: Names = self.__dict__["dim_names"]
-        return found
+        return cast(Names, self.__dict__["dim_names"])
 
     @names.setter
     def names(self, value: Sequence[str | None] | None) -> None:

@@ -10,7 +10,7 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rushlight.core import ports
 from rushlight.core.hooks import HookDict, NodeHooks, RemovableHandle, add_hook
@@ -25,6 +25,7 @@ from rushlight.core.state import (
 from rushlight.core.storage import VersionCounter
 
 if TYPE_CHECKING:
+    from rushlight.core.duals import TangentSlot
     from rushlight.core.protocols import Function
     from rushlight.core.tensor import Tensor
 
@@ -100,8 +101,7 @@ class GraphNode:
     def metadata(self) -> dict[Any, Any]:
         if self.node_extra is None:
             self.node_extra = {}
-        found: dict[Any, Any] = self.node_extra.setdefault("metadata", {})
-        return found
+        return cast("dict[Any, Any]", self.node_extra.setdefault("metadata", {}))
 
     def hook_table(self) -> NodeHooks:
         if self.node_hooks is None:
@@ -229,8 +229,7 @@ def accumulator(tensor: Tensor) -> AccumulateGrad:
             if node is None:
                 node = AccumulateGrad(tensor)
                 state.accumulator = weakref.ref(node)
-    found: AccumulateGrad = node
-    return found
+    return node
 
 
 class AutogradState:
@@ -249,24 +248,23 @@ class AutogradState:
     )
 
     def __init__(self) -> None:
-        self.grad: Any = None
-        self.accumulator: Any = None
+        self.grad: Tensor | None = None
+        self.accumulator: weakref.ref[AccumulateGrad] | None = None
         self.hooks: NodeHooks | None = None
         self.post_accumulate: HookDict | None = None
         self.retains_grad = False
         # Accumulators of before `retire_accumulator`: [sequence number, metas, weak reference].
         self.retired: list[Any] | None = None
         self.detached_at = 0
-        self.tangent: Any = None
-        self.user_hooks: Any = None
+        self.tangent: TangentSlot | None = None
+        self.user_hooks: HookDict | None = None
 
 
 def autograd_state(tensor: Tensor) -> AutogradState:
     state = tensor._ag
     if state is None:
         state = tensor._ag = AutogradState()
-    found: AutogradState = state
-    return found
+    return state
 
 
 MOST_RETIRED = 8
@@ -302,8 +300,7 @@ def accumulator_for(tensor: Tensor, node: GraphNode) -> AccumulateGrad:
                     found = AccumulateGrad(tensor)
                     found.output_metas = entry[1]
                     entry[2] = weakref.ref(found)
-                old: AccumulateGrad = found
-                return old
+                return found
     return accumulator(tensor)
 
 

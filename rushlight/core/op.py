@@ -8,7 +8,7 @@ stores; what follows from a record (binder, backend, node class) is derived on f
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from rushlight.base.schema import Schema
 from rushlight.core import ports
@@ -332,8 +332,7 @@ def grad_rule(op: OpOverload) -> GradRule | None:
     if vjp is None or isinstance(vjp, Refused):
         return None
     if source is not op and own is None and op.options.get("node") == source.options.get("node"):
-        shared: GradRule | None = source.grad_rule
-        return shared
+        return cast("GradRule | None", source.grad_rule)
     arguments = op._schema.arguments
     inputs = (source if own is None else op).differentiable_inputs()
     if not inputs:
@@ -352,8 +351,7 @@ def grad_rule(op: OpOverload) -> GradRule | None:
 
 def replayed_as(op: OpOverload) -> OpOverload | None:
     """The view op whose geometry an in-place view op (`transpose_`) takes over."""
-    found: OpOverload | None = op.options.get("replayed_as")
-    return found
+    return cast("OpOverload | None", op.options.get("replayed_as"))
 
 
 def node_name(op: OpOverload) -> str:
@@ -370,15 +368,13 @@ def backend(op: OpOverload) -> Callable[..., Any]:
     if op.body is not None and not op.autograd_only:
         # Reached through a derived out= or in-place form only. A composite runs as its body.
         return op.body
-    made: Callable[..., Any] = op.kind.make_backend(op)
-    return made
+    return op.kind.make_backend(op)
 
 
 def make_binder(op: OpOverload) -> Callable[..., Any]:
     from rushlight.core.binding import compile_binder
 
-    binder: Callable[..., Any] = compile_binder(op)
-    return binder
+    return compile_binder(op)
 
 
 def make_view(op: OpOverload) -> Callable[..., Any]:
@@ -470,5 +466,4 @@ class OpOverloadPacket:
 
 def find_overload(namespace: str, name: str, overload: str) -> OpOverload:
     """The record behind a pickled overload."""
-    found: OpOverload = getattr(ports.find_packet(namespace, name), overload)
-    return found
+    return cast(OpOverload, getattr(ports.find_packet(namespace, name), overload))

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -371,7 +371,7 @@ class Tensor(metaclass=TensorType):
         return self._node is None
 
     @property
-    def grad_fn(self) -> Any:
+    def grad_fn(self) -> GraphNode | None:
         return self._node if self._view is None else view_node(self)
 
     @property
@@ -640,8 +640,7 @@ class Tensor(metaclass=TensorType):
                 Tensor.__repr__, (self,), {"tensor_contents": tensor_contents}
             )
             if handled:
-                found: str = value
-                return found
+                return cast(str, value)
         from rushlight.core.format import tensor_str
 
         with excluding(OVERRIDES) as state:
@@ -789,8 +788,7 @@ def strides_of(tensor: Tensor) -> tuple[Any, ...]:
         return ext.strides
     array = tensor._array
     if tensor._contig:
-        found: tuple[int, ...] = geometry.contiguous_strides(array.shape)
-        return found
+        return geometry.contiguous_strides(array.shape)
     width = tensor._dtype.itemsize
     return tuple([step // width for step in array.strides])
 
@@ -833,8 +831,7 @@ def tensor_hooks(tensor: Tensor) -> NodeHooks:
     """The table a tensor's hooks belong to: its node's, or its own for a leaf."""
     found = tensor.grad_fn
     if found is not None:
-        table: NodeHooks = found.hook_table()
-        return table
+        return found.hook_table()
     state = autograd_state(tensor)
     if state.hooks is None:
         state.hooks = NodeHooks()
