@@ -66,6 +66,13 @@ for _module, _names in (
         "BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor "
         "ShortTensor",
     ),
+    (
+        "rushlight.storage",
+        "BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage "
+        "ComplexFloatStorage DoubleStorage FloatStorage HalfStorage IntStorage LongStorage "
+        "ShortStorage TypedStorage UntypedStorage",
+    ),
+    ("rushlight.core.mapped", "from_file"),
     ("rushlight.core.format", "set_printoptions get_printoptions printoptions"),
     ("rushlight.core.interop", "from_dlpack to_dlpack"),
     ("rushlight.io.checkpoint", "save load"),
@@ -96,7 +103,7 @@ for _module, _names in (
         "is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled "
         "set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled "
         "set_autocast_dtype set_autocast_enabled "
-        "set_autocast_gpu_dtype",
+        "set_autocast_gpu_dtype GradScaler",
     ),
     (
         "rushlight.autograd.anomaly",
@@ -108,10 +115,11 @@ for _module, _names in (
     _FUNCTIONS.update(dict.fromkeys(_names.split(), _module))
 _SUBMODULES = frozenset(
     (
-        "amp", "autograd", "backends", "compat", "compiler", "cpu", "cuda", "distributions", "fft",
-        "func", "functional", "futures", "fx", "jit", "library", "linalg", "multiprocessing",
-        "nested", "nn", "ops", "optim", "overrides", "profiler", "random", "serialization",
-        "signal", "sparse", "special", "testing", "utils", "version", "viz",
+        "__future__", "amp", "autograd", "backends", "compat", "compiler", "cpu", "cuda",
+        "distributions", "fft", "func", "functional", "futures", "fx", "jit", "library", "linalg",
+        "masked", "multiprocessing", "nested", "nn", "ops", "optim", "overrides", "profiler",
+        "random", "serialization", "signal", "sparse", "special", "storage", "testing", "utils",
+        "version", "viz",
     )
 )  # fmt: skip
 # What graphs call `torch`, and the private names that their code may use.
@@ -119,7 +127,7 @@ _host.serve(
     _sys.modules[__name__],
     {
         "torch._C._set_grad_enabled": "rushlight.autograd.grad_mode:write_grad",
-        "torch._assert": "rushlight.fx.tracing:check_specialization",
+        "torch._assert": "rushlight.opset.other.asserts:_assert",
         "torch.fx._symbolic_trace.wrap": "rushlight.fx.tracing:wrap",
     },
 )

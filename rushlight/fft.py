@@ -12,6 +12,7 @@ NAMES = (
     "ifftn", "ifftshift", "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft",
     "rfft2", "rfftfreq", "rfftn",
 )  # fmt: skip
+__all__ = list(NAMES)
 
 
 def _find(name: str) -> Any:

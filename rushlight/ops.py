@@ -30,6 +30,7 @@ class OpNamespace(ModuleType):
             )
         if self.name == "higher_order":
             return higher_order(op_name)
+        families.load_namespace(self.name)
         table = registry.PACKETS.get(self.name)
         if table is not None:
             try:

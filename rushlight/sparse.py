@@ -6,7 +6,13 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from rushlight.base.errors import MissingFeature
+from rushlight.core.construct import tensor
+from rushlight.core.device import sparse_coo, sparse_csc, sparse_csr
+from rushlight.core.dtype import int64
 from rushlight.opset import functions
+from rushlight.opset.sparse.compressed import sparse_csr_tensor
+from rushlight.opset.sparse.coo import replace_parts, sparse_coo_tensor
 
 __all__ = [
     "addmm",
@@ -14,7 +20,9 @@ __all__ = [
     "check_sparse_tensor_invariants",
     "log_softmax",
     "mm",
+    "sampled_addmm",
     "softmax",
+    "spdiags",
     "spsolve",
     "sum",
 ]
@@ -53,6 +61,77 @@ def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
 def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """The logarithm of `softmax`."""
     return functions._sparse_log_softmax(input, dim, dtype=dtype)
+
+
+def sampled_addmm(
+    input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None
+) -> Any:
+    """`beta * input + alpha * (mat1 @ mat2)` at the specified elements of a CSR matrix alone."""
+    if input.layout is not sparse_csr:
+        raise NotImplementedError(
+            f"sampled_addmm(): argument 'input' must have layout torch.sparse_csr, not "
+            f"{input.layout}; use to_sparse_csr()"
+        )
+    if input.dim() != 2 or mat1.dim() != 2 or mat2.dim() != 2:
+        raise MissingFeature("sampled_addmm of batches", "Call it for each matrix.")
+    sizes, expected = tuple(input.shape), (mat1.shape[0], mat2.shape[1])
+    if mat1.shape[1] != mat2.shape[0] or sizes != expected:
+        raise RuntimeError(
+            f"sampled_addmm(): sizes {list(mat1.shape)} and {list(mat2.shape)} of the factors do "
+            f"not give the size {list(sizes)} of 'input'"
+        )
+    ends, columns = input.crow_indices(), input.col_indices()
+    rows = functions.repeat_interleave(
+        functions.arange(sizes[0], dtype=ends.dtype), ends.diff(), dim=0
+    )
+    # Row by row of the one factor with column by column of the other, no more.
+    products = (mat1.index_select(0, rows) * mat2.t().index_select(0, columns)).sum(-1)
+    values = products if alpha == 1 else products * alpha
+    if beta != 0:
+        values = values + (input.values() if beta == 1 else input.values() * beta)
+    made = sparse_csr_tensor(ends, columns, values, sizes)
+    return made if out is None else replace_parts(out, made)
+
+
+def spdiags(diagonals: Any, offsets: Any, shape: Any, layout: Any = None) -> Any:
+    """A sparse matrix with rows of `diagonals` on the diagonals that `offsets` name.
+
+    The column of an element is its place in the row it comes from.
+    """
+    rows = diagonals.unsqueeze(0) if diagonals.dim() == 1 else diagonals
+    places = offsets.reshape(1) if offsets.dim() == 0 else offsets
+    if rows.dim() != 2:
+        raise RuntimeError("Diagonals must be vector or matrix")
+    if len(shape) != 2:
+        raise RuntimeError("Output shape must be 2d")
+    if places.dim() != 1:
+        raise RuntimeError("Offsets must be scalar or vector")
+    if places.dtype is not int64:
+        name = places.dtype.scalar_type_name
+        raise RuntimeError(f"Offset Tensor must have dtype Long but got {name}")
+    if rows.shape[0] != places.shape[0]:
+        raise RuntimeError(
+            f"Number of diagonals ({rows.shape[0]}) does not match the number of offsets "
+            f"({places.shape[0]})"
+        )
+    found = places.tolist()
+    if len({*found}) != len(found):
+        raise RuntimeError("Offset tensor contains duplicate values")
+    if layout not in (None, sparse_coo, sparse_csr, sparse_csc):
+        raise RuntimeError(
+            f"Only output layouts (Sparse, SparseCsc, SparseCsr) are supported, got {layout}"
+        )
+    height, width = shape
+    entries = [
+        (number, column - offset, column)
+        for number, offset in enumerate(found)
+        for column in range(max(0, offset), min(width, rows.shape[1], height + offset))
+    ]
+    spots = tensor(entries, dtype=int64).reshape(-1, 3).t()
+    made = sparse_coo_tensor(spots[1:], rows[spots[0], spots[2]], tuple(shape))
+    if layout is sparse_csr:
+        return made.to_sparse_csr()
+    return made.to_sparse_csc() if layout is sparse_csc else made
 
 
 def spsolve(input: Any, other: Any, *, left: bool = True) -> Any:

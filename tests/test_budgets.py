@@ -1,10 +1,19 @@
-"""Promises about weight: what `import rushlight` may load, how deep graphs may be, what ships."""
+"""Promises about weight: what `import rushlight` may load and take, how many instructions a call
+runs, how deep graphs may be, how large the packages are."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
+
+import pytest
+
+import rushlight as torch
+import rushlight.nn.functional as F
+from rushlight.base.config import config
 
 ROOT = Path(__file__).parent.parent
 OPTIONAL = (
@@ -71,3 +80,133 @@ def test_no_python_file_is_too_long():
         [sys.executable, "tools/check_lengths.py"], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+# What `import rushlight` costs, by CPU time, over what `import numpy` does.
+IMPORT_LIMIT = 1.5
+IMPORT_ROUNDS = 12
+# Of the six that `sys.monitoring` has, one that no debugger or profiler claims.
+TOOL = 4
+CPU_TIME = """
+import os
+start = os.times()
+import {module}
+end = os.times()
+print(end.user - start.user + end.system - start.system)
+"""
+
+
+def test_import_time_over_that_of_numpy():
+    best = dict.fromkeys(("numpy", "rushlight"), float("inf"))
+    for _ in range(IMPORT_ROUNDS):
+        for module in best:
+            best[module] = min(best[module], float(run(CPU_TIME.format(module=module))))
+        # Other work on the machine only adds to a reading.
+        if best["rushlight"] <= IMPORT_LIMIT * best["numpy"]:
+            return
+    pytest.fail(f"import rushlight / import numpy: {best['rushlight'] / best['numpy']:.2f}")
+
+
+def instructions(call) -> int:
+    """How many bytecode instructions a warm call runs."""
+    for _ in range(8):
+        call()
+    return monitored(call) if hasattr(sys, "monitoring") else traced(call)
+
+
+def monitored(call) -> int:
+    count = 0
+
+    def see(code, offset):
+        nonlocal count
+        count += 1
+
+    events = sys.monitoring.events.INSTRUCTION
+    sys.monitoring.use_tool_id(TOOL, "budgets")
+    sys.monitoring.register_callback(TOOL, events, see)
+    try:
+        sys.monitoring.set_events(TOOL, events)
+        call()
+    finally:
+        sys.monitoring.set_events(TOOL, 0)
+        sys.monitoring.free_tool_id(TOOL)
+    return count
+
+
+def traced(call) -> int:
+    count = 0
+
+    def trace(frame, event, arg):
+        nonlocal count
+        frame.f_trace_opcodes = True
+        frame.f_trace_lines = False
+        count += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def calls():
+    a, b = torch.rand(4), torch.rand(4)
+    x = torch.rand(4, requires_grad=True)
+    rows = torch.rand(2, 8)
+    weight, bias = torch.rand(8, 8, requires_grad=True), torch.rand(8, requires_grad=True)
+
+    def step():
+        x.grad = None
+        (x * b + x).sum().backward()
+
+    def step_of_the_engine():
+        with config.patch(backward_programs=False):
+            step()
+
+    return {
+        "add": lambda: a + b,
+        "add, recorded": lambda: x + b,
+        "view": lambda: a.view(2, 2),
+        "view, recorded": lambda: x.view(2, 2),
+        "linear, recorded": lambda: F.linear(rows, weight, bias),
+        "row": lambda: rows[1],
+        "sum": lambda: a.sum(),
+        "step": step,
+        "step of the engine": step_of_the_engine,
+    }
+
+
+# Python instructions for each call, by version: figures that no load on the machine can change.
+INSTRUCTIONS = {
+    (3, 11): {
+        "add": 141,
+    },
+}
+
+
+@pytest.mark.parametrize("name", calls())
+def test_instructions_of_a_call(name):
+    limits = INSTRUCTIONS.get(sys.version_info[:2])
+    if limits is None:
+        pytest.skip("the figures are those of other versions of Python")
+    assert instructions(calls()[name]) <= limits[name]
+
+
+def test_packages_keep_to_the_size_plan():
+    """docs/architecture.md says how many lines each package may have."""
+    plan = {
+        name: int(lines.replace(",", ""))
+        for name, lines in re.findall(
+            r"^\| `([\w.]+)` \| ([\d,]+) \|", (ROOT / "docs/architecture.md").read_text(), re.M
+        )
+    }
+    sizes: Counter[str] = Counter()
+    for path in (ROOT / "rushlight").rglob("*.py"):
+        parts = path.relative_to(ROOT / "rushlight").parts
+        with path.open("rb") as lines:
+            sizes[parts[0] if len(parts) > 1 else "modules"] += sum(1 for _ in lines)
+    assert set(sizes) == set(plan)
+    assert {name: count for name, count in sizes.items() if count > plan[name]} == {}

@@ -29,6 +29,7 @@ from __future__ import annotations
 SECTIONS = {
     "FOUNDATION_OPS": "Ops of the modules that are imported with the package.",
     "OPS": "Ops of all other modules.",
+    "NAMESPACES": "Modules with ops of other namespaces than aten.",
     "ATTRIBUTES": "What those add to Tensor.",
     "FUNCTIONS": "Public functions that are written in Python (TORCH_NAMES of any module).",
     "RULES": "Rule -> the modules that give it to ops of others.",
@@ -78,6 +79,8 @@ class Watch:
         for packet in list(registry.PACKETS["aten"].values()):
             for record in list(packet.table.values()):
                 self.note_record(record, module)
+        for namespace in registry.PACKETS:
+            self.owners.setdefault(("namespace", namespace), module)
         for name in registry.ALIASES:
             self.owners.setdefault(("alias", name), module)
         for name in attributes():
@@ -167,6 +170,8 @@ def collect() -> dict[str, dict[str, list[str]]]:
         if table == "op":
             base, _, overload = name.partition(".")
             homes.setdefault(base, {})[overload] = module
+        elif table == "namespace" and name != "aten":
+            index.put("NAMESPACES", module, name)
         elif table == "attribute" and name not in first:
             index.put("ATTRIBUTES", module, name)
     for name, overloads in homes.items():

@@ -173,9 +173,9 @@ def uniform(
 ) -> Array:
     """Uniform on [low, high); complex types draw both parts."""
     dtype = np.dtype(dtype)
-    if dtype.kind == "c":
+    if dtype.kind == "c" or dtype.fields is not None:
         parts = (*_as_tuple(shape), 2)
-        real = uniform(gen, parts, np.float32 if dtype.itemsize == 8 else np.float64, low, high)
+        real = uniform(gen, parts, f"f{dtype.itemsize // 2}", low, high)
         return np.asarray(real.view(dtype)[..., 0])
     unit = low == 0.0 and high == 1.0
     if dtype == np.float32 and unit:
@@ -273,8 +273,8 @@ def normal(
     dtype = np.dtype(dtype)
     if not std >= 0.0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
-    if dtype.kind == "c":
-        part = np.float32 if dtype.itemsize == 8 else np.float64
+    if dtype.kind == "c" or dtype.fields is not None:
+        part = f"f{dtype.itemsize // 2}"
         # torch: a real mean is added to the imaginary part too.
         real = normal(gen, (*_as_tuple(shape), 2), part, mean, std * math.sqrt(0.5))
         return np.asarray(real.view(dtype)[..., 0])
@@ -563,7 +563,7 @@ def permutation(gen: Generator, n: int, dtype: DTypeLike = np.int64) -> Array:
     if dtype.kind not in "iu" and not _significand_bits(dtype):
         raise NotImplementedError(f"\"randperm\" not implemented for '{_scalar_type(dtype)}'")
     if n > 0:
-        if dtype.kind in "iu" and n > np.iinfo(dtype).max:
+        if dtype.kind in "iu" and n - 1 > np.iinfo(dtype).max:
             raise RuntimeError(
                 f"value cannot be converted to type {dtype.name}_t without overflow: n={n}"
             )

@@ -11,10 +11,11 @@ from rushlight.autograd.engine import accumulate_by_hand, run_backward, run_root
 from rushlight.autograd.programs import run_known
 from rushlight.base.config import config
 from rushlight.core import ports
+from rushlight.core.dispatch import try_function_override
 from rushlight.core.node import gradient_node
 from rushlight.core.size import Size
 from rushlight.core.state import LOCAL, PROCESS
-from rushlight.core.tensor import Tensor, wrap
+from rushlight.core.tensor import PLAIN, Tensor, wrap
 from rushlight.opset import functions
 
 __all__ = ["GradientEdge", "backward", "get_gradient_edge", "grad"]
@@ -41,7 +42,9 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
 def as_tuple(value: Any) -> tuple[Any, ...]:
     if isinstance(value, GradientEdge):
         return (value,)
-    return (value,) if isinstance(value, Tensor) else tuple(value)
+    if isinstance(value, Tensor) or hasattr(type(value), "__torch_function__"):
+        return (value,)
+    return tuple(value)
 
 
 def root_of(tensor: Any, position: int) -> tuple[Any, int]:
@@ -196,6 +199,15 @@ def backward(
             if isinstance(value, Tensor):
                 value.retain_grad()
     outputs = as_tuple(tensors)
+    if not PLAIN.issuperset(map(type, outputs)):
+        options = {
+            "grad_tensors": grad_tensors,
+            "retain_graph": retain_graph,
+            "create_graph": create_graph,
+            "inputs": inputs,
+        }
+        if try_function_override(backward, (outputs,), options)[0]:
+            return
     given = (None,) * len(outputs) if grad_tensors is None else grad_tuple(grad_tensors)
     grads = make_grads(outputs, given)
     if retain_graph is None:
@@ -262,6 +274,19 @@ def grad(
         )
     outputs = as_tuple(outputs)
     inputs = as_tuple(inputs)
+    if not PLAIN.issuperset(map(type, (*outputs, *inputs))):
+        options = {
+            "grad_outputs": grad_outputs,
+            "retain_graph": retain_graph,
+            "create_graph": create_graph,
+            "only_inputs": only_inputs,
+            "allow_unused": allow_unused,
+            "is_grads_batched": is_grads_batched,
+            "materialize_grads": materialize_grads,
+        }
+        handled, answer = try_function_override(grad, (outputs, inputs), options)
+        if handled:
+            return answer  # type: ignore[no-any-return]
     if not inputs:
         raise ValueError("grad requires non-empty inputs.")
     given = (None,) * len(outputs) if grad_outputs is None else grad_tuple(grad_outputs)

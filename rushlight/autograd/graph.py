@@ -411,5 +411,8 @@ class WeakTensorRef:
     def __init__(self, tensor: Any) -> None:
         self.ref = weakref.ref(tensor)
 
+    def __call__(self) -> Any:
+        return self.ref()
+
     def expired(self) -> bool:
         return self.ref() is None

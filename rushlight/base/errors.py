@@ -115,6 +115,26 @@ REASONS: dict[str, Reason] = {
     "RL0207": Reason("Node context mismatch for custom node type {node!r}."),
     "RL0208": Reason("Type mismatch; expected {expected!r}, but got {found!r}."),
     "RL0209": Reason("Argument must be a type, a tuple of types, or a callable."),
+    "RL0211": Reason(
+        "Both to_dumpable_context and from_dumpable_context for {node} must be None or registered."
+    ),
+    "RL0212": Reason(
+        "Did not find a flatten_with_keys_fn for type: {node}.",
+        remedy="Pass flatten_with_keys_fn to register_pytree_node.",
+    ),
+    "RL0213": Reason(
+        "A tree with a node of {node} cannot be written: it has no serialized_type_name.",
+        remedy="Pass serialized_type_name to register_pytree_node.",
+    ),
+    "RL0214": Reason(
+        "No node type is registered under the serialized name {name!r}.",
+        remedy="Register the type, with that serialized_type_name, before the spec is read.",
+    ),
+    "RL0215": Reason(
+        "The context of {node} cannot be written as JSON ({reason}).",
+        remedy="Pass to_dumpable_context and from_dumpable_context to register_pytree_node.",
+    ),
+    "RL0216": Reason("Unknown protocol {protocol}. Available protocols: {known}"),
     "RL0210": Reason(
         "Expected `treespec` to be an instance of PyTreeSpec but got item of type {found!r}."
     ),

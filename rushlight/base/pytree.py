@@ -13,18 +13,28 @@ from types import UnionType
 from typing import Any
 
 from rushlight.base.errors import fail
+from rushlight.base.lazy import namespace
 
 PyTree = Any
 Context = Any
 FlattenFn = Callable[[Any], tuple[list[Any], Context]]
 UnflattenFn = Callable[[Iterable[Any], Context], Any]
+FlattenWithKeysFn = Callable[[Any], tuple[list[tuple[Any, Any]], Context]]
 IsLeaf = Callable[[Any], bool] | None
 
 
 class NodeDef:
     """How a registered container comes apart and together."""
 
-    __slots__ = ("flatten_fn", "serialized_type_name", "type", "unflatten_fn")
+    __slots__ = (
+        "flatten_fn",
+        "flatten_with_keys_fn",
+        "from_dumpable_context",
+        "serialized_type_name",
+        "to_dumpable_context",
+        "type",
+        "unflatten_fn",
+    )
 
     def __init__(
         self,
@@ -32,11 +42,17 @@ class NodeDef:
         flatten_fn: FlattenFn,
         unflatten_fn: UnflattenFn,
         serialized_type_name: str | None = None,
+        to_dumpable_context: Callable[[Context], Any] | None = None,
+        from_dumpable_context: Callable[[Any], Context] | None = None,
+        flatten_with_keys_fn: FlattenWithKeysFn | None = None,
     ) -> None:
         self.type = type
         self.flatten_fn = flatten_fn
         self.unflatten_fn = unflatten_fn
         self.serialized_type_name = serialized_type_name
+        self.to_dumpable_context = to_dumpable_context
+        self.from_dumpable_context = from_dumpable_context
+        self.flatten_with_keys_fn = flatten_with_keys_fn
 
 
 def unflatten_dict(values: Iterable[Any], keys: Context) -> dict[Any, Any]:
@@ -83,11 +99,28 @@ def register_pytree_node(
     unflatten_fn: UnflattenFn,
     *,
     serialized_type_name: str | None = None,
+    to_dumpable_context: Callable[[Context], Any] | None = None,
+    from_dumpable_context: Callable[[Any], Context] | None = None,
+    flatten_with_keys_fn: FlattenWithKeysFn | None = None,
 ) -> None:
-    """Makes instances of `cls` nodes: `flatten_fn(obj) -> (children, context)` and back."""
+    """Makes instances of `cls` nodes: `flatten_fn(obj) -> (children, context)` and back.
+
+    `flatten_with_keys_fn` gives (key, child) pairs; the other options say how `treespec_dumps`
+    writes a spec with this node.
+    """
     if cls in SUPPORTED_NODES:
         fail("RL0201", ValueError, node=cls)
-    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, serialized_type_name)
+    if (to_dumpable_context is None) != (from_dumpable_context is None):
+        fail("RL0211", ValueError, node=cls)
+    SUPPORTED_NODES[cls] = NodeDef(
+        cls,
+        flatten_fn,
+        unflatten_fn,
+        serialized_type_name,
+        to_dumpable_context,
+        from_dumpable_context,
+        flatten_with_keys_fn,
+    )
 
 
 def register_sequence_node(cls: type[Any]) -> None:
@@ -417,3 +450,20 @@ def broadcast_to_and_flatten(
     except ValueError:
         return None
     return values
+
+
+# The functions of paths and of texts are asked for by this module's name.
+PATHS = frozenset(
+    (
+        "GetAttrKey", "KeyEntry", "KeyPath", "MappingKey", "SequenceKey", "key_get", "keystr",
+        "tree_flatten_with_path", "tree_leaves_with_path", "tree_map_with_path",
+    )
+)  # fmt: skip
+TEXTS = frozenset(("treespec_dumps", "treespec_loads", "treespec_pprint"))
+__getattr__, __dir__ = namespace(
+    __name__,
+    homes={
+        **dict.fromkeys(PATHS, "rushlight.base.treepaths"),
+        **dict.fromkeys(TEXTS, "rushlight.base.treetexts"),
+    },
+)

@@ -274,7 +274,12 @@ ALIASES: dict[str, Entry] = {
     # ------------------------------------------------------------ old paths of public modules
     "torch.nn.modules": {"*": ".nn"},
     **{f"torch.nn.modules.{name}": {"*": ".nn"} for name in _NN_MODULES.split()},
-    "torch.nn.modules.module": {"*": ".nn.module"},
+    "torch.nn.modules.module": {
+        "*": ".nn.module",
+        **same(".nn.registration", "register_module_buffer_registration_hook"),
+        **same(".nn.registration", "register_module_module_registration_hook"),
+        **same(".nn.registration", "register_module_parameter_registration_hook"),
+    },
     "torch.nn.modules.lazy": ".nn.lazy",
     "torch.nn.modules.batchnorm": {
         "_BatchNorm": ".nn.norm:BatchNorm",

@@ -18,6 +18,7 @@ from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
 from rushlight.core import ports
 from rushlight.core.source import compile_source
+from rushlight.core.state import warn_once
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import Tensor
 
@@ -392,10 +393,35 @@ def bind_packet(
             return op, op.bind(*args, **kwargs)
         except TypeError:
             continue
+    if packet.former and (found := bind_former(packet, args, kwargs)) is not None:
+        return found
     renamed = rename_keywords(packet, kwargs)
     if renamed is not None:
         return bind_packet(packet, args, renamed)
     raise Mismatch
+
+
+def bind_former(
+    packet: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, Any] | None:
+    """A call whose positional arguments stand as they did of old: `add(x, 2, y)` for x + 2 * y."""
+    for order in packet.former:
+        if len(args) + len(kwargs) != len(order):
+            continue
+        named = dict(zip(order, args, strict=False)) | kwargs
+        for op in packet.candidates:
+            try:
+                bound = op.bind(**named)
+            except TypeError:
+                continue
+            name = packet.base_name
+            warn_once(
+                f"former {name}",
+                f"{name}({', '.join(order)}) is an order of arguments of old and deprecated: "
+                f"give {order[1] if order[0] == 'self' else order[0]} by keyword",
+            )
+            return op, bound
+    return None
 
 
 def gather_varargs(args: tuple[Any, ...], start: int) -> tuple[Any, ...]:

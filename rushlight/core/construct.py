@@ -24,7 +24,7 @@ from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype
 from rushlight.core.history import mark_inference
 from rushlight.core.promotion import promote_types, scalar_dtype
 from rushlight.core.size import Size
-from rushlight.core.state import LAYER_FUNCTION_MODES, LOCAL, PROCESS
+from rushlight.core.state import LAYER_FUNCTION_MODES, LOCAL, PROCESS, warn_once
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import (
     Ext,
@@ -204,15 +204,6 @@ def array_of(data: Any, kind: dtype | None, api: str) -> tuple[Any, dtype]:
     if hasattr(data, "node"):
         data = int(data) if kind.category <= INTEGER else float(data)
     return elements_array([data], kind, {type(data)}).reshape(()), kind
-
-
-WARNED: set[str] = set()
-
-
-def warn_once(key: str, message: str) -> None:
-    if key not in WARNED:
-        WARNED.add(key)
-        warnings.warn(message, UserWarning, stacklevel=4)
 
 
 def finish(result: Tensor, place: device | None, requires_grad: bool) -> Any:
@@ -436,7 +427,7 @@ def asarray(
         found = obj
     elif isinstance(obj, np.ndarray):
         found = from_numpy(obj)
-    elif hasattr(obj, "__dlpack__"):
+    elif hasattr(obj, "__dlpack__") or type(obj).__name__ == "PyCapsule":
         from rushlight.core.interop import from_dlpack
 
         found = from_dlpack(obj)

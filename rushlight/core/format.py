@@ -172,6 +172,9 @@ class _ComplexStyle:
 def _style_for(dtype: dtype, array: Array) -> tuple[_NumberStyle, Any]:
     """The style for the numbers of `array`, and the array in the type it is styled in."""
     if dtype.is_complex:
+        if array.dtype.kind != "c":
+            # Pairs of halves are a record to NumPy.
+            array = array["real"] + 1j * array["imag"].astype(np.float64)
         array = array.astype(np.complex128)
         return _ComplexStyle(array), array
     if dtype.is_floating_point:

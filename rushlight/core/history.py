@@ -17,11 +17,18 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.core import node as nodes
 from rushlight.core import ports
+from rushlight.core.attributes import attributes_of, set_attributes
 from rushlight.core.extras import view_info
 from rushlight.core.node import GraphNode, edge, needs_grad, output_meta, recorded_node
 from rushlight.core.state import LOCAL, PROCESS, ThreadState, changed
 from rushlight.core.storage import VersionCounter
-from rushlight.core.tensor import Ext, Tensor, ViewInfo, strides_of
+from rushlight.core.tensor import (
+    Ext,
+    Tensor,
+    ViewInfo,
+    recast,
+    strides_of,
+)
 
 if TYPE_CHECKING:
     from rushlight.core.gradrule import GradRule
@@ -100,9 +107,8 @@ def only_inference(op: OpOverload, args: tuple[Any, ...]) -> bool:
 def without_history(tensor: Tensor) -> Any:
     """Another object over the same tensor, tangent included, that no graph leads to. No op is
     called for it, so modes and graphs see the tensor itself."""
-    result = tensor._alias()
-    result.__class__ = type(tensor)
-    result.__dict__.update(tensor.__dict__)
+    result = recast(tensor._alias(), type(tensor))
+    set_attributes(result, attributes_of(tensor))
     if tensor._ag is not None and tensor._ag.tangent is not None:
         nodes.autograd_state(result).tangent = tensor._ag.tangent
     proxy = LOCAL.state.proxy

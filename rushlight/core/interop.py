@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.core import dtype as dtypes
+from rushlight.core.attributes import attributes_of, set_attributes
 from rushlight.core.construct import adopt, finish
 from rushlight.core.dispatch import overridable
 from rushlight.core.node import autograd_state
@@ -282,6 +283,10 @@ def rebuild_tensor(
 
 def rebuild_subclass(cls: type, tensor: Tensor, state: Any) -> Any:
     """A subclass's instance from its plain tensor and attributes."""
+    if isinstance(tensor, (PlainParts, SparseParts)):
+        # `copy.copy` hands over what it was given, unpickled.
+        rebuild, parts = tensor.__reduce__()
+        tensor = rebuild(*parts)
     if cls is Parameter:
         result = Parameter(tensor, tensor.requires_grad)
     elif type(tensor) is cls:
@@ -290,7 +295,7 @@ def rebuild_subclass(cls: type, tensor: Tensor, state: Any) -> Any:
         requires_grad = tensor.requires_grad
         result = Tensor._make_subclass(cls, tensor, requires_grad)
     if state:
-        result.__dict__.update(state)
+        set_attributes(result, state)
     return result
 
 
@@ -302,7 +307,7 @@ def reduce_tensor(self: Tensor, protocol: SupportsIndex) -> Any:
         whole = (self.layout, tuple(self.shape), kept, self.requires_grad)
         if type(self) is Tensor and not self.__dict__:
             return rebuild_sparse, whole
-        return rebuild_subclass, (type(self), SparseParts(whole), dict(self.__dict__))
+        return rebuild_subclass, (type(self), SparseParts(whole), attributes_of(self))
     if self.grad_fn is not None and self.requires_grad:
         # torch: values of a computed tensor are kept, its history is not.
         requires_grad = True
@@ -317,7 +322,7 @@ def reduce_tensor(self: Tensor, protocol: SupportsIndex) -> Any:
         requires_grad,
         (self.is_conj(), self.is_neg()),
     )
-    attributes = dict(self.__dict__)
+    attributes = attributes_of(self)
     if type(self) is Tensor and not attributes:
         return rebuild_tensor, state
     plain = PlainParts(state)
@@ -364,7 +369,7 @@ class PlainParts:
 def set_state(self: Tensor, state: object) -> None:
     """Attributes of a subclass that pickles its own way."""
     if isinstance(state, dict):
-        self.__dict__.update(state)
+        set_attributes(self, state)
 
 
 # -- copying ---------------------------------------------------------------------------------------
@@ -426,8 +431,9 @@ def deepcopied(self: Tensor, memo: dict[int, Any]) -> Any:
     memo[id(self)] = result
     if self.grad is not None:
         result.grad = deepcopy(self.grad, memo)
-    if self.__dict__:
-        result.__dict__.update(deepcopy(self.__dict__, memo))
+    attributes = attributes_of(self)
+    if attributes:
+        set_attributes(result, deepcopy(attributes, memo))
     return result
 
 

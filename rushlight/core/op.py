@@ -32,11 +32,14 @@ OPTIONS: dict[str, str] = {
     "inplace": "derive `name_`",
     "out": "derive the out= form (on, except for views and in-place ops)",
     "out_name": "the overload name of the out= form",
+    "former": "orders of positional arguments that calls had of old, as argument names",
     "varargs": "position of an int list that may be given as separate arguments",
     "numbers": "tensor arguments after the first accept Python numbers",
     "tags": "torch's tags",
     # Checks of derived forms
     "inplace_check": "refuses arguments of `name_` that the op itself takes",
+    "exact_out": "whether out= must have the result's dtype (as the kind says), or one of which",
+    "out_decides": "the dtype of out= is the `dtype` argument where none is given",
     "out_check": "refuses tensors that a composite's results could be written into",
     "may_overlap": "an in-place form may write to overlapping elements: all get the same value",
     # Gradients and history
@@ -415,6 +418,8 @@ class OpOverloadPacket:
         self.candidates: list[OpOverload] = []
         self.stubs: dict[str, Any] = {}
         self.varargs: int | None = None
+        # Orders of positional arguments that calls had of old, as argument names.
+        self.former: tuple[tuple[str, ...], ...] = ()
         self.__module__ = f"torch._ops.{namespace}"
         self.__qualname__ = name
 

@@ -19,6 +19,8 @@ class Switches:
     interop_threads = 0
     deterministic = False
     warn_only = False
+    # Whether deterministic mode sets memory that `empty` leaves as it finds it.
+    fills_memory = True
     matmul_precision = "highest"
     has_warned_of_threads = False
 

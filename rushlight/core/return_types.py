@@ -82,10 +82,20 @@ def named_result(packet: OpOverloadPacket) -> Any:
     return None
 
 
+def class_for(result_class: Any, out: Any) -> Any:
+    """torch: results that were written into `out=` have a class of their own."""
+    if out is None:
+        return result_class
+    return return_type(f"{result_class.__name__}_out", *result_class.fields)
+
+
 def find_class(name: str) -> Any:
-    """The result class of the function `name`, or None."""
+    """The result class of the function `name`, or None; `max_out` is that of `max(..., out=)`."""
     found = CLASSES.get(name)
-    if found is None and not name.startswith("__"):
+    if found is None and name.endswith("_out"):
+        plain = find_class(name.removesuffix("_out"))
+        found = None if plain is None else return_type(name, *plain.fields)
+    elif found is None and not name.startswith("__"):
         try:
             found = named_result(ports.find_packet("aten", name))
         except LookupError:

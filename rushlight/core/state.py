@@ -361,3 +361,15 @@ def set_warn_always(b: bool) -> None:
 
 def is_warn_always_enabled() -> bool:
     return PROCESS.warn_always
+
+
+WARNED: set[str] = set()
+
+
+def warn_once(key: str, message: str, stacklevel: int = 4) -> None:
+    """Warn the first time in a process, or every time where `set_warn_always` asks for it."""
+    if key not in WARNED or PROCESS.warn_always:
+        WARNED.add(key)
+        import warnings
+
+        warnings.warn(message, UserWarning, stacklevel=stacklevel)

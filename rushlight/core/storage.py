@@ -5,6 +5,7 @@ A Storage never knows its element type; tensors view it through dtype, sizes, st
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from rushlight.core.device import device
 from rushlight.core.device import meta as META
 
 if TYPE_CHECKING:
-    from rushlight.core.protocols import Array
+    from rushlight.core.protocols import Array, DeviceLike
     from rushlight.symbolic.numbers import IntLike
 
 __all__ = ["Storage", "VersionCounter"]
@@ -30,12 +31,35 @@ class VersionCounter:
         self.written_at: Any = None
 
 
+def memory_for(wanted: int | Iterable[int], place: DeviceLike | None) -> tuple[Any, int, device]:
+    """(buffer, length, device) for a length or for the bytes to hold."""
+    where = CPU if place is None else device(place)
+    if not isinstance(wanted, int):
+        values = np.array(list(wanted), np.uint8)
+        return (None if where.type == "meta" else values), values.nbytes, where
+    if wanted < 0:
+        raise RuntimeError(f"a storage cannot have {wanted} bytes")
+    return (None if where.type == "meta" else np.empty(wanted, np.uint8)), wanted, where
+
+
 class Storage:
-    """A flat run of bytes. `buffer` is None on the meta device."""
+    """A flat run of bytes. `buffer` is None on the meta device.
+
+    Called with a length or with numbers, as `torch.UntypedStorage(4)`, it finds its own memory.
+    """
 
     __slots__ = ("__weakref__", "buffer", "device", "nbytes_", "resizable", "shared")
 
-    def __init__(self, buffer: Any, nbytes: IntLike | None = None, place: device = CPU) -> None:
+    def __init__(
+        self,
+        buffer: Any = 0,
+        nbytes: IntLike | None = None,
+        place: device = CPU,
+        *,
+        device: DeviceLike | None = None,
+    ) -> None:
+        if type(buffer) is not np.ndarray and buffer is not None:
+            buffer, nbytes, place = memory_for(buffer, device)
         self.buffer = buffer
         self.nbytes_: Any = buffer.nbytes if nbytes is None else nbytes
         self.device = place
@@ -90,11 +114,39 @@ class Storage:
             self.buffer[:] = source.buffer
         return self
 
+    def fill_(self, value: int) -> Storage:
+        if self.buffer is not None:
+            self.buffer[:] = value
+        return self
+
+    def untyped(self) -> Storage:
+        return self
+
+    def element_size(self) -> int:
+        return 1
+
+    def cpu(self) -> Storage:
+        return self if self.device.type == "cpu" else Storage(int(self.nbytes_))
+
+    def is_shared(self) -> bool:
+        return self.shared
+
+    def is_pinned(self, device: Any = None) -> bool:
+        return False
+
     def tolist(self) -> list[int]:
         return [] if self.buffer is None else list(self.buffer.tolist())
 
+    def __iter__(self) -> Any:
+        return iter(self.tolist())
+
     def __getitem__(self, index: Any) -> Any:
-        return self.buffer[index]
+        found = self.buffer[index]
+        # torch: a slice is a storage over the same memory.
+        return Storage(found) if isinstance(index, slice) else int(found)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.buffer[index] = value
 
     def __eq__(self, other: object) -> bool:
         return self is other or (

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.base.schema import parameter_name
-from rushlight.core.binding import default_value
 from rushlight.core.dispatch import call, packet_call
-from rushlight.core.return_types import named_result
+from rushlight.core.return_types import class_for, named_result
 from rushlight.core.source import compile_source, source_of
-from rushlight.core.stubwriter import MISSING, Writer, write_first, write_second, write_view
 from rushlight.core.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.core.stubwriter import Writer
 
 __all__ = ["generalize", "make_stub", "overload_function", "stub_source"]
 
@@ -33,26 +34,23 @@ def compile_stub(w: Writer, label: str) -> Any:
 
 def slow_path(w: Writer, packet: Any, api: Any, answer: Any, is_operator: bool) -> Any:
     """`slow` of a stub: the call as it was made, by the general path."""
-    positional = [a for a in w.own if not a.kwarg_only]
-    names = [a.name for a in positional]
-    defaults = [default_value(a) if a.has_default else MISSING for a in positional]
-    named = [
-        (a.name, default_value(a) if a.has_default else MISSING) for a in w.own if a.kwarg_only
-    ]
+    function, missing = w.scope["stub"], w.scope["MISSING"]
+    names = [a.name for a in w.own if not a.kwarg_only]
+    # The very objects: what is one of them was not given.
+    defaults = function.__defaults__
+    named = function.__kwdefaults__ or {}
 
     def slow(values: Any, given: Any, rest: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        for (name, default), value in zip(named, given, strict=True):
-            if value is not default:
-                keywords[name] = value
+        entries = zip(named, given, strict=True)
+        keywords |= {name: value for name, value in entries if value is not named[name]}
         count = len(values)
         if rest:
             values = (*values, *rest)
         else:
-            # What equals a default at the end was not given; what follows a missing argument was
-            # given by keyword.
+            # What follows a missing argument was given by keyword.
             while count and values[count - 1] is defaults[count - 1]:
                 count -= 1
-            start = next((at for at in range(count) if values[at] is MISSING), count)
+            start = next((at for at in range(count) if values[at] is missing), count)
             for at in range(start, count):
                 if values[at] is not defaults[at]:
                     keywords[names[at]] = values[at]
@@ -61,7 +59,7 @@ def slow_path(w: Writer, packet: Any, api: Any, answer: Any, is_operator: bool) 
 
     def general(args: Any, keywords: dict[str, Any]) -> Any:
         result = packet_call(packet, api, args, keywords)
-        return result if answer is None else answer(result)
+        return result if answer is None else answer(result, keywords.get("out"))
 
     if not is_operator:
         return slow
@@ -104,7 +102,7 @@ def stub(self, *args):
 def general_stub(packet: Any, label: str, answer: Any, is_operator: bool) -> Any:
     """The stub of an op without a plain case: binding and all layers, each time."""
     result = "packet_call(packet, stub, args, kwargs)"
-    result = result if answer is None else f"answer({result})"
+    result = result if answer is None else f"answer({result}, kwargs.get('out'))"
     source = GENERAL_OPERATOR if is_operator else GENERAL.format(result=result)
     scope = {
         "__name__": "rushlight.core.stubs",
@@ -116,16 +114,16 @@ def general_stub(packet: Any, label: str, answer: Any, is_operator: bool) -> Any
     return compile_source(source.lstrip(), f"stub of {label}", scope)["stub"]
 
 
-def as_named(result: Any, result_class: Any, lists: bool) -> Any:
+def as_named(result: Any, out: Any = None, *, result_class: Any, lists: bool) -> Any:
     # An override may answer with anything.
     if type(result) is not tuple or len(result) != result_class.n_fields:
         return result
     if lists:
         result = [tuple(item) if type(item) is list else item for item in result]
-    return result_class(result)
+    return class_for(result_class, out)(result)
 
 
-def as_tuple(result: Any) -> Any:
+def as_tuple(result: Any, out: Any = None) -> Any:
     return tuple(result) if type(result) is list else result
 
 
@@ -148,6 +146,9 @@ def make_stub(packet: Any, name: str, method: bool, named: bool = True) -> Any:
     found = packet.stubs.get(key)
     if found is not None:
         return found
+    # Not before the first call of an op: import makes no stub.
+    from rushlight.core.stubwriter import write_first, write_second
+
     label = key if packet.namespace == "aten" else f"{packet.namespace}::{key}"
     is_operator = name.startswith("__")
     answer = None if is_operator else answer_of(packet, named)
@@ -163,8 +164,9 @@ def make_stub(packet: Any, name: str, method: bool, named: bool = True) -> Any:
         if other is not None:
             other.scope["slow"] = slow_path(other, packet, stub, answer, is_operator)
     stub.__name__ = name
-    stub.__qualname__ = name
-    stub.__module__ = "torch"
+    stub.__qualname__ = f"Tensor.{name}" if method else name
+    # Where pickle finds the function again.
+    stub.__module__ = "rushlight" if method or named else "rushlight.opset.functions"
     stub.__doc__ = "\n".join(str(record._schema) for record in packet.candidates)
     # One function for all threads.
     return packet.stubs.setdefault(key, stub)
@@ -183,6 +185,8 @@ def generalize(stub: Any, packet: Any) -> None:
 
 def overload_function(op: Any) -> Callable[..., Any]:
     """`dispatch.call(op, args)` as a function of a view op's arguments, plain case first."""
+    from rushlight.core.stubwriter import write_view
+
     w = write_view(op, op.options["quick"], bound=True)
     w.scope["slow"] = call
     made: Callable[..., Any] = compile_stub(w, op.name())
@@ -194,7 +198,7 @@ def stub_source(packet: Any) -> str:
     first = packet.candidates[0]
     stub = make_stub(packet, packet.base_name, method=not first.options.get("function", True))
     parts = [source_of(stub)]
-    if "slow" not in stub.__globals__:
+    if "return slow(" not in parts[0]:
         parts += [source_of(op.bind) for op in packet.candidates]
     elif (second := stub.__globals__.get("second")) is not None:
         parts.append(source_of(second))

@@ -701,15 +701,13 @@ def write_guard(w: Writer, second: Any) -> None:
             every = f"({name},)" if size == 1 else f"({name},) * {size}"
             one = "" if size is None else f"{every} if type({name}) is int else "
             w.lines.append(f"{name}_ = {one}tuple({name}) if type({name}) is list else {name}")
-    strangers = w.strangers
-    tests = list(w.inexact().values())
-    if second is not None:
+    if second is None:
+        w.lines += w.refuse_if(*w.inexact().values(), *w.strangers)
+    else:
         w.scope["second"] = second
-        w.lines += w.refuse_if(*tests)
+        w.lines += w.refuse_if(*w.inexact().values())
         names = ", ".join([*w.tensors, "*rest_", "**others_"])
         w.lines += block("if rest_ or others_:", [f"return second({names})"])
-    else:
-        w.lines += w.refuse_if(*tests, *strangers)
     for argument in w.own:
         if is_int_list(argument.type):
             w.texts[argument.name] += "_"
@@ -790,10 +788,10 @@ def is_told_apart(op: Any) -> bool:
             for place, counterpart in enumerate(other._schema.arguments):
                 if argument.kwarg_only or counterpart.name != argument.name:
                     continue
-                same = (counterpart.has_default, counterpart.default)
                 if place != position or counterpart.kwarg_only:
                     return False
-                if argument.has_default and same != (True, argument.default):
+                default = counterpart.default if counterpart.has_default else MISSING
+                if argument.has_default and default != argument.default:
                     return False
     return True
 

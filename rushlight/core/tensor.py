@@ -583,8 +583,7 @@ class Tensor(metaclass=TensorType):
             raise TypeError(
                 f"_make_subclass(): argument 'data' must be Tensor, not {type(data).__name__}"
             )
-        result = data._alias(share_counter=False)
-        result.__class__ = cls
+        result = recast(data._alias(share_counter=False), cls)
         if require_grad:
             set_requires_grad(result, True)
         return result
@@ -613,7 +612,7 @@ class Tensor(metaclass=TensorType):
         result = shell(tuple(size), strides, dtype or get_default_dtype(), place, storage_offset)
         assert result._ext is not None
         result._ext.layout = layout
-        result.__class__ = cls
+        result = recast(result, cls)
         if requires_grad:
             result._requires_grad = True
         return result
@@ -625,8 +624,7 @@ class Tensor(metaclass=TensorType):
         excluded = LOCAL.state.excluded | LAYER_FUNCTION | LAYER_FUNCTION_MODES | LAYER_SUBCLASS
         with changed(dispatch_modes=(), excluded=excluded):
             result = find_overload("aten", "alias", "default")(self)
-        result.__class__ = cls
-        return result
+        return recast(result, cls)
 
     def _type_name(self) -> str:
         """What `base.naming.typename` shows: `torch.FloatTensor`."""
@@ -793,13 +791,39 @@ def strides_of(tensor: Tensor) -> tuple[Any, ...]:
     return tuple([step // width for step in array.strides])
 
 
+STATE = tuple([name for name in Tensor.__slots__ if not name.startswith("__")])
+
+
+def recast(tensor: Tensor, cls: Any) -> Any:
+    """A tensor that nobody else holds yet, as an instance of another class."""
+    try:
+        tensor.__class__ = cls
+    except TypeError:
+        # A class with slots of its own is laid out in another way: what the tensor is moves over.
+        made = object.__new__(cls)
+        for name in STATE:
+            setattr(made, name, getattr(tensor, name))
+        made.__dict__.update(tensor.__dict__)
+        return made
+    return tensor
+
+
+def conjugated(array: Any) -> Any:
+    if array.dtype.kind == "c":
+        return np.asarray(np.conjugate(array))
+    # A pair of halves is a record to NumPy.
+    pair = array.copy()
+    pair["imag"] = -pair["imag"]
+    return pair
+
+
 def values_of(tensor: Tensor) -> Any:
     """The array with lazy conjugation and negation applied."""
     array = tensor._array
     ext = tensor._ext
     if ext is not None:
         if ext.conj:
-            array = np.asarray(np.conjugate(array))
+            array = conjugated(array)
         if ext.neg:
             array = np.asarray(np.negative(array))
     return array

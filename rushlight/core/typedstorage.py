@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.core.dtype import dtype
+from rushlight.core.dtype import get_default_dtype
 from rushlight.core.storage import Storage
 
 __all__ = ["TypedStorage"]
@@ -15,9 +15,34 @@ class TypedStorage:
 
     __slots__ = ("_untyped_storage", "dtype")
 
-    def __init__(self, storage: Storage, kind: dtype) -> None:
-        self._untyped_storage = storage
+    def __init__(
+        self, *wanted: Any, wrap_storage: Any = None, dtype: Any = None, device: Any = None
+    ) -> None:
+        """A length, or the values to hold; or `wrap_storage`, memory that is there already."""
+        if len(wanted) > 1:
+            raise TypeError(f"TypedStorage takes one length or sequence, but got {len(wanted)}")
+        kind = get_default_dtype() if dtype is None else dtype
+        if wrap_storage is not None:
+            if wanted or device is not None:
+                raise TypeError("TypedStorage: wrap_storage brings its own length and device")
+            if not isinstance(wrap_storage, Storage):
+                raise TypeError(
+                    "TypedStorage: argument 'wrap_storage' must be UntypedStorage, not "
+                    f"{type(wrap_storage).__name__}"
+                )
+            self._untyped_storage, self.dtype = wrap_storage, kind
+            return
+        first: Any = wanted[0] if wanted else 0
+        count = first if isinstance(first, int) else len(first)
+        self._untyped_storage = Storage(count * kind.itemsize, device=device)
         self.dtype = kind
+        if first is not count and self._untyped_storage.buffer is not None:
+            self.array()[:] = list(first)
+
+    @classmethod
+    def over(cls, storage: Storage, kind: Any) -> TypedStorage:
+        """The storage seen as elements of `kind`."""
+        return cls(wrap_storage=storage, dtype=kind)
 
     @property
     def device(self) -> Any:
@@ -57,7 +82,7 @@ class TypedStorage:
         return self
 
     def clone(self) -> TypedStorage:
-        return TypedStorage(self._untyped_storage.clone(), self.dtype)
+        return TypedStorage.over(self._untyped_storage.clone(), self.dtype)
 
     def copy_(self, source: TypedStorage) -> TypedStorage:
         self.array()[:] = source.array()
@@ -66,6 +91,19 @@ class TypedStorage:
     def fill_(self, value: complex) -> TypedStorage:
         self.array()[:] = value
         return self
+
+    def is_shared(self) -> bool:
+        return self._untyped_storage.shared
+
+    def cpu(self) -> TypedStorage:
+        return TypedStorage.over(self._untyped_storage.cpu(), self.dtype)
+
+    def type(self, dtype: Any = None) -> Any:
+        """The name of the storage's class, or a copy with elements of another dtype."""
+        if dtype is None:
+            return f"torch.{self.dtype.legacy_tensor_name.replace('Tensor', 'Storage')}"
+        kind = getattr(dtype, "dtype", dtype)
+        return TypedStorage(self.array().astype(kind.np).tolist(), dtype=kind)
 
     def tolist(self) -> list[Any]:
         return list(self.array().tolist())

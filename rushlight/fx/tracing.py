@@ -29,6 +29,7 @@ from rushlight.graph.node import map_aggregate
 from rushlight.graph.printing import _PyTreeCodeGen, _PyTreeInfo
 from rushlight.nn.containers import Sequential
 from rushlight.nn.module import Module
+from rushlight.opset.other.asserts import _assert
 
 __all__ = [
     "PH",
@@ -394,7 +395,7 @@ class Tracer(TracerBase):
         elif isinstance(value, (str, int, float, bool, complex)):
             text = f"{name} has been specialized to have value {value} but got another value"
             agrees: Any = made == value  # type: ignore[comparison-overlap]
-            self.create_proxy("call_function", check_specialization, (agrees, text), {})
+            self.create_proxy("call_function", _assert, (agrees, text), {})
         else:
             warnings.warn(
                 f"Was not able to add assertion to guarantee correct input {name} to specialized "
@@ -471,12 +472,6 @@ class Tracer(TracerBase):
         finally:
             patcher.revert()
             _is_fx_tracing_flag = former
-
-
-def check_specialization(condition: Any, message: str) -> None:
-    """What a specialized input is checked with."""
-    if not condition:
-        raise AssertionError(message)
 
 
 def with_plain_parameters(function: Any, count: int) -> FunctionType:

@@ -44,7 +44,9 @@ FUNCTIONAL = frozenset(
         "unique_consecutive", "unravel_index",
     )
 )  # fmt: skip
-# Modules that hold functions whose own `__module__` is just `torch`.
+# The `__module__` of functions that are operators, wherever else they are public.
+OPERATORS = frozenset(("rushlight", "rushlight.opset.functions"))
+# Modules that hold such functions.
 HOMES = {
     "torch._C._nn": "nn.functional",
     "torch._C._linalg": "linalg",
@@ -159,7 +161,7 @@ def names_function(path: str, function: Any) -> bool:
         return True
     # An operator may have several stubs; they differ only in how they take their arguments.
     both = (getattr(found, "__module__", None), getattr(function, "__module__", None))
-    return both == ("torch", "torch") and found.__name__ == function.__name__
+    return OPERATORS.issuperset(both) and found.__name__ == function.__name__
 
 
 class TorchNames:
@@ -220,7 +222,7 @@ def rushlight_name(module: str, name: str, obj: object) -> str | None:
         return f"torch.functional.{name}" if name in FUNCTIONAL else f"torch.{name}"
     if lookup(root.Tensor, name) is obj:
         return f"torch.Tensor.{name}"
-    if module == "torch":
+    if module in OPERATORS:
         for home in HOMES:
             if resolve(f"{home}.{name}") is obj:
                 return f"{home}.{name}"

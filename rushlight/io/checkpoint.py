@@ -269,19 +269,22 @@ def save(
     >>> torch.load(file)
     {'w': tensor([1., 1.])}
     """
-    if not _use_new_zipfile_serialization:
-        from rushlight.base.errors import MissingFeature
-
-        raise MissingFeature(
-            "save(_use_new_zipfile_serialization=False)",
-            "Leave the argument out: torch has read the zip format since 1.4.",
-        )
     is_path = isinstance(f, (str, os.PathLike))
     if not is_path and not hasattr(f, "write"):
         raise AttributeError(
             "expected 'f' to be string, path, or a file-like object with a 'write' attribute, not "
             f"{type(f).__name__}"
         )
+    if not _use_new_zipfile_serialization:
+        from rushlight.io.legacywriting import legacy_file
+
+        whole = legacy_file(obj, Pickler, pickle_protocol)
+        if not is_path:
+            f.write(whole)
+        else:
+            with open(f, "wb") as file:
+                file.write(whole)
+        return
     body = io.BytesIO()
     pickler = Pickler(body, pickle_protocol)
     pickler.dump(obj)

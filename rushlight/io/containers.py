@@ -112,7 +112,7 @@ class Source:
         kind = uint8 if known.kind is None else known.kind
         if known.part is not None:
             storage = self.part_of(storage, known)
-        return TypedStorage(storage, kind)
+        return TypedStorage.over(storage, kind)
 
     def placed(self, known: StorageId) -> Storage:
         if self.to_meta:

@@ -108,7 +108,7 @@ class Tar(Source):
                 storage = Storage.meta(storage.nbytes_)
             else:
                 storage = restored(storage, location, self.map_location)
-            self.objects[key] = TypedStorage(storage, kind)
+            self.objects[key] = TypedStorage.over(storage, kind)
         views = run.pickle()
         if type(views) is not list:
             raise fail("the list of its storages is missing")
@@ -129,7 +129,7 @@ class Tar(Source):
         if not 0 <= start <= end <= whole._untyped_storage.nbytes_:
             raise fail("a part of a storage lies outside of it")
         part = Storage.meta(end - start) if buffer is None else Storage(buffer[start:end])
-        self.objects[str(key)] = TypedStorage(part, whole.dtype)
+        self.objects[str(key)] = TypedStorage.over(part, whole.dtype)
 
     def read_tensors(self) -> None:
         run = Run(self.members["tensors"])

@@ -16,10 +16,18 @@ from rushlight.autograd.grad_mode import no_grad
 from rushlight.base.naming import typename
 from rushlight.core import ports
 from rushlight.core.device import device
+from rushlight.core.device import memory_format as MemoryFormat
 from rushlight.core.dtype import dtype
 from rushlight.core.hooks import HookDict, RemovableHandle
 from rushlight.core.parameter import Parameter
 from rushlight.core.tensor import Tensor, TensorType
+from rushlight.nn.conversion import convert_parameters
+from rushlight.nn.registration import (
+    BUFFER_HOOKS,
+    MODULE_HOOKS,
+    PARAMETER_HOOKS,
+    passed_by,
+)
 from rushlight.opset import functions
 
 __all__ = [
@@ -127,6 +135,8 @@ class Module:
                 "the value in the forward() method."
             )
         else:
+            if PARAMETER_HOOKS:
+                param = passed_by(PARAMETER_HOOKS, self, name, param)
             self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
@@ -138,6 +148,8 @@ class Module:
                 f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor "
                 "or None required)"
             )
+        if BUFFER_HOOKS:
+            tensor = passed_by(BUFFER_HOOKS, self, name, tensor)
         self._buffers[name] = tensor
         if persistent:
             self._non_persistent_buffers_set.discard(name)
@@ -151,6 +163,8 @@ class Module:
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{typename(module)} is not a Module subclass")
         check_name(self, name, "module", self._modules)
+        if MODULE_HOOKS:
+            module = passed_by(MODULE_HOOKS, self, name, module)
         self._modules[name] = module
 
     def __getattr__(self, name: str) -> Any:
@@ -180,6 +194,8 @@ class Module:
             if fields.get("_modules") is None:
                 raise AttributeError("cannot assign module before Module.__init__() call")
             forget(fields, name, ("_parameters", "_buffers"))
+            if MODULE_HOOKS:
+                value = passed_by(MODULE_HOOKS, self, name, value)
             fields["_modules"][name] = value
         elif name in (fields.get("_modules") or ()):
             if value is not None:
@@ -196,6 +212,8 @@ class Module:
                     f"cannot assign '{typename(value)}' as buffer '{name}' (torch.nn.Buffer, "
                     "torch.Tensor or None expected)"
                 )
+            if BUFFER_HOOKS:
+                value = passed_by(BUFFER_HOOKS, self, name, value)
             fields["_buffers"][name] = value
         else:
             object.__setattr__(self, name, value)
@@ -465,24 +483,20 @@ class Module:
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        for value in self._parameters.values():
-            if value is None:
-                continue
-            with no_grad():
-                value.data = fn(value)
-                if value.grad is not None:
-                    requires = value.grad.requires_grad
-                    value.grad.data = fn(value.grad)
-                    value.grad.requires_grad_(requires)
+        convert_parameters(self._parameters, fn)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Module:
-        place, kind, others = kwargs.get("device"), kwargs.get("dtype"), {}
-        if "memory_format" in kwargs:
-            others["memory_format"] = kwargs["memory_format"]
+        place, kind = kwargs.get("device"), kwargs.get("dtype")
+        memory_format = kwargs.get("memory_format")
+        if memory_format is not None and not isinstance(memory_format, MemoryFormat):
+            raise TypeError(
+                "to(): argument 'memory_format' must be torch.memory_format, not "
+                f"{type(memory_format).__name__}"
+            )
         for value in args:
             if isinstance(value, dtype):
                 kind = value
@@ -506,6 +520,9 @@ class Module:
                     "from meta to a different device."
                 )
             fits = value.is_floating_point() or value.is_complex()
+            # A memory format is for the parameters that have its rank, and leaves others alone.
+            laid = memory_format is not None and value.dim() in (4, 5)
+            others = {"memory_format": memory_format} if laid else {}
             return value.to(device=place, dtype=kind if fits else None, **others)
 
         return self._apply(convert)
@@ -792,13 +809,20 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
 def load_value(
     module: Module, name: str, own: Any, value: Any, key: str, assign: bool, errors: list[str]
 ) -> None:
+    from rushlight.nn.parameter import is_lazy
+
     if not isinstance(value, Tensor):
         errors.append(
             f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like '
             f"object from checkpoint but received {type(value)}"
         )
         return
-    if not assign and own.dim() == 0 and value.dim() == 1 and value.shape[0] == 1:
+    if is_lazy(own) and is_lazy(value):
+        # Neither has a shape or values: they are alike already.
+        if assign:
+            setattr(module, name, value)
+        return
+    if own.dim() == 0 and value.dim() == 1 and value.shape[0] == 1:
         value = value[0]  # type: ignore[index]
     if own.shape != value.shape:
         errors.append(
@@ -814,12 +838,20 @@ def load_value(
             "copying them in place?)",
             stacklevel=2,
         )
-    with no_grad():
-        if not assign:
-            own.copy_(value)
-        elif isinstance(own, Parameter):
-            if not isinstance(value, Parameter):
-                value = Parameter(value, requires_grad=own.requires_grad)
-            module._parameters[name] = value
-        else:
-            module._buffers[name] = value
+    try:
+        with no_grad():
+            if not assign:
+                own.copy_(value)
+                return
+            if isinstance(own, Parameter):
+                if isinstance(value, Parameter):
+                    value.requires_grad_(own.requires_grad)
+                else:
+                    value = Parameter(value, requires_grad=own.requires_grad)
+            setattr(module, name, value)
+    except Exception as error:
+        errors.append(
+            f'While copying the parameter named "{key}", whose dimensions in the model are '
+            f"{own.size()} and whose dimensions in the checkpoint are {value.size()}, an exception "
+            f"occurred : {error.args}."
+        )

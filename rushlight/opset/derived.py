@@ -26,7 +26,7 @@ from rushlight.core.tensor import (
     values_of,
 )
 from rushlight.opset import families
-from rushlight.opset.kinds import Kind, cpp_type, make_view, tensors_in
+from rushlight.opset.kinds import COMPLEX_TO_FLOAT, DEFAULT, Kind, cpp_type, make_view, tensors_in
 
 __all__ = [
     "INPLACE", "INPLACE_VIEW", "MUTATION", "OUT", "derive_inplace", "derive_named_out",
@@ -107,6 +107,40 @@ def is_structured(op: Any) -> bool:
     return bool(op.kind.name == "CONTRACTION" and op.base_name != "addr")
 
 
+# Kinds of ops that write into a tensor of their result's dtype only.
+EXACT = frozenset(
+    (
+        "CONTRACTION", "DUPLICATE", "GATHER", "LINALG", "REARRANGEMENT", "REDUCTION", "SCATTER",
+        "SORT", "VIEW_COPY", "VIEW_SCATTER", "WINDOW",
+    )
+)  # fmt: skip
+# Names of numbers that count as operands, beside which a result is promoted.
+OPERANDS = frozenset(("self", "other", "exponent"))
+
+
+def exact_out(op: Any) -> Any:
+    """Whether `out=` must have the result's dtype; or the dtypes of which it must have one."""
+    given = op.options.get("exact_out")
+    if given is not None:
+        return given
+    if op.kind.name != "POINTWISE":
+        return op.kind.name in EXACT and op.body is None
+    # torch: a function of one tensor that promotes nothing casts nothing either.
+    promotes = op.options.get("promote", DEFAULT) not in (DEFAULT, COMPLEX_TO_FLOAT)
+    numbers = [a.name for a in op._schema.arguments if a.type.kind == "Scalar"]
+    return not (promotes or len(op.tensor_positions) > 1 or not OPERANDS.isdisjoint(numbers))
+
+
+def check_out_dtype(exact: Any, target: Tensor, value: Tensor) -> None:
+    """Refuse an `out=` tensor of another dtype where the op casts nothing (`exact_out`)."""
+    found, expected = target._dtype, value._dtype
+    if found is expected or not exact or (type(exact) is tuple and found in exact):
+        return
+    raise RuntimeError(
+        f"Expected out tensor to have dtype {cpp_type(expected)}, but got {cpp_type(found)} instead"
+    )
+
+
 class Inplace(Kind):
     """`x.add_(y)`: the functional backend, written back."""
 
@@ -149,7 +183,7 @@ def holds_sparse(args: tuple[Any, ...]) -> bool:
 
 def sparse_in_place(op: Any, args: tuple[Any, ...]) -> Any:
     """An in-place op with a sparse operand: its own rule, or the functional one written back."""
-    from rushlight.opset.sparse.coo import is_sparse, replace_parts
+    from rushlight.opset.sparse.coo import is_sparse
 
     families.load_rules("sparse")
     families.load_rules("sparse_")
@@ -166,21 +200,29 @@ def sparse_in_place(op: Any, args: tuple[Any, ...]) -> Any:
         return op.kind.unusual(op, args)
     result = functional.backend(*args)
     if is_sparse(target):
-        if not is_sparse(result) or target.layout is not result.layout:
-            raise RuntimeError(
-                f"{op.base_name}(): the result has layout {result.layout} and cannot be written "
-                f"into a tensor of layout {target.layout}"
-            )
-        if not can_cast(result._dtype, target._dtype):
-            raise RuntimeError(
-                f"result type {result._dtype.scalar_type_name} can't be cast to the desired output "
-                f"type {target._dtype.scalar_type_name}"
-            )
-        return replace_parts(target, result)
+        return write_sparse(op, target, result)
     if is_sparse(result):
         result = find_dense(result)
     write_into(target, result)
     return target
+
+
+def write_sparse(op: Any, target: Tensor, result: Tensor) -> Tensor:
+    """Make a sparse tensor hold a result of its layout."""
+    from rushlight.opset.sparse.coo import is_sparse, replace_parts
+
+    if not (is_sparse(target) and is_sparse(result)) or target.layout is not result.layout:
+        raise RuntimeError(
+            f"{op.base_name}(): the result has layout {result.layout} and cannot be written "
+            f"into a tensor of layout {target.layout}"
+        )
+    if not can_cast(result._dtype, target._dtype):
+        raise RuntimeError(
+            f"result type {result._dtype.scalar_type_name} can't be cast to the desired output "
+            f"type {target._dtype.scalar_type_name}"
+        )
+    written: Tensor = replace_parts(target, result)
+    return written
 
 
 def find_dense(sparse: Tensor) -> Tensor:
@@ -240,32 +282,30 @@ class Out(Kind):
     def make_backend(self, op: Any) -> Callable[..., Any]:
         base = op.functional
         count = len(op.out_positions)
-        exact = is_structured(base) or base.base_name in ("max", "min", "aminmax")
+        exact = exact_out(base)
+        decides = base.options.get("out_decides")
+        dtype_at = base.argument_names.index("dtype") if decides else None
         indexes = count > 1 or base.base_name in ("argmax", "argmin")
         # torch: the iterator of elementwise ops gives a tensor it resizes the result's strides.
         by_element = base.kind.name == "POINTWISE"
 
         def backend(*args: Any) -> Any:
             outs = args[-count:]
-            result = base.backend(*args[:-count])
+            given = args[:-count]
+            if dtype_at is not None and given[dtype_at] is None:
+                given = (*given[:dtype_at], outs[0]._dtype, *given[dtype_at + 1 :])
+            result = base.backend(*given)
             results = result if isinstance(result, tuple) else (result,)
             for target, value in zip(outs, results, strict=True):
                 if holds_sparse((target, value)):
-                    raise NotImplementedError(
-                        f"{op.base_name}(): out= is not supported for sparse tensors"
-                    )
+                    write_sparse(op, target, value)
+                    continue
                 if target.device != value.device:
                     raise RuntimeError(
                         f"Expected out tensor to have device {value.device}, but got "
                         f"{target.device} instead"
                     )
-                if target._dtype is not value._dtype and (
-                    exact or (indexes and value._dtype is dtypes.int64)
-                ):
-                    raise RuntimeError(
-                        f"Expected out tensor to have dtype {cpp_type(value._dtype)}, but got "
-                        f"{cpp_type(target._dtype)} instead"
-                    )
+                check_out_dtype(exact or (indexes and value._dtype is dtypes.int64), target, value)
                 if target.shape != value.shape:
                     resize_out(target, value.shape, strides_of(value) if by_element else None)
                 check_writable(target)
@@ -352,13 +392,15 @@ OUT = Out("OUT")
 
 def derived_options(base: OpOverload) -> dict[str, Any]:
     """The facts that a form shares with the op it is derived from."""
-    return {k: v for k, v in base.options.items() if k in ("numbers", "tags", "varargs", "node")}
+    kept = ("numbers", "tags", "varargs", "node", "former")
+    return {k: v for k, v in base.options.items() if k in kept}
 
 
 def derive_inplace(source: OpOverloadPacket) -> OpOverloadPacket | None:
     """The in-place forms of all overloads that have one; None when none has."""
     made = OpOverloadPacket(source.base_name + "_", source.namespace)
     made.varargs = source.varargs
+    made.former = source.former
     for base in source.candidates:
         if base.options.get("inplace") and base._schema.arguments[0].type.kind == "Tensor":
             made.add(inplace_record(base))
@@ -430,17 +472,18 @@ def out_record(base: OpOverload) -> OpOverload | None:
         def checked(*args: Any) -> Any:
             if check is not None:
                 check(*args[-count:])
-            return fill(args[-count:], body(*args[:-count]))
+            return fill(args[-count:], body(*args[:-count]), base.options.get("exact_out"))
 
         record.body = checked
     record.packet = base.packet
     return table.setdefault(name, record)
 
 
-def fill(outs: tuple[Tensor, ...], result: Any) -> Any:
+def fill(outs: tuple[Tensor, ...], result: Any, exact: Any) -> Any:
     """Write a composite's results into the given tensors."""
     results = result if isinstance(result, (tuple, list)) else (result,)
     for target, value in zip(outs, results, strict=True):
+        check_out_dtype(exact, target, value)
         if not can_cast(value.dtype, target.dtype):
             raise RuntimeError(
                 f"result type {value.dtype.scalar_type_name} can't be cast to the desired output "

@@ -49,6 +49,8 @@ def homes(index: dict[str, str]) -> dict[str, str]:
 
 # Of the families that are not part of the foundation: op, in-place form or alias -> module.
 OPS = homes(where.OPS)
+# Namespace of ops that is not aten -> module.
+NAMESPACES = homes(where.NAMESPACES)
 # Tensor attribute -> module.
 ATTRIBUTES = homes(where.ATTRIBUTES)
 # Public function that is written in Python -> module.
@@ -76,6 +78,13 @@ def load_op(name: str) -> None:
         import_module(module)
 
 
+def load_namespace(name: str) -> None:
+    """Import what defines the ops of a namespace beside aten."""
+    module = NAMESPACES.get(name)
+    if module is not None:
+        import_module(module)
+
+
 def load_attribute(name: str) -> None:
     """Import what defines an attribute of Tensor."""
     import_module(ATTRIBUTES[name])
@@ -89,7 +98,7 @@ def load_rules(rule: str) -> None:
 
 def load_all() -> None:
     """Register every family."""
-    for module in where.OPS:
+    for module in (*where.OPS, *where.NAMESPACES):
         import_module(PACKAGE + module)
 
 

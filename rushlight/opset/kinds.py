@@ -15,8 +15,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rushlight.arrays.casting import cast
+from rushlight.arrays.casting import cast, fill_number
 from rushlight.arrays.numpy_ import MATH, as_array
+from rushlight.base.errors import MissingFeature
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.device import cpu
@@ -352,6 +353,9 @@ class Creation(Kind):
                     place == source.device or source.handling_layer != 0
                 )
             if shapes_only or (place is not None and place.type == "meta"):
+                asked = None if layout_at is None else args[layout_at]
+                if asked is not None and asked.name != "strided":
+                    raise no_sparse_shells(op.base_name)
                 return shell_of(self.run_shape(op, args), place)
             if place is not None and place.type != "cpu":
                 refuse_device(place)
@@ -377,6 +381,12 @@ def refuse_device(place: Any) -> None:
     raise NotImplementedError(f"no tensors can be made on device '{place}'; use 'cpu' or 'meta'")
 
 
+def no_sparse_shells(name: str) -> MissingFeature:
+    return MissingFeature(
+        f"sparse tensors on device 'meta' ({name})", "Leave the device out, or use layout strided."
+    )
+
+
 def refuse_layout(op: Any, given: Any) -> None:
     if given.name != "strided":
         raise NotImplementedError(
@@ -394,6 +404,9 @@ BOOL = "bool"  # compute in the common dtype, answer bool
 COMPLEX_TO_FLOAT = "complex_to_float"  # complex operands give a real result
 LONG = "long"  # answer int64
 HALVES = frozenset((dtypes.float16, dtypes.bfloat16))
+# Dtypes to keep numbers in, in which an op computes only where it says so (`narrow=`).
+PAIRS = frozenset((dtypes.complex32,))
+NARROW = PAIRS | dtypes.FLOAT8
 
 
 def operand_rank(tensor: Tensor) -> int:
@@ -410,6 +423,8 @@ class Pointwise(Kind):
         "kernel_name": "what the refusal of a dtype calls the op",
         "check": "function (common dtype, arguments) that refuses what the op does not take",
         "unpromoted": "positions of tensors that do not take part in promotion",
+        "factors": "positions of numbers that wrap into the operands' integer dtype",
+        "narrow": "dtypes made to keep numbers in, in which it computes all the same",
         "promoted_scalars": "positions of numbers that do, and are cast to the common dtype",
         "cast_scalars": "positions of numbers that are cast to the common dtype only",
         "exact_scalars": "numbers are not rounded to half precision first",
@@ -511,16 +526,16 @@ class Pointwise(Kind):
         compute, result = self.dtypes_of(op, args)
         widened = compute in HALVES and not op.options.get("native_halves")
         working = dtypes.float32 if widened else compute
-        if compute in dtypes.FLOAT8 or compute is dtypes.complex32:
-            raise NotImplementedError(
-                f"\"{op.base_name}_cpu\" not implemented for '{compute.scalar_type_name}'"
-            )
+        if compute in NARROW:
+            if compute not in op.options.get("narrow", ()):
+                raise dtypes.unsupported(f"{op.base_name}_cpu", compute)
+            working = dtypes.complex64 if compute in PAIRS else dtypes.float32
         arrays = list(args)
         contiguous = True
         as_is = op.options.get("unpromoted", ())
         # torch: only products and quotients keep a number at more than the operands' precision.
         rounded = compute is not working and not op.options.get("exact_scalars")
-        number_dtype = compute if rounded else working
+        number_dtype = compute if rounded and compute not in PAIRS else working
         for position in op.tensor_positions:
             value = args[position]
             if isinstance(value, Tensor):
@@ -537,6 +552,10 @@ class Pointwise(Kind):
                 arrays[position] = scalar_array(value, number_dtype).astype(working.np)
         for position in op.options.get("cast_scalars", ()):
             arrays[position] = scalar_array(args[position], working)
+        if working.category == dtypes.INTEGER:
+            # A negative number wraps into an unsigned type, as C has it; NumPy refuses it.
+            for position in op.options.get("factors", ()):
+                arrays[position] = fill_number(args[position], working)
         for position in op.options.get("promoted_scalars", ()):
             if args[position] is not None:
                 number = scalar_array(args[position], number_dtype)

@@ -64,6 +64,9 @@ def register(record: OpOverload) -> None:
     varargs = record.options.get("varargs")
     if varargs is not None:
         found.varargs = varargs
+    former = record.options.get("former")
+    if former is not None:
+        found.former = former
 
 
 def alias(name: str, target: str, *, method: bool = True) -> None:

@@ -358,6 +358,11 @@ OPS: dict[str, str] = {
         fractional_max_pool3d_backward im2col max_unpool2d max_unpool3d
     """,
 }
+# Modules with ops of other namespaces than aten.
+NAMESPACES: dict[str, str] = {
+    "indexing.scatter": "rushlight",
+    "other.profiling": "profiler",
+}
 # What those add to Tensor.
 ATTRIBUTES: dict[str, str] = {
     "creation.random": """
@@ -432,6 +437,7 @@ FUNCTIONS: dict[str, str] = {
     "moving.shape": """
         atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod meshgrid
     """,
+    "other.asserts": "_assert",
     "other.methods": "detach_ get_device",
     "product.einsum": "einsum",
     "product.products": "cdist chain_matmul tensordot",

@@ -35,6 +35,8 @@ class Adadelta(PerParameter):
         rho, eps = group["rho"], group["eps"]
         square, moved = state["square_avg"], state["acc_delta"]
         square.mul_(rho).addcmul_(grad, grad, value=1 - rho)
-        delta = moved.add(eps).sqrt_().div_(square.add(eps).sqrt_()).mul_(grad)
+        size, last = square.add(eps).sqrt_(), moved.add(eps).sqrt_()
+        # A graph keeps the root, so it is not written over.
+        delta = last / size * grad if group["differentiable"] else last.div_(size).mul_(grad)
         moved.mul_(rho).addcmul_(delta, delta, value=1 - rho)
         value.add_(delta, alpha=-lr)

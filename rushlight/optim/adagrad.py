@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.opset import functions
-from rushlight.optim.rule import PerParameter, fused_step, is_plain, number, step_count
+from rushlight.optim.rule import PerParameter, fused_step, is_plain, number, plus, step_count
 
 __all__ = ["Adagrad"]
 
@@ -62,7 +62,7 @@ class Adagrad(PerParameter):
             value.index_put_(places, (entries / root).mul_(-rate), accumulate=True)
             return
         total.addcmul_(grad, grad, value=1)
-        value.addcdiv_(grad, total.sqrt().add_(group["eps"]), value=-rate)
+        value.addcdiv_(grad, plus(total.sqrt(), group["eps"], group), value=-rate)
 
     def update_together(self, values: list[Any], group: dict[str, Any]) -> bool:
         if not is_plain(values, group):

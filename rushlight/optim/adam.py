@@ -5,8 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rushlight.opset import functions
-from rushlight.optim.rule import PerParameter, fused_step, is_plain, number, step_count, zeros_after
+from rushlight.optim.rule import (
+    PerParameter,
+    fused_step,
+    is_plain,
+    number,
+    set_maximum,
+    step_count,
+    zeros_after,
+)
 
 __all__ = ["Adam", "AdamW"]
 
@@ -57,7 +64,7 @@ class Adam(PerParameter):
         second.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         if group["amsgrad"]:
             most = state["max_exp_avg_sq"]
-            functions.maximum(most, second, out=most)
+            set_maximum(most, second, group)
             second = most
         denominator = (second.sqrt() / math.sqrt(1 - beta2**step)).add_(group["eps"])
         value.addcdiv_(first, denominator, value=-lr / (1 - beta1**step))

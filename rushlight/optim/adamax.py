@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.opset import functions
-from rushlight.optim.rule import PerParameter, step_count, zeros_after
+from rushlight.optim.rule import PerParameter, set_maximum, step_count, zeros_after
 
 __all__ = ["Adamax"]
 
@@ -29,5 +28,5 @@ class Adamax(PerParameter):
         beta1, beta2 = group["betas"]
         average, largest = state["exp_avg"], state["exp_inf"]
         average.lerp_(grad, 1 - beta1)
-        functions.maximum(largest.mul_(beta2), grad.abs().add_(group["eps"]), out=largest)
+        set_maximum(largest.mul_(beta2), grad.abs().add_(group["eps"]), group)
         value.addcdiv_(average, largest, value=-lr / (1 - beta1 ** state["step"].item()))

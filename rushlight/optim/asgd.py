@@ -13,6 +13,7 @@ __all__ = ["ASGD"]
 class ASGD(PerParameter):
     """Averaged stochastic gradient descent; the average is the state `ax`."""
 
+    counts = ("step", "eta", "mu")
     options = dict(
         lr=1e-2,
         lambd=1e-4,

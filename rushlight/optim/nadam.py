@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.optim.rule import PerParameter, step_count, zeros_after
+from rushlight.optim.rule import PerParameter, plus, step_count, zeros_after
 
 __all__ = ["NAdam"]
 
@@ -12,6 +12,7 @@ __all__ = ["NAdam"]
 class NAdam(PerParameter):
     """Adam that looks ahead along a momentum which grows with the steps."""
 
+    counts = ("step", "mu_product")
     options = dict(
         lr=2e-3,
         betas=(0.9, 0.999),
@@ -47,6 +48,6 @@ class NAdam(PerParameter):
         product = state["mu_product"].item()
         average.lerp_(grad, 1 - beta1)
         square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        denominator = square.div(1 - beta2**step).sqrt().add_(group["eps"])
+        denominator = plus(square.div(1 - beta2**step).sqrt(), group["eps"], group)
         value.addcdiv_(grad, denominator, value=-lr * (1.0 - now) / (1.0 - product))
         value.addcdiv_(average, denominator, value=-lr * then / (1.0 - product * then))

@@ -14,7 +14,9 @@ from rushlight.base.naming import typename
 from rushlight.core.hooks import HookDict, RemovableHandle
 from rushlight.core.tensor import Tensor
 
-__all__ = ["Optimizer"]
+__all__ = [
+    "Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook",
+]  # fmt: skip
 
 HOOK_TABLES = (
     "_optimizer_step_pre_hooks",
@@ -26,13 +28,18 @@ HOOK_TABLES = (
 )
 
 
+# Hooks around the steps of all optimisers.
+EVERY_PRE_HOOK = HookDict()
+EVERY_POST_HOOK = HookDict()
+
+
 def with_step_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     """A `step` with the optimiser's hooks before and after it."""
 
     @wraps(step)
     def hooked_step(*args: Any, **kwargs: Any) -> Any:
         optimizer = args[0]
-        for hook in list(optimizer._optimizer_step_pre_hooks.values()):
+        for hook in (*EVERY_PRE_HOOK.values(), *optimizer._optimizer_step_pre_hooks.values()):
             replaced = hook(optimizer, args, kwargs)
             if replaced is None:
                 continue
@@ -43,7 +50,7 @@ def with_step_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                 )
             args, kwargs = replaced
         result = step(*args, **kwargs)
-        for hook in list(optimizer._optimizer_step_post_hooks.values()):
+        for hook in (*optimizer._optimizer_step_post_hooks.values(), *EVERY_POST_HOOK.values()):
             hook(optimizer, args, kwargs)
         return result
 
@@ -56,6 +63,16 @@ def add_hook(table: HookDict, hook: Callable[..., Any], prepend: bool = False) -
     if prepend:
         table.move_to_end(handle.id, last=False)
     return handle
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(optimizer, args, kwargs)` before every step of every optimiser."""
+    return add_hook(EVERY_PRE_HOOK, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(optimizer, args, kwargs)` after every step of every optimiser."""
+    return add_hook(EVERY_POST_HOOK, hook)
 
 
 # Option -> what error messages call it.
@@ -85,9 +102,17 @@ def check_options(**options: Any) -> None:
     if options.get("fused") and options.get("foreach"):
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
     if options.get("differentiable"):
-        raise MissingFeature(
-            "optimisers with differentiable=True", "Write the update with functions of tensors."
-        )
+        learned = [name for name, value in options.items() if asks_for_gradient(value)]
+        if learned:
+            raise MissingFeature(
+                f"gradients for an optimiser's option ({', '.join(learned)})",
+                "Give it as a number, or write the update with functions of tensors.",
+            )
+
+
+def asks_for_gradient(value: Any) -> bool:
+    entries = value if isinstance(value, (tuple, list)) else (value,)
+    return any(isinstance(entry, Tensor) and entry.requires_grad for entry in entries)
 
 
 class Optimizer:
@@ -126,6 +151,7 @@ class Optimizer:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._make_hook_tables()
+        self.convert_old_state()
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         return add_hook(self._optimizer_step_pre_hooks, hook)
@@ -179,7 +205,8 @@ class Optimizer:
                     f"optimizer can only optimize Tensors, but one of the params is "
                     f"{typename(value)}"
                 )
-            if not (value.is_leaf or value.retains_grad):
+            differentiable = self.defaults.get("differentiable")
+            if not (differentiable or value.is_leaf or value.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")
         for name, default in self.defaults.items():
             group.setdefault(name, default)
@@ -278,8 +305,12 @@ class Optimizer:
         for key, value in state_dict["state"].items():
             owner = by_number.get(key, key)
             self.state[owner] = loaded(value, owner, "")
+        self.convert_old_state()
         for hook in self._optimizer_load_state_dict_post_hooks.values():
             hook(self)
+
+    def convert_old_state(self) -> None:
+        """Bring state that an earlier release saved into today's form."""
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.optim.rule import PerParameter, step_count, zeros_after
+from rushlight.optim.rule import PerParameter, plus, step_count, zeros_after
 
 __all__ = ["RAdam"]
 
@@ -44,5 +44,5 @@ class RAdam(PerParameter):
             rectified = (
                 (length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length)
             ) ** 0.5
-            move = move * (correction**0.5 / square.sqrt().add_(group["eps"])) * rectified
+            move = move * (correction**0.5 / plus(square.sqrt(), group["eps"], group)) * rectified
         value.add_(move, alpha=-1.0)

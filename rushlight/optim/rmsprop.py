@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.optim.rule import PerParameter, step_count, zeros_after
+from rushlight.optim.rule import PerParameter, plus, step_count, zeros_after
 
 __all__ = ["RMSprop"]
 
@@ -46,7 +46,7 @@ class RMSprop(PerParameter):
             size = square.addcmul(average, average, value=-1).sqrt_()
         else:
             size = square.sqrt()
-        size.add_(group["eps"])
+        size = plus(size, group["eps"], group)
         if momentum > 0:
             value.add_(state["momentum_buffer"].mul_(momentum).addcdiv_(grad, size), alpha=-lr)
         else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from inspect import Parameter, Signature
 from typing import Any, ClassVar
 
-from rushlight.autograd.grad_mode import no_grad
+from rushlight.autograd.grad_mode import set_grad_enabled
 from rushlight.base.signatures import signed
 from rushlight.core.dtype import float32, float64, get_default_dtype
 from rushlight.core.state import LOCAL, PROCESS
@@ -17,7 +17,10 @@ from rushlight.core.tensor import PLAIN, Tensor
 from rushlight.opset import functions
 from rushlight.optim.optimizer import Optimizer, check_options
 
-__all__ = ["PerParameter", "fused_step", "is_plain", "number", "step_count", "zeros_after"]
+__all__ = [
+    "PerParameter", "fused_step", "is_plain", "number", "plus", "set_maximum", "step_count",
+    "zeros_after",
+]  # fmt: skip
 
 
 def number(value: Any) -> Any:
@@ -69,6 +72,8 @@ class PerParameter(Optimizer):
     sparse_advice = ""
     # Whether the base applies the option `weight_decay`.
     decays_weights = True
+    # State that is one number, kept as a tensor.
+    counts: tuple[str, ...] = ("step",)
     # What the constructor takes beside `params`, with defaults: in order or by name, and by name
     # only; then what every group has besides. A class with `options` of its own has a constructor
     # of that signature.
@@ -104,8 +109,17 @@ class PerParameter(Optimizer):
         """Move all parameters of a group in one call; False where that cannot be."""
         return False
 
-    @no_grad()
+    def convert_old_state(self) -> None:
+        for state in self.state.values():
+            for name in self.counts:
+                if name in state and not isinstance(state[name], Tensor):
+                    state[name] = step_count(float(state[name]))
+
     def step(self, closure: Any = None) -> Any:
+        with set_grad_enabled(bool(self.defaults.get("differentiable"))):
+            return self.take_step(closure)
+
+    def take_step(self, closure: Any) -> Any:
         loss = self.run_closure(closure)
         for group in self.param_groups:
             if group.get("capturable"):
@@ -116,7 +130,7 @@ class PerParameter(Optimizer):
             values = self.with_gradients(group)
             for value in values:
                 self.prepare(value, group)
-            if not self.update_together(values, group):
+            if group.get("differentiable") or not self.update_together(values, group):
                 for value in values:
                     self.update_one(value, group)
         return loss
@@ -137,6 +151,9 @@ class PerParameter(Optimizer):
         lr = number(group["lr"])
         grad = -value.grad if group.get("maximize") else value.grad
         state = self.state[value]
+        if group.get("differentiable"):
+            # The graph keeps what this step reads: the next one must not write over it.
+            state.update({name: entry.clone() for name, entry in state.items()})
         decay = group.get("weight_decay", 0) if self.decays_weights else 0
         if decay:
             if grad.is_sparse:
@@ -149,6 +166,19 @@ class PerParameter(Optimizer):
             value, grad = real_view(value), real_view(grad)
             state = {name: real_view(entry) for name, entry in state.items()}
         self.update(value, grad, state, group, lr)
+
+
+def plus(root: Any, eps: float, group: dict[str, Any]) -> Any:
+    """A fresh root with `eps` added, in place unless a graph keeps the root."""
+    return root.add(eps) if group["differentiable"] else root.add_(eps)
+
+
+def set_maximum(target: Any, other: Any, group: dict[str, Any]) -> None:
+    """The larger of both, in the place of the first."""
+    if group["differentiable"]:
+        target.copy_(functions.maximum(target.clone(), other))
+    else:
+        functions.maximum(target, other, out=target)
 
 
 def fused_step(name: str) -> Any:

@@ -46,8 +46,11 @@ class SGD(PerParameter):
             state = self.state[value]
             buffer = state.get("momentum_buffer")
             if buffer is None:
-                buffer = state["momentum_buffer"] = grad.detach().clone()
+                first = grad if group["differentiable"] else grad.detach()
+                buffer = state["momentum_buffer"] = first.clone()
             else:
+                if group["differentiable"]:
+                    buffer = state["momentum_buffer"] = buffer.clone()
                 buffer.mul_(momentum).add_(grad, alpha=1 - group["dampening"])
             grad = grad.add(buffer, alpha=momentum) if group["nesterov"] else buffer
         value.add_(grad, alpha=-lr)

@@ -42,6 +42,9 @@ class SparseAdam(PerParameter):
                 f"Complex params at indices {pairs}: SparseAdam does not support complex parameters"
             )
 
+    # torch: this one counts in a plain number.
+    counts = ()
+
     def prepare(self, value: Any, group: dict[str, Any]) -> None:
         if not value.grad.is_sparse:
             raise RuntimeError(

@@ -14,7 +14,7 @@ __all__ = ["make_tensor"]
 def limits(kind: Any) -> tuple[float, float]:
     """Lowest and highest value that `kind` can hold."""
     if kind is dtypes.bool_:
-        return 0, 2
+        return 0, 1
     info = iinfo(kind) if kind.category == dtypes.INTEGER else finfo(kind)
     return info.min, info.max
 
@@ -34,9 +34,18 @@ def bounds(kind: Any, low: float | None, high: float | None) -> tuple[float, flo
         raise ValueError(
             f"Neither `low` nor `high` can be NaN, but got low={low!r} and high={high!r}"
         )
-    if chosen_low >= chosen_high and not (chosen_low == chosen_high and low is not None):
+    whole = kind.category < dtypes.FLOAT
+    # torch: floats of one value are drawn from the empty interval [x, x).
+    single = chosen_low == chosen_high and low is not None and not whole
+    if chosen_low >= chosen_high and not single:
         raise ValueError(f"`low` must be less than `high`, but got {chosen_low} >= {chosen_high}")
-    if kind.category != dtypes.INTEGER and kind is not dtypes.bool_:
+    if chosen_high <= lowest or (chosen_low > highest if whole else chosen_low >= highest):
+        shown = f"[{lowest}, {highest + 1})" if whole else f"[{lowest}, {highest}]"
+        raise ValueError(
+            f"The value interval specified by `low` and `high` is [{chosen_low}, {chosen_high}), "
+            f"but {kind} only supports {shown}"
+        )
+    if not whole:
         return max(chosen_low, lowest), min(chosen_high, highest)
     from math import ceil
 

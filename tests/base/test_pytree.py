@@ -188,3 +188,68 @@ def test_refusals() -> None:
         pytree.tree_unflatten([1], "x")
     with pytest.raises(TypeError, match="Argument must be a type"):
         pytree.tree_map_only("x", len, [1])
+
+
+class Point:
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+
+pytree.register_pytree_node(
+    Point,
+    lambda p: ([p.x, p.y], "plane"),
+    lambda values, _: Point(*values),
+    serialized_type_name="tests.Point",
+    flatten_with_keys_fn=lambda p: (
+        [(pytree.GetAttrKey("x"), p.x), (pytree.GetAttrKey("y"), p.y)],
+        "plane",
+    ),
+)
+
+
+def test_paths_lead_to_leaves():
+    Pair = namedtuple("Pair", "left right")
+    tree = {"z": Point(1, [2, 3]), "q": (4, Pair(5, 6)), "d": deque([7])}
+    found, spec = pytree.tree_flatten_with_path(tree)
+    assert {pytree.keystr(path): leaf for path, leaf in found} == {
+        "['z'].x": 1, "['z'].y[0]": 2, "['z'].y[1]": 3, "['q'][0]": 4, "['q'][1].left": 5,
+        "['q'][1].right": 6, "['d'][0]": 7,
+    }  # fmt: skip
+    assert all(pytree.key_get(tree, path) == leaf for path, leaf in found)
+    assert spec == pytree.tree_structure(tree)
+    assert repr(found[0][0]) == "(MappingKey(key='z'), GetAttrKey(name='x'))"
+    named = pytree.tree_map_with_path(lambda p, a, b: (pytree.keystr(p), a + b), [1, 2], [10, 20])
+    assert named == [("[0]", 11), ("[1]", 22)]
+
+
+def test_a_node_without_keys_has_no_paths():
+    class Blind:
+        pass
+
+    pytree.register_pytree_node(Blind, lambda b: ([1], None), lambda values, _: Blind())
+    with pytest.raises(ValueError, match="flatten_with_keys_fn"):
+        pytree.tree_leaves_with_path([Blind()])
+    with pytest.raises(NotImplementedError, match="serialized_type_name"):
+        pytree.treespec_dumps(pytree.tree_structure(Blind()))
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [1, (1, {"a": None}), OrderedDict(a=1), defaultdict(int, a=1), deque([1], 3), Point(1, (2,))],
+)
+def test_specs_are_written_and_read(tree):
+    spec = pytree.tree_structure(tree)
+    assert pytree.treespec_loads(pytree.treespec_dumps(spec)) == spec
+
+
+def test_the_text_of_a_spec():
+    assert pytree.treespec_dumps(pytree.tree_structure({"a": [1]})) == (
+        '[1, {"type": "builtins.dict", "context": "[\\"a\\"]", "children_spec": [{"type": '
+        '"builtins.list", "context": "null", "children_spec": [{"type": null, "context": null, '
+        '"children_spec": []}]}]}]'
+    )
+    assert pytree.treespec_pprint(pytree.tree_structure({"a": [1]})) == "{'a': [*]}"
+    with pytest.raises(ValueError, match="Unknown protocol 99"):
+        pytree.treespec_loads("[99, {}]")
+    with pytest.raises(NotImplementedError, match="'tests.Nobody'"):
+        pytree.treespec_loads('[1, {"type": "tests.Nobody", "context": "1", "children_spec": []}]')

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -142,3 +145,122 @@ def test_legacy_constructors() -> None:
         pass
 
     assert type(Mine([1, 2])) is Mine
+
+
+def test_public_functions_pickle_by_name():
+    functional = rl.nn.functional
+    for function in (
+        rl.add, rl.sum, rl.zeros, rl.meshgrid, functional.gelu, functional.conv2d,
+        functional.logsigmoid, functional.relu, rl.linalg.inv, rl.fft.fft, rl.special.erf,
+        rl.Tensor.add, rl.Tensor.relu_, rl.Tensor.new_zeros,
+    ):  # fmt: skip
+        assert pickle.loads(pickle.dumps(function)) is function
+        assert copy.deepcopy(function) is function
+
+
+def test_asarray_takes_capsules():
+    source = rl.arange(3.0)
+    found = rl.asarray(source.__dlpack__())
+    found[0] = 7
+    assert source[0] == 7
+    assert rl.asarray(source.__dlpack__(), copy=True).data_ptr() != source.data_ptr()
+
+
+class Slotted(rl.Tensor):
+    __slots__ = ("elem",)
+
+
+class Doubly(Slotted):
+    __slots__ = "other"
+
+
+class Wrapper(rl.Tensor):
+    __slots__ = ("elem",)
+
+    @staticmethod
+    def __new__(cls, elem):
+        made = rl.Tensor._make_wrapper_subclass(cls, elem.shape, dtype=elem.dtype)
+        made.elem = elem
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        plain = [a.elem if isinstance(a, cls) else a for a in args]
+        return cls(func(*plain, **(kwargs or {})))
+
+
+def test_subclasses_may_have_slots():
+    for made in (
+        rl.ones(3).as_subclass(Slotted),
+        rl.Tensor._make_subclass(Slotted, rl.ones(3)),
+        Slotted([1.0, 1.0, 1.0]),
+    ):
+        made.elem = 5
+        assert (made.elem, made.tolist(), type(made + 1)) == (5, [1.0] * 3, Slotted)
+    leaf = rl.ones(3, requires_grad=True)
+    (leaf.as_subclass(Slotted) * 2).sum().backward()
+    assert leaf.grad.tolist() == [2.0] * 3
+    assert rl.equal((Wrapper(rl.ones(3)) * 3).elem, rl.full((3,), 3.0))
+
+
+@pytest.mark.parametrize(
+    "again", [copy.copy, copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))]
+)
+def test_copies_keep_attributes_and_slots(again):
+    made = rl.ones(2).as_subclass(Doubly)
+    made.elem, made.other, made.free = 1, 2, 3
+    found = again(made)
+    assert (type(found), found.elem, found.other, found.free) == (Doubly, 1, 2, 3)
+    assert (found.data_ptr() == made.data_ptr()) is (again is copy.copy)
+    parameter = again(rl.nn.Parameter(rl.ones(2)))
+    assert isinstance(parameter, rl.nn.Parameter) and parameter.requires_grad
+
+
+def test_swapped_tensors_swap_slots():
+    a, b = rl.ones(3).as_subclass(Slotted), rl.zeros(2).as_subclass(Slotted)
+    a.elem, b.elem = 1, 2
+    rl.utils.swap_tensors(a, b)
+    assert (a.tolist(), a.elem, b.elem) == ([0.0, 0.0], 2, 1)
+
+
+def test_storages_are_made_of_a_length_or_of_values():
+    assert rl.UntypedStorage(4).nbytes() == 4
+    assert rl.UntypedStorage([1, 2, 3]).tolist() == [1, 2, 3]
+    assert rl.UntypedStorage(4, device="meta").device.type == "meta"
+    numbers = rl.FloatStorage([1, 2.5])
+    assert numbers.tolist() == [1.0, 2.5] and numbers.dtype is rl.float32
+    assert isinstance(numbers, rl.FloatStorage) and not isinstance(numbers, rl.DoubleStorage)
+    assert rl.is_storage(numbers) and numbers.type() == "torch.FloatStorage"
+    assert isinstance(rl.ones(2).untyped_storage(), rl.UntypedStorage)
+    assert isinstance(rl.ones(2).storage(), rl.storage.TypedStorage)
+    assert rl.TypedStorage(3, dtype=rl.int64).nbytes() == 24
+    assert rl.empty(0).set_(numbers).tolist() == [1.0, 2.5]
+    bytes_ = rl.UntypedStorage([1, 2, 3])
+    bytes_[1:][0] = 9
+    assert bytes_.tolist() == [1, 9, 3]
+    with pytest.raises(RuntimeError, match="-1 bytes"):
+        rl.UntypedStorage(-1)
+
+
+def test_tensors_over_files(tmp_path):
+    path = tmp_path / "numbers"
+    np.arange(4, dtype=np.float32).tofile(path)
+    shared = rl.from_file(path, shared=True, size=4)
+    shared[0] = 9
+    private = rl.from_file(str(path), size=4)
+    private[1] = 7
+    assert private.tolist() == [9.0, 7.0, 2.0, 3.0]
+    assert rl.from_file(path, size=2).tolist() == [9.0, 1.0]
+    grown = rl.from_file(tmp_path / "new", shared=True, size=3, dtype=rl.int64)
+    assert grown.tolist() == [0, 0, 0] and (tmp_path / "new").stat().st_size == 24
+    with pytest.raises(RuntimeError, match="16 bytes where 20 are needed"):
+        rl.from_file(path, size=5)
+
+
+def test_results_written_into_out_have_a_class_of_their_own():
+    out = (rl.empty(2), rl.empty(2, dtype=rl.int64))
+    found = rl.max(rl.ones(2, 2), 0, out=out)
+    assert type(found) is rl.return_types.max_out and found.values is out[0]
+    assert type(rl.sort(rl.ones(2), out=out)) is rl.return_types.sort_out
+    with pytest.raises(AttributeError):
+        _ = rl.return_types.add_out

@@ -254,6 +254,94 @@ def test_function_override_stays_off_inside_dispatch_reached_through_it():
     assert log == ["function", "aten.mul.Tensor", "aten.add.Tensor"]
 
 
+X, A, B = torch.full((2, 2), 1.0), torch.full((2, 2), 2.0), torch.full((2, 2), 3.0)
+V = torch.tensor([1.0, 2.0])
+
+
+@pytest.mark.filterwarnings("ignore:.*order of arguments of old")
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (lambda: torch.add(X, 2, A), lambda: X + 2 * A),
+        (lambda: torch.add(X, 2, A, out=torch.empty(2, 2)), lambda: X + 2 * A),
+        (lambda: torch.add(X, 2, 3), lambda: X + 6),
+        (lambda: X.sub(2, A), lambda: X - 2 * A),
+        (lambda: X.clone().add_(2, A), lambda: X + 2 * A),
+        (lambda: X.clone().sub_(2, A), lambda: X - 2 * A),
+        (lambda: torch.addcmul(X, 2, A, B), lambda: X + 2 * A * B),
+        (lambda: X.clone().addcdiv_(2, A, B), lambda: X + 2 * A / B),
+        (lambda: torch.addmm(2, X, 3, A, B), lambda: 2 * X + 3 * (A @ B)),
+        (lambda: X.addmm(2, 3, A, B), lambda: 2 * X + 3 * (A @ B)),
+        (lambda: X.clone().addmm_(2, A, B), lambda: 2 * X + A @ B),
+        (lambda: torch.addmv(2, V, 3, A, V), lambda: 2 * V + 3 * (A @ V)),
+        (lambda: torch.addr(2, X, V, V), lambda: 2 * X + V[:, None] * V),
+        (lambda: torch.addbmm(2, X, 3, A[None], B[None]), lambda: 2 * X + 3 * (A @ B)),
+        (lambda: X[None].baddbmm(2, A[None], B[None]), lambda: (2 * X + A @ B)[None]),
+    ],
+)
+def test_orders_of_arguments_of_old_are_understood(given, meant):
+    assert torch.equal(given(), meant())
+
+
+def test_orders_of_old_warn_and_differentiate():
+    x = torch.ones(2, requires_grad=True)
+    torch.set_warn_always(True)
+    try:
+        with pytest.warns(UserWarning, match="give alpha by keyword"):
+            torch.add(V, 3, x).sum().backward()
+    finally:
+        torch.set_warn_always(False)
+    assert x.grad.tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda: torch.add(X, A, 3), lambda: torch.add(X, 2, A, alpha=3), lambda: torch.mul(X, 2, A)],
+)
+def test_other_orders_are_refused(call):
+    with pytest.raises(TypeError):
+        call()
+
+
+class Foreign:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func.__name__, args, kwargs
+
+
+def test_foreign_subscripts_handle_the_call():
+    x, foreign = torch.ones(3, 3), Foreign()
+    for index in (foreign, (0, foreign)):
+        name, args, _ = x[index]
+        assert name == "__getitem__" and args[0] is x and args[1] is index
+        x[index] = 5
+    x[0] = foreign
+    assert torch.equal(x, torch.ones(3, 3))
+
+    class Own(torch.Tensor):
+        pass
+
+    index = torch.tensor([0]).as_subclass(Own)
+    assert type(x[index]) is Own and type(x[index, 0]) is Own
+    x[1] = torch.tensor(4.0).as_subclass(Own)
+    assert x[1, 0] == 4
+
+
+def test_gradient_calls_are_handed_over():
+    foreign = Foreign()
+    name, args, options = torch.autograd.grad(foreign, foreign)
+    assert (name, args) == ("grad", ((foreign,), (foreign,)))
+    assert options["grad_outputs"] is None and options["allow_unused"] is False
+    assert torch.autograd.backward(foreign) is None
+
+    class Own(torch.Tensor):
+        pass
+
+    x = torch.ones(2, requires_grad=True)
+    (found,) = torch.autograd.grad((x.as_subclass(Own) * 2).sum(), x)
+    assert type(found) is Own and found.tolist() == [2.0, 2.0]
+
+
 def test_functions_that_are_no_ops_see_overrides_given_by_keyword():
     told = []
 

@@ -216,18 +216,25 @@ def test_overrides_see_the_call_as_it_was_made() -> None:
     x.sum(1)
     x.add(2, alpha=3)
     assert seen == [((1,), {}), (([1], True), {}), ((1,), {}), ((2,), {"alpha": 3})]
+    seen.clear()
+    # Defaults that are lists were not given either.
+    torch.conv_transpose2d(x, x)
+    torch.conv_transpose2d(x, x, stride=2)
+    assert [len(args) for args, _ in seen] == [1, 3]
 
 
 def test_a_replaced_kernel_is_seen_by_stubs_that_exist() -> None:
-    a = torch.ones(2, 2)
-    product = torch.mm
-    assert product(a, a).tolist() == [[2.0, 2.0], [2.0, 2.0]]
+    a = torch.ones(2)
+    product = torch.vdot
+    assert product(a, a).item() == 2.0
     library = torch.library.Library("aten", "IMPL")
     try:
-        library.impl("mm", lambda self, mat2: self.clone(), "CPU")
-        assert product(a, a).tolist() == [[1.0, 1.0], [1.0, 1.0]]
+        library.impl("vdot", lambda self, other: self.clone(), "CPU")
+        assert product(a, a).tolist() == [1.0, 1.0]
+        assert "packet_call(packet, stub" in stub_source(torch.ops.aten.vdot)
     finally:
         library._destroy()
+    assert product(a, a).item() == 2.0
 
 
 @pytest.mark.parametrize("place", ["cpu", "meta"])

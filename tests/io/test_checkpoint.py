@@ -497,3 +497,20 @@ def test_mutated_files():
         outcomes, complaints, _ = fuzz(2000, seed=3)
     assert complaints == []
     assert len(outcomes) == 6
+
+
+def test_the_format_before_the_zip_archive_is_written(tmp_path):
+    x = torch.arange(6.0).view(2, 3)
+    file = tmp_path / "old.pt"
+    given = {"a": x, "b": [x.t(), 1], "e": torch.empty(0)}
+    torch.save(given, file, _use_new_zipfile_serialization=False)
+    assert file.read_bytes()[:4] == b"\x80\x02\x8a\n"
+    found = torch.load(file)
+    assert torch.equal(found["a"], x) and found["b"][1] == 1 and found["e"].shape == (0,)
+    assert found["b"][0].data_ptr() == found["a"].data_ptr()
+    buffer = io.BytesIO()
+    torch.save([x], buffer, _use_new_zipfile_serialization=False)
+    buffer.seek(0)
+    assert torch.equal(torch.load(buffer)[0], x)
+    with pytest.raises(RuntimeError, match="different types"):
+        torch.save([x, x.view(torch.int32)], io.BytesIO(), _use_new_zipfile_serialization=False)

@@ -123,3 +123,16 @@ def test_complaints():
         Half()(1)
     with pytest.raises(RuntimeError, match="can't be used with `DataParallel`"):
         nn.LazyLinear(2)._replicate_for_data_parallel()
+
+
+def test_lazy_modules_load_from_lazy_modules():
+    for make in (lambda: nn.LazyLinear(3), nn.LazyBatchNorm2d, lambda: nn.LazyConv2d(3, 2)):
+        module = make()
+        module.load_state_dict(make().state_dict())
+        assert all(is_lazy(p) for p in module.parameters())
+    given = nn.LazyLinear(3).state_dict()
+    module = nn.LazyLinear(3)
+    module.load_state_dict(given, assign=True)
+    assert module.weight is given["weight"]
+    with pytest.raises(RuntimeError, match="uninitialized"):
+        nn.Linear(4, 3).load_state_dict(given)

@@ -379,3 +379,84 @@ def test_extra_state():
     assert 'Unexpected key(s) in state_dict: "_extra_state"' in raised(
         lambda: plain.load_state_dict(unwanted)
     )[1]  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", [torch.channels_last, torch.channels_last_3d])
+def test_a_memory_format_is_for_parameters_of_its_rank(layout):
+    other = nn.Conv2d(3, 4, 3) if layout is torch.channels_last else nn.Conv3d(3, 4, 3)
+    module = nn.Sequential(nn.Conv1d(3, 4, 3), nn.Linear(2, 2), other).to(memory_format=layout)
+    assert module[0].weight.stride() == (9, 3, 1)
+    assert module[2].weight.is_contiguous(memory_format=layout)
+    with pytest.raises(TypeError, match="memory_format"):
+        nn.Linear(2, 2).to(memory_format=3)
+
+
+def test_assigned_parameters_require_gradients_as_the_old_ones_did():
+    module = nn.Linear(2, 2)
+    given = {k: nn.Parameter(v, requires_grad=False) for k, v in module.state_dict().items()}
+    module.load_state_dict(given, assign=True)
+    assert module.weight is given["weight"]
+    assert module.weight.requires_grad
+    module.requires_grad_(False).load_state_dict(nn.Linear(2, 2).state_dict(), assign=True)
+    assert not module.weight.requires_grad
+
+
+def test_a_value_that_cannot_be_loaded_is_named():
+    module = nn.Linear(2, 2)
+    wrong = {"weight": torch.zeros(2, 2, dtype=torch.int64), "bias": torch.zeros(2)}
+    with pytest.raises(RuntimeError, match='named "weight".*can require gradients'):
+        module.load_state_dict(wrong, assign=True)
+    scalar = nn.Module()
+    scalar.register_buffer("b", torch.zeros(()))
+    scalar.load_state_dict({"b": torch.ones(1)}, assign=True)
+    assert scalar.b.shape == ()
+
+
+def test_hooks_see_what_every_module_registers():
+    from rushlight.nn import registration
+
+    seen = []
+    handles = [
+        registration.register_module_parameter_registration_hook(
+            lambda m, name, value: seen.append(("parameter", name))
+        ),
+        registration.register_module_buffer_registration_hook(
+            lambda m, name, value: seen.append(("buffer", name)) or value + 1
+        ),
+        registration.register_module_module_registration_hook(
+            lambda m, name, value: seen.append(("module", name))
+        ),
+    ]
+    try:
+        module = nn.Sequential(nn.Linear(2, 2))
+        module.register_buffer("b", torch.zeros(1))
+        module.more = nn.Identity()
+    finally:
+        for handle in handles:
+            handle.remove()
+    module.c = nn.Identity()
+    assert seen == [
+        ("parameter", "weight"), ("parameter", "bias"), ("module", "0"), ("buffer", "b"),
+        ("module", "more"),
+    ]  # fmt: skip
+    assert module.b.item() == 1
+
+
+def test_ways_to_convert_parameters():
+    future = torch.__future__
+    for overwrites, swaps in ((False, False), (True, False), (False, True)):
+        future.set_overwrite_module_params_on_conversion(overwrites)
+        future.set_swap_module_params_on_conversion(swaps)
+        try:
+            assert future.get_overwrite_module_params_on_conversion() is overwrites
+            module = nn.Linear(2, 2)
+            weight = module.weight
+            weight.grad = grad = torch.ones(2, 2)
+            module.double()
+        finally:
+            future.set_overwrite_module_params_on_conversion(False)
+            future.set_swap_module_params_on_conversion(False)
+        assert (module.weight is weight) is not overwrites
+        assert module.weight.dtype is module.weight.grad.dtype is torch.float64
+        assert isinstance(module.weight, nn.Parameter) and module.weight.requires_grad
+        assert (module.weight.grad is grad) is not overwrites

@@ -71,3 +71,61 @@ def test_indices_are_long_integers():
     with pytest.raises(RuntimeError, match="have dtype float, but got double instead"):
         indices = torch.empty(0, dtype=torch.int64)
         torch.max(torch.ones(3), 0, out=(torch.empty(0, dtype=torch.float64), indices))
+
+
+X = torch.tensor([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]])
+DOUBLE, INT, FLOAT = torch.float64, torch.int32, torch.float32
+
+
+@pytest.mark.parametrize(
+    ("call", "dtype"),
+    [
+        (lambda out: torch.neg(X, out=out), DOUBLE),
+        (lambda out: torch.abs(X, out=out), DOUBLE),
+        (lambda out: torch.clamp(X, 0, out=out), DOUBLE),
+        (lambda out: torch.floor(X, out=out), DOUBLE),
+        (lambda out: torch.where(X > 0, X, X, out=out), DOUBLE),
+        (lambda out: torch.nonzero(X, out=out), INT),
+        (lambda out: torch.all(X, out=out), FLOAT),
+        (lambda out: torch.any(X, 0, out=out), FLOAT),
+        (lambda out: torch.isposinf(X, out=out), torch.uint8),
+        (lambda out: torch.signbit(X, out=out), FLOAT),
+        (lambda out: torch.amax(X, 0, out=out), DOUBLE),
+        (lambda out: torch.index_select(X, 0, torch.tensor([0]), out=out), DOUBLE),
+        (lambda out: torch.gather(X, 0, torch.tensor([[0]]), out=out), DOUBLE),
+        (lambda out: torch.take(X, torch.tensor([0]), out=out), DOUBLE),
+        (lambda out: torch.tril(X, out=out), DOUBLE),
+        (lambda out: torch.diag(X, out=out), DOUBLE),
+        (lambda out: torch.matmul(X, X.t(), out=out), DOUBLE),
+        (lambda out: torch.quantile(X, 0.5, out=out), DOUBLE),
+        (lambda out: torch.linalg.inv(X @ X.t(), out=out), DOUBLE),
+    ],
+)
+def test_out_of_another_dtype_is_refused_where_nothing_is_cast(call, dtype):
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype"):
+        call(torch.empty(0, dtype=dtype))
+
+
+@pytest.mark.parametrize(
+    ("call", "dtype"),
+    [
+        (lambda out: torch.add(X, 1, out=out), DOUBLE),
+        (lambda out: torch.exp(X, out=out), DOUBLE),
+        (lambda out: torch.pow(X, 2, out=out), DOUBLE),
+        (lambda out: torch.eq(X, X, out=out), FLOAT),
+        (lambda out: torch.all(X, out=out), torch.uint8),
+        (lambda out: torch.max(X, out=out), DOUBLE),
+        (lambda out: torch.mean(X, 0, out=out), DOUBLE),
+        (lambda out: torch.cat([X, X], out=out), DOUBLE),
+        (lambda out: torch.logsumexp(X, 0, out=out), DOUBLE),
+    ],
+)
+def test_out_of_another_dtype_is_cast_to_elsewhere(call, dtype):
+    assert call(torch.empty(0, dtype=dtype)).dtype is dtype
+
+
+def test_out_is_the_dtype_in_which_sums_are_made():
+    halves = torch.tensor([0.5, 0.75, 2.0])
+    for reduce, expected in ((torch.sum, 2), (torch.prod, 0)):
+        assert reduce(halves, 0, out=torch.empty(0, dtype=INT)).item() == expected
+    assert torch.cumsum(halves, 0, out=torch.empty(0, dtype=INT)).tolist() == [0, 0, 2]

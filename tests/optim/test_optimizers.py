@@ -353,8 +353,8 @@ def test_errors(make, kind, message):
 
 
 def test_what_cannot_be_had_is_refused():
-    with pytest.raises(MissingFeature, match="differentiable=True"):
-        SGD([P], differentiable=True)
+    with pytest.raises(MissingFeature, match="an optimiser's option .lr."):
+        SGD([P], lr=torch.tensor(0.1, requires_grad=True), differentiable=True)
 
 
 def test_a_parameter_twice_in_a_group_is_warned_of():
@@ -368,6 +368,73 @@ def test_groups_are_told_apart_when_shown():
     assert [part.splitlines()[0] for part in shown] == ["SGD (", "0", "1"]
     assert shown[1].endswith("    weight_decay: 0\n\n")
     assert shown[2].endswith("    weight_decay: 0\n)")
+
+
+RULES = [
+    ("SGD", {}),
+    ("SGD", {"momentum": 0.9}),
+    ("SGD", {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1, "maximize": True}),
+    ("Adam", {"amsgrad": True, "weight_decay": 0.1}),
+    ("AdamW", {}),
+    ("NAdam", {}),
+    ("RAdam", {}),
+    ("Adamax", {}),
+    ("ASGD", {"t0": 1}),
+    ("RMSprop", {"centered": True, "momentum": 0.9}),
+    ("Adadelta", {}),
+    ("Adagrad", {"lr_decay": 0.1}),
+    ("Rprop", {}),
+]
+
+
+@pytest.mark.parametrize(("rule", "options"), RULES)
+def test_gradients_pass_through_differentiable_steps(rule, options):
+    def trained(start):
+        value = start.clone()
+        optimizer = getattr(torch.optim, rule)([value], lr=0.1, differentiable=True, **options)
+        for number in range(3):
+            value.grad = torch.sin(start * (number + 1)) + start.square() + 0.3
+            optimizer.step()
+        return value
+
+    start = torch.tensor([0.7, -1.3, 0.4], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(trained, (start,))
+
+
+@pytest.mark.parametrize(("rule", "options"), [pair for pair in RULES if pair[0] != "SGD"])
+def test_counts_that_old_files_hold_as_numbers_are_taken(rule, options):
+    def taken(load_as):
+        value = torch.tensor([1.0, 2.0], requires_grad=True)
+        optimizer = getattr(torch.optim, rule)([value], lr=0.1, **options)
+        for number in range(2):
+            if number:
+                saved = copy.deepcopy(optimizer.state_dict())
+                for name, entry in saved["state"][0].items():
+                    if entry.dim() == 0:
+                        saved["state"][0][name] = load_as(entry)
+                optimizer.load_state_dict(saved)
+            value.grad = torch.tensor([0.3, -0.2])
+            optimizer.step()
+        assert isinstance(optimizer.state[value]["step"], torch.Tensor)
+        return value
+
+    assert torch.equal(taken(float), taken(torch.clone))
+
+
+def test_hooks_around_every_step():
+    from rushlight.optim import optimizer as module
+
+    seen = []
+    first = module.register_optimizer_step_pre_hook(lambda *_: seen.append("every pre"))
+    last = module.register_optimizer_step_post_hook(lambda *_: seen.append("every post"))
+    own = SGD([torch.ones(1, requires_grad=True)])
+    own.register_step_pre_hook(lambda *_: seen.append("pre"))
+    own.register_step_post_hook(lambda *_: seen.append("post"))
+    own.step()
+    first.remove()
+    last.remove()
+    own.step()
+    assert seen == ["every pre", "pre", "post", "every post", "pre", "post"]
 
 
 def test_constructors_have_the_signature_of_their_options():

@@ -121,7 +121,11 @@ def test_sparse_gradients_are_refused(name):
         ("Adafactor(d=0.5)", ValueError, "Clipping threshold d should be >= 1 but is: 0.5"),
         ("Muon()", ValueError, "Muon only supports 2D parameters"),
         ("SparseAdam(eps=0.0)", ValueError, "Invalid epsilon value: 0.0"),
-        ("NAdam(differentiable=True)", MissingFeature, "differentiable"),
+        (
+            "NAdam(lr=torch.ones(1, requires_grad=True), differentiable=True)",
+            MissingFeature,
+            "gradients for an optimiser's option",
+        ),
         ("Adam(lr=torch.ones(2))", ValueError, "Tensor lr must be 1-element"),
     ],
 )

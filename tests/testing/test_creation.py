@@ -37,3 +37,18 @@ def test_exclude_zero_and_grad():
         make_tensor(3, dtype=torch.int64, device="cpu", requires_grad=True)
     with pytest.raises(ValueError, match="`low` must be less than `high`"):
         make_tensor(3, dtype=torch.float32, device="cpu", low=2, high=1)
+
+
+@pytest.mark.parametrize(("low", "high", "values"), [(0, 1, {0}), (1, 2, {1}), (-1, 3, {0, 1})])
+def test_bools_are_drawn_between_bounds(low, high, values):
+    found = make_tensor(100, dtype=torch.bool, device="cpu", low=low, high=high)
+    assert set(found.int().tolist()) == values
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"),
+    [(torch.bool, 2, 3), (torch.uint8, 300, 400), (torch.float32, 1e39, 1e40), (torch.int8, 3, 3)],
+)
+def test_bounds_that_leave_no_value_are_refused(dtype, low, high):
+    with pytest.raises(ValueError, match="only supports|must be less"):
+        make_tensor(3, dtype=dtype, device="cpu", low=low, high=high)

@@ -64,7 +64,9 @@ def _find(name: str) -> Any:
     return None
 
 
-__getattr__, __dir__ = namespace(__name__, make=_find, names=SAME)
+__getattr__, __dir__ = namespace(
+    __name__, modules={"grad": "rushlight.nn.grad"}, make=_find, names=SAME
+)
 
 
 for public in __all__:

@@ -22,6 +22,7 @@ from rushlight.core.size import Size
 from rushlight.core.state import LAYER_FUNCTION_MODES, LOCAL, PROCESS
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import PLAIN, Ext, Tensor, alias_array, storage_of, wrap, wrap_strided
+from rushlight.core.typedstorage import TypedStorage
 from rushlight.opset.creation.copy import layouts, preserved
 from rushlight.opset.kinds import CREATION, Kind, Spec, refuse_device, refuse_layout, shell_of
 from rushlight.opset.registry import composite, find, op, packet
@@ -156,15 +157,16 @@ def factory(name: str, shortcut: Any = None, method: bool = False) -> Any:
                 f"{type(requires_grad).__name__}"
             )
         check_pinning(kwargs)
-        if kwargs.get("out") is not None:
+        if kwargs.get("out") is not None and not (mixed and has_tensor(args, kwargs)):
             prepare_out(kwargs)
         result = packet_call(found, function, args, kwargs)
         return mark_requires_grad(result) if requires_grad else result
 
     function.__name__ = function.__qualname__ = name
-    function.__module__ = "torch"
+    function.__module__ = "rushlight"
     function.__doc__ = "\n".join(str(record._schema) for record in found.candidates)
     if method:
+        function.__qualname__ = f"Tensor.{name}"
         setattr(Tensor, name, function)
     return function
 
@@ -640,4 +642,4 @@ can_cast = promotion.can_cast
 
 def is_storage(obj: Any, /) -> bool:
     """Whether `obj` is a storage."""
-    return isinstance(obj, Storage)
+    return isinstance(obj, (Storage, TypedStorage))

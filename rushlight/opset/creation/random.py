@@ -509,6 +509,7 @@ mutation(
 multinomial = op(
     "multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, "
     "Generator? generator=None) -> Tensor",
+    exact_out=True,
     kind=RANDOM,
     tags=SEEDED,
     kernel=lambda xp, self, num_samples, replacement, generator: sampling.multinomial(

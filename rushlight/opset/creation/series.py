@@ -9,11 +9,11 @@ import numpy as np
 
 from rushlight.arrays.casting import cast
 from rushlight.core import dtype as dtypes
-from rushlight.core.construct import warn_once
 from rushlight.core.dispatch import call
 from rushlight.core.dtype import dtype, unsupported
 from rushlight.core.op import Tag
 from rushlight.core.promotion import BAREBONES_UNSIGNED, scalar_dtype
+from rushlight.core.state import warn_once
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.opset.creation.create import OPTIONS, factory, filled
 from rushlight.opset.kinds import CREATION, Spec

@@ -7,9 +7,9 @@ import warnings
 from typing import Any
 
 from rushlight.core import dtype as dtypes
-from rushlight.core.construct import warn_once
 from rushlight.core.dispatch import call, overridable
 from rushlight.core.geometry import show
+from rushlight.core.state import warn_once
 from rushlight.opset.exposure import install_method
 from rushlight.opset.fourier.fourier import BY_N, BY_ROOT_N, NONE
 from rushlight.opset.reduction.reduce import has_values

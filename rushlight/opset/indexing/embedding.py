@@ -174,8 +174,9 @@ def renormalise(xp: Any, self: Any, indices: Any, max_norm: float, norm_type: fl
     check_bounds(indices, self.shape[0], IndexError, "index out of range in self")
     rows = xp.unique(indices)
     used = self[rows].astype(np.promote_types(self.dtype, np.float32))
-    norms = xp.linalg.norm(used, norm_type, axis=1)
-    scale = xp.where(norms > max_norm, max_norm / (norms + 1e-7), 1)
+    # torch: a norm is rounded to the weights' dtype, its quotient is not.
+    norms = xp.linalg.norm(used, norm_type, axis=1).astype(self.dtype).astype(np.float64)
+    scale = xp.where(norms > max_norm, max_norm / (norms + 1e-7), 1).astype(used.dtype)
     self[rows] = (used * scale[:, None]).astype(self.dtype)
     return self
 

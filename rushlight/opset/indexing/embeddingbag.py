@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.core import dtype as dtypes
+from rushlight.core.promotion import promote_types
 from rushlight.core.tensor import values_of
 from rushlight.opset.indexing.embedding import check_embedding
 from rushlight.opset.indexing.index import CHECKED, INDEX_DTYPES
@@ -41,10 +42,11 @@ def check_bag(weight: Any, indices: Any, offsets: Any, mode: int, per_sample_wei
     if weight.dim() != 2:
         raise RuntimeError(f"weight has to be a 2D Tensor, but got {weight.dim()} dimensions")
     check_embedding(indices, 1, "embedding_bag")
-    if offsets._dtype not in INDEX_DTYPES or offsets._dtype is not indices._dtype:
+    if offsets._dtype not in INDEX_DTYPES:
         raise RuntimeError(
-            "expected indices and offsets to have the same dtype, Long or Int, but got "
-            f"{indices._dtype.scalar_type_name} and {offsets._dtype.scalar_type_name}"
+            "Expected tensor for argument #1 'offsets' to have one of the following scalar types: "
+            f"Long, Int; but got torch.{offsets._dtype.legacy_tensor_name} instead (while checking "
+            "arguments for embedding_bag)"
         )
     if weight._dtype.category != dtypes.FLOAT:
         raise RuntimeError(
@@ -97,7 +99,7 @@ def _(
     check_bag(weight, indices, offsets, mode, per_sample_weights)
     bags = bag_count(offsets, include_last_offset)
     width = weight.shape[1]
-    kind = indices._dtype
+    kind = promote_types(indices._dtype, offsets._dtype)
     most = (bags, width) if mode == MAX else (bags,)
     owners = (0,) if leaves_owners_out(weight._dtype, mode, padding_idx) else indices.shape
     return (
@@ -162,6 +164,7 @@ def _(
     padding_idx: int,
 ) -> Any:
     check_rows(indices, weight.shape[0])
+    indices = indices.astype(np.promote_types(indices.dtype, offsets.dtype), copy=False)
     owner, starts = bags_of(indices, offsets, include_last_offset)
     used, chosen = owner, indices[: owner.size]
     kept = slice(None)
@@ -359,7 +362,7 @@ def owners_of(indices: Any, offsets: Any, offset2bag: Any, bags: Any) -> Any:
     if offset2bag.numel() or count == 0:
         return offset2bag
     marks = aten.zeros((count + 1,), dtype=indices._dtype)
-    marks = marks.index_add(0, offsets, aten.ones_like(offsets))
+    marks = marks.index_add(0, offsets, aten.ones_like(offsets, dtype=indices._dtype))
     owners = (marks.cumsum(0) - 1).narrow(0, 0, count).clamp(max=bags - 1)
     return owners.to(indices._dtype)
 

@@ -547,7 +547,7 @@ def _(make: Any) -> Any:
     yield RuntimeError, sample(make(3), 0, make(2, dtype=dtypes.float32))
 
 
-@composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor")
+@composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", exact_out=True)
 def take_along_dim(self: Any, indices: Any, dim: Any = None) -> Any:
     if indices._dtype is not dtypes.int64:
         raise RuntimeError(

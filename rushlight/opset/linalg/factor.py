@@ -14,8 +14,8 @@ from rushlight.arrays import factoring
 from rushlight.base.errors import LinAlgError
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
-from rushlight.core.construct import warn_once
 from rushlight.core.dispatch import overridable
+from rushlight.core.state import warn_once
 from rushlight.opset.exposure import attribute
 from rushlight.opset.kinds import Spec
 from rushlight.opset.linalg.matrices import (
@@ -146,6 +146,7 @@ def _(xp: Any, self: Any, upper: bool, check_errors: bool) -> Any:
 
 @composite(
     "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor",
+    exact_out=True,
     method=False,
     samples=definite_samples,
     errors=indefinite_errors,
@@ -158,6 +159,7 @@ def linalg_cholesky(self: Any, upper: bool) -> Any:
 
 cholesky = op(
     "cholesky(Tensor self, bool upper=False) -> Tensor",
+    exact_out=False,
     kind=MATRICES,
     vjp=lambda grad, upper, result: cholesky_gradient(grad, upper, result),
     samples=definite_samples,
@@ -200,6 +202,7 @@ def triangle(make: Any, *shape: int) -> Any:
 
 cholesky_inverse = op(
     "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
+    exact_out=False,
     kind=MATRICES,
     samples=lambda make: [
         (triangle(make, 2, 2),),
@@ -365,6 +368,7 @@ def _(grad: Any, LU: Any, pivots: Any) -> Any:
 
 @composite(
     "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
+    exact_out=True,
     method=False,
     samples=lambda make: [case for case in rectangle_samples(make) if 0 not in case.args[0].shape],
     errors=lambda make: [*matrix_errors(make), (RuntimeError, sample(make(2, 2) * 0))],
@@ -610,6 +614,7 @@ def _(xp: Any, self: Any, hermitian: bool, check_errors: bool) -> Any:
 
 @composite(
     "linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)",
+    exact_out=True,
     method=False,
     samples=symmetric_samples,
     errors=square_errors,

@@ -81,7 +81,11 @@ def _(xp: Any, A: Any, check_errors: bool) -> Any:
 
 
 @composite(
-    "linalg_inv(Tensor A) -> Tensor", method=False, samples=inverse_samples, errors=inverse_errors
+    "linalg_inv(Tensor A) -> Tensor",
+    exact_out=True,
+    method=False,
+    samples=inverse_samples,
+    errors=inverse_errors,
 )
 def linalg_inv(A: Any) -> Any:
     result, info = aten.linalg_inv_ex(A, check_errors=False)
@@ -89,7 +93,9 @@ def linalg_inv(A: Any) -> Any:
     return result
 
 
-@composite("inverse(Tensor self) -> Tensor", samples=inverse_samples, errors=inverse_errors)
+@composite(
+    "inverse(Tensor self) -> Tensor", exact_out=True, samples=inverse_samples, errors=inverse_errors
+)
 def inverse(self: Any) -> Any:
     return aten.linalg_inv(self)
 
@@ -268,6 +274,7 @@ def scaled_unit(value: Any, pivots: Any) -> Any:
 
 @composite(
     "linalg_det(Tensor A) -> Tensor",
+    exact_out=True,
     method=False,
     samples=determinant_samples,
     errors=square_errors,
@@ -330,6 +337,7 @@ def _(grads: Any, A: Any, sign: Any, LU: Any, pivots: Any) -> Any:
 
 @composite(
     "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)",
+    exact_out=True,
     method=False,
     samples=determinant_samples,
     errors=square_errors,
@@ -340,6 +348,7 @@ def linalg_slogdet(A: Any) -> Any:
 
 @composite(
     "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)",
+    exact_out=True,
     samples=determinant_samples,
     errors=square_errors,
 )
@@ -376,6 +385,7 @@ def least_squares_samples(make: Any) -> Any:
 linalg_lstsq = op(
     "linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) "
     "-> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
+    exact_out=False,
     kind=MATRICES,
     method=False,
     non_differentiable=(2, 3),

@@ -326,6 +326,7 @@ def pinv_errors(make: Any) -> Any:
 linalg_pinv = op(
     "linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, "
     "bool hermitian=False) -> Tensor",
+    exact_out=False,
     kind=LINALG,
     method=False,
     samples=rank_samples(tensor_given("atol"), tensor_given("atol", "rtol"), given()),
@@ -517,6 +518,7 @@ def norm_errors(order: Any) -> Any:
 @composite(
     "linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2,-1], bool keepdim=False, *, "
     "ScalarType? dtype=None) -> Tensor",
+    exact_out=True,
     method=False,
     samples=norm_samples(2, -2, 1, -1, INFINITY, -INFINITY),
     errors=norm_errors(2),
@@ -546,6 +548,7 @@ def linalg_matrix_norm(
 @composite(
     "linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2,-1], "
     "bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    exact_out=True,
     method=False,
     samples=norm_samples("fro", "nuc"),
     errors=norm_errors("nuc"),
@@ -574,6 +577,7 @@ def check_norm_rank(self: Any) -> None:
 @composite(
     "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, "
     "ScalarType? dtype=None) -> Tensor",
+    exact_out=True,
     method=False,
     samples=lambda make: (
         (make(2, 3),),
@@ -613,6 +617,7 @@ def linalg_norm(
 @composite(
     "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, "
     "ScalarType? dtype=None) -> Tensor",
+    exact_out=True,
     method=False,
     samples=lambda make: (
         (make(2, 3), "fro"),

@@ -6,7 +6,7 @@ from typing import Any
 
 from rushlight.arrays import factoring
 from rushlight.core import geometry
-from rushlight.core.construct import warn_once
+from rushlight.core.state import warn_once
 from rushlight.opset.kinds import Spec
 from rushlight.opset.linalg.factor import matrix_errors, regular, turned, widened
 from rushlight.opset.linalg.matrices import (
@@ -216,6 +216,7 @@ def reflected(make: Any, *shape: int, count: int | None = None) -> tuple[Any, An
 
 linalg_householder_product = op(
     "linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
+    exact_out=False,
     kind=MATRICES,
     method=False,
     samples=lambda make: [

@@ -13,7 +13,7 @@ from rushlight.arrays import factoring
 from rushlight.base.errors import LinAlgError
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
-from rushlight.core.construct import warn_once
+from rushlight.core.state import warn_once
 from rushlight.opset.kinds import Spec
 from rushlight.opset.linalg.factor import (
     checked,
@@ -231,6 +231,7 @@ def cholesky_solve_samples(make: Any) -> Any:
 
 cholesky_solve = op(
     "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
+    exact_out=False,
     kind=MATRICES,
     samples=cholesky_solve_samples,
     errors=lambda make: [
@@ -372,6 +373,7 @@ linalg_lu_solve.vjp = {
 
 @composite(
     "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
+    exact_out=True,
     samples=lambda make: [
         (make(2, 3), *factored(make, 2, 2)),
         (make(2, 3, 1), *factored(make, 3, 3)),
@@ -566,6 +568,7 @@ def _(level: Any, A: Any, B: Any, left: bool, check_errors: bool) -> Any:
 @composite(
     "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) "
     "-> (Tensor result, Tensor info)",
+    exact_out=True,
     method=False,
     samples=solve_samples,
     errors=solve_errors,
@@ -577,6 +580,7 @@ def linalg_solve_ex(A: Any, B: Any, left: bool, check_errors: bool) -> Any:
 
 @composite(
     "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
+    exact_out=True,
     method=False,
     samples=solve_samples,
     errors=lambda make: [*solve_errors(make), (LinAlgError, (make(2, 2) * 0, make(2, 2)))],

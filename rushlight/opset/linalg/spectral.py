@@ -429,6 +429,7 @@ def linalg_eigh(self: Any, UPLO: str = "L") -> Any:
 
 @composite(
     'linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor',
+    exact_out=True,
     method=False,
     samples=hermitian_samples(),
     errors=hermitian_errors,
@@ -661,6 +662,7 @@ def linalg_svd(A: Any, full_matrices: bool = True, driver: str | None = None) ->
 
 @composite(
     "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
+    exact_out=True,
     method=False,
     samples=matrix_samples(()),
     errors=driver_errors,

@@ -14,6 +14,7 @@ from rushlight.opset.rules import aten, conj, sample
 
 @composite(
     "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
+    exact_out=True,
     method=False,
     samples=lambda make: [
         sample(make(3), make(3)),
@@ -110,6 +111,7 @@ def frobenius_norm(self: Any, dim: Any, keepdim: bool) -> Any:
 
 @composite(
     "nuclear_norm(Tensor self, bool keepdim=False) -> Tensor",
+    exact_out=True,
     method=False,
     samples=lambda make: [(make(2, 3),), (make.strided(2, 3), True)],
     errors=lambda make: [(RuntimeError, (make(2),))],
@@ -120,6 +122,7 @@ def nuclear_norm(self: Any, keepdim: bool) -> Any:
 
 @composite(
     "nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor",
+    exact_out=True,
     method=False,
     samples=lambda make: [(make(2, 3), [0, 1]), (make.strided(2, 2, 3), [-1, 0], True)],
     errors=lambda make: [

@@ -73,6 +73,7 @@ def is_skipped(sizes: Any) -> bool:
 
 cat = op(
     "cat(Tensor[] tensors, int dim=0) -> Tensor",
+    exact_out=False,
     kind=REARRANGEMENT,
     method=False,
     vjp=lambda grad, tensors_meta, dim, needs: cat_backward(grad, tensors_meta, dim, needs),
@@ -115,7 +116,8 @@ def cat_sizes(shapes: Any, dim: int) -> tuple[Any, int]:
                     )
         total = total + sizes[dim]
     if first is None:
-        return (0,), geometry.wrap_dim(dim, 1)
+        # torch: where all are passed over, no dim is looked at.
+        return (0,), 0
     return (*first[:dim], total, *first[dim + 1 :]), dim
 
 
@@ -198,6 +200,7 @@ def cat_backward(grad: Any, metas: Any, dim: int, needs: Any) -> list[Any]:
 
 stack = op(
     "stack(Tensor[] tensors, int dim=0) -> Tensor",
+    exact_out=False,
     kind=REARRANGEMENT,
     method=False,
     vjp=lambda grad, dim: grad.unbind(dim),
@@ -838,7 +841,7 @@ def gathered(name: str, single: bool = False) -> Any:
         return tuple(result) if type(result) is list else result
 
     function.__name__ = function.__qualname__ = name
-    function.__module__ = "torch.functional"
+    function.__module__ = "rushlight.functional"
     return function
 
 

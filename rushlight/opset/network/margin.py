@@ -30,6 +30,7 @@ from rushlight.opset.registry import composite, op, packet
 
 soft_margin_loss = op(
     "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    exact_out=True,
     kind=LOSS,
     method=False,
     function=None,
@@ -90,6 +91,7 @@ def check_classes(kernel: str, self: Any, target: Any) -> None:
 @composite(
     "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, "
     "Tensor? weight=None, int reduction=1) -> Tensor",
+    exact_out=True,
     method=False,
     function=None,
 )
@@ -137,6 +139,7 @@ def _(make: Any) -> Any:
 
 @composite(
     "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    exact_out=True,
     method=False,
     function=None,
 )

@@ -13,6 +13,7 @@ import numpy as np
 
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
+from rushlight.core.tensor import strides_of
 from rushlight.opset.kinds import OPAQUE, Spec
 from rushlight.opset.moving.pad import suggested
 from rushlight.opset.registry import composite, op
@@ -636,6 +637,7 @@ rms_norm.samples = lambda make: [(make(2, 3), (3,), make(3), 1e-5), (make(2, 3),
 native_group_norm = op(
     "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, "
     "int group, float eps) -> (Tensor, Tensor, Tensor)",
+    layout="shape",
     method=False,
     differentiable=["input", "weight", "bias"],
     out=False,
@@ -655,7 +657,7 @@ def _(
 ) -> Any:
     check_float(input, "GroupNormKernelImpl")
     saved = Spec((N, group), statistics_dtype(input, weight, bias))
-    return Spec(input.shape, input._dtype), saved, saved
+    return Spec(input.shape, input._dtype, suggested(input, input.shape)), saved, saved
 
 
 @native_group_norm.kernel
@@ -721,6 +723,7 @@ native_group_norm_backward = op(
     "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, "
     "Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> "
     "(Tensor, Tensor, Tensor)",
+    layout="shape",
     method=False,
     out=False,
     differentiable=["grad_out", "input", "weight"],
@@ -732,7 +735,10 @@ def _(
     grad_out: Any, input: Any, mean: Any, rstd: Any, weight: Any, N: Any, C: Any, HxW: Any,
     group: int, output_mask: Any,
 ) -> Any:  # fmt: skip
-    return gradient_specs(input, weight, (C,), output_mask)
+    over_input, *others = gradient_specs(input, weight, (C,), output_mask)
+    if over_input is not None:
+        over_input = Spec(input.shape, input._dtype, suggested(input, input.shape))
+    return over_input, *others
 
 
 @native_group_norm_backward.kernel
@@ -779,8 +785,13 @@ def group_norm(
             "Expected number of channels in input to be divisible by num_groups, but got input of "
             f"shape {geometry.show(sizes)} and num_groups={num_groups}"
         )
+    if input.device.type == "cpu":
+        layout = geometry.suggest_memory_format(sizes, strides_of(input))
+        input = input.contiguous(memory_format=layout)
+    else:
+        input = input.contiguous()
     return aten.native_group_norm(
-        input.contiguous(), weight, bias, batch, channels, product(sizes[2:]), num_groups, eps
+        input, weight, bias, batch, channels, product(sizes[2:]), num_groups, eps
     )[0]
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.core.dispatch import overridable
 from rushlight.core.op import refuse
 from rushlight.opset.kinds import Kind
 from rushlight.opset.registry import op
 from rushlight.opset.rules import sample
 
+# Public functions of torch that are written in Python here.
+TORCH_NAMES = ("_assert",)
 NOTHING = refuse("it returns nothing")
 
 
@@ -23,6 +26,15 @@ class Statement(Kind):
 STATEMENT = Statement("STATEMENT")
 FACTS: dict[str, Any] = {"kind": STATEMENT, "method": False, "out": False, "jvp": NOTHING}
 SINGLE = "Boolean value of Tensor with {} is ambiguous"
+
+
+def _assert(condition: Any, message: str) -> None:
+    """An assertion that traces record."""
+    if not condition:
+        raise AssertionError(message)
+
+
+_assert = overridable(_assert)
 
 
 # -- tensors ---------------------------------------------------------------------------------------

@@ -92,6 +92,7 @@ relu = pointwise(
 )
 threshold = activation(
     "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
+    exact_out=False,
     scalar=lambda m, x, threshold, value: m.where(m.less_equal(x, threshold), value, x),
     cast_scalars=(1, 2),
     dtypes=lambda kind: kind.category in (INTEGER, FLOAT),
@@ -618,7 +619,13 @@ softplus_backward = backward_op(
 )
 
 
-@composite("log_sigmoid(Tensor self) -> Tensor", method=False, function=False, samples=one_operand)
+@composite(
+    "log_sigmoid(Tensor self) -> Tensor",
+    exact_out=True,
+    method=False,
+    function=False,
+    samples=one_operand,
+)
 def log_sigmoid(self: Any) -> Any:
     return functions.log_sigmoid_forward(self)[0]
 

@@ -19,7 +19,7 @@ from rushlight.core.promotion import scalar_dtype
 from rushlight.core.tensor import PLAIN, Tensor
 from rushlight.opset import functions
 from rushlight.opset.exposure import method_alias
-from rushlight.opset.kinds import INT_TO_FLOAT
+from rushlight.opset.kinds import INT_TO_FLOAT, NARROW, PAIRS
 from rushlight.opset.registry import alias, composite, pointwise
 from rushlight.opset.rules import conj, sample
 
@@ -117,7 +117,10 @@ def rsub_text(m: Any, x: Any, y: Any, alpha: Any) -> Any:
 
 add = pointwise(
     "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    former=(("self", "alpha", "other"),),
     scalar=add_text,
+    factors=(2,),
+    narrow=PAIRS,
     check=check_add,
     numbers="any",
     vjp={
@@ -128,6 +131,8 @@ add = pointwise(
 pointwise(
     "add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
     scalar=add_text,
+    factors=(2,),
+    narrow=PAIRS,
     check=check_add,
     promoted_scalars=(1,),
     node_index=1,
@@ -135,7 +140,10 @@ pointwise(
 )
 sub = pointwise(
     "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    former=(("self", "alpha", "other"),),
     scalar=sub_text,
+    factors=(2,),
+    narrow=PAIRS,
     check=check_sub,
     numbers="any",
     vjp={
@@ -146,6 +154,8 @@ sub = pointwise(
 pointwise(
     "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
     scalar=sub_text,
+    factors=(2,),
+    narrow=PAIRS,
     check=check_sub,
     promoted_scalars=(1,),
     node_index=1,
@@ -154,6 +164,8 @@ pointwise(
 rsub = pointwise(
     "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     scalar=rsub_text,
+    factors=(2,),
+    narrow=PAIRS,
     check=check_sub,
     numbers=False,
     swapped=True,
@@ -167,6 +179,8 @@ rsub = pointwise(
 pointwise(
     "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
     scalar=rsub_text,
+    factors=(2,),
+    narrow=PAIRS,
     check=check_sub,
     promoted_scalars=(1,),
     inplace=False,
@@ -182,6 +196,7 @@ mul = pointwise(
     "mul.Tensor(Tensor self, Tensor other) -> Tensor",
     scalar=lambda m, x, y: m.multiply(x, y),
     numbers="any",
+    narrow=NARROW,
     exact_scalars=True,
     vjp={
         "self": lambda grad, other: grad * conj(other),
@@ -191,6 +206,7 @@ mul = pointwise(
 pointwise(
     "mul.Scalar(Tensor self, Scalar other) -> Tensor",
     scalar=mul.options["scalar"],
+    narrow=NARROW,
     exact_scalars=True,
     promoted_scalars=(1,),
     node_index=1,
@@ -495,6 +511,7 @@ def raised(value: Any, kind: dtype) -> Any:
 
 @composite(
     "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+    exact_out=True,
     samples=lambda make: (
         (make.positive(3, 4), make(3, 4)),
         (make.positive(2, 3), make(3)),
@@ -508,6 +525,7 @@ def float_power(self: Any, exponent: Any) -> Any:
 
 @composite(
     "float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+    exact_out=True,
     samples=lambda make: ((make.positive(3, 4), 2), (make.positive(), 0.5), (make(0), 3)),
 )
 def float_power_scalar(self: Any, exponent: Any) -> Any:
@@ -517,6 +535,7 @@ def float_power_scalar(self: Any, exponent: Any) -> Any:
 
 @composite(
     "float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
+    exact_out=True,
     method=False,
     samples=lambda make: ((2, make(3, 4)), (1.5, make())),
 )
@@ -576,6 +595,7 @@ def check_neg(common: dtype, args: tuple[Any, ...]) -> None:
 neg = pointwise(
     "neg(Tensor self) -> Tensor",
     scalar=lambda m, x: m.negative(x),
+    narrow=PAIRS,
     check=check_neg,
     vjp=lambda grad: -grad,
 )

@@ -12,7 +12,7 @@ from rushlight.core.promotion import result_dtype_scalar, scalar_dtype
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
 from rushlight.opset.exposure import method_alias
-from rushlight.opset.kinds import HALVES
+from rushlight.opset.kinds import HALVES, NARROW, PAIRS
 from rushlight.opset.pointwise.arithmetic import (
     is_inexact,
     is_number_type,
@@ -233,11 +233,13 @@ def scalar_like(value: Any, other: Tensor) -> Tensor:
 
 where = pointwise(
     "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
+    exact_out=True,
     scalar=lambda m, condition, x, y: m.where(condition, x, y),
     numbers=False,
     inplace=False,
     method=False,
     unpromoted=(0,),
+    narrow=NARROW,
     check=check_where,
     vjp={
         "self": lambda grad, condition: functions.where(condition, grad, 0),
@@ -367,12 +369,14 @@ def check_addcdiv(common: dtype, args: tuple[Any, ...]) -> None:
 
 addcmul = pointwise(
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    former=(("self", "value", "tensor1", "tensor2"),),
     scalar=lambda m, x, a, b, value: m.add(x, value * a * b),
     numbers=False,
     dtypes=lambda kind: kind.category != BOOL,
     kernel_name="addcmul_cpu_out",
     check=check_factor,
     cast_scalars=(3,),
+    narrow=PAIRS,
     vjp={
         "self": lambda grad: grad,
         "tensor1": lambda grad, tensor2, value: grad * conj(tensor2 * value),
@@ -386,6 +390,7 @@ addcmul = pointwise(
 )
 addcdiv = pointwise(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    former=(("self", "value", "tensor1", "tensor2"),),
     scalar=lambda m, x, a, b, value: m.add(x, m.divide(value * a, b)),
     numbers=False,
     dtypes=is_inexact,

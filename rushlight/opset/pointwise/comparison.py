@@ -10,7 +10,7 @@ from rushlight.core.operators import BITWISE
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
 from rushlight.opset.exposure import method_alias
-from rushlight.opset.kinds import BOOL, OPAQUE
+from rushlight.opset.kinds import BOOL, NARROW, OPAQUE, PAIRS
 from rushlight.opset.pointwise.arithmetic import (
     is_integer,
     is_integral,
@@ -31,7 +31,9 @@ def no_gradient(grad: Any) -> Any:
 def compare(name: str, text: Any, ordered: bool) -> None:
     """The Tensor and Scalar overloads of one comparison, and its operator."""
     options: dict[str, Any] = {"promote": BOOL, "scalar": text}
-    if ordered:
+    if not ordered:
+        options["narrow"] = NARROW
+    else:
         options |= {"dtypes": is_real, "kernel_name": f"{name}_cpu"}
     pointwise(
         f"{name}.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -233,9 +235,9 @@ def predicate(name: str, text: Any, **options: Any) -> None:
     pointwise(f"{name}(Tensor self) -> Tensor", scalar=text, promote=BOOL, inplace=False, **options)
 
 
-predicate("isnan", text_of("isnan"), out=False)
-predicate("isinf", text_of("isinf"), out=False)
-predicate("isfinite", text_of("isfinite"), out=False)
+predicate("isnan", text_of("isnan"), out=False, narrow=NARROW)
+predicate("isinf", text_of("isinf"), out=False, narrow=PAIRS)
+predicate("isfinite", text_of("isfinite"), out=False, narrow=PAIRS)
 
 
 def refuse_complex(message: str, error: type[Exception] = RuntimeError) -> Any:
@@ -251,18 +253,21 @@ predicate(
     lambda m, x: m.equal(x, float("inf")),
     dtypes=is_real,
     check=refuse_complex("isposinf does not support complex inputs."),
+    exact_out=True,
 )
 predicate(
     "isneginf",
     lambda m, x: m.equal(x, float("-inf")),
     dtypes=is_real,
     check=refuse_complex("isneginf does not support complex inputs."),
+    exact_out=True,
 )
 predicate(
     "signbit",
     text_of("signbit"),
     dtypes=is_real,
     check=refuse_complex("signbit is not implemented for complex tensors.", NotImplementedError),
+    exact_out=True,
 )
 
 

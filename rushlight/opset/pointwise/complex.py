@@ -11,7 +11,7 @@ from typing import Any
 from rushlight.core.dtype import FLOAT, dtype, float16, get_default_dtype
 from rushlight.core.tensor import Ext, Tensor, strides_of
 from rushlight.opset import functions
-from rushlight.opset.kinds import make_view
+from rushlight.opset.kinds import PAIRS, make_view
 from rushlight.opset.pointwise.arithmetic import one_operand, zeros_where
 from rushlight.opset.registry import composite, pointwise, view
 from rushlight.opset.rules import conj, linear_in
@@ -67,13 +67,16 @@ complex_physical = pointwise(
     "_conj_physical(Tensor self) -> Tensor",
     scalar=lambda m, x: m.conj(x),
     inplace=False,
+    narrow=PAIRS,
     node="ConjPhysicalBackward0",
     vjp=lambda grad: grad.conj_physical(),
     jvp=linear_in("self"),
 )
 
 
-@composite("conj_physical(Tensor self) -> Tensor", inplace=True, samples=one_operand)
+@composite(
+    "conj_physical(Tensor self) -> Tensor", exact_out=True, inplace=True, samples=one_operand
+)
 def conj_physical(self: Any) -> Any:
     return self._conj_physical() if self._dtype.is_complex else self
 

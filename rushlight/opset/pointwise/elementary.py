@@ -23,7 +23,7 @@ from rushlight.core.dtype import (
 from rushlight.core.tensor import strides_of
 from rushlight.opset import functions
 from rushlight.opset.exposure import method_alias
-from rushlight.opset.kinds import COMPLEX_TO_FLOAT, INT_TO_FLOAT, Spec
+from rushlight.opset.kinds import COMPLEX_TO_FLOAT, INT_TO_FLOAT, NARROW, PAIRS, Spec
 from rushlight.opset.pointwise.arithmetic import (
     LN2,
     is_float,
@@ -60,6 +60,7 @@ abs = pointwise(
     promote=COMPLEX_TO_FLOAT,
     dtypes=is_not_bool,
     inplace_check=check_abs_,
+    narrow=NARROW,
     vjp=lambda grad, self: grad * self.sgn(),
 )
 sign = pointwise(
@@ -85,7 +86,12 @@ def sgn_gradient(grad: Any, self: Any, result: Any) -> Any:
     return zeros_where(size == 0, slope)
 
 
-sgn = pointwise("sgn(Tensor self) -> Tensor", scalar=lambda m, x: m.sign(x), vjp=sgn_gradient)
+sgn = pointwise(
+    "sgn(Tensor self) -> Tensor",
+    scalar=lambda m, x: m.sign(x),
+    narrow=PAIRS,
+    vjp=sgn_gradient,
+)
 
 
 # -- rounding -------------------------------------------------------------------------------------
@@ -138,6 +144,7 @@ frac = pointwise(
 
 nan_to_num = op(
     "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
+    exact_out=True,
     layout="like",
     inplace=True,
     vjp=lambda grad, self: grad * self.isfinite(),
@@ -544,6 +551,7 @@ def check_heaviside(common: dtype, args: tuple[Any, ...]) -> None:
 
 heaviside = pointwise(
     "heaviside(Tensor self, Tensor values) -> Tensor",
+    exact_out=True,
     scalar=lambda m, x, values: m.heaviside(x, values),
     numbers=False,
     check=check_heaviside,

@@ -57,6 +57,13 @@ def c_name(value: Any) -> str:
     return str(C_NAMES.get(kind, kind.name))
 
 
+def former_orders(first: str, second: str) -> tuple[tuple[str, ...], ...]:
+    """Where factors stood in calls of old: functions had `beta` first, methods after `self`."""
+    ends = (first, second), ("alpha", first, second)
+    leads = ("beta", "self"), ("self", "beta")
+    return tuple([(*lead, *end) for lead in leads for end in ends])
+
+
 def times(shape: Any) -> str:
     return "x".join([str(size) for size in shape])
 
@@ -70,6 +77,8 @@ def refuse_dtype(kernel: str, value: Any, other: Any) -> None:
 
 def working(array: Any) -> Any:
     """The array in a dtype that products are computed in."""
+    if array.dtype.fields is not None:
+        raise unsupported("addmm_impl_cpu_", dtypes.complex32)
     return array if array.dtype in DIRECT else array.astype(SINGLE)
 
 
@@ -239,6 +248,7 @@ def addmm_samples(make: Any) -> Any:
 
 addmm = op(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    former=former_orders("mat1", "mat2"),
     kind=CONTRACTION,
     quick=Quick(
         "np.add(product_ := {mat1}.dot({mat2}), {self}, product_)",
@@ -374,6 +384,7 @@ def addition_samples(make: Any) -> Any:
 baddbmm = op(
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) "
     "-> Tensor",
+    former=former_orders("batch1", "batch2"),
     kind=CONTRACTION,
     inplace=True,
     vjp=BATCH_FORMULAS,
@@ -413,6 +424,7 @@ def spread(grad: Any, batch1: Any, batch2: Any) -> Any:
 
 addbmm = op(
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    former=former_orders("batch1", "batch2"),
     kind=CONTRACTION,
     inplace=True,
     vjp={
@@ -529,6 +541,7 @@ def addmv_samples(make: Any) -> Any:
 
 addmv = op(
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    former=former_orders("mat", "vec"),
     kind=CONTRACTION,
     inplace=True,
     vjp={
@@ -629,6 +642,8 @@ def addr_samples(make: Any) -> Any:
 
 addr = op(
     "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    exact_out=False,
+    former=former_orders("vec1", "vec2"),
     kind=CONTRACTION,
     inplace=True,
     layout="shape",
@@ -703,6 +718,7 @@ def ger(self: Any, vec2: Any) -> Any:
 
 @composite(
     "inner(Tensor self, Tensor other) -> Tensor",
+    exact_out=True,
     samples=lambda make: (
         (make(3), make(3)),
         (make(2, 3), make(3)),
@@ -775,7 +791,11 @@ def folded_matmul(tensor1: Any, tensor2: Any) -> Any:
     return aten._unsafe_view(flat.mv(small), rows)
 
 
-@composite("matmul(Tensor self, Tensor other) -> Tensor", samples=lambda make: matmul_samples(make))
+@composite(
+    "matmul(Tensor self, Tensor other) -> Tensor",
+    exact_out=True,
+    samples=lambda make: matmul_samples(make),
+)
 def matmul(self: Any, other: Any) -> Any:
     dim1, dim2 = self.dim(), other.dim()
     if dim1 == 2 == dim2:
@@ -831,7 +851,10 @@ def matmul_samples(make: Any) -> Any:
 
 
 @composite(
-    "linalg_matmul(Tensor self, Tensor other) -> Tensor", method=False, samples=matmul_samples
+    "linalg_matmul(Tensor self, Tensor other) -> Tensor",
+    exact_out=True,
+    method=False,
+    samples=matmul_samples,
 )
 def linalg_matmul(self: Any, other: Any) -> Any:
     return self.matmul(other)

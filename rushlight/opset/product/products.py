@@ -11,11 +11,11 @@ import numpy as np
 
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
-from rushlight.core.construct import warn_once
 from rushlight.core.device import contiguous_format
 from rushlight.core.dispatch import overridable
 from rushlight.core.dtype import unsupported
 from rushlight.core.quick import Quick, Step
+from rushlight.core.state import warn_once
 from rushlight.core.tensor import Tensor
 from rushlight.opset.kinds import CONTRACTION, Spec, cpp_type
 from rushlight.opset.product.contract import kind_of, product_of, refuse_dtype, rounded, working
@@ -192,6 +192,7 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
 
 @composite(
     "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
+    exact_out=True,
     method=False,
     function=None,
     samples=lambda make: (
@@ -310,6 +311,7 @@ def multiply_run(tensors: list[Any], split: list[list[int]], start: int, stop: i
 
 @composite(
     "linalg_multi_dot(Tensor[] tensors) -> Tensor",
+    exact_out=True,
     method=False,
     samples=lambda make: (
         ([make(2, 3), make(3, 2)],),
@@ -500,6 +502,7 @@ def _(xp: Any, self: Any, other: Any, dim: int) -> Any:
 
 @composite(
     "cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
+    exact_out=True,
     samples=lambda make: (
         (make(2, 3), make(2, 3)),
         (make(3, 2), make(3, 2)),

@@ -153,6 +153,7 @@ def value_ops(name: str, reduce: Any) -> None:
         f"{name}(Tensor self) -> Tensor",
         kind=REDUCTION,
         node_index=1,
+        exact_out=False,
         out_name="unary_out",
         samples=full_samples,
         errors=lambda make: [(RuntimeError, (make(0, 3),))],

@@ -206,6 +206,8 @@ def _(xp: Any, self: Any, dtype: Any) -> Any:
 sum_dim = op(
     "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None)"
     " -> Tensor",
+    exact_out=False,
+    out_decides=True,
     kind=REDUCTION,
     quick=Quick(
         "quick_sum({self}, {dim})",
@@ -272,6 +274,7 @@ def sum_to_size(self: Any, size: Any) -> Any:
 nansum = op(
     "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"
     " -> Tensor",
+    exact_out=False,
     kind=REDUCTION,
     samples=reduction_samples(),
 )
@@ -324,6 +327,7 @@ def averaged(array: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 mean_all = op(
     "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    exact_out=False,
     kind=REDUCTION,
     quick=Quick(
         "divide(total_ := add_reduce({self}, None, None, empty((), {self}.dtype)), {self}.size, "
@@ -351,6 +355,7 @@ def _(xp: Any, self: Any, dtype: Any) -> Any:
 
 mean_dim = op(
     "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    exact_out=False,
     kind=REDUCTION,
     node_index=1,
     out_name="out",
@@ -397,7 +402,8 @@ def truth_dtype(source: DType) -> DType:
 
 def truth_op(name: str, schema: str, **options: Any) -> Any:
     reduce: Any = np.logical_or.reduce if name == "any" else np.logical_and.reduce
-    record = op(f"{name}{schema}", kind=REDUCTION, **options)
+    allowed = (dtypes.bool_, dtypes.uint8)
+    record = op(f"{name}{schema}", kind=REDUCTION, exact_out=allowed, **options)
 
     @record.shape
     def _(self: Any, dim: Any = None, keepdim: bool = False) -> Any:
@@ -543,6 +549,8 @@ def _(grad: Any, self: Any, result: Any) -> Any:
 
 prod_dim = op(
     "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    exact_out=False,
+    out_decides=True,
     kind=REDUCTION,
     node_index=1,
     out_name="int_out",

@@ -69,6 +69,7 @@ def scan_op(name: str, ufunc: Any) -> OpOverload:
         f"{name}(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
         kind=OPAQUE,
         inplace=True,
+        out_decides=True,
         samples=scan_samples,
         errors=lambda make: [(IndexError, (make(3), 1)), (IndexError, (make(), 1))],
     )
@@ -142,6 +143,7 @@ def cumprod_gradient_twice(grad: Any, self: Any, dim: int) -> Any:
 def running_extremum(name: str, ufunc: Any) -> OpOverload:
     record = op(
         f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+        exact_out=True,
         kind=OPAQUE,
         non_differentiable=(1,),
         samples=scan_samples,
@@ -186,6 +188,7 @@ cummin = running_extremum("cummin", np.minimum)
 
 logcumsumexp = op(
     "logcumsumexp(Tensor self, int dim) -> Tensor",
+    exact_out=True,
     kind=OPAQUE,
     samples=scan_samples,
 )

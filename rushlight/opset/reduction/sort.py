@@ -96,19 +96,20 @@ sort_stable = op(
 )
 
 
-@composite("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor")
+@composite("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", exact_out=True)
 def argsort(self: Any, dim: int = -1, descending: bool = False) -> Any:
     return sort(self, dim, descending)[1]
 
 
 @composite(
-    "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor"
+    "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
+    exact_out=True,
 )
 def argsort_stable(self: Any, stable: bool, dim: int = -1, descending: bool = False) -> Any:
     return sort_stable(self, stable=stable, dim=dim, descending=descending)[1]
 
 
-@composite("msort(Tensor self) -> Tensor")
+@composite("msort(Tensor self) -> Tensor", exact_out=True)
 def msort(self: Any) -> Any:
     return sort(self, 0, False)[0]
 

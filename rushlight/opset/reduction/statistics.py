@@ -176,6 +176,7 @@ def variance_family(name: str) -> None:
     composite(f"{name}{along}Tensor", out_name="out", samples=biased_dim_samples)(alone_dim)
     record = op(
         f"{name}.correction(Tensor self, {tail}Tensor",
+        exact_out=False,
         kind=REDUCTION,
         samples=variance_samples,
     )
@@ -565,8 +566,12 @@ def quantile_family(name: str, skips_nan: bool) -> None:
     def body(self: Any, q: Any, dim: Any, keepdim: bool, interpolation: str) -> Any:
         return quantile_of(name, self, q, dim, keepdim, interpolation, skips_nan)
 
-    composite(f"{name}(Tensor self, Tensor q, {tail}", samples=quantiles_samples)(body)
-    composite(f"{name}.scalar(Tensor self, float q, {tail}", samples=quantile_samples)(body)
+    composite(f"{name}(Tensor self, Tensor q, {tail}", exact_out=True, samples=quantiles_samples)(
+        body
+    )
+    composite(
+        f"{name}.scalar(Tensor self, float q, {tail}", exact_out=True, samples=quantile_samples
+    )(body)
 
 
 quantile_family("quantile", False)

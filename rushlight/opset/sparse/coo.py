@@ -22,7 +22,7 @@ from rushlight.core.ownership import COUNTS
 from rushlight.core.parts import Compressed, Coo, owned, parts_of, sparse_tensor
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import PLAIN, Tensor, set_requires_grad, values_of, wrap
-from rushlight.opset.kinds import Kind
+from rushlight.opset.kinds import Kind, no_sparse_shells
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in, sample
 
@@ -519,6 +519,8 @@ def as_tensor(value: Any, dtype: Any = None) -> Any:
 def checked_device(device: Any) -> None:
     """Sparse tensors exist on the CPU only."""
     place = None if device is None else devices.device(device)
+    if place is not None and place.type == "meta":
+        raise no_sparse_shells("a constructor")
     if place is not None and place.type != "cpu":
         from rushlight.opset.kinds import refuse_device
 
@@ -552,6 +554,8 @@ def coo_public(
         if indices._dtype is not dtypes.int64:
             indices = indices.to(dtypes.int64)
         values = as_tensor(values, None if isinstance(values, Tensor) else dtype)
+        if indices.is_meta or values.is_meta:
+            raise no_sparse_shells("a constructor")
         options = (dtype, None, None, None, is_coalesced)
         if size is None:
             made = call(sparse_coo_indices, (indices, values, *options))

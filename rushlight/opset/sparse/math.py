@@ -402,6 +402,35 @@ def mv(self: Any, vec: Any) -> Any:
     return wrap(product_array(self, column).reshape(-1), self._dtype)
 
 
+@on_sparse("bmm")
+def bmm(self: Any, mat2: Any) -> Any:
+    """A batch of sparse matrices times dense ones: one product of block-diagonal shape."""
+    if is_sparse(mat2):
+        raise RuntimeError("bmm_sparse: Tensor 'mat2' must be dense")
+    if not is_coo(self) or dims(self)[1]:
+        raise RuntimeError(
+            "bmm_sparse: Tensor 'self' must be a COO tensor of three sparse dims, got layout "
+            f"{self.layout}"
+        )
+    if self.dim() != 3 or mat2.dim() != 3 or self.shape[0] != mat2.shape[0]:
+        raise RuntimeError(
+            "bmm_sparse: expected batches of equal length, got sizes "
+            f"{geometry.show(self.shape)} and {geometry.show(mat2.shape)}"
+        )
+    batch, rows, inner = [int(size) for size in self.shape]
+    sample, row, column = index_array(self)
+    flat = make_coo(
+        np.stack([sample * rows + row, sample * inner + column]),
+        parts_of(self).values,
+        (batch * rows, batch * inner),
+    )
+    wide = int(mat2.shape[2])
+    factors = wrap(values_of(mat2).reshape(-1, wide), mat2._dtype)
+    check_factors(flat, factors)
+    product = sparse_times_dense(flat, factors._array)
+    return wrap(product.reshape(batch, rows, wide), self._dtype)
+
+
 def first_grad(grad: Any, mat1: Any, mat2: Any, alpha: Any) -> Any:
     """Gradient of a sparse factor: that of a dense one at its specified elements."""
     found = grad.mm(mat2.t().conj())

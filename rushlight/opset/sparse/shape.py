@@ -11,6 +11,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.parts import copied_parts, parts_of
 from rushlight.core.tensor import values_of, wrap
+from rushlight.opset.kinds import no_sparse_shells
 from rushlight.opset.registry import find
 from rushlight.opset.sparse.compressed import (
     batch_dims,
@@ -271,6 +272,8 @@ def to_copy(
     non_blocking: Any,
     memory_format: Any,
 ) -> Any:
+    if device is not None and device.type == "meta":
+        raise no_sparse_shells("to")
     if device is not None and device.type != "cpu":
         raise NotImplementedError(f"a sparse tensor cannot be moved to device '{device}'")
     if layout not in (None, self.layout):
@@ -319,6 +322,8 @@ def zero_in_place(self: Any) -> Any:
 @on_sparse("zeros_like", "empty_like")
 def zeros_like(self: Any, dtype: Any, layout: Any, device: Any, *rest: Any) -> Any:
     kind = dtype or self._dtype
+    if device is not None and device.type == "meta":
+        raise no_sparse_shells("zeros_like")
     if layout is devices.strided:
         return wrap(np.zeros(tuple(self.shape), kind.np), kind)
     return emptied(self, self.shape, kind)
@@ -327,6 +332,8 @@ def zeros_like(self: Any, dtype: Any, layout: Any, device: Any, *rest: Any) -> A
 @on_sparse("new_zeros", "new_empty")
 def new_zeros(self: Any, size: Any, dtype: Any, layout: Any, device: Any, pin: Any) -> Any:
     kind = dtype or self._dtype
+    if device is not None and device.type == "meta":
+        raise no_sparse_shells("new_zeros")
     if layout is devices.strided:
         return wrap(np.zeros(tuple(size), kind.np), kind)
     return emptied(self, tuple(size), kind)

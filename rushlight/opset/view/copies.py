@@ -124,7 +124,9 @@ for record in (
 register_copy(views.lift_fresh, function=False)
 
 
-@composite("narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor")
+@composite(
+    "narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor", exact_out=True
+)
 def narrow_copy(self: Any, dim: int, start: Any, length: Any) -> Any:
     if 0 < self.dim() <= dim:
         # torch: every other op says IndexError.

@@ -175,7 +175,7 @@ diag_embed.samples = lambda make: [
 diag_embed.errors = lambda make: [(RuntimeError, (make(3), 0, 1, 1)), (IndexError, (make(),))]
 
 
-@composite("diag(Tensor self, int diagonal=0) -> Tensor")
+@composite("diag(Tensor self, int diagonal=0) -> Tensor", exact_out=True)
 def diag(self: Any, diagonal: int) -> Any:
     if self.dim() == 1:
         return self.diag_embed(diagonal)

@@ -257,7 +257,7 @@ def is_set_to(self: Any, tensor: Any) -> bool:
 
 
 def typed_storage(self: Any) -> TypedStorage:
-    return TypedStorage(storage_of(self), self._dtype)
+    return TypedStorage.over(storage_of(self), self._dtype)
 
 
 def view_func(

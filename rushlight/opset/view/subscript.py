@@ -14,8 +14,8 @@ import numpy as np
 
 from rushlight.arrays.casting import fill_number
 from rushlight.core import dtype as dtypes
-from rushlight.core.dispatch import call, call_function_mode, try_function_override
-from rushlight.core.state import LAYER_FUNCTION_MODES, LOCAL, PROCESS
+from rushlight.core.dispatch import DISABLED, call, call_function_mode, try_function_override
+from rushlight.core.state import LAYER_FUNCTION, LAYER_FUNCTION_MODES, LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN, Tensor, wrap
 from rushlight.opset.creation import copy as copies
 from rushlight.opset.indexing.index import MASKS, index_tensor
@@ -45,7 +45,10 @@ def getitem(self: Any, index: Any) -> Any:
         return call(views.unsqueeze, (self, 0))
     if isinstance(index, np.integer):
         return select_at(self, 0, int(index), 0)
-    found, indices = apply_subscripts(self, as_tuple(index))
+    try:
+        found, indices = apply_subscripts(self, as_tuple(index))
+    except Overridden:
+        return try_function_override(getitem, (self, index), {})[1]
     if indices:
         return call(index_tensor, (found, indices))
     return call(views.alias, (self,)) if found is self else found
@@ -59,6 +62,10 @@ def setitem(self: Any, index: Any, value: Any) -> None:
             return
     if self._ext is not None and self._ext.parts is not None:
         raise TypeError("Cannot assign items to a sparse tensor")
+    if type(value) not in PLAIN and overrides(type(value)):
+        handled, _ = try_function_override(setitem, (self, index, value), {})
+        if handled:
+            return
     if not isinstance(value, Tensor):
         value = element(self, value)
     kind = type(index)
@@ -70,7 +77,11 @@ def setitem(self: Any, index: Any, value: Any) -> None:
     if index is None or index is True:
         copy_to(call(views.unsqueeze, (self, 0)), value)
         return
-    found, indices = apply_subscripts(self, (index,) if kind is slice else as_tuple(index))
+    try:
+        found, indices = apply_subscripts(self, (index,) if kind is slice else as_tuple(index))
+    except Overridden:
+        try_function_override(setitem, (self, index, value), {})
+        return
     if not indices:
         copy_to(found, value)
         return
@@ -79,6 +90,18 @@ def setitem(self: Any, index: Any, value: Any) -> None:
     if len(kept) != len(sizes):
         value = call(views.view_, (value, kept))
     call(index_put_, (found, indices, value, False))
+
+
+class Overridden(Exception):
+    """An entry of the subscript is of a class that handles the call."""
+
+
+def overrides(kind: type) -> bool:
+    """Whether instances of a class have a say in the calls they take part in."""
+    override = getattr(kind, "__torch_function__", None)
+    if override is None or override is DISABLED:
+        return False
+    return not (PROCESS.special and LOCAL.state.excluded & LAYER_FUNCTION)
 
 
 def overridden(api: Any, self: Any, args: tuple[Any, ...]) -> tuple[bool, Any]:
@@ -216,6 +239,8 @@ def apply_subscripts(self: Any, entries: tuple[Any, ...]) -> tuple[Any, list[Any
             found = call(views.unsqueeze, (found, dim))
             dim += 1
             continue
+        if kind not in PLAIN and overrides(kind):
+            raise Overridden
         width = 1
         tensor: Any
         if kind is bool:

@@ -1,8 +1,8 @@
 """Convolutions in one to three dims, plain and transposed.
 
 One product does the work: windows of the padded input laid out as columns, times the weights. The
-input's gradient is the same product on a grid with zeros between the values and flipped weights;
-a transposed convolution is that gradient, so it needs no kernel of its own.
+input's gradient is the same product with flipped weights, or, where windows lie more than one step
+apart, columns that are added up where their windows lay; a transposed convolution is that gradient.
 """
 
 from __future__ import annotations
@@ -92,15 +92,20 @@ def blocks(batch: int, each: int) -> list[slice]:
     return [slice(start, start + size) for start in range(0, max(batch, 1), size)]
 
 
+# Elements of columns that one sample may need; above it the output is computed in two halves.
+LARGEST = 1 << 27
+
+
 def correlate(array: Any, weight: Any, stride: Any, dilation: Any, groups: int) -> Any:
     """Plain convolution without padding."""
     kernel, batch, outputs = weight.shape[2:], array.shape[0], weight.shape[0]
-    spots = math.prod(
-        [
-            (size - d * (k - 1) - 1) // s + 1
-            for size, k, s, d in zip(array.shape[2:], kernel, stride, dilation, strict=True)
-        ]
-    )
+    extent = plain_sizes(array.shape[2:], kernel, stride, [0] * len(kernel), dilation)
+    spots = math.prod(extent)
+    if array.shape[1] * math.prod(kernel) * spots > LARGEST and max(extent) > 1:
+        axis = extent.index(max(extent)) + 2
+        parts = halves(array, axis, extent[axis - 2], kernel, stride, dilation)
+        found = [correlate(part, weight, stride, dilation, groups) for part in parts]
+        return np.concatenate(found, axis)
     filters = weight.reshape(groups, outputs // groups, math.prod(weight.shape[1:]))
     # A product for each sample comes out in order; it pays while a sample alone fills a product.
     if spots >= outputs // groups:
@@ -115,14 +120,40 @@ def correlate(array: Any, weight: Any, stride: Any, dilation: Any, groups: int) 
     return np.swapaxes(result, 0, 1)
 
 
-def spread(array: Any, stride: Any) -> Any:
-    """The values with stride - 1 zeros between neighbours."""
-    if all(s == 1 for s in stride):
-        return array
-    sizes = [max((size - 1) * s + 1, 0) for size, s in zip(array.shape[2:], stride, strict=True)]
-    result = np.zeros((*array.shape[:2], *sizes), array.dtype)
-    result[(slice(None), slice(None), *[slice(None, None, s) for s in stride])] = array
-    return result
+def halves(
+    array: Any, axis: int, places: int, kernel: Any, stride: Any, dilation: Any
+) -> tuple[Any, Any]:
+    """What the first and the second half of the output places along an axis read."""
+    step, reach = stride[axis - 2], dilation[axis - 2] * (kernel[axis - 2] - 1) + 1
+    before = (slice(None),) * axis
+    half = places // 2
+    first = array[(*before, slice(0, (half - 1) * step + reach))]
+    return first, array[(*before, slice(half * step, None))]
+
+
+def scattered(
+    grad: Any, weight: Any, sizes: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:
+    """The adjoint of plain convolution in its input: each window's part is added to its place."""
+    kernel, batch = weight.shape[2:], grad.shape[0]
+    outputs, inputs = weight.shape[0] // groups, weight.shape[1]
+    places = grad.shape[2:]
+    spots, volume = math.prod(places), math.prod(kernel)
+    filters = np.swapaxes(weight.reshape(groups, outputs, inputs * volume), 1, 2)
+    grown = [size + 2 * p for size, p in zip(sizes, padding, strict=True)]
+    canvas = np.zeros((batch, groups * inputs, *grown), np.result_type(grad, weight))
+    for some in blocks(batch, groups * inputs * volume * spots):
+        columns = np.matmul(filters, grad[some].reshape(-1, groups, outputs, spots))
+        columns = columns.reshape(-1, groups * inputs, *kernel, *places)
+        target = canvas[some]
+        for offsets in np.ndindex(*kernel):
+            within: list[Any] = [
+                slice(at * d, at * d + (count - 1) * s + 1, s)
+                for at, d, s, count in zip(offsets, dilation, stride, places, strict=True)
+            ]
+            target[(..., *within)] += columns[(slice(None), slice(None), *offsets)]
+    inner: list[Any] = [slice(p, p + size) for p, size in zip(padding, sizes, strict=True)]
+    return canvas[(..., *inner)]
 
 
 def input_gradient(
@@ -130,9 +161,10 @@ def input_gradient(
 ) -> Any:
     """The adjoint of plain convolution in its input, whose spatial sizes are given."""
     kernel = weight.shape[2:]
-    grid = spread(grad, stride)
+    if any(s != 1 for s in stride):
+        return scattered(grad, weight, sizes, stride, padding, dilation, groups)
     widths = []
-    for size, k, p, d, have in zip(sizes, kernel, padding, dilation, grid.shape[2:], strict=True):
+    for size, k, p, d, have in zip(sizes, kernel, padding, dilation, grad.shape[2:], strict=True):
         before = d * (k - 1) - p
         # What the grid and the kernel's reach leave over lies at the end.
         widths.append((before, size - have - before + d * (k - 1)))
@@ -140,7 +172,7 @@ def input_gradient(
     turned = np.flip(weight, tuple(range(2, weight.ndim)))
     turned = turned.reshape(groups, outputs, inputs, *kernel).swapaxes(1, 2)
     turned = turned.reshape(groups * inputs, outputs, *kernel)
-    return correlate(padded(grid, widths), turned, (1,) * len(kernel), dilation, groups)
+    return correlate(padded(grad, widths), turned, (1,) * len(kernel), dilation, groups)
 
 
 def weight_gradient(
@@ -156,6 +188,16 @@ def weight_gradient(
     ]
     source = source[(slice(None), slice(None), *[slice(0, size) for size in reach])]
     batch, inputs = source.shape[:2]
+    extent = grad.shape[2:]
+    if inputs * math.prod(kernel) * math.prod(extent) > LARGEST and max(extent) > 1:
+        axis = extent.index(max(extent)) + 2
+        parts = halves(source, axis, extent[axis - 2], kernel, stride, dilation)
+        grads = np.split(grad, [extent[axis - 2] // 2], axis)
+        found = [
+            weight_gradient(a, g, kernel, stride, [0] * len(kernel), dilation, groups)
+            for a, g in zip(parts, grads, strict=True)
+        ]
+        return found[0] + found[1]
     product: Any = 0
     for some in blocks(batch, inputs * math.prod(kernel) * math.prod(grad.shape[2:])):
         columns, _ = windows(source[some], kernel, stride, dilation, groups)

@@ -134,3 +134,21 @@ def test_parameters_of_one_kind() -> None:
         rl.binomial(rl.ones(3), rl.ones(2))
     with pytest.raises(NotImplementedError, match="normal_kernel_cpu.*'Long'"):
         rl.normal(rl.ones(3, dtype=rl.int64), rl.ones(3))
+
+
+def test_permutations_fill_a_small_dtype():
+    assert sorted(rl.randperm(256, dtype=rl.uint8).tolist()) == list(range(256))
+    assert sorted(rl.randperm(128, dtype=rl.int8).tolist()) == list(range(128))
+    with pytest.raises(RuntimeError, match="without overflow"):
+        rl.randperm(257, dtype=rl.uint8)
+
+
+@pytest.mark.parametrize(
+    "parameters", [(rl.zeros(3), 3), (rl.zeros(3), rl.ones(3)), (3.0, rl.ones(3))]
+)
+def test_normal_of_tensors_is_written_into_out(parameters):
+    out = rl.empty(3)
+    rl.manual_seed(0)
+    assert rl.normal(*parameters, out=out) is out
+    rl.manual_seed(0)
+    assert rl.equal(out, rl.normal(*parameters))

@@ -19,3 +19,23 @@ def test_a_gradient_has_a_row_for_every_index(place):
     grad, indices = torch.ones(2, 3, device=place), torch.tensor([0, 1, 2]).to(place)
     with pytest.raises(RuntimeError, match=r"shape '\[3, 3\]' is invalid for input of size 6"):
         functions.embedding_dense_backward(grad, indices, 4, -1, False)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_indices_and_offsets_may_differ_in_dtype(mode):
+    rows = torch.arange(6.0).view(3, 2).requires_grad_()
+    indices, offsets = torch.tensor([0, 1, 1]), torch.tensor([0, 2])
+    expected = torch.nn.functional.embedding_bag(indices, rows, offsets, mode=mode)
+    (slope,) = torch.autograd.grad(expected.sum(), rows)
+    for kinds in ((torch.int64, torch.int32), (torch.int32, torch.int64)):
+        pair = indices.to(kinds[0]), offsets.to(kinds[1])
+        found = torch.nn.functional.embedding_bag(pair[0], rows, pair[1], mode=mode)
+        assert torch.equal(found, expected)
+        assert torch.equal(torch.autograd.grad(found.sum(), rows)[0], slope)
+        assert torch.embedding_bag(rows, *pair)[1].dtype is torch.int64
+
+
+def test_rows_are_scaled_by_a_rounded_norm():
+    rows = torch.ones(3, 2)
+    torch.nn.functional.embedding(torch.tensor([0, 1]), rows, max_norm=1.0)
+    assert rows.tolist() == [[0.7071067690849304] * 2, [0.7071067690849304] * 2, [1.0, 1.0]]

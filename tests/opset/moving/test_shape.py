@@ -113,3 +113,8 @@ def test_shuffles_of_nothing() -> None:
     assert rl.channel_shuffle(x, 2).shape == x.shape
     assert rl.pixel_unshuffle(x, 2).shape == x.shape
     assert rl.pixel_unshuffle(x.to("meta"), 2).shape == x.shape
+
+
+def test_cat_of_nothing_but_skipped_tensors_takes_any_dim():
+    assert rl.cat([rl.randn(0)] * 2, 1).shape == (0,)
+    assert rl.cat([rl.empty(0, device="meta")] * 2, 1).shape == (0,)

@@ -82,3 +82,21 @@ def test_meta_tensors_have_shapes():
     assert tuple(torch.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5)[1].shape) == (
         3,
     )
+
+
+@pytest.mark.parametrize(
+    ("sizes", "layout"),
+    [((2, 4, 5, 6), torch.channels_last), ((2, 4, 5, 3, 2), torch.channels_last_3d)],
+)
+def test_group_norm_keeps_the_memory_format(sizes, layout):
+    plain = torch.randn(sizes, dtype=torch.float64)
+    x = plain.to(memory_format=layout).requires_grad_()
+    result = torch.group_norm(x, 2)
+    assert result.is_contiguous(memory_format=layout)
+    assert torch.allclose(result, torch.group_norm(plain, 2))
+    (slope,) = torch.autograd.grad(result.square().sum() + result.sin().sum(), x)
+    assert slope.is_contiguous(memory_format=layout)
+    other = plain.clone().requires_grad_()
+    again = torch.group_norm(other, 2)
+    (expected,) = torch.autograd.grad(again.square().sum() + again.sin().sum(), other)
+    assert torch.allclose(slope, expected)

@@ -192,3 +192,32 @@ def test_power_of_a_number_is_contiguous():
     x = torch.ones(3, 4).t()
     assert torch.pow(2, x).stride() == (3, 1) == torch.pow(2, x.to("meta")).stride()
     assert torch.pow(x, 2).stride() == (1, 4)
+
+
+def test_a_negative_factor_wraps_for_unsigned_numbers():
+    five, one = (torch.tensor([n], dtype=torch.uint8) for n in (5, 1))
+    assert torch.add(five, one, alpha=-3).tolist() == [2]
+    assert torch.add(five, 1, alpha=-3).tolist() == [2]
+    assert torch.sub(five, one, alpha=-3).tolist() == [8]
+    assert five.clone().add_(one, alpha=-3).tolist() == [2]
+    for alpha, operand in ((300, five), (-256, five), (200, five.char())):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            torch.add(operand, operand, alpha=alpha)
+
+
+def test_pairs_of_halves_add_and_multiply():
+    x = torch.tensor([1 + 2j, 0.5]).to(torch.complex32)
+    assert (x + x).to(torch.complex64).tolist() == [2 + 4j, 1]
+    assert (x - 2).to(torch.complex64).tolist() == [-1 + 2j, -1.5]
+    assert (x * x).to(torch.complex64).tolist() == [-3 + 4j, 0.25]
+    assert (-x).dtype is torch.complex32
+    assert torch.addcmul(x, x, x, value=2).to(torch.complex64).tolist() == [-5 + 10j, 1]
+    assert (x == x.clone()).tolist() == [True, True]
+    assert x.abs().dtype is torch.float16
+    assert torch.where(torch.tensor([True, False]), x, -x).to(torch.complex64)[1] == -0.5
+    assert x.conj().resolve_conj().to(torch.complex64).tolist() == [1 - 2j, 0.5]
+    assert repr(x) == "tensor([1.0000+2.j, 0.5000+0.j], dtype=torch.complex32)"
+    assert torch.randn(3, dtype=torch.complex32).dtype is torch.complex32
+    for refused in (torch.exp, torch.div, torch.reciprocal):
+        with pytest.raises(NotImplementedError, match="ComplexHalf"):
+            refused(x, x) if refused is torch.div else refused(x)

@@ -78,3 +78,13 @@ def test_isclose_refuses_negative_tolerances():
         torch.isclose(x, x, rtol=-1)
     with pytest.raises(RuntimeError, match=r"atol must be .*, but got -0.5$"):
         torch.allclose(x, x, atol=-0.5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
+def test_eighths_are_compared_for_equality_alone(dtype):
+    x, y = (torch.tensor(values).to(dtype) for values in ([1.0, 2.0], [1.0, 3.0]))
+    assert (x == y).tolist() == [True, False]
+    assert (x != 1).tolist() == [False, True]
+    assert x.isnan().tolist() == [False, False]
+    with pytest.raises(NotImplementedError, match="Float8"):
+        x < y  # noqa: B015

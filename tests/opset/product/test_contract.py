@@ -354,3 +354,9 @@ def test_negative_power():
     assert torch.matrix_power(torch.eye(2) * 2, -2).tolist() == [[0.25, 0], [0, 0.25]]
     with pytest.raises(torch.linalg.LinAlgError, match="the inversion could not be completed"):
         torch.matrix_power(torch.ones(2, 2), -1)
+
+
+def test_pairs_of_halves_do_not_multiply_as_matrices():
+    square = torch.ones(2, 2, dtype=torch.complex32)
+    with pytest.raises(NotImplementedError, match="ComplexHalf"):
+        square @ square

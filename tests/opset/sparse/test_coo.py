@@ -511,3 +511,64 @@ def test_conversions_refuse_what_they_would_ignore() -> None:
         torch.eye(4).to_sparse(1).to_sparse_csr()
     with pytest.raises(RuntimeError, match=r"blocksize needs to be positive, but got \[0, 2\]"):
         torch.eye(4).to_sparse_bsr((0, 2))
+
+
+def test_results_are_written_into_sparse_tensors():
+    one, out = torch.eye(2).to_sparse(), torch.zeros(2, 2).to_sparse()
+    assert torch.add(one, one, out=out) is out
+    assert out.to_dense().tolist() == [[2.0, 0.0], [0.0, 2.0]]
+    assert torch.neg(one, out=out).to_dense().tolist() == [[-1.0, 0.0], [0.0, -1.0]]
+    with pytest.raises(RuntimeError, match="cannot be written"):
+        torch.neg(one, out=torch.zeros(2, 2))
+
+
+def test_batches_of_sparse_matrices_multiply():
+    dense = torch.arange(24.0).view(2, 3, 4) % 5 - 2
+    other = torch.randn(2, 4, 2, requires_grad=True)
+    result = torch.bmm(dense.to_sparse(), other)
+    assert torch.allclose(result, torch.bmm(dense, other))
+    (slope,) = torch.autograd.grad(result.sum(), other)
+    assert torch.allclose(slope, dense.sum(1)[:, :, None].expand(2, 4, 2))
+    with pytest.raises(RuntimeError, match="'mat2' must be dense"):
+        torch.bmm(dense, other.detach().to_sparse())
+
+
+def test_diagonals_make_a_matrix():
+    rows = torch.arange(9.0).view(3, 3).requires_grad_()
+    made = torch.sparse.spdiags(rows, torch.tensor([0, -1, 2]), (3, 3))
+    assert made.to_dense().tolist() == [[0.0, 0.0, 8.0], [3.0, 1.0, 0.0], [0.0, 4.0, 2.0]]
+    made.to_dense().sum().backward()
+    assert rows.grad.tolist() == [[1.0, 1.0, 1.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    csr = torch.sparse.spdiags(torch.ones(3), torch.tensor(1), (3, 4), torch.sparse_csr)
+    assert csr.layout is torch.sparse_csr and csr.values().tolist() == [1.0, 1.0]
+    with pytest.raises(RuntimeError, match="duplicate"):
+        torch.sparse.spdiags(torch.ones(2, 3), torch.tensor([0, 0]), (3, 3))
+
+
+def test_products_at_specified_elements():
+    pattern = torch.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]).to_sparse_csr()
+    a = torch.randn(2, 4, dtype=torch.float32, requires_grad=True)
+    b = torch.randn(4, 3, requires_grad=True)
+    found = torch.sparse.sampled_addmm(pattern, a, b, beta=2, alpha=3)
+    mask = pattern.to_dense() != 0
+    expected = (2 * pattern.to_dense() + 3 * (a @ b)) * mask
+    assert torch.allclose(found.to_dense(), expected)
+    slopes = torch.autograd.grad(found.to_dense().square().sum(), (a, b))
+    others = torch.autograd.grad(expected.square().sum(), (a, b))
+    assert all(torch.allclose(s, o, rtol=1e-4) for s, o in zip(slopes, others, strict=True))
+    with pytest.raises(NotImplementedError, match="sparse_csr"):
+        torch.sparse.sampled_addmm(pattern.to_dense(), a, b)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.sparse_coo_tensor([[0], [1]], [1.0], (2, 2), device="meta"),
+        lambda: torch.empty(2, 2, layout=torch.sparse_coo, device="meta"),
+        lambda: torch.eye(2).to_sparse().to("meta"),
+        lambda: torch.zeros_like(torch.eye(2).to_sparse(), device="meta"),
+    ],
+)
+def test_sparse_tensors_without_values_are_refused(make):
+    with pytest.raises(NotImplementedError, match="RL0001"):
+        make()

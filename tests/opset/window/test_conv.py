@@ -121,3 +121,32 @@ def test_refusals_are_worded_here():
         given = [torch.ones(*size, device=place) for size in ((2, 2, 9), (2, 3, 4), (2, 3, 2))]
         with pytest.raises(RuntimeError, match=r"expected grad_output of size \[2, 2, 3\]"):
             torch.ops.aten.convolution_backward(*given, *options)
+
+
+def test_far_windows_cost_what_they_hold():
+    layer = torch.nn.ConvTranspose3d(1, 1, 16, stride=16, padding=7)
+    x = torch.randn(1, 15, 13, 13, requires_grad=True)
+    result = layer(x)
+    assert result.shape == (1, 226, 194, 194)
+    # Without overlap each output is one value times one weight.
+    expected = x[0, 3, 4, 5] * layer.weight[0, 0, 2, 1, 9] + layer.bias[0]
+    assert torch.allclose(result[0, 3 * 16 + 2 - 7, 4 * 16 + 1 - 7, 5 * 16 + 9 - 7], expected)
+    result.sum().backward()
+    assert x.grad.shape == x.shape
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_large_columns_are_made_in_parts(stride, monkeypatch):
+    from rushlight.opset.window import conv
+
+    x = torch.randn(2, 3, 9, 8, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(4, 3, 3, 2, dtype=torch.float64, requires_grad=True)
+
+    def answers():
+        result = torch.conv2d(x, weight, stride=stride, padding=1, dilation=(1, 2))
+        return [result, *torch.autograd.grad(result.square().sum(), (x, weight))]
+
+    whole = answers()
+    monkeypatch.setattr(conv, "LARGEST", 40)
+    for found, expected in zip(answers(), whole, strict=True):
+        assert torch.allclose(found, expected)

@@ -1,0 +1,64 @@
+"""`from_file`: tensors over the bytes of a file."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from typing import Any
+
+import numpy as np
+
+from rushlight.core.dtype import get_default_dtype
+from rushlight.core.storage import Storage
+from rushlight.core.tensor import alias_array, set_requires_grad, wrap_strided
+
+__all__ = ["from_file"]
+
+
+def from_file(
+    filename: Any,
+    shared: bool | None = None,
+    size: int | None = 0,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Any:
+    """A tensor of `size` elements over a file; where `shared`, writes go to the file.
+
+    A shared file is made, and lengthened with zeros, as needed.
+    """
+    kind = get_default_dtype() if dtype is None else dtype
+    count = size or 0
+    nbytes = count * kind.itemsize
+    storage = Storage(file_bytes(filename, bool(shared), nbytes))
+    storage.shared = bool(shared)
+    storage.resizable = False
+    array = alias_array(storage, kind, (count,), (1,), 0)
+    result = wrap_strided(array, kind, storage)
+    if device is not None:
+        result = result.to(device)
+    if requires_grad:
+        set_requires_grad(result, True)
+    return result
+
+
+def file_bytes(filename: Any, shared: bool, nbytes: int) -> Any:
+    mode = os.O_RDWR | os.O_CREAT if shared else os.O_RDONLY
+    handle = os.open(filename, mode, 0o600)
+    try:
+        have = os.fstat(handle).st_size
+        if have < nbytes and not shared:
+            raise RuntimeError(
+                f"from_file(): {os.fspath(filename)!r} has {have} bytes where {nbytes} are needed; "
+                "ask for fewer elements, or pass shared=True to lengthen the file"
+            )
+        if have < nbytes:
+            os.ftruncate(handle, nbytes)
+        if nbytes == 0:
+            return np.empty(0, np.uint8)
+        access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
+        return np.frombuffer(mmap.mmap(handle, nbytes, access=access), np.uint8)
+    finally:
+        os.close(handle)

@@ -1,0 +1,56 @@
+"""How `Module.to` and its like put converted tensors in place.
+
+By default a parameter stays the same object and takes over the converted tensor's memory;
+`torch.__future__` can ask for a new object, or for both tensors to change places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.autograd.grad_mode import no_grad
+from rushlight.core.attributes import swap_tensors
+from rushlight.core.parameter import Parameter
+
+__all__ = ["Conversion", "convert_parameters"]
+
+
+class Conversion:
+    """What `torch.__future__` has asked for."""
+
+    overwrites = False
+    swaps = False
+
+
+def convert_parameters(parameters: dict[str, Any], convert: Callable[[Any], Any]) -> None:
+    for name, value in parameters.items():
+        if value is None:
+            continue
+        with no_grad():
+            converted = convert(value)
+        grad = value.grad
+        if Conversion.swaps:
+            # torch: the gradient goes its own way, since it hangs on the tensor that leaves.
+            value.grad = None
+            if converted is not value:
+                swap_tensors(value, Parameter(converted, value.requires_grad))
+            if grad is not None:
+                with no_grad():
+                    changed = convert(grad)
+                if changed is not grad:
+                    swap_tensors(grad, changed.requires_grad_(grad.requires_grad))
+                value.grad = grad
+            continue
+        with no_grad():
+            if Conversion.overwrites:
+                made = Parameter(converted, value.requires_grad)
+                parameters[name] = made
+                if grad is not None:
+                    made.grad = convert(grad).requires_grad_(grad.requires_grad)
+                continue
+            value.data = converted
+            if grad is not None:
+                requires = grad.requires_grad
+                value.grad.data = convert(grad)
+                value.grad.requires_grad_(requires)
