@@ -7,6 +7,8 @@ by their printed names only, so this module needs nothing else of the package bu
 dtype.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
