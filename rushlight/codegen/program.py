@@ -29,7 +29,7 @@ from rushlight.core.dtype import dtype
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import Tensor, shell
 from rushlight.graph.node import Node
-from rushlight.opset.kinds import POINTWISE, scalar_array
+from rushlight.opset.kinds import POINTWISE, scalar_array, working_dtype
 
 __all__ = ["Call", "LoopProgram", "Value", "read_graph"]
 
@@ -535,6 +535,10 @@ def meta_of(value: Any) -> Any:
 # -- elementwise ops ------------------------------------------------------------------------------
 
 
+# Loops compute in no such dtype: halves are widened, unless they are rounded at every step.
+UNWRITTEN = frozenset((*dtypes.FLOAT8, *HALVES))
+
+
 def apply_text(program: LoopProgram, op: OpOverload, args: list[Any], val: Any) -> Any:
     """The expression of an elementwise op, in the dtypes that its kind computes in."""
     options = op.options
@@ -545,9 +549,9 @@ def apply_text(program: LoopProgram, op: OpOverload, args: list[Any], val: Any) 
     m = program.m
     metas = tuple([meta_of(value) for value in args])
     compute, result = POINTWISE.dtypes_of(op, metas)
-    if compute.is_complex or compute in dtypes.FLOAT8 or result.is_complex:
-        raise Inexpressible(f"{compute}")
-    working = dtypes.float32 if compute in HALVES else compute
+    working = working_dtype(op, compute, metas)
+    if compute.is_complex or working in UNWRITTEN or result.is_complex:
+        raise Inexpressible(f"{working}")
     first = val[0] if isinstance(val, (tuple, list)) else val
     shape = tuple(first.shape)
     as_is = options.get("unpromoted", ())
@@ -572,11 +576,12 @@ def apply_text(program: LoopProgram, op: OpOverload, args: list[Any], val: Any) 
             given[position] = number(value, number_dtype)
         elif value is not None:
             raise Inexpressible(f"a {type(value).__name__}")
-    for position in options.get("cast_scalars", ()):
-        given[position] = number(args[position], working)
-    for position in options.get("promoted_scalars", ()):
-        if args[position] is not None:
-            given[position] = number(args[position], number_dtype)
+    for key, kind in (
+        ("cast_scalars", working), ("rounded_scalars", compute), ("promoted_scalars", number_dtype)
+    ):  # fmt: skip
+        for position in options.get(key, ()):
+            if args[position] is not None:
+                given[position] = number(args[position], kind)
     try:
         found = text(m, *given)
     except (AttributeError, TypeError) as error:

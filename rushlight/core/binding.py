@@ -243,10 +243,9 @@ def as_generator(value: object) -> Any:
     raise Mismatch
 
 
-def as_storage(value: object) -> Storage:
-    found = getattr(value, "_untyped_storage", value)
-    if isinstance(found, Storage):
-        return found
+def as_storage(value: Any) -> Any:
+    if isinstance(getattr(value, "_untyped_storage", value), Storage):
+        return value
     raise Mismatch
 
 
@@ -388,7 +387,13 @@ def bind_packet(
         is_number = isinstance(first, Tensor) and first.dim() == 0
         if len(args) > varargs + 1 or is_number or not hasattr(first, "__iter__"):
             args = gather_varargs(args, varargs)
-    for op in packet.candidates:
+    candidates = packet.candidates
+    if len(candidates) > 1 and packet.tensors_first is not None:
+        for value in (*args[1:], *kwargs.values()):
+            if isinstance(value, Tensor):
+                candidates = packet.tensors_first
+                break
+    for op in candidates:
         try:
             return op, op.bind(*args, **kwargs)
         except TypeError:

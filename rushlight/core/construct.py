@@ -18,6 +18,7 @@ from rushlight.base.lazy import namespace
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry, ports
 from rushlight.core.binding import Mismatch, as_device, as_dtype
+from rushlight.core.determinism import unwritten_array
 from rushlight.core.device import cpu, device
 from rushlight.core.dispatch import call_function_mode, overridable
 from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype
@@ -268,7 +269,11 @@ def from_data(
             stacklevel=4,
         )
         place = data.device if place is None else place
-        result = data.detach().to(dtype=kind or data._dtype, device=place, copy=True)
+        from rushlight.core.modes import DisableTorchFunctionSubclass
+
+        with DisableTorchFunctionSubclass():
+            # The values are copied, not the class.
+            result = data.detach().to(dtype=kind or data._dtype, device=place, copy=True)
         if requires_grad:
             set_requires_grad(result, True)
         return result
@@ -358,8 +363,13 @@ def adopt(array: Array) -> Tensor:
             "between byte orders is currently not supported."
         )
     kind = dtypes.from_numpy(array.dtype)
+    if array.dtype is not kind.np:
+        # An equal descriptor that NumPy does not take for its own: unpickled, or with metadata.
+        array = array.view(kind.np)
     if array.flags.c_contiguous and array.size:
-        return wrap(array, kind)
+        result = wrap(array, kind)
+        result._storage = Storage.foreign(array.reshape(-1).view(np.uint8))
+        return result
     width = kind.itemsize
     for step in array.strides:
         if step % width:
@@ -376,13 +386,14 @@ def adopt(array: Array) -> Tensor:
     strides = tuple([step // width for step in array.strides])
     if array.size == 0:
         result = wrap(array, kind)
+        result._storage = Storage.foreign(np.empty(0, np.uint8))
         ext = result._ext = Ext()
         ext.sizes, ext.strides = array.shape, strides
         result._contig = False
         return result
     extent = geometry.storage_extent(array.shape, strides, 0)
     flat = np.lib.stride_tricks.as_strided(array, (extent,), (width,))
-    return wrap_strided(array, kind, Storage(flat.view(np.uint8)))
+    return wrap_strided(array, kind, Storage.foreign(flat.view(np.uint8)))
 
 
 def from_numpy(ndarray: Array, /) -> Any:
@@ -507,7 +518,9 @@ def frombuffer(
         raise ValueError(
             f"offset ({offset} bytes) must be aligned to the element size ({width}) of {kind}"
         )
-    return finish(wrap(raw.view(kind.np), kind), None, requires_grad)
+    result = wrap(raw.view(kind.np), kind)
+    result._storage = Storage.foreign(raw)
+    return finish(result, None, requires_grad)
 
 
 # -- legacy constructors ---------------------------------------------------------------------------
@@ -528,7 +541,7 @@ def legacy_array(
         args = (kwargs.pop("data"),)
     if "size" in kwargs and not args:
         args = tuple(kwargs.pop("size"))
-        return wrap(np.empty(args, found.np), found)
+        return wrap(unwritten_array(args, found), found)
     if kwargs:
         raise TypeError(f"new() received an unexpected keyword argument '{next(iter(kwargs))}'")
     if not args:
@@ -551,13 +564,13 @@ def legacy_array(
             raise RuntimeError(
                 f"Trying to create tensor with negative dimension {size}: {geometry.show(sizes)}"
             )
-    return wrap(np.empty(tuple(sizes), found.np), found)
+    return wrap(unwritten_array(tuple(sizes), found), found)
 
 
 def legacy_single(first: Any, kind: dtype | None, found: dtype) -> Any:
     """The legacy constructor's one argument that is not a size; None if it is."""
     if isinstance(first, Size):
-        return wrap(np.empty(tuple(first), found.np), found)
+        return wrap(unwritten_array(tuple(first), found), found)
     if isinstance(first, Tensor):
         if kind is not None and first._dtype is not kind:
             raise TypeError(f"expected a tensor of {kind} (got {first._dtype})")

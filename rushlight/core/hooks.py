@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
-__all__ = ["NodeHooks", "RemovableHandle"]
+__all__ = ["NodeHooks", "OwnedHook", "RemovableHandle"]
 
 
 class HookDict(OrderedDict[int, Callable[..., Any]]):
@@ -17,6 +17,28 @@ class HookDict(OrderedDict[int, Callable[..., Any]]):
 
 # What a handle takes its hook out of.
 HookTable = MutableMapping[int, Any]
+
+
+class OwnedHook:
+    """A hook that is called with its owner first, and does not keep it alive."""
+
+    def __init__(self, hook: Callable[..., Any], owner: Any) -> None:
+        self.hook = hook
+        self.owner = weakref.ref(owner)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        owner = self.owner()
+        if owner is None:
+            raise RuntimeError("the module that this hook was registered on is gone")
+        return self.hook(owner, *args, **kwargs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The owner comes as state: it holds the table that holds this hook.
+        return OwnedHook.__new__, (OwnedHook,), (self.hook, self.owner())
+
+    def __setstate__(self, state: tuple[Any, Any]) -> None:
+        self.hook = state[0]
+        self.owner = weakref.ref(state[1])
 
 
 class RemovableHandle:

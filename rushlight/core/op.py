@@ -7,6 +7,7 @@ stores; what follows from a record (binder, backend, node class) is derived on f
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -41,7 +42,9 @@ OPTIONS: dict[str, str] = {
     "exact_out": "whether out= must have the result's dtype (as the kind says), or one of which",
     "out_decides": "the dtype of out= is the `dtype` argument where none is given",
     "out_check": "refuses tensors that a composite's results could be written into",
+    "out_by_count": "`out` of another shape is filled if it has as many elements",
     "may_overlap": "an in-place form may write to overlapping elements: all get the same value",
+    "only_index_apart": "an in-place form may read its value from the memory it writes",
     # Gradients and history
     "node": "the backward node's name",
     "node_index": "the digit at the end of the backward node's name",
@@ -63,7 +66,8 @@ OPTIONS: dict[str, str] = {
     "prepared": "function of example operands: the op as one call of their arrays whose result is "
     "fresh, or None",
     # What users register for an op
-    "replaced": "dispatch key -> what a user's kernel stands in for",
+    "replaced": "dispatch key -> a user's kernel in the place of the op's own",
+    "original": "(body, whether for autograd only, backend) that such kernels stand in for",
     "formula": "a user's autograd kernel",
     "definition": "the decorated function that the op was made from",
     "autocast_dtypes": "device type -> dtype that autocast casts operands to",
@@ -73,6 +77,19 @@ OPTIONS: dict[str, str] = {
 
 # Ops of the library that have kernels of a user's in the place of their own.
 REPLACED: set[Any] = set()
+
+
+def is_replaced(packet: OpOverloadPacket) -> bool:
+    """Whether a stub of this packet would run by itself what a user's kernel stands in for."""
+    if not REPLACED:
+        return False
+    for op in packet.candidates:
+        quick = op.options.get("quick")
+        if not REPLACED.isdisjoint((op, op.functional)) or (
+            quick is not None and (quick.graph or quick.as_op in REPLACED)
+        ):
+            return True
+    return False
 
 
 class Refused:
@@ -437,6 +454,23 @@ class OpOverloadPacket:
         # Read off the text: parsing every schema would cost more than all the rest of import.
         if "!) out" not in op._schema.text and op.kind.name != "OUT":
             self.candidates.append(op)
+            self.__dict__.pop("tensors_first", None)
+
+    @functools.cached_property
+    def tensors_first(self) -> list[OpOverload] | None:
+        """The order in which a call with a tensor among its operands tries the overloads, where
+        it differs: a 0-dim tensor would also do as a number, but it brings its dtype."""
+        numbers = [
+            sum([argument.type.kind == "Scalar" for argument in op._schema.arguments])
+            for op in self.candidates
+        ]
+        named = {
+            tuple([argument.name for argument in op._schema.arguments]) for op in self.candidates
+        }
+        if len(named) == len(self.candidates) or numbers == sorted(numbers):
+            return None
+        ranked = sorted(zip(numbers, self.candidates, strict=True), key=lambda pair: pair[0])
+        return [op for _, op in ranked]
 
     def overloads(self) -> list[str]:
         return list(self.table)

@@ -41,7 +41,7 @@ def share(tensor: Tensor) -> None:
     memory[:] = storage.buffer
     storage.buffer = memory
     storage.shared = True
-    storage.resizable = False
+    storage.can_grow = False
     for each in moved:
         each._array = alias_array(
             storage, each._dtype, sizes_of(each), strides_of(each), each._offset

@@ -48,7 +48,7 @@ class Storage:
     Called with a length or with numbers, as `torch.UntypedStorage(4)`, it finds its own memory.
     """
 
-    __slots__ = ("__weakref__", "buffer", "device", "nbytes_", "resizable", "shared")
+    __slots__ = ("__weakref__", "buffer", "can_grow", "device", "nbytes_", "shared")
 
     def __init__(
         self,
@@ -63,7 +63,8 @@ class Storage:
         self.buffer = buffer
         self.nbytes_: Any = buffer.nbytes if nbytes is None else nbytes
         self.device = place
-        self.resizable = True
+        # False over memory that others own or see: it cannot move.
+        self.can_grow = True
         # Whether forked processes see writes to it.
         self.shared = False
 
@@ -75,6 +76,13 @@ class Storage:
         while not array.flags.c_contiguous and type(array.base) is np.ndarray:
             array = array.base
         return cls(array.reshape(-1).view(np.uint8))
+
+    @classmethod
+    def foreign(cls, buffer: Any) -> Storage:
+        """Memory that an object outside owns."""
+        storage = cls(buffer)
+        storage.can_grow = False
+        return storage
 
     @classmethod
     def meta(cls, nbytes: IntLike) -> Storage:
@@ -94,8 +102,16 @@ class Storage:
             return 0
         return int(self.buffer.ctypes.data)
 
+    def resizable(self) -> bool:
+        return self.can_grow
+
     def resize_(self, nbytes: int) -> Storage:
         """Change the length, keeping the common prefix."""
+        if not self.can_grow:
+            raise RuntimeError(
+                "Trying to resize storage that is not resizable: its memory belongs to an array or "
+                "a buffer, or other processes see it. Resize a clone() of the tensor instead."
+            )
         if self.buffer is not None:
             fresh = np.empty(nbytes, np.uint8)
             kept = min(nbytes, self.buffer.size)

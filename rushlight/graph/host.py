@@ -36,14 +36,18 @@ class OwningModule(Protocol):
 library: Library
 # torch: functions that torch shows under private modules: path -> "module:name".
 PRIVATE: dict[str, str] = {}
-# The same the other way round.
+# The `__module__` of functions that are operators, wherever else they are public.
+OPERATORS: set[str] = set()
+# The same as PRIVATE the other way round.
 PRIVATE_PATHS: dict[str, str] = {}
 
 
-def serve(root: Library, private: dict[str, str]) -> None:
-    """Let graphs be graphs over `root`, which also stands behind these private names."""
+def serve(root: Library, private: dict[str, str], operators: tuple[str, ...]) -> None:
+    """Let graphs be graphs over `root`, which also stands behind these private names. Operators
+    say that they come from one of the modules `operators`."""
     global library
     library = root
+    OPERATORS.update(operators)
     PRIVATE.update(private)
     PRIVATE_PATHS.update((place, path) for path, place in private.items())
 

@@ -44,8 +44,6 @@ FUNCTIONAL = frozenset(
         "unique_consecutive", "unravel_index",
     )
 )  # fmt: skip
-# The `__module__` of functions that are operators, wherever else they are public.
-OPERATORS = frozenset(("rushlight", "rushlight.opset.functions"))
 # Modules that hold such functions.
 HOMES = {
     "torch._C._nn": "nn.functional",
@@ -161,7 +159,7 @@ def names_function(path: str, function: Any) -> bool:
         return True
     # An operator may have several stubs; they differ only in how they take their arguments.
     both = (getattr(found, "__module__", None), getattr(function, "__module__", None))
-    return OPERATORS.issuperset(both) and found.__name__ == function.__name__
+    return host.OPERATORS.issuperset(both) and found.__name__ == function.__name__
 
 
 class TorchNames:
@@ -222,7 +220,7 @@ def rushlight_name(module: str, name: str, obj: object) -> str | None:
         return f"torch.functional.{name}" if name in FUNCTIONAL else f"torch.{name}"
     if lookup(root.Tensor, name) is obj:
         return f"torch.Tensor.{name}"
-    if module in OPERATORS:
+    if module in host.OPERATORS:
         for home in HOMES:
             if resolve(f"{home}.{name}") is obj:
                 return f"{home}.{name}"

@@ -413,6 +413,15 @@ def operand_rank(tensor: Tensor) -> int:
     return DIM if tensor.dim() else ZERO_DIM
 
 
+def working_dtype(op: Any, compute: dtype, args: tuple[Any, ...]) -> dtype:
+    """What arrays of the computing dtype are brought to: halves are rounded at the end only,
+    unless the op says that it rounds at every step (`native_halves`)."""
+    if compute not in HALVES:
+        return compute
+    native = op.options.get("native_halves", False)
+    return compute if native is True or (native and native(args)) else dtypes.float32
+
+
 class Pointwise(Kind):
     """Elementwise ops: broadcasting, promotion, strides, in-place and out= forms derived."""
 
@@ -428,7 +437,9 @@ class Pointwise(Kind):
         "promoted_scalars": "positions of numbers that do, and are cast to the common dtype",
         "cast_scalars": "positions of numbers that are cast to the common dtype only",
         "exact_scalars": "numbers are not rounded to half precision first",
-        "native_halves": "computed in half precision itself, not in float32",
+        "native_halves": "computed in half precision itself, not in float32 (or function of the "
+        "arguments: whether it is)",
+        "rounded_scalars": "positions of numbers that are rounded to the computing dtype",
         "swapped": "the last operand decides about the result's strides",
         "weak_numbers": "the kernel takes Python numbers as they are",
     }
@@ -481,6 +492,12 @@ class Pointwise(Kind):
             # torch: sizes are looked at first.
             geometry.broadcast_shapes(*[tuple(t.shape) for t in tensors_in(args)])
             raise dtypes.unsupported(op.options.get("kernel_name", f"{op.base_name}_cpu"), common)
+        for value in args:
+            if value.__class__ is complex and value.imag and common.category != dtypes.COMPLEX:
+                raise RuntimeError(
+                    f"value cannot be converted to type {cpp_type(common)} without overflow: "
+                    f"{value} is complex and the operands are real"
+                )
         if promote == DEFAULT:
             return common, common
         if promote == INT_TO_FLOAT:
@@ -524,8 +541,7 @@ class Pointwise(Kind):
     def compute(self, op: Any, args: tuple[Any, ...]) -> tuple[Any, dtype, bool]:
         """(raw kernel answer, result dtype, whether its layout is right by construction)."""
         compute, result = self.dtypes_of(op, args)
-        widened = compute in HALVES and not op.options.get("native_halves")
-        working = dtypes.float32 if widened else compute
+        working = working_dtype(op, compute, args)
         if compute in NARROW:
             if compute not in op.options.get("narrow", ()):
                 raise dtypes.unsupported(f"{op.base_name}_cpu", compute)
@@ -552,6 +568,8 @@ class Pointwise(Kind):
                 arrays[position] = scalar_array(value, number_dtype).astype(working.np)
         for position in op.options.get("cast_scalars", ()):
             arrays[position] = scalar_array(args[position], working)
+        for position in op.options.get("rounded_scalars", ()):
+            arrays[position] = scalar_array(args[position], compute).astype(working.np)
         if working.category == dtypes.INTEGER:
             # A negative number wraps into an unsigned type, as C has it; NumPy refuses it.
             for position in op.options.get("factors", ()):
@@ -605,14 +623,14 @@ class Pointwise(Kind):
 
 def scalar_array(value: Any, kind: dtype) -> Any:
     """A Python number as a 0-d array of the computing dtype, wrapping as C casts do."""
+    if isinstance(value, complex) and kind.category != dtypes.COMPLEX:
+        value = value.real
     if kind.category == dtypes.INTEGER:
         bits = kind.itemsize * 8
         number = int(value) & ((1 << bits) - 1)
         if kind.is_signed and number >> (bits - 1):
             number -= 1 << bits
         return np.array(number, kind.np)
-    if kind.category == dtypes.FLOAT and isinstance(value, complex):
-        value = value.real
     return np.array(value, kind.np)
 
 

@@ -46,12 +46,15 @@ LAYOUT_NAMES = {
 # -- making and reading ----------------------------------------------------------------------------
 
 
-def make_coo(indices: Any, values: Any, sizes: Any, coalesced: bool = False) -> Tensor:
-    """A COO tensor from arrays or plain tensors."""
+def make_coo(indices: Any, values: Any, sizes: Any, coalesced: bool | None = None) -> Tensor:
+    """A COO tensor from arrays or plain tensors. Fewer than two elements need no coalescing,
+    unless it is said that they do."""
     if not isinstance(indices, Tensor):
         indices = wrap(np.ascontiguousarray(indices, np.int64), dtypes.int64)
     if not isinstance(values, Tensor):
         values = dense_of(values)
+    if coalesced is None:
+        coalesced = bool(values.shape[0] < 2)
     return sparse_tensor(devices.sparse_coo, sizes, Coo(indices, values, coalesced))
 
 
@@ -389,7 +392,7 @@ def _(
     is_coalesced: Any,
 ) -> Any:
     check_value_dtype(values, dtype)
-    return make_coo(plain_alias(indices), plain_alias(values), size, bool(is_coalesced))
+    return make_coo(plain_alias(indices), plain_alias(values), size, is_coalesced)
 
 
 def check_value_dtype(values: Any, dtype: Any) -> None:
