@@ -77,7 +77,7 @@ def at_least_one(size: IntLike) -> IntLike:
 # --- dimensions ---------------------------------------------------------------------------
 
 
-def wrap_dim(dim: int, ndim: int, wrap_scalar: bool = True) -> Any:
+def wrap_dim(dim: int, ndim: int, wrap_scalar: bool = True) -> int:
     """A dimension counted from the front; a 0-dim tensor passes for one of one dimension."""
     if 0 <= dim < ndim:
         return dim
