@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from typing import Any
 
 __all__ = ["NodeHooks", "OwnedHook", "RemovableHandle"]
@@ -13,6 +13,10 @@ __all__ = ["NodeHooks", "OwnedHook", "RemovableHandle"]
 
 class HookDict(OrderedDict[int, Callable[..., Any]]):
     """An ordered table of hooks by handle id."""
+
+
+# What a handle takes its hook out of.
+HookTable = MutableMapping[int, Any]
 
 
 class OwnedHook:
@@ -43,7 +47,9 @@ class RemovableHandle:
     next_id = 0
     ids = itertools.count()
 
-    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
+    def __init__(
+        self, hooks_dict: HookTable, *, extra_dict: HookTable | list[HookTable] | None = None
+    ) -> None:
         self.hooks_dict_ref = weakref.ref(hooks_dict)
         self.id = next(RemovableHandle.ids)
         RemovableHandle.next_id = self.id + 1
@@ -65,7 +71,7 @@ class RemovableHandle:
     def __getstate__(self) -> Any:
         return (self.hooks_dict_ref(), self.id)
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: tuple[HookTable | None, int]) -> None:
         hooks, self.id = state[0], state[1]
         self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
         self.extra_dict_ref = ()
@@ -73,7 +79,7 @@ class RemovableHandle:
     def __enter__(self) -> RemovableHandle:
         return self
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
         self.remove()
 
 

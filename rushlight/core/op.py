@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from rushlight.base.schema import Schema
 from rushlight.core import ports
 from rushlight.core.gradrule import GradRule
+
+if TYPE_CHECKING:
+    from rushlight.core.protocols import OpKind
 
 __all__ = ["OpOverload", "OpOverloadPacket", "Refused", "Rule", "Tag", "refuse"]
 
@@ -114,6 +117,9 @@ def refuse(reason: str) -> Refused:
     return Refused(reason)
 
 
+F = TypeVar("F")
+
+
 class Rule:
     """A rule slot: `op.vjp` reads as a decorator, `op.vjp = f` stores."""
 
@@ -122,16 +128,16 @@ class Rule:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def __get__(self, op: Any, owner: Any = None) -> Callable[[Any], Any]:
+    def __get__(self, op: Any, owner: type | None = None) -> Callable[[Any], Any]:
         name = self.name
 
-        def attach(function: Any) -> Any:
+        def attach(function: F) -> F:
             op.rules[name] = function
             return function
 
         return attach
 
-    def __set__(self, op: Any, value: Any) -> None:
+    def __set__(self, op: OpOverload, value: Any) -> None:
         op.rules[self.name] = value
 
 
@@ -173,7 +179,7 @@ class OpOverload:
     errors = Rule("errors")
 
     def __init__(
-        self, schema: str | Schema, kind: Any, namespace: str = "aten", **options: Any
+        self, schema: str | Schema, kind: OpKind, namespace: str = "aten", **options: Any
     ) -> None:
         self._schema = Schema(schema, namespace) if isinstance(schema, str) else schema
         self.kind = kind
@@ -236,7 +242,7 @@ class OpOverload:
     def is_view(self) -> bool:
         return bool(self.is_view_op)
 
-    def has_kernel_for_dispatch_key(self, key: Any) -> bool:
+    def has_kernel_for_dispatch_key(self, key: object) -> bool:
         return self.rule("kernel") is not None
 
     def __repr__(self) -> str:
@@ -249,7 +255,7 @@ class OpOverload:
     def __hash__(self) -> int:
         return id(self)
 
-    def __deepcopy__(self, memo: Any) -> OpOverload:
+    def __deepcopy__(self, memo: dict[int, Any]) -> OpOverload:
         return self
 
     def __reduce__(self) -> Any:
@@ -357,8 +363,7 @@ def grad_rule(op: OpOverload) -> GradRule | None:
     if vjp is None or isinstance(vjp, Refused):
         return None
     if source is not op and own is None and op.options.get("node") == source.options.get("node"):
-        shared: GradRule | None = source.grad_rule
-        return shared
+        return cast("GradRule | None", source.grad_rule)
     arguments = op._schema.arguments
     inputs = (source if own is None else op).differentiable_inputs()
     if not inputs:
@@ -377,8 +382,7 @@ def grad_rule(op: OpOverload) -> GradRule | None:
 
 def replayed_as(op: OpOverload) -> OpOverload | None:
     """The view op whose geometry an in-place view op (`transpose_`) takes over."""
-    found: OpOverload | None = op.options.get("replayed_as")
-    return found
+    return cast("OpOverload | None", op.options.get("replayed_as"))
 
 
 def node_name(op: OpOverload) -> str:
@@ -395,15 +399,13 @@ def backend(op: OpOverload) -> Callable[..., Any]:
     if op.body is not None and not op.autograd_only:
         # Reached through a derived out= or in-place form only. A composite runs as its body.
         return op.body
-    made: Callable[..., Any] = op.kind.make_backend(op)
-    return made
+    return op.kind.make_backend(op)
 
 
 def make_binder(op: OpOverload) -> Callable[..., Any]:
     from rushlight.core.binding import compile_binder
 
-    binder: Callable[..., Any] = compile_binder(op)
-    return binder
+    return compile_binder(op)
 
 
 def recompute(op: OpOverload) -> bool:
@@ -530,5 +532,4 @@ class OpOverloadPacket:
 
 def find_overload(namespace: str, name: str, overload: str) -> OpOverload:
     """The record behind a pickled overload."""
-    found: OpOverload = getattr(ports.find_packet(namespace, name), overload)
-    return found
+    return cast(OpOverload, getattr(ports.find_packet(namespace, name), overload))

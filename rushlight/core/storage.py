@@ -5,13 +5,18 @@ A Storage never knows its element type; tensors view it through dtype, sizes, st
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.core.device import cpu as CPU
 from rushlight.core.device import device
 from rushlight.core.device import meta as META
+
+if TYPE_CHECKING:
+    from rushlight.core.protocols import Array, DeviceLike
+    from rushlight.symbolic.numbers import IntLike
 
 __all__ = ["Storage", "VersionCounter"]
 
@@ -26,7 +31,7 @@ class VersionCounter:
         self.written_at: Any = None
 
 
-def memory_for(wanted: Any, place: Any) -> tuple[Any, int, device]:
+def memory_for(wanted: int | Iterable[int], place: DeviceLike | None) -> tuple[Any, int, device]:
     """(buffer, length, device) for a length or for the bytes to hold."""
     where = CPU if place is None else device(place)
     if not isinstance(wanted, int):
@@ -46,12 +51,17 @@ class Storage:
     __slots__ = ("__weakref__", "buffer", "can_grow", "device", "nbytes_", "shared")
 
     def __init__(
-        self, buffer: Any = 0, nbytes: int | None = None, place: device = CPU, *, device: Any = None
+        self,
+        buffer: Any = 0,
+        nbytes: IntLike | None = None,
+        place: device = CPU,
+        *,
+        device: DeviceLike | None = None,
     ) -> None:
         if type(buffer) is not np.ndarray and buffer is not None:
             buffer, nbytes, place = memory_for(buffer, device)
         self.buffer = buffer
-        self.nbytes_ = buffer.nbytes if nbytes is None else nbytes
+        self.nbytes_: Any = buffer.nbytes if nbytes is None else nbytes
         self.device = place
         # False over memory that others own or see: it cannot move.
         self.can_grow = True
@@ -59,7 +69,7 @@ class Storage:
         self.shared = False
 
     @classmethod
-    def of_array(cls, array: Any) -> Storage:
+    def of_array(cls, array: Array) -> Storage:
         """The storage of an array that starts where its memory starts, sharing that memory."""
         if array.size == 0:
             return cls(np.empty(0, np.uint8))
@@ -75,7 +85,7 @@ class Storage:
         return storage
 
     @classmethod
-    def meta(cls, nbytes: Any) -> Storage:
+    def meta(cls, nbytes: IntLike) -> Storage:
         return cls(None, nbytes, META)
 
     def nbytes(self) -> Any:

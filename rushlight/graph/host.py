@@ -5,6 +5,7 @@ Graph code says `torch`: `library` is what that means.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -17,6 +18,19 @@ class Library(Protocol):
     nn: Any
     # Public functions that are not operators, by name.
     _FUNCTIONS: dict[str, str]
+
+
+class OwningModule(Protocol):
+    """What is asked of the module that a graph belongs to."""
+
+    @property
+    def _parameters(self) -> Mapping[str, Any]: ...
+    @property
+    def _buffers(self) -> Mapping[str, Any]: ...
+    @property
+    def _modules(self) -> Mapping[str, Any]: ...
+    def get_submodule(self, target: str) -> Any: ...
+    def named_children(self) -> Iterable[tuple[str, Any]]: ...
 
 
 library: Library

@@ -354,8 +354,7 @@ def constant_samples(make: Any) -> Any:
 
 
 def along(y: Any, dim: int) -> int:
-    position: int = geometry.wrap_dim(dim, y.dim(), wrap_scalar=False)
-    return position
+    return geometry.wrap_dim(dim, y.dim(), wrap_scalar=False)
 
 
 @composite(

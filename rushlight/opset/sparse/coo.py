@@ -113,12 +113,11 @@ def converted(tensor: Tensor, kind: Any) -> Tensor:
     return wrap(cast(values_of(tensor), tensor._dtype, kind), kind)
 
 
-def plain_alias(tensor: Any) -> Tensor:
+def plain_alias(tensor: Tensor) -> Tensor:
     """The same memory as a tensor without history, fit to be a part."""
     if tensor._ext is not None and (tensor._ext.conj or tensor._ext.neg):
         return dense_of(values_of(tensor))
-    found: Tensor = tensor._alias(share_counter=False)
-    return found
+    return tensor._alias(share_counter=False)
 
 
 def taken_over(grad: Any) -> Any:
