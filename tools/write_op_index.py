@@ -32,7 +32,6 @@ SECTIONS = {
     "NAMESPACES": "Modules with ops of other namespaces than aten.",
     "ATTRIBUTES": "What those add to Tensor.",
     "FUNCTIONS": "Public functions that are written in Python (TORCH_NAMES of any module).",
-    "RULES": "Rule -> the modules that give it to ops of others.",
 }
 MISSING = object()
 
@@ -47,8 +46,8 @@ class Watch:
         # (table, name) -> module; what is known of records that were there before.
         self.owners: dict[tuple[str, str], str] = {}
         self.rules: dict[tuple[str, str], Any] = {}
-        # (rule, module that gives it to ops of others)
-        self.given: set[tuple[str, str]] = set()
+        # What modules say about ops of others: "module: op.rule".
+        self.strays: set[str] = set()
 
     # -- the import system's protocol ---------------------------------------------------------
 
@@ -93,7 +92,7 @@ class Watch:
             before = self.rules.get((name, rule), MISSING)
             self.rules[name, rule] = value
             if owner != module and before is not value:
-                self.given.add((rule, module))
+                self.strays.add(f"{module}: {name}, rule {rule}")
 
 
 class Loader:
@@ -183,8 +182,9 @@ def collect() -> dict[str, dict[str, list[str]]]:
         index.put_op(module, name)
         if name + "_" not in homes and target in packets and writes_in_place(packets[target]):
             index.put_op(module, name + "_")
-    for rule, module in watch.given:
-        index.put("RULES", rule, module.removeprefix(PACKAGE))
+    if watch.strays:
+        lines = "\n  ".join(sorted(watch.strays))
+        raise SystemExit(f"An op's rules are written where the op is. Not so:\n  {lines}")
     for module in watch.ended:
         for name in getattr(sys.modules[module], "TORCH_NAMES", ()):
             index.put("FUNCTIONS", module, name)

@@ -1,8 +1,10 @@
 """`autocast`: ops run in the precision that suits them while a block is active.
 
 `ThreadState.autocast` holds a `Caster` while CPU autocast is on. The dispatcher asks it about each
-op on its way down; an op on one of the lists gets cast operands, and runs with autocast off below
-it, composites as a whole. Casts are ordinary ops, so gradients come back in the original dtype.
+op on its way down. The fact `autocast` of an op says how it casts operands: "lower" where low
+precision is fast and robust (products), "float32" where it loses too much, "widest" where operands
+must meet. Such an op runs with autocast off below it, composites as a whole. Casts are ordinary
+ops, so gradients come back in the original dtype.
 """
 
 from __future__ import annotations
@@ -20,47 +22,11 @@ from rushlight.core.tensor import Tensor
 
 __all__ = ["Caster", "DisableAutocast", "autocast"]
 
-# Products: fast in low precision, and robust in it.
-LOWER = frozenset(
-    (
-        "_addmm_activation", "_convolution", "addbmm", "addmm", "baddbmm", "bmm", "conv1d",
-        "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-        "linalg_vecdot", "linear", "matmul", "mkldnn_rnn_layer", "mm", "prelu",
-        "scaled_dot_product_attention",
-    )
-)  # fmt: skip
-# What loses too much in low precision.
-FLOAT32 = frozenset(
-    (
-        "_lu_with_info", "adaptive_avg_pool3d", "adaptive_max_pool3d", "avg_pool3d",
-        "binary_cross_entropy", "binary_cross_entropy_with_logits", "cdist", "cholesky",
-        "cholesky_inverse", "cholesky_solve", "cosine_embedding_loss", "cross_entropy_loss",
-        "ctc_loss", "fake_quantize_per_tensor_affine", "fft_fft", "fft_fft2", "fft_fftn",
-        "fft_hfft", "fft_ifft", "fft_ifft2", "fft_ifftn", "fft_ihfft", "fft_irfft", "fft_irfft2",
-        "fft_irfftn", "fft_rfft", "fft_rfft2", "fft_rfftn", "fractional_max_pool2d",
-        "fractional_max_pool3d", "geqrf", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d",
-        "hinge_embedding_loss", "huber_loss", "inverse", "kl_div", "l1_loss", "linalg_cholesky",
-        "linalg_cholesky_ex", "linalg_cond", "linalg_eig", "linalg_eigh", "linalg_eigvals",
-        "linalg_eigvalsh", "linalg_householder_product", "linalg_inv", "linalg_inv_ex",
-        "linalg_lstsq", "linalg_matrix_rank", "linalg_qr", "linalg_solve", "linalg_svd",
-        "linalg_svdvals", "linalg_tensorinv", "linalg_tensorsolve", "lu_solve",
-        "margin_ranking_loss", "max_pool3d", "max_unpool2d", "max_unpool3d", "mse_loss",
-        "multi_margin_loss", "multilabel_margin_loss", "multilabel_margin_loss_forward",
-        "nanquantile", "nll_loss", "nll_loss2d", "orgqr", "ormqr", "pinverse", "poisson_nll_loss",
-        "polar", "prod", "qr", "quantile", "reflection_pad1d", "reflection_pad2d",
-        "replication_pad1d", "replication_pad2d", "replication_pad3d", "smooth_l1_loss",
-        "soft_margin_loss", "stft", "svd", "trace", "triangular_solve", "triplet_margin_loss",
-        "view_as_complex",
-    )
-)  # fmt: skip
-# Operands meet in the widest dtype among them.
-WIDEST = frozenset(("cat", "index_copy", "stack"))
-
 CPU_DTYPES = (dtypes.bfloat16, dtypes.float16)
 
 
 class Caster:
-    """Casts the operands of listed ops to `dtype`, float32 or their widest dtype."""
+    """Casts operands to `dtype`, float32 or their widest dtype, as ops ask for."""
 
     __slots__ = ("cache", "caches", "dtype")
 
@@ -71,23 +37,21 @@ class Caster:
         self.cache = cache
 
     def cast(self, op: Any, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        """The operands in the precision for this op; None when it is on no list."""
+        """The operands in the precision for this op; None when it asks for none."""
         if op.out_positions:
             return None
         own = op.options.get("autocast_dtypes", {}).get("cpu")
         if own is not None:
             return tuple([self.converted(value, own) for value in args])
-        if op.namespace != "aten":
+        wanted = op.options.get("autocast")
+        if wanted is None:
             return None
-        name = op.base_name
-        if name in LOWER:
+        if wanted == "lower":
             target = self.dtype
-        elif name in FLOAT32:
+        elif wanted == "float32":
             target = dtypes.float32
-        elif name in WIDEST:
-            target = widest(args, self.dtype)
         else:
-            return None
+            target = widest(args, self.dtype)
         return tuple([self.converted(value, target) for value in args])
 
     def converted(self, value: Any, target: Any) -> Any:

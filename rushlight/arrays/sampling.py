@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rushlight.core.dtype import from_numpy
 from rushlight.core.rng import blocks_at
 
 if TYPE_CHECKING:
@@ -31,29 +32,6 @@ if TYPE_CHECKING:
 TWO_PI = 2.0 * math.pi
 HALF_LOG_TWO_PI = 0.5 * math.log(TWO_PI)
 
-# torch's names of the types: (ScalarType as in "not implemented for", C++ as in "out of bounds").
-TYPE_NAMES = {
-    "bool": ("Bool", "bool"),
-    "uint8": ("Byte", "unsigned char"),
-    "int8": ("Char", "signed char"),
-    "int16": ("Short", "short int"),
-    "int32": ("Int", "int"),
-    "int64": ("Long", "long int"),
-    "uint16": ("UInt16", "unsigned short"),
-    "uint32": ("UInt32", "unsigned int"),
-    "uint64": ("UInt64", "unsigned long"),
-    "float16": ("Half", "c10::Half"),
-    "bfloat16": ("BFloat16", "c10::BFloat16"),
-    "float32": ("Float", "float"),
-    "float64": ("Double", "double"),
-    "complex64": ("ComplexFloat", "c10::complex<float>"),
-    "complex128": ("ComplexDouble", "c10::complex<double>"),
-    "void32": ("ComplexHalf", "c10::complex<c10::Half>"),
-    "float8_e5m2": ("Float8_e5m2", "c10::Float8_e5m2"),
-    "float8_e4m3fn": ("Float8_e4m3fn", "c10::Float8_e4m3fn"),
-    "float8_e5m2fnuz": ("Float8_e5m2fnuz", "c10::Float8_e5m2fnuz"),
-    "float8_e4m3fnuz": ("Float8_e4m3fnuz", "c10::Float8_e4m3fnuz"),
-}
 # Significand bits, hidden one included: consecutive integers are exact up to 2**bits.
 SIGNIFICAND_BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 LARGEST_BFLOAT16 = 3.3895313892515355e38
@@ -68,11 +46,11 @@ def _significand_bits(dtype: np.dtype[Any]) -> int:
 
 
 def _scalar_type(dtype: np.dtype[Any]) -> str:
-    return TYPE_NAMES.get(dtype.name, (dtype.name, dtype.name))[0]
+    return from_numpy(dtype).scalar_type_name
 
 
 def _cpp_type(dtype: np.dtype[Any]) -> str:
-    return TYPE_NAMES.get(dtype.name, (dtype.name, dtype.name))[1]
+    return from_numpy(dtype).cpp_name
 
 
 def _require_floating(kernel: str, dtype: np.dtype[Any]) -> None:

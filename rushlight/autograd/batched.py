@@ -7,7 +7,7 @@ from typing import Any
 
 from rushlight.core.batching import VmapLevel, batched, unbatched
 from rushlight.core.state import LOCAL, changed
-from rushlight.opset import batchrules as _rules  # noqa: F401  (registers the batch rules)
+from rushlight.opset import batching as _rules  # noqa: F401  (registers the batch rules)
 
 __all__ = ["batched_call", "run_batched"]
 

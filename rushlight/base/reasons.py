@@ -153,6 +153,11 @@ REASONS: dict[str, Reason] = {
         "Unknown protocol {protocol}. Available protocols: {known}",
         remedy="Leave the protocol out.",
     ),
+    "RL0218": Reason(
+        "The spec names the default factory {module}.{name}, and {module} is not imported.",
+        why="Reading a spec imports nothing.",
+        remedy="Import {module} before the spec is read.",
+    ),
     # -- dispatch, modes and levels
     "RL0301": missing(
         "RL0301",
@@ -189,6 +194,10 @@ REASONS: dict[str, Reason] = {
         "available for these backends: [{known}]. Add a kernel with register_kernel or "
         "Library.impl.",
         "The operator was defined, and no kernel of it takes these tensors.",
+    ),
+    "RL0308": missing(
+        "RL0308",
+        "Nothing here is called under that dispatch key, so its kernel would never run.",
     ),
     # -- operators
     "RL0401": Reason(
@@ -253,8 +262,7 @@ REASONS: dict[str, Reason] = {
         remedy="Make it strided and convert it, or use torch.sparse_coo_tensor and its kind.",
     ),
     "RL0505": Reason(
-        "{op}: sparse tensors cannot be made from or compared with tensors without values "
-        "(device='meta').",
+        "{op}: {reason} (device='meta').",
         "Which elements are specified follows from values.",
         "Use tensors with values.",
     ),

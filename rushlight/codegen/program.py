@@ -3,7 +3,8 @@
 Every node's value is an expression over its own shape until something needs it in memory: a
 result, a call, a reduction's outcome, or several heavy uses. Elementwise ops apply their `scalar`
 text to the expression builder, with the promotion of their kind; views change the strides of loads;
-`lowerings.TABLE` says what else becomes loops. Whatever cannot be said runs as a call of the op.
+the `lower` rules of ops say what else becomes loops. Whatever cannot be said runs as a call of the
+op.
 Memory has the strides that the node's `meta["val"]` tells, which are those of an eager run.
 """
 
@@ -12,10 +13,10 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from rushlight.arrays.precision import HALVES
 from rushlight.base.errors import error
 from rushlight.codegen.expressions import (
     BINARY_FUNCTIONS,
-    HALVES,
     UNARY_FUNCTIONS,
     Builder,
     Expression,
@@ -23,25 +24,18 @@ from rushlight.codegen.expressions import (
     walk,
 )
 from rushlight.codegen.loops import Buffer, Ints, Statement, accesses, restrided
+from rushlight.codegen.lowerings import METHODS, Lowering
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype
-from rushlight.core.op import OpOverload
+from rushlight.core.op import OpOverload, Refused
 from rushlight.core.tensor import Tensor, shell
 from rushlight.graph.node import Node
-from rushlight.opset.kinds import POINTWISE, scalar_array
+from rushlight.opset.elementwise import POINTWISE, number_array
 
 __all__ = ["Call", "LoopProgram", "Value", "read_graph"]
 
-# Views that only change sizes, strides and offset.
-VIEWS = frozenset(
-    (
-        "permute", "transpose", "t", "expand", "unsqueeze", "squeeze", "select", "slice",
-        "view", "_unsafe_view", "alias", "detach", "diagonal", "unfold", "split",
-        "split_with_sizes", "unbind", "_reshape_alias", "lift_fresh",
-    )
-)  # fmt: skip
 # Expressions beyond these are put into memory before they grow further.
 MOST_NODES = 256
 MOST_LOADS = 10
@@ -533,6 +527,10 @@ def meta_of(value: Any) -> Any:
 # -- elementwise ops ------------------------------------------------------------------------------
 
 
+# Loops compute in no such dtype: halves are widened, unless they are rounded at every step.
+UNWRITTEN = frozenset((*dtypes.FLOAT8, *HALVES))
+
+
 def apply_text(program: LoopProgram, op: OpOverload, args: list[Any], val: Any) -> Any:
     """The expression of an elementwise op, in the dtypes that its kind computes in."""
     options = op.options
@@ -541,40 +539,24 @@ def apply_text(program: LoopProgram, op: OpOverload, args: list[Any], val: Any) 
     if text is None or (own is not None and own is not text):
         raise Inexpressible(op.name())
     m = program.m
-    metas = tuple([meta_of(value) for value in args])
-    compute, result = POINTWISE.dtypes_of(op, metas)
-    if compute.is_complex or compute in dtypes.FLOAT8 or result.is_complex:
-        raise Inexpressible(f"{compute}")
-    working = dtypes.float32 if compute in HALVES else compute
+    plan = POINTWISE.plan(op, tuple([meta_of(value) for value in args]))
+    if plan.working.is_complex or plan.working in UNWRITTEN or plan.result.is_complex:
+        raise Inexpressible(f"{plan.working}")
     first = val[0] if isinstance(val, (tuple, list)) else val
     shape = tuple(first.shape)
-    as_is = options.get("unpromoted", ())
-    rounded = compute is not working and not options.get("exact_scalars")
-    number_dtype = compute if rounded else working
     given: list[Any] = list(args)
-
-    def number(value: Any, kind: dtype) -> Expression:
-        return m.const(scalar_array(value, kind).astype(working.np).item(), working)
-
     for position in op.tensor_positions:
         value = args[position]
         if isinstance(value, Value):
-            expr = program.expanded(value, shape)
-            if position not in as_is:
-                narrows = compute is not working and value.dtype is not compute
-                if narrows and (rounded or position == 0 or value.shape):
-                    expr = m.cast(expr, compute)
-                expr = m.cast(expr, working)
-            given[position] = expr
-        elif value is not None and type(value) in (int, float, bool):
-            given[position] = number(value, number_dtype)
-        elif value is not None:
+            given[position] = program.expanded(value, shape)
+        elif value is not None and type(value) not in (int, float, bool):
             raise Inexpressible(f"a {type(value).__name__}")
-    for position in options.get("cast_scalars", ()):
-        given[position] = number(args[position], working)
-    for position in options.get("promoted_scalars", ()):
-        if args[position] is not None:
-            given[position] = number(args[position], number_dtype)
+    for position, chain in plan.casts:
+        if isinstance(args[position], Value):
+            for target in chain:
+                given[position] = m.cast(given[position], target)
+        else:
+            given[position] = m.const(number_array(args[position], chain).item(), chain[-1])
     try:
         found = text(m, *given)
     except (AttributeError, TypeError) as error:
@@ -582,14 +564,14 @@ def apply_text(program: LoopProgram, op: OpOverload, args: list[Any], val: Any) 
         raise Inexpressible(str(error)) from None
     if isinstance(found, tuple):
         return tuple([m.cast(e, entry.dtype) for e, entry in zip(found, val, strict=True)])
-    return m.cast(found, result)
+    return m.cast(found, plan.result)
 
 
 # -- views ----------------------------------------------------------------------------------------
 
 
 def view_geometry(op: OpOverload, shape: Ints, strides: Ints, rest: list[Any], kind: dtype) -> Any:
-    if op.base_name in ("_unsafe_view", "_reshape_alias"):
+    if op.options.get("reshapes"):
         sizes = geometry.infer_size(rest[0], geometry.numel(shape))
         found = geometry.view_strides(shape, strides, sizes)
         if found is None:
@@ -721,7 +703,7 @@ def read_call(program: LoopProgram, node: Any) -> Any:
         return program.call(node, op, given, {})
     several = isinstance(found, tuple)
     values: list[Any] = []
-    is_view = op.base_name in VIEWS
+    is_view = op.rule("lower") == "view"
     for at, expr in enumerate(found if several else (found,)):
         if expr is None:
             values.append(None)
@@ -738,17 +720,15 @@ def read_call(program: LoopProgram, node: Any) -> Any:
 
 def expression_of(program: LoopProgram, op: OpOverload, args: list[Any], val: Any) -> Any:
     """The expression of a call, a tuple for several results; raises `Inexpressible`."""
-    from rushlight.codegen.lowerings import TABLE
-
     entries = val if isinstance(val, (tuple, list)) else [val]
     for entry in entries:
         if entry is not None and entry.device.type not in ("cpu", "meta"):
             raise Inexpressible(f"on {entry.device}")
-    rule = TABLE.get(op.name())
-    if rule is not None:
-        return rule(program, args, val)
-    if op.base_name in VIEWS and (op.is_view_op or op.base_name in ("_unsafe_view",)):
+    rule = op.rule("lower")
+    if rule is None or isinstance(rule, Refused):
+        raise Inexpressible(op.name())
+    if rule == "view":
         return apply_view(program, op, args, val)
-    if op.kind is POINTWISE:
+    if rule == "text":
         return apply_text(program, op, args, val)
-    raise Inexpressible(op.name())
+    return METHODS.get(rule, rule)(Lowering(program, val), op, *args)

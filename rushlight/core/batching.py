@@ -3,21 +3,25 @@
 A `BatchedTensor` shows the shape of one sample and carries all samples in `_value`, along `_axis`.
 While a level is active every call passes `VmapLevel.process` first: composites decompose, an op
 without batched operands passes by, and for the others the op's batch rule runs on the values
-below this level. Rules: "elementwise" (align ranks), a function, or a loop over the samples,
+below this level. An op without a rule is looped over the samples,
 which is right for every op and quick for none.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rushlight.base.errors import error
-from rushlight.core import dispatch, history, ports
+from rushlight.core import dispatch, geometry, history, ports
 from rushlight.core.duals import tangent_of
 from rushlight.core.op import OpOverload, Refused
 from rushlight.core.rng import default_generator
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Ext, Tensor, ViewInfo, sizes_of, strides_of, wrap
+
+if TYPE_CHECKING:
+    from rushlight.core.protocols import Args, Function, Kwargs
 
 __all__ = ["BatchedTensor", "VmapLevel", "batched", "is_batched", "unbatched"]
 
@@ -67,7 +71,9 @@ class BatchedTensor(Tensor):
     __torch_function__ = dispatch.DISABLED  # type: ignore[assignment]
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        cls, func: OpOverload, types: Sequence[type], args: Args = (), kwargs: Kwargs | None = None
+    ) -> Any:
         # Active levels take their tensors out of every call; one that comes this far has no level.
         raise RuntimeError(ESCAPED)
 
@@ -95,7 +101,7 @@ class BatchedTensor(Tensor):
         raise RuntimeError("accessing `data` under vmap transform is not allowed")
 
     @data.setter
-    def data(self, value: Any) -> None:
+    def data(self, value: object) -> None:
         raise RuntimeError("mutating directly with `.data` under vmap transform is not allowed.")
 
     def data_ptr(self) -> int:
@@ -118,7 +124,7 @@ class BatchedTensor(Tensor):
     def _host_array(self) -> Any:
         raise RuntimeError(NO_MEMORY)
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+    def __repr__(self, *, tensor_contents: object = None) -> str:  # type: ignore[override]
         inner = "\n".join("    " + line for line in repr(self._value).splitlines())
         return f"BatchedTensor(lvl={self._level}, bdim={self._axis}, value=\n{inner}\n)"
 
@@ -126,7 +132,7 @@ class BatchedTensor(Tensor):
 dispatch.QUIET.add(BatchedTensor)
 
 
-def batched(value: Any, axis: int, level: int) -> Any:
+def batched(value: Tensor, axis: int, level: int) -> Any:
     """Hide `axis` of a tensor."""
     result: Any = wrap(None, value._dtype)
     result.__class__ = BatchedTensor
@@ -136,7 +142,7 @@ def batched(value: Any, axis: int, level: int) -> Any:
     return result
 
 
-def show(tensor: Any, value: Any, axis: int) -> None:
+def show(tensor: BatchedTensor, value: Tensor, axis: int) -> None:
     """Let a batched tensor stand for `value`, from the outside one sample of it."""
     own = value._ext
     ext = tensor._ext = Ext() if own is None else Ext(own.device)
@@ -188,11 +194,7 @@ class VmapLevel:
     # -- entry ------------------------------------------------------------------------------------
 
     def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
-        if (
-            op.body is not None
-            and op.rules.get("batch") is None
-            and ports.find_batch_rule(op) is None
-        ):
+        if op.body is not None and ports.find_batch_rule(op) is None:
             return dispatch.run_body(op, args)
         state = LOCAL.state
         if state.forward_level < 0 or not ports.has_tangents(op, args, state):
@@ -229,17 +231,12 @@ class VmapLevel:
         return result
 
     def by_rule(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
-        rule = op.rules.get("batch")
+        rule = ports.find_batch_rule(op)
         if rule is None:
-            found = ports.find_batch_rule(op)
-            if found is not None:
-                return found(self, op, args)
-            rule = op.rule("batch")
+            return self.loop(op, args)
         if isinstance(rule, Refused):
             raise error("RL0604", op=op.name(), reason=rule.reason)
-        if rule == "elementwise":
-            return self.elementwise(op, args)
-        return rule(self, *args) if callable(rule) else self.loop(op, args)
+        return rule(self, op, *args)
 
     def refuse_write(self, op: OpOverload) -> None:
         raise RuntimeError(
@@ -276,7 +273,7 @@ class VmapLevel:
         """Run an op under this level."""
         return self.run(dispatch.call, op, args)
 
-    def run(self, function: Any, *args: Any) -> Any:
+    def run(self, function: Function, *args: Any) -> Any:
         """Run any function of tensors under this level."""
         state = LOCAL.state
         before = state.transforms
@@ -324,6 +321,19 @@ class VmapLevel:
             return type(value)([self.wrap(item, axis) for item in value])
         return value
 
+    def finish(self, op: OpOverload, result: Any) -> Any:
+        """What an op answers: a write leaves its result in the operand itself."""
+        return result if op.mutated_positions else self.wrap(result)
+
+    def holds(self, value: Any) -> bool:
+        """Whether a value varies along this level's batch axis."""
+        return is_batched(value, self.level)
+
+    def shift(self, dim: int, rank: int) -> int:
+        """A dim of one sample as a dim of values whose batch axis comes first."""
+        found: int = geometry.wrap_dim(dim, rank)
+        return found + 1
+
     def record_views(self, op: OpOverload, args: tuple[Any, ...], result: Any) -> None:
         source = args[0]
         if not is_batched(source, self.level):
@@ -342,7 +352,7 @@ class VmapLevel:
             # One operand, and the batch axis is in front already.
             values = tuple([value._value if value is tensors[0] else value for value in args])
             result = self.below(op, values)
-            return result if op.mutated_positions else self.wrap(result)
+            return self.finish(op, result)
         rank = max([value.dim() for value in tensors], default=0)
         if op.mutated_positions and args[0].dim() < rank:
             return self.loop(op, args)
@@ -389,7 +399,7 @@ class VmapLevel:
             raise error("RL0605", op=op.name())
         return self.each(lambda *sample: dispatch.call(op, sample), *args)
 
-    def each(self, function: Any, *trees: Any) -> Any:
+    def each(self, function: Function, *trees: Any) -> Any:
         """`function` of every sample, under this level; its results stacked and batched."""
 
         def every() -> Any:
@@ -443,7 +453,12 @@ class VmapLevel:
     # -- custom Functions -------------------------------------------------------------------------
 
     def apply_function(
-        self, cls: Any, args: tuple[Any, ...], kwargs: Any, direct: Any, has_rule: bool
+        self,
+        cls: type[Any],
+        args: tuple[Any, ...],
+        kwargs: Kwargs,
+        direct: Callable[[], Any],
+        has_rule: bool,
     ) -> Any:
         """A custom Function inside vmap: by its `vmap` rule, or sample by sample. `direct` runs it
         on batched tensors as they are; `has_rule` tells whether the class brings a rule."""
@@ -460,10 +475,10 @@ class VmapLevel:
         else:
             self.check_function(cls, has_rule)
             if has_rule:
-                return self.function_rule(cls, args)
+                return self.user_rule(cls.vmap, args)
         return self.each(lambda *sample: cls.apply(*sample, **kwargs), *args)
 
-    def check_function(self, cls: Any, has_rule: bool) -> None:
+    def check_function(self, cls: type[Any], has_rule: bool) -> None:
         if cls.generate_vmap_rule and has_rule:
             raise RuntimeError(
                 f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True "
@@ -477,8 +492,8 @@ class VmapLevel:
                 f"{NO_FUNCTION}"
             )
 
-    def function_rule(self, cls: Any, args: tuple[Any, ...]) -> Any:
-        """Call a Function's own `vmap` rule on the values."""
+    def user_rule(self, rule: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """Call a `rule(info, in_dims, *args)` that users wrote on the values."""
         from rushlight.base.pytree import broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
         flat, spec = tree_flatten(args)
@@ -490,7 +505,7 @@ class VmapLevel:
             [v._value if is_in else v for v, is_in in zip(flat, hidden, strict=True)], spec
         )
         info = VmapInfo(self.size, self.randomness)
-        returned = self.run(lambda: cls.vmap(info, dims, *values))
+        returned = self.run(lambda: rule(info, dims, *values))
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise RuntimeError(
                 "Expected the vmap staticmethod to have two returns, an output and out_dims with "

@@ -29,6 +29,7 @@ class dtype:
         "char",
         "code",
         "complex",
+        "cpp_name",
         "is_complex",
         "is_floating_point",
         "is_signed",
@@ -51,11 +52,12 @@ class dtype:
     abbr: str  # "f32", as graphs print it
     code: int  # torch's ScalarType number, which serialized graphs record
     scalar_type_name: str  # "Float", as error messages print it
+    cpp_name: str  # "float", as other error messages do
     scalar_fast: bool  # Python scalars may meet such arrays in a ufunc with torch's result
     real: dtype
     complex: dtype | None
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
         raise TypeError("cannot create 'torch.dtype' instances")
 
     def __getattr__(self, attribute: str) -> Any:
@@ -94,6 +96,24 @@ BY_NAME: Final[dict[str, dtype]] = {}
 FROM_NUMPY: Final[dict[np.dtype[Any], dtype]] = {}
 
 
+CPP_NAMES = {
+    "bool": "bool",
+    "uint8": "unsigned char",
+    "int8": "signed char",
+    "int16": "short int",
+    "int32": "int",
+    "int64": "long int",
+    "uint16": "unsigned short",
+    "uint32": "unsigned int",
+    "uint64": "unsigned long",
+    "float32": "float",
+    "float64": "double",
+    "complex32": "c10::complex<c10::Half>",
+    "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}
+
+
 def make(
     name: str,
     scalar_type_name: str,
@@ -107,6 +127,7 @@ def make(
     new: dtype = object.__new__(dtype)
     new.name = name
     new.scalar_type_name = scalar_type_name
+    new.cpp_name = CPP_NAMES.get(name, f"c10::{scalar_type_name}")
     new.code = code
     new.category = category
     new.itemsize = itemsize
@@ -253,7 +274,7 @@ FLOAT_LIMITS: Final[dict[dtype, tuple[int, float, float, float, float]]] = {
 }
 
 
-def check_limits_argument(function: str, type: Any) -> None:
+def check_limits_argument(function: str, type: object) -> None:
     if not isinstance(type, dtype):
         given = type.__class__.__name__
         raise TypeError(

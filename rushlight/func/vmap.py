@@ -11,7 +11,7 @@ from rushlight.core.batching import VmapLevel, batched, is_batched, unbatched
 from rushlight.core.rng import default_generator
 from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor
-from rushlight.opset import batchrules as _rules  # noqa: F401  (registers the batch rules)
+from rushlight.opset import batching as _rules  # noqa: F401  (registers the batch rules)
 from rushlight.opset import functions
 
 __all__ = ["plain_vmap", "vmap"]

@@ -328,7 +328,7 @@ def register_vmap(op: Any, func: Any = None, /, *, lib: Any = None) -> Any:
     """Register how an operator runs on batches: `func(info, in_dims, *args)`."""
 
     def register(function: Any) -> Any:
-        find_op(op).rules["batch"] = function
+        find_op(op).batch = lambda level, op, *args: level.user_rule(function, args)
         return function
 
     return register if func is None else register(func)

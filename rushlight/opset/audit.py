@@ -28,7 +28,7 @@ from rushlight.opset.samples.maker import (
 
 __all__ = ["RULES", "Audit", "collect", "describe", "records", "rules_of", "supported"]
 
-RULES = ("shape", "kernel", "vjp", "jvp", "batch", "samples", "errors")
+RULES = ("shape", "kernel", "vjp", "jvp", "batch", "lower", "samples", "errors")
 # An op may refuse a dtype in any words; the recorded results say which are right.
 UNSUPPORTED = Exception
 
@@ -121,6 +121,17 @@ def error_state(op: OpOverload) -> str:
     return "derived" if errors_of(op) else ""
 
 
+def method_state(op: OpOverload, name: str, otherwise: str) -> str:
+    """Of a rule that there always is: a method that the kind names, or what is done without."""
+    rule = op.rules.get(name)
+    if rule is not None:
+        return state_of(rule, False)
+    if op.body is not None:
+        return "derived"
+    found = op.rule(name)
+    return f"derived: {found}" if isinstance(found, str) else f"derived: {otherwise}"
+
+
 def kind_runs(op: OpOverload, name: str) -> bool:
     """Whether a kind has its own way to run an op, with or without values."""
     method = {"kernel": "make_backend", "shape": "run_shape"}[name]
@@ -138,14 +149,11 @@ def rules_of(op: OpOverload) -> dict[str, str]:
             follows = op.body is not None or op.kind.derive(op, name) is not None
             cells[name] = state_of(None, follows or kind_runs(op, name))
         else:
-            # A rule that a kind derived stays with the op once it was used.
-            kept = getattr(rule, "__module__", "") == "rushlight.opset.kinds"
-            kept = kept or (name == "kernel" and rule is op.rules.get("shape"))
-            cells[name] = state_of(rule, kept)
+            cells[name] = state_of(rule, False)
     cells["vjp"] = gradient_state(op)
     cells["jvp"] = forward_state(op, cells["vjp"])
-    batch = op.rules.get("batch")
-    cells["batch"] = state_of(batch, batch is None)
+    cells["batch"] = method_state(op, "batch", "sample by sample")
+    cells["lower"] = method_state(op, "lower", "a call of the op")
     cases = op.rules.get("samples")
     cells["samples"] = state_of(cases, cases is None and has_samples(op))
     cells["errors"] = error_state(op)

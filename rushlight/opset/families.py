@@ -90,12 +90,6 @@ def load_attribute(name: str) -> None:
     import_module(ATTRIBUTES[name])
 
 
-def load_rules(rule: str) -> None:
-    """Import what gives ops a rule that is not written where they are."""
-    for module in where.RULES[rule].split():
-        import_module(PACKAGE + module)
-
-
 def load_all() -> None:
     """Register every family."""
     for module in (*where.OPS, *where.NAMESPACES):

@@ -11,18 +11,17 @@ give them), "shape" (strides of the shape rule), "kernel" (whatever the kernel r
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from rushlight.arrays.casting import cast, fill_number
-from rushlight.arrays.numpy_ import MATH, as_array
+from rushlight.arrays.numpy_ import as_array
 from rushlight.base.errors import MissingFeature, error
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.device import cpu
 from rushlight.core.dtype import dtype
-from rushlight.core.promotion import DIM, WRAPPED, ZERO_DIM, result_type, scalar_dtype
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import (
     Ext,
@@ -35,19 +34,22 @@ from rushlight.core.tensor import (
     wrap,
     wrap_strided,
 )
-from rushlight.opset import families
 
 __all__ = [
     "CONTRACTION",
     "CREATION",
     "GATHER",
     "LINALG",
+    "LOSS",
+    "NATIVE",
     "OPAQUE",
-    "POINTWISE",
     "RANDOM",
+    "REARRANGEMENT",
     "REDUCTION",
+    "SCAN",
     "SCATTER",
     "SORT",
+    "STATEMENT",
     "VIEW",
     "WINDOW",
     "Kind",
@@ -55,6 +57,8 @@ __all__ = [
 ]
 
 ndarray = np.ndarray
+# Arguments that say which dims of the first tensor are meant.
+DIMS = frozenset(("dim", "dim0", "dim1", "dim2", "dims", "dimension"))
 
 
 class Spec:
@@ -76,26 +80,6 @@ def strides_for(spec: Spec) -> tuple[Any, ...]:
         geometry.contiguous_strides(spec.shape) if spec.strides is None else spec.strides
     )
     return found
-
-
-# C++'s names of element types, as some of torch's messages print them.
-CPP_TYPES = {
-    "uint8": "unsigned char",
-    "int8": "signed char",
-    "int16": "short int",
-    "int32": "int",
-    "int64": "long int",
-    "float16": "c10::Half",
-    "bfloat16": "c10::BFloat16",
-    "float32": "float",
-    "float64": "double",
-    "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>",
-}
-
-
-def cpp_type(kind: dtype) -> str:
-    return CPP_TYPES.get(kind.name, kind.name)
 
 
 def shell_of(spec: Any, place: Any) -> Any:
@@ -161,14 +145,16 @@ def tensors_in(args: tuple[Any, ...]) -> list[Tensor]:
     return found
 
 
+def is_lazy(tensor: Any) -> bool:
+    """Whether a tensor's array is missing or does not say its values as they are."""
+    ext = None if tensor is None else tensor._ext
+    return ext is not None and (
+        tensor._array is None or ext.conj or ext.neg or ext.parts is not None
+    )
+
+
 def is_unusual(args: tuple[Any, ...]) -> bool:
-    for tensor in tensors_in(args):
-        ext = tensor._ext
-        if ext is not None and (
-            tensor._array is None or ext.conj or ext.neg or ext.parts is not None
-        ):
-            return True
-    return False
+    return any([is_lazy(tensor) for tensor in tensors_in(args)])
 
 
 def common_device(op: Any, tensors: list[Tensor]) -> Any:
@@ -197,17 +183,52 @@ class Kind:
     options: ClassVar[dict[str, str]] = {}
 
     def __init_subclass__(cls) -> None:
-        cls.direct = False
+        cls.direct = cls.make_backend is Kind.make_backend and cls.finish is Kind.finish
 
-    def __init__(self, name: str, layout: str = "contiguous") -> None:
+    def __init__(
+        self,
+        name: str,
+        layout: str = "contiguous",
+        *,
+        along_dims: bool = False,
+        recompute: bool = False,
+    ) -> None:
         self.name = name
         self.layout = layout
+        # Whether dims that a call names are all that it does not map over.
+        self.along_dims = along_dims
+        # Whether computing a result again is cheaper than keeping it for a backward pass.
+        self.recompute = recompute
+        if layout == "elementwise":
+            self.direct = False
+
+    @cached_property
+    def checked(self) -> Checked:
+        """This kind for ops whose shape rule checks the call before the kernel runs."""
+        return Checked(self)
 
     def __repr__(self) -> str:
         return self.name
 
     def derive(self, op: Any, rule: str) -> Any:
-        """A rule that follows from the kind; None when nothing does."""
+        """A rule that follows from the kind; None when nothing does. Batching and lowering are
+        named: `opset.batching` and `codegen.lowerings` hold the methods."""
+        if rule == "batch":
+            return self.batch_method(op)
+        if rule == "lower":
+            return self.lower_method(op)
+        if rule == "sparse" and op.options.get("zero_preserving"):
+            return lambda *args: map_sparse_values(op, *args)
+        return None
+
+    def batch_method(self, op: Any) -> str | None:
+        if "trailing" in op.options:
+            return "trailing"
+        if "dynamic_output_shape" in op.tags:
+            return "dynamic"
+        return "along" if self.along_dims and DIMS.intersection(op.argument_names) else None
+
+    def lower_method(self, op: Any) -> str | None:
         return None
 
     def run_shape(self, op: Any, args: tuple[Any, ...]) -> Any:
@@ -231,8 +252,7 @@ class Kind:
         """Operands without an array, with lazy bits, or sparse."""
         tensors = tensors_in(args)
         if any(t._ext is not None and t._ext.parts is not None for t in tensors):
-            families.load_rules("sparse")
-            sparse = op.rules.get("sparse")
+            sparse = (op.rule if op.functional is None else op.rules.get)("sparse")
             if sparse is None:
                 layout = next(t.layout for t in tensors if t._ext is not None and t._ext.parts)
                 raise error("RL0503", NotImplementedError, op=op.name(), layout=layout)
@@ -288,8 +308,95 @@ class Kind:
                 return result_tensor(value)
             strides = geometry.like_strides(source.shape, strides_of(source))
             return tree_laid_out(value, strides)
+        if layout == "elementwise":
+            return elementwise_layout(args, value)
         specs = op.rule("shape")(*args)
         return with_specs(value, specs)
+
+    def compute_checked(self, op: Any, kernel: Any, arrays: list[Any], specs: Any) -> Any:
+        """(kernel answer, specs to lay it out by) of a call that the shape rule has checked."""
+        return kernel(np, *arrays), specs
+
+
+class Checked(Kind):
+    """Another kind's ops with the shape rule run first, which checks the call and says how the
+    kernel's answer is laid out. What the other kind derives holds here too."""
+
+    def __init__(self, of: Kind) -> None:
+        super().__init__(of.name, recompute=of.recompute)
+        self.of = of
+        self.options = of.options  # type: ignore[misc]
+
+    def derive(self, op: Any, rule: str) -> Any:
+        return self.of.derive(op, rule)
+
+    def make_backend(self, op: Any) -> Callable[..., Any]:
+        shape, kernel = op.rule("shape"), op.rule("kernel")
+        singles, lists = op.tensor_positions, op.list_positions
+        compute = self.of.compute_checked
+
+        def backend(*args: Any) -> Any:
+            arrays = list(args)
+            for position in singles:
+                tensor = args[position]
+                if isinstance(tensor, Tensor):
+                    if tensor._ext is not None and is_lazy(tensor):
+                        return self.unusual(op, args)
+                    arrays[position] = tensor._array
+            for position in lists:
+                if args[position] is not None:
+                    if is_unusual(args):
+                        return self.unusual(op, args)
+                    arrays[position] = [None if t is None else t._array for t in args[position]]
+            specs = shape(*args)
+            return with_specs(*compute(op, kernel, arrays, specs))
+
+        return backend
+
+
+class Native(Kind):
+    """Ops whose kernel takes tensors as they are and answers what the op returns."""
+
+    options: ClassVar[dict[str, str]] = {
+        "needs_values": "why it cannot run on tensors without values",
+    }
+
+    def derive(self, op: Any, rule: str) -> Any:
+        return None if op.functional is None else op.functional.rule(rule)
+
+    def make_backend(self, op: Any) -> Callable[..., Any]:
+        kernel: Callable[..., Any] = op.rules["kernel"]
+        reason = op.options.get("needs_values")
+        if reason is None:
+            return kernel
+        name = op.name()
+
+        def backend(*args: Any) -> Any:
+            for tensor in tensors_in(args):
+                if tensor._array is None and (tensor._ext is None or tensor._ext.parts is None):
+                    raise error("RL0505", NotImplementedError, op=name, reason=reason)
+            return kernel(*args)
+
+        return backend
+
+
+def elementwise_layout(args: tuple[Any, ...], value: Any) -> Tensor:
+    """A kernel's answer laid out in memory as an elementwise result of the tensors would be."""
+    array = as_array(value)
+    tensors = [arg for arg in args if isinstance(arg, Tensor)]
+    if not array.ndim or all([tensor._contig for tensor in tensors]):
+        found: Tensor = result_tensor(array)
+        return found
+    # Tensors without dims, such as the gradient of a reduced loss, have no say in the layout.
+    operands = [(tuple(t.shape), strides_of(t)) for t in tensors if t.dim()]
+    strides = geometry.elementwise_strides(array.shape, operands)
+    return laid_out(array, strides, dtypes.from_numpy(array.dtype))
+
+
+def map_sparse_values(op: Any, *args: Any) -> Any:
+    from rushlight.opset.sparse.math import map_values
+
+    return map_values(op, *args)
 
 
 def kernel_layout(value: Any) -> Any:
@@ -319,12 +426,142 @@ def with_specs(value: Any, specs: Any) -> Any:
     return laid_out(array, strides_for(specs), dtypes.from_numpy(array.dtype))
 
 
+# -- reductions and products -----------------------------------------------------------------------
+
+
+class Reduction(Kind):
+    """Ops that fold dims: all of them, those of a `dim` argument, or its one dim."""
+
+    options: ClassVar[dict[str, str]] = {
+        "over_dim": "(name, overload) of the op with a dim that one without amounts to",
+        "empty_dims_are_all": "False where an empty list of dims folds nothing",
+        "fold": "sum, prod, mean, max, min, any, all or count, where it is no more than that",
+        "answers": "function (dtype of the operand, `dtype` argument) that says the result's, "
+        "where the shape follows from dims alone",
+    }
+
+    def derive(self, op: Any, rule: str) -> Any:
+        if rule == "shape" and "answers" in op.options:
+            return lambda *args: self.shape_of(op, args)
+        return super().derive(op, rule)
+
+    def shape_of(self, op: Any, args: tuple[Any, ...]) -> Spec:
+        source = args[0]
+        given = dict(zip(op.argument_names, args, strict=True))
+        kind = op.options["answers"](source._dtype, given.get("dtype"))
+        dim = given.get("dim")
+        if type(dim) is tuple and not dim and not op.options.get("empty_dims_are_all", True):
+            return Spec(source.shape, kind)
+        dims = (dim,) if type(dim) is int else dim
+        return Spec(geometry.reduced_shape(source.shape, dims, given.get("keepdim", False)), kind)
+
+    def batch_method(self, op: Any) -> str | None:
+        return "reduction"
+
+    def lower_method(self, op: Any) -> str | None:
+        return "folded" if "fold" in op.options else None
+
+
+class Contraction(Kind):
+    """Products."""
+
+    options: ClassVar[dict[str, str]] = {
+        "ranks": "numbers of dims of the two factors of a matrix product",
+        "conjugates": "whether the first factor is conjugated",
+    }
+
+    def batch_method(self, op: Any) -> str | None:
+        if "ranks" not in op.options:
+            return None
+        return "multiplied" if len(op.tensor_positions) == 2 else "multiplied_and_added"
+
+    def lower_method(self, op: Any) -> str | None:
+        return None if 1 in op.options.get("ranks", (1,)) else self.batch_method(op)
+
+
+class Loss(Kind):
+    """An elementwise map of its tensors followed by a reduction."""
+
+    def batch_method(self, op: Any) -> str | None:
+        return "loss" if "reduction" in op.argument_names else None
+
+
+# -- windows and matrices --------------------------------------------------------------------------
+
+
+class Window(Kind):
+    """Ops on windows that slide over the last dims."""
+
+    options: ClassVar[dict[str, str]] = {
+        "fold": "number of dims of a batch: the samples of a vmap become one",
+    }
+
+    def batch_method(self, op: Any) -> str | None:
+        return "folded" if "fold" in op.options else None
+
+
+# What NumPy's functions on matrices take.
+COMPUTABLE = frozenset((dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128))
+
+
+class Linalg(Kind):
+    """Ops on batches of matrices."""
+
+    options: ClassVar[dict[str, str]] = {
+        "ranks": "numbers of dims that a matrix, or what goes with it, has in each tensor argument",
+        "any_dtype": "the kernel takes every dtype as it is",
+    }
+
+    def batch_method(self, op: Any) -> str | None:
+        return "over_matrices" if "ranks" in op.options else None
+
+    def compute_checked(self, op: Any, kernel: Any, arrays: list[Any], specs: Any) -> Any:
+        single = dtypes.from_numpy(arrays[0].dtype) not in COMPUTABLE
+        if single and not op.options.get("any_dtype", False):
+            return compute_in_single(kernel, arrays, specs)
+        value = kernel(np, *arrays)
+        if isinstance(value, tuple):
+            # Where values decide about sizes, the shape rule tells those of the usual case.
+            specs = tuple(map(fitted, specs, value))
+        return value, specs
+
+
+def fitted(spec: Spec, array: Any) -> Spec:
+    return spec if spec.shape == array.shape else Spec(array.shape, spec.dtype)
+
+
+def compute_in_single(kernel: Any, arrays: list[Any], specs: Any) -> tuple[Any, Any]:
+    """The results for empty matrices of a dtype that NumPy's functions do not take."""
+    kind = arrays[0].dtype
+    single: list[Any] = [
+        item.astype(np.float32) if isinstance(item, np.ndarray) and item.dtype == kind else item
+        for item in arrays
+    ]
+    value = kernel(np, *single)
+    if not isinstance(value, tuple):
+        return value.astype(specs.dtype.np), specs
+    pairs = zip(value, specs, strict=True)
+    return tuple([item.astype(spec.dtype.np) for item, spec in pairs]), specs
+
+
 # -- creation --------------------------------------------------------------------------------------
 
 
 class Creation(Kind):
     """Ops that make a tensor from sizes, or after another tensor: the `device` argument says
     where, and values exist only on the CPU. Kernels see a tensor without array as it is."""
+
+    options: ClassVar[dict[str, str]] = {
+        "fill": "the number that every element is, or the argument that says it",
+    }
+
+    def batch_method(self, op: Any) -> str | None:
+        if not op.tensor_positions or "nondeterministic_seeded" in op.tags:
+            return None
+        return "resized" if "size" in op.argument_names else "straight"
+
+    def lower_method(self, op: Any) -> str | None:
+        return "filled" if "fill" in op.options else None
 
     def make_backend(self, op: Any) -> Callable[..., Any]:
         kernel = op.rule("kernel")
@@ -384,232 +621,6 @@ def refuse_layout(op: Any, given: Any) -> None:
         raise error("RL0504", NotImplementedError, op=op.base_name, layout=given)
 
 
-# -- pointwise -------------------------------------------------------------------------------------
-
-# How operand dtypes decide the result's.
-DEFAULT = "default"  # torch's type promotion
-INT_TO_FLOAT = "int_to_float"  # integers and bools compute in the default dtype
-BOOL = "bool"  # compute in the common dtype, answer bool
-COMPLEX_TO_FLOAT = "complex_to_float"  # complex operands give a real result
-LONG = "long"  # answer int64
-HALVES = frozenset((dtypes.float16, dtypes.bfloat16))
-# Dtypes to keep numbers in, in which an op computes only where it says so (`narrow=`).
-PAIRS = frozenset((dtypes.complex32,))
-NARROW = PAIRS | dtypes.FLOAT8
-
-
-def operand_rank(tensor: Tensor) -> int:
-    return DIM if tensor.dim() else ZERO_DIM
-
-
-class Pointwise(Kind):
-    """Elementwise ops: broadcasting, promotion, strides, in-place and out= forms derived."""
-
-    options: ClassVar[dict[str, str]] = {
-        "scalar": "the op's text over a math namespace: scalar(m, *arguments)",
-        "promote": "how operands' dtypes lead to the result's: DEFAULT, INT_TO_FLOAT, ...",
-        "dtypes": "test of the common dtype; others are refused in the name of kernel_name",
-        "kernel_name": "what the refusal of a dtype calls the op",
-        "check": "function (common dtype, arguments) that refuses what the op does not take",
-        "unpromoted": "positions of tensors that do not take part in promotion",
-        "factors": "positions of numbers that wrap into the operands' integer dtype",
-        "narrow": "dtypes made to keep numbers in, in which it computes all the same",
-        "promoted_scalars": "positions of numbers that do, and are cast to the common dtype",
-        "cast_scalars": "positions of numbers that are cast to the common dtype only",
-        "exact_scalars": "numbers are not rounded to half precision first",
-        "native_halves": "computed in half precision itself, not in float32",
-        "swapped": "the last operand decides about the result's strides",
-        "weak_numbers": "the kernel takes Python numbers as they are",
-    }
-
-    def derive(self, op: Any, rule: str) -> Any:
-        if rule == "shape":
-            return lambda *args: self.shape_of(op, args)
-        if rule == "kernel":
-            return op.options.get("scalar")
-        if rule == "jvp":
-            return derived_elementwise_jvp(op)
-        if rule == "batch":
-            return "elementwise"
-        return None
-
-    def common_dtype(self, op: Any, args: tuple[Any, ...]) -> dtype:
-        """What the operands promote to."""
-        operands = []
-        first: dtype | None = None
-        uniform = True
-        for position in op.tensor_positions:
-            value = args[position]
-            if isinstance(value, Tensor):
-                if position in op.options.get("unpromoted", ()):
-                    continue
-                operands.append((value._dtype, operand_rank(value)))
-                if first is None:
-                    first = value._dtype
-                elif value._dtype is not first:
-                    uniform = False
-            elif value is not None:
-                operands.append((scalar_dtype(value), WRAPPED))
-                uniform = False
-        for position in op.options.get("promoted_scalars", ()):
-            value = args[position]
-            if value is not None:
-                operands.append((scalar_dtype(value), WRAPPED))
-                uniform = False
-        return first if first is not None and uniform else result_type(operands)
-
-    def dtypes_of(self, op: Any, args: tuple[Any, ...]) -> tuple[dtype, dtype]:
-        """(dtype to compute in, dtype of the result)."""
-        common = self.common_dtype(op, args)
-        promote = op.options.get("promote", DEFAULT)
-        check = op.options.get("check")
-        if check is not None:
-            check(common, args)
-        allowed = op.options.get("dtypes")
-        if allowed is not None and not allowed(common):
-            # torch: sizes are looked at first.
-            geometry.broadcast_shapes(*[tuple(t.shape) for t in tensors_in(args)])
-            raise dtypes.unsupported(op.options.get("kernel_name", f"{op.base_name}_cpu"), common)
-        if promote == DEFAULT:
-            return common, common
-        if promote == INT_TO_FLOAT:
-            if common.category < dtypes.FLOAT:
-                common = dtypes.get_default_dtype()
-            return common, common
-        if promote == BOOL:
-            return common, dtypes.bool_
-        if promote == COMPLEX_TO_FLOAT:
-            return common, common.to_real()
-        if promote == LONG:
-            return common, dtypes.int64
-        found: tuple[dtype, dtype] = promote(common, args)
-        return found
-
-    def geometry_of(self, op: Any, args: tuple[Any, ...]) -> tuple[Any, Any]:
-        """(broadcast shape, output strides)."""
-        operands = []
-        for position in op.tensor_positions:
-            value = args[position]
-            if isinstance(value, Tensor):
-                operands.append((tuple(value.shape), strides_of(value)))
-            elif value is not None:
-                operands.append(((), ()))
-        if op.options.get("swapped"):
-            operands.reverse()
-        shape = geometry.broadcast_shapes(*[sizes for sizes, _ in operands])
-        layout = op.options.get("layout")
-        if layout == "contiguous" or (callable(layout) and layout(*args) == "contiguous"):
-            return shape, geometry.contiguous_strides(shape)
-        return shape, geometry.elementwise_strides(shape, operands)
-
-    def shape_of(self, op: Any, args: tuple[Any, ...]) -> Any:
-        _, result = self.dtypes_of(op, args)
-        shape, strides = self.geometry_of(op, args)
-        count = len(op._schema.returns)
-        if count > 1:
-            return tuple([Spec(shape, result, strides) for _ in range(count)])
-        return Spec(shape, result, strides)
-
-    def compute(self, op: Any, args: tuple[Any, ...]) -> tuple[Any, dtype, bool]:
-        """(raw kernel answer, result dtype, whether its layout is right by construction)."""
-        compute, result = self.dtypes_of(op, args)
-        widened = compute in HALVES and not op.options.get("native_halves")
-        working = dtypes.float32 if widened else compute
-        if compute in NARROW:
-            if compute not in op.options.get("narrow", ()):
-                raise dtypes.unsupported(f"{op.base_name}_cpu", compute)
-            working = dtypes.complex64 if compute in PAIRS else dtypes.float32
-        arrays = list(args)
-        contiguous = True
-        as_is = op.options.get("unpromoted", ())
-        # torch: only products and quotients keep a number at more than the operands' precision.
-        rounded = compute is not working and not op.options.get("exact_scalars")
-        number_dtype = compute if rounded and compute not in PAIRS else working
-        for position in op.tensor_positions:
-            value = args[position]
-            if isinstance(value, Tensor):
-                array = value._array
-                if value._dtype is not working and position not in as_is:
-                    source = value._dtype
-                    narrows = compute is not working and source is not compute
-                    if narrows and (rounded or position == 0 or array.ndim):
-                        array, source = cast(array, source, compute), compute
-                    array = cast(array, source, working)
-                arrays[position] = array
-                contiguous = contiguous and value._contig
-            elif value is not None and type(value) in (int, float, bool, complex):
-                arrays[position] = scalar_array(value, number_dtype).astype(working.np)
-        for position in op.options.get("cast_scalars", ()):
-            arrays[position] = scalar_array(args[position], working)
-        if working.category == dtypes.INTEGER:
-            # A negative number wraps into an unsigned type, as C has it; NumPy refuses it.
-            for position in op.options.get("factors", ()):
-                arrays[position] = fill_number(args[position], working)
-        for position in op.options.get("promoted_scalars", ()):
-            if args[position] is not None:
-                number = scalar_array(args[position], number_dtype)
-                arrays[position] = number.astype(working.np)
-        return op.rule("kernel")(MATH, *arrays), result, contiguous
-
-    def make_backend(self, op: Any) -> Callable[..., Any]:
-        singles = op.tensor_positions
-
-        def backend(*args: Any) -> Any:
-            for position in singles:
-                tensor = args[position]
-                if isinstance(tensor, Tensor) and tensor._ext is not None and is_unusual(args):
-                    return self.unusual(op, args)
-            try:
-                value, result, contiguous = self.compute(op, args)
-            except ValueError:
-                value = None
-            if value is None:
-                # Broadcasting errors are worded by the shape rule, not as a consequence of NumPy's.
-                self.geometry_of(op, args)
-                value, result, contiguous = self.compute(op, args)
-            if isinstance(value, tuple):
-                half = result if result in HALVES else None
-                kinds = [half if as_array(v).dtype.kind == "f" else None for v in value]
-                pairs = zip(value, kinds, strict=True)
-                return tuple([self.finish_one(op, args, v, kind, contiguous) for v, kind in pairs])
-            return self.finish_one(op, args, value, result, contiguous)
-
-        return backend
-
-    def finish_one(
-        self, op: Any, args: tuple[Any, ...], value: Any, result: dtype | None, contiguous: bool
-    ) -> Tensor:
-        array = as_array(value)
-        if result is None:
-            result = dtypes.from_numpy(array.dtype)
-        elif array.dtype != result.np:
-            array = cast(array, dtypes.from_numpy(array.dtype), result)
-        if contiguous and array.flags.c_contiguous:
-            return wrap(array, result)
-        shape, strides = self.geometry_of(op, args)
-        if array.shape != tuple(shape):
-            array = np.broadcast_to(array, shape)
-        return laid_out(array, strides, result)
-
-
-def scalar_array(value: Any, kind: dtype) -> Any:
-    """A Python number as a 0-d array of the computing dtype, wrapping as C casts do."""
-    if kind.category == dtypes.INTEGER:
-        bits = kind.itemsize * 8
-        number = int(value) & ((1 << bits) - 1)
-        if kind.is_signed and number >> (bits - 1):
-            number -= 1 << bits
-        return np.array(number, kind.np)
-    if kind.category == dtypes.FLOAT and isinstance(value, complex):
-        value = value.real
-    return np.array(value, kind.np)
-
-
-def derived_elementwise_jvp(op: Any) -> Any:
-    """Forward mode of an elementwise op: its Jacobian is diagonal, so the vjp formula serves."""
-    return "elementwise" if op.rules.get("vjp") is not None else None
-
-
 # -- views -----------------------------------------------------------------------------------------
 
 
@@ -617,16 +628,24 @@ class View(Kind):
     """Ops that alias their first argument. The `shape` rule answers (sizes, strides, offset), with
     a dtype as fourth entry for views that change it, or a list of these for several views."""
 
+    options: ClassVar[dict[str, str]] = {
+        "reshapes": "its strides follow from its sizes and those of its operand",
+    }
+
     def derive(self, op: Any, rule: str) -> Any:
         if rule == "kernel":
             return op.rules.get("shape")
         if rule == "jvp":
             return "linear" if op.rules.get("vjp") is not None else None
-        if rule == "batch":
-            return lambda level, *args: batched_view(op, level, args)
         if rule == "inverse":
             return lambda source, changed, *args: scattered(op, source, changed, args)
-        return None
+        return super().derive(op, rule)
+
+    def batch_method(self, op: Any) -> str | None:
+        return super().batch_method(op) or "view"
+
+    def lower_method(self, op: Any) -> str | None:
+        return "view"
 
     def make_backend(self, op: Any) -> Callable[..., Any]:
         shape = op.rule("shape")
@@ -649,30 +668,6 @@ def scattered(op: Any, source: Any, changed: Any, args: tuple[Any, ...]) -> Any:
     found = op.rule("shape")(source, *(args[1:] if several else args))
     sizes, strides, offset = (found[args[0]] if several else found)[:3]
     return source.as_strided_scatter(changed, sizes, strides, offset)
-
-
-def batched_view(op: Any, level: Any, args: tuple[Any, ...]) -> Any:
-    """A view of every sample at once, so that writes to it reach the samples."""
-    batch = args[0]
-    axis: Any = getattr(batch, "_axis", None)
-    values = None if axis is None else batch._value
-    if values is None or values._array is None or values._ext is not None or not level.size:
-        return level.loop(op, args)
-    if op.options.get("untracked"):
-        if len(args) > 1:
-            return level.loop(op, args)
-        return level.wrap(level.below(op, (level.front(batch),)))
-
-    def every() -> Any:
-        found = op.rule("shape")(values.select(axis, 0), *args[1:])
-        step = strides_of(values)[axis]
-        made = [
-            values.as_strided((level.size, *sizes), (step, *strides), offset)
-            for sizes, strides, offset in (found if isinstance(found, list) else [found])
-        ]
-        return made if isinstance(found, list) else made[0]
-
-    return level.wrap(level.run(every))
 
 
 def make_view(
@@ -723,15 +718,22 @@ def make_view(
     return result
 
 
-POINTWISE = Pointwise("POINTWISE", "elementwise")
-VIEW = View("VIEW")
-REDUCTION = Kind("REDUCTION")
-GATHER = Kind("GATHER")
-SCATTER = Kind("SCATTER")
-CONTRACTION = Kind("CONTRACTION")
-WINDOW = Kind("WINDOW")
-CREATION = Creation("CREATION")
+VIEW = View("VIEW", along_dims=True, recompute=True)
+REDUCTION = Reduction("REDUCTION", recompute=True)
+# What accumulates along a dim.
+SCAN = Kind("SCAN", along_dims=True)
+GATHER = Kind("GATHER", along_dims=True, recompute=True)
+SCATTER = Kind("SCATTER", along_dims=True)
+# Whole elements move.
+REARRANGEMENT = Kind("REARRANGEMENT", along_dims=True, recompute=True).checked
+CONTRACTION = Contraction("CONTRACTION")
+WINDOW = Window("WINDOW")
+LOSS = Loss("LOSS", "elementwise")
+# Ops that return nothing: the kernel raises where a statement does not hold.
+STATEMENT = Kind("STATEMENT", "value")
+CREATION = Creation("CREATION", recompute=True)
 RANDOM = Creation("RANDOM")
-SORT = Kind("SORT")
-LINALG = Kind("LINALG")
+SORT = Kind("SORT", along_dims=True)
+LINALG = Linalg("LINALG")
+NATIVE = Native("NATIVE", "value")
 OPAQUE = Kind("OPAQUE")

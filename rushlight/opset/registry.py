@@ -22,8 +22,9 @@ from rushlight.opset.derived import (
     inplace_record,
     out_record,
 )
+from rushlight.opset.elementwise import POINTWISE
 from rushlight.opset.exposure import expose, is_free, method_alias
-from rushlight.opset.kinds import OPAQUE, POINTWISE, VIEW, Kind
+from rushlight.opset.kinds import OPAQUE, VIEW, Kind
 
 __all__ = [
     "PACKETS", "alias", "composite", "find", "mutation", "op", "packet", "pointwise", "public",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.base.errors import error
+from rushlight.base.lazy import load
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions as aten
 
-__all__ = ["aten", "conj", "linear_in", "not_differentiable", "sample"]
+__all__ = ["aten", "conj", "late", "linear_in", "not_differentiable", "sample"]
 
 
 def conj(value: Any) -> Any:
@@ -16,6 +17,20 @@ def conj(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.conj() if value._dtype.is_complex else value
     return value.conjugate() if isinstance(value, complex) else value
+
+
+def late(place: str) -> Any:
+    """A rule that another module of the opset holds ("module:function"), imported on first use."""
+    found: Any = None
+
+    def rule(*args: Any) -> Any:
+        nonlocal found
+        if found is None:
+            module, _, name = place.partition(":")
+            found = getattr(load(f"rushlight.opset.{module}"), name)
+        return found(*args)
+
+    return rule
 
 
 class LinearIn:

@@ -450,8 +450,3 @@ FUNCTIONS: dict[str, str] = {
     "sparse.coo": "sparse_coo_tensor",
     "view.diagonal": "tril_indices triu_indices",
 }
-# Rule -> the modules that give it to ops of others.
-RULES: dict[str, str] = {
-    "sparse": "sparse.math sparse.shape",
-    "sparse_": "sparse.math",
-}

@@ -7,6 +7,7 @@ their gradients work on that vector. `shape` and `dim()` are those of the packed
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from rushlight.autograd.function import Function
@@ -15,16 +16,12 @@ from rushlight.core.modes import DisableTorchFunctionSubclass
 from rushlight.core.operators import OP_OF
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
+from rushlight.opset.registry import packet
 
 __all__ = ["NestedTensor", "as_nested_tensor", "nested_tensor", "to_padded_tensor"]
 
-ELEMENTWISE = frozenset(
-    (
-        "abs", "add", "clone", "contiguous", "cos", "detach", "div", "double", "eq", "exp", "float",
-        "gelu", "isnan", "log", "mul", "neg", "ones_like", "relu", "requires_grad", "sigmoid",
-        "silu", "sin", "sub", "tanh", "to", "true_divide", "zero", "zeros_like",
-    )
-)  # fmt: skip
+# Methods that act on every element, beside the ops that say so.
+CONVERSIONS = frozenset(("contiguous", "double", "float", "requires_grad", "to"))
 # What concerns the tensor as an object and not its geometry.
 OBJECT = frozenset(("__get__", "__set__", "backward", "numel", "register_hook", "retain_grad"))
 
@@ -97,8 +94,7 @@ class NestedTensor(Tensor):
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
         name = OP_OF.get(name, name)
-        plain = name if name in ELEMENTWISE or name.startswith("_") else name.rstrip("_")
-        if plain in ELEMENTWISE:
+        if name in CONVERSIONS or name.rstrip("_") in CONVERSIONS or is_elementwise(name):
             return elementwise(func, args, kwargs)
         rule = RULES.get(name)
         if rule is not None:
@@ -107,6 +103,17 @@ class NestedTensor(Tensor):
             with DisableTorchFunctionSubclass():
                 return func(*args, **kwargs)
         raise MissingFeature(f"{name or func} on nested tensors", code="RL0520")
+
+
+@cache
+def is_elementwise(name: str) -> bool:
+    """Whether the ops of a name treat every element alike, wherever it lies."""
+    try:
+        found = packet(name)
+    except KeyError:
+        return False
+    methods = [op.rule("batch") for op in found.candidates if op.body is None]
+    return bool(methods) and all([rule in ("elementwise", "straight") for rule in methods])
 
 
 def product(sizes: Any) -> int:

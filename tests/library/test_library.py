@@ -208,6 +208,72 @@ def test_a_built_in_kernel_can_be_replaced_for_a_while():
     assert (-torch.ones(1)).item() == -1.0
 
 
+REPLACEMENTS = {
+    "sum": lambda: torch.ones(3).sum(),
+    "sum.dim_IntList": lambda: torch.sum(torch.ones(3), 0),
+    "add.Tensor": lambda: torch.ones(3) + 1,
+    "addmm": lambda: torch.nn.functional.linear(torch.ones(2, 2), torch.ones(2, 2), torch.ones(2)),
+    "linear": lambda: torch.nn.functional.linear(torch.ones(2, 2), torch.ones(2, 2)),
+    "matmul": lambda: torch.ones(2, 2) @ torch.ones(2, 2),
+    "softmax.int": lambda: torch.softmax(torch.ones(2), 0),
+    "_softmax": lambda: torch.softmax(torch.ones(2), 0),
+    "view": lambda: torch.ones(2).view(2),
+    "select.int": lambda: torch.ones(2)[0],
+    "slice.Tensor": lambda: torch.ones(2)[1:],
+    "ones": lambda: torch.ones(2),
+    "fill_.Scalar": lambda: torch.ones(2).fill_(3),
+    "clone": lambda: torch.ones(2).clone(),
+}
+
+
+@pytest.mark.parametrize("name", REPLACEMENTS)
+@pytest.mark.parametrize("warm", [False, True])
+def test_a_kernel_of_a_program_is_never_passed_by(name, warm):
+    run = REPLACEMENTS[name]
+    before = run() if warm else None
+    called = []
+
+    def kernel(*args, **kwargs):
+        called.append(True)
+        return torch.empty(2)
+
+    with library._scoped_library("aten", "IMPL") as lib:
+        lib.impl(name, kernel, "CPU")
+        run()
+    assert called
+    called.clear()
+    after = run()
+    assert not called
+    if warm and isinstance(after, torch.Tensor):
+        assert after.tolist() == before.tolist()
+
+
+def test_kernels_of_two_keys_are_taken_out_again():
+    with library._scoped_library("aten", "IMPL") as lib:
+        lib.impl("sum", lambda x, dtype=None: torch.full((), 7.0), "CPU")
+        lib.impl("sum", lambda x, dtype=None: torch.empty(5, device="meta"), "Meta")
+        assert torch.ones(3).sum().item() == 7
+        assert torch.ones(3, device="meta").sum().shape == (5,)
+    assert torch.ones(3).sum().item() == 3
+    assert torch.ones(3, device="meta").sum().shape == ()
+
+
+def test_a_replaced_operator_still_leaves_foreign_operands_alone():
+    with library._scoped_library("aten", "IMPL") as lib:
+        lib.impl("add.Tensor", lambda x, y, alpha=1: x, "CPU")
+        assert torch.ones(1).__add__("a") is NotImplemented
+        assert torch.max(torch.ones(2), 0).values.item() == 1
+
+
+@pytest.mark.parametrize("key", ["FuncTorchBatched", "AutocastCPU", "Functionalize", "Python"])
+def test_keys_that_nothing_looks_at_are_refused(key):
+    with (
+        library._scoped_library("aten", "IMPL") as lib,
+        pytest.raises(NotImplementedError, match=f"dispatch key {key}"),
+    ):
+        lib.impl("neg", lambda x: x, key)
+
+
 def test_define_impl_and_register_fake_by_name():
     library.define("tests::h", "(Tensor x) -> Tensor")
 
@@ -304,6 +370,20 @@ def test_opcheck_finds_hidden_writes_and_wrong_fakes():
     assert "the fake implementation gives" in str(found["test_faketensor"])
     with pytest.raises(library.OpCheckError, match="test_schema failed"):
         opcheck(hidden, (torch.ones(2),), test_utils="test_schema")
+
+
+def test_a_registered_batch_rule_gets_values_and_dims(scale):
+    seen = []
+
+    @scale.register_vmap
+    def _(info, in_dims, x, k):
+        seen.append((info.batch_size, in_dims))
+        return scale(x, k), in_dims[0]
+
+    x = torch.arange(6.0).reshape(2, 3)
+    found = torch.vmap(lambda column: scale(column, 3.0), in_dims=1)(x)
+    assert torch.equal(found, (3 * x).t())
+    assert seen == [(3, (1, None))]
 
 
 def test_autocast_casts_to_the_registered_dtype():

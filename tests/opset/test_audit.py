@@ -8,7 +8,8 @@ import pytest
 
 from rushlight.core.op import OpOverload, refuse
 from rushlight.opset import audit
-from rushlight.opset.kinds import OPAQUE, POINTWISE
+from rushlight.opset.elementwise import POINTWISE
+from rushlight.opset.kinds import OPAQUE
 from rushlight.opset.samples.maker import has_samples, samples_of
 
 
@@ -59,7 +60,8 @@ def test_a_float_result_without_gradient_is_a_blank() -> None:
         "kernel": "given",
         "vjp": "",
         "jvp": "",
-        "batch": "derived",
+        "batch": "derived: elementwise",
+        "lower": "derived: text",
         "samples": "derived",
         "errors": "derived",
     }
@@ -82,6 +84,27 @@ def test_wrong_calls_are_refused_with_a_reason_or_counted() -> None:
     assert audit.rules_of(given)["errors"] == "given"
     # A Python function of the same name takes what it likes: nothing follows from the schema.
     assert audit.rules_of(made(schema, OPAQUE, function=None))["errors"] == ""
+
+
+def test_kinds_name_what_they_derive() -> None:
+    states = {
+        "sum.dim_IntList": ("derived: reduction", "derived: folded"),
+        "cumsum": ("derived: along", "derived: a call of the op"),
+        "gather": ("derived: along", "derived: a call of the op"),
+        "scatter_add": ("derived: along", "derived: a call of the op"),
+        "mm": ("derived: multiplied", "derived: multiplied"),
+        "avg_pool2d": ("derived: folded", "derived: a call of the op"),
+        "topk": ("derived: along", "derived: a call of the op"),
+        "linalg_qr": ("derived: over_matrices", "derived: a call of the op"),
+        "ones_like": ("derived: straight", "derived: filled"),
+        "transpose.int": ("derived: along", "derived: view"),
+        "index_select": ("given", "derived: a call of the op"),
+        "_conj": ("given", "refused: a lazy bit is no geometry"),
+    }
+    for name, (batch, lower) in states.items():
+        base, _, overload = name.partition(".")
+        cells = audit.rules_of(audit.registry.find(base, overload or "default"))
+        assert (cells["batch"], cells["lower"]) == (batch, lower), name
 
 
 def test_missing_rules_are_blanks() -> None:

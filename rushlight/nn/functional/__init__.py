@@ -26,7 +26,7 @@ from rushlight.nn.functional.norm import *  # noqa: F403
 from rushlight.nn.functional.padding import *  # noqa: F403
 from rushlight.nn.functional.pool import *  # noqa: F403
 from rushlight.nn.offering import offered
-from rushlight.opset import functions
+from rushlight.opset import families, functions, registry
 
 __all__ = [
     *activation.__all__,
@@ -39,18 +39,14 @@ __all__ = [
     *pool.__all__,
 ]
 
-# Operators that are functions here under the same name; anything else is defined below.
-SAME = frozenset(
-    (
-        "adaptive_avg_pool1d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "bilinear",
-        "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d",
-        "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "gelu", "hardshrink", "linear",
-        "logsigmoid", "native_channel_shuffle", "one_hot", "pairwise_distance", "pdist",
-        "pixel_shuffle", "pixel_unshuffle", "prelu", "scaled_dot_product_attention", "softplus",
-        "softshrink",
-        "celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "rrelu_", "selu_", "threshold_",
-    )
-)  # fmt: skip
+# torch: one operator is spelt differently here.
+SPELT = {"logsigmoid": "log_sigmoid"}
+
+
+# In-place forms that torch offers here too; the other functions only take `inplace`.
+WRITING = frozenset(
+    ("celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "rrelu_", "selu_", "threshold_")
+)
 
 
 def _find(name: str) -> Any:
@@ -59,13 +55,27 @@ def _find(name: str) -> Any:
         from rushlight.nn.attention import multi_head_attention_forward
 
         return offered(multi_head_attention_forward, __name__)
-    if name in SAME:
-        return getattr(functions, "log_sigmoid" if name == "logsigmoid" else name)
-    return None
+    if name in WRITING:
+        return getattr(functions, name)
+    if name in SPELT:
+        return getattr(functions, SPELT[name])
+    try:
+        record = registry.packet(name).candidates[0]
+    except KeyError:
+        return None
+    return getattr(functions, name) if record.options.get("functional") else None
+
+
+def _names() -> list[str]:
+    """The operators that are functions here."""
+    families.load_all()
+    records = [p.candidates[0] for p in registry.PACKETS["aten"].values() if p.candidates]
+    found = [record.base_name for record in records if record.options.get("functional")]
+    return [*found, *SPELT, *WRITING]
 
 
 __getattr__, __dir__ = namespace(
-    __name__, modules={"grad": "rushlight.nn.grad"}, make=_find, names=SAME
+    __name__, modules={"grad": "rushlight.nn.grad"}, make=_find, names=_names
 )
 
 

@@ -26,9 +26,9 @@ from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import PLAIN, Tensor, shell, strides_of, values_of, wrap
 from rushlight.opset import derived
 from rushlight.opset.exposure import install_method
-from rushlight.opset.kinds import CREATION, Kind, Spec, laid_out, refuse_device
+from rushlight.opset.kinds import CREATION, Native, Spec, laid_out, refuse_device
 from rushlight.opset.registry import composite, mutation, op, packet
-from rushlight.opset.rules import sample
+from rushlight.opset.rules import late, sample
 
 # -- clone and conversion --------------------------------------------------------------------------
 
@@ -38,13 +38,6 @@ def preserved(self: Any, memory_format: Any) -> Any:
     return geometry.strides_for_memory_format(
         tuple(self.shape), memory_format or preserve_format, strides_of(self)
     )
-
-
-class Duplicate(Kind):
-    """Ops that answer their first argument's elements in fresh memory, perhaps converted."""
-
-    def make_backend(self, op: Any) -> Any:
-        return clone_backend if op.base_name == "clone" else convert_backend
 
 
 def clone_backend(self: Any, memory_format: Any = None) -> Any:
@@ -108,7 +101,8 @@ def warn_discarded(source: Any, target: Any) -> None:
 
 
 discard_warned = False
-DUPLICATE = Duplicate("DUPLICATE", "like")
+# Answer their first argument's elements in fresh memory, perhaps converted.
+DUPLICATE = Native("DUPLICATE", recompute=True)
 
 
 def layouts(make: Any) -> Any:
@@ -121,11 +115,15 @@ def layouts(make: Any) -> Any:
 
 clone = op(
     "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
+    errors=lambda make: [(TypeError, sample(make(2), memory_format="x"))],
+    lower="copied",
+    sparse=late("sparse.shape:cloned"),
+    batch="straight",
     kind=DUPLICATE,
     vjp=lambda grad: grad,
     jvp="linear",
     shape=lambda self, memory_format: Spec(self.shape, self._dtype, preserved(self, memory_format)),
-    kernel=lambda xp, self, memory_format: self.copy(),
+    kernel=clone_backend,
 )
 
 
@@ -139,7 +137,11 @@ def _(make: Any) -> Any:
 _to_copy = op(
     "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
     "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
+    lower="copied",
+    sparse=late("sparse.shape:to_copy"),
+    batch="straight",
     kind=DUPLICATE,
+    kernel=convert_backend,
     method=False,
     function=False,
     vjp=lambda grad, self_meta: converted_back(grad, self_meta),
@@ -167,12 +169,6 @@ def _(
     return Spec(self.shape, dtype or self._dtype, preserved(self, memory_format))
 
 
-@_to_copy.kernel
-def _(xp: Any, self: Any, dtype: Any, *rest: Any) -> Any:
-    source = dtypes.from_numpy(self.dtype)
-    return cast(self, source, dtype or source)
-
-
 @_to_copy.samples
 def _(make: Any) -> Any:
     for kind in (dtypes.float64, dtypes.int64, dtypes.bool_, dtypes.complex64, dtypes.bfloat16):
@@ -184,6 +180,7 @@ def _(make: Any) -> Any:
 
 @composite(
     "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
+    errors=lambda make: [(RuntimeError, sample(make(2), memory_format=dtypes.float32))],
     function=False,
 )
 def contiguous(self: Any, memory_format: Any = contiguous_format) -> Any:
@@ -448,6 +445,8 @@ def type_as(self: Any, other: Any) -> Any:
 zeros_like = op(
     "zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, "
     "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    fill=0,
+    sparse=late("sparse.shape:zeros_like"),
     kind=CREATION,
     method=False,
     layout="shape",
@@ -474,6 +473,8 @@ def same_geometry(self: Any, *rest: Any) -> Any:
 
 copy = op(
     "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
+    batch="copied",
+    lower="copied",
     method=False,
     function=False,
     layout="like",
@@ -518,17 +519,8 @@ def _(make: Any) -> Any:
     yield make(2, 3), make.strided(2, 3, dtype=dtypes.float32)
 
 
-class CopyInto(Kind):
-    """`x.copy_(y)`: broadcasting and conversion straight into x's memory."""
-
-    def derive(self, op: Any, rule: str) -> Any:
-        return copy.rule(rule)
-
-    def make_backend(self, op: Any) -> Any:
-        return copy_into
-
-
 def copy_into(self: Any, src: Any, non_blocking: bool = False) -> Any:
+    """Broadcasting and conversion straight into the memory of `self`."""
     if not isinstance(src, Tensor):
         return fill_scalar_.backend(self, src)
     target, source = self._array, src._array
@@ -559,12 +551,19 @@ def copy_into(self: Any, src: Any, non_blocking: bool = False) -> Any:
     return self
 
 
-copy_ = mutation(copy, copy_into, numbers=True, node="torch::autograd::CopyBackwards")
-copy_.kind = CopyInto("COPY")
+copy_ = mutation(
+    copy,
+    copy_into,
+    numbers=True,
+    node="torch::autograd::CopyBackwards",
+    sparse=late("sparse.shape:copy_into"),
+)
+copy_.kind = Native("COPY")
 
 # A 0-dim tensor fits a Scalar too: the overload that keeps its gradient is tried first.
 fill_tensor = op(
     "fill.Tensor(Tensor self, Tensor value) -> Tensor",
+    batch="assigned",
     method=False,
     layout="like",
     node_index=1,
@@ -608,6 +607,7 @@ fill_tensor_ = mutation(fill_tensor, fill_with_element, node="FillBackward3", ma
 
 fill_scalar = op(
     "fill.Scalar(Tensor self, Scalar value) -> Tensor",
+    batch="assigned",
     method=False,
     layout="like",
     vjp=lambda grad: zeros_like(grad),
@@ -629,6 +629,7 @@ fill_scalar_ = mutation(fill_scalar, fill_with_number, node="FillBackward2", may
 
 zero = op(
     "zero(Tensor self) -> Tensor",
+    batch="straight",
     method=False,
     function=False,
     layout="like",
@@ -643,7 +644,7 @@ def clear(xp: Any, self: Any) -> None:
     self.fill(0) if self.dtype.names is None else self.__setitem__(..., xp.zeros((), self.dtype))
 
 
-zero_ = mutation(zero, clear, may_overlap=True)
+zero_ = mutation(zero, clear, may_overlap=True, sparse=late("sparse.shape:zero_in_place"))
 
 
 def writes_plainly(self: Any) -> bool:
@@ -727,17 +728,11 @@ def python_number(array: Any) -> Any:
 
 _local_scalar_dense = op(
     "_local_scalar_dense(Tensor self) -> Scalar",
+    batch="number",
     method=False,
     function=False,
     tags=(Tag.core, Tag.data_dependent_output),
 )
-
-
-class Extract(Kind):
-    """Ops whose answer is a Python value read from a tensor's elements."""
-
-    def make_backend(self, op: Any) -> Any:
-        return element_of
 
 
 def element_of(self: Any) -> Any:
@@ -750,8 +745,9 @@ def element_of(self: Any) -> Any:
     return python_number(values_of(self))
 
 
-_local_scalar_dense.kind = Extract("EXTRACT")
-_local_scalar_dense.rules["kernel"] = lambda xp, self: python_number(self)
+# Answers a Python value read from the tensor's elements.
+_local_scalar_dense.kind = Native("EXTRACT")
+_local_scalar_dense.kernel = element_of
 _local_scalar_dense.rules["samples"] = lambda make: ((make(),), (make(1, 1),))
 _local_scalar_dense.rules["shape"] = refuse("the answer is a number, read from memory")
 
@@ -762,7 +758,7 @@ def check_single(self: Any) -> None:
         raise RuntimeError(f"a Tensor with {count} elements cannot be converted to Scalar")
 
 
-@composite("item(Tensor self) -> Scalar", function=False)
+@composite("item(Tensor self) -> Scalar", batch="number", function=False)
 def item_op(self: Any) -> Any:
     check_single(self)
     return call(_local_scalar_dense, (self,))
@@ -789,7 +785,7 @@ PYTHON_NUMBERS = frozenset((bool, int, float, complex))
 publish(item, "item")
 
 
-@composite("is_nonzero(Tensor self) -> bool")
+@composite("is_nonzero(Tensor self) -> bool", batch="truth")
 def is_nonzero(self: Any) -> Any:
     count = self.numel()
     if count == 0:

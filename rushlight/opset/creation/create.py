@@ -14,6 +14,7 @@ from rushlight.arrays.casting import fill_number
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry, interop, ports, promotion
+from rushlight.core.determinism import unwritten, unwritten_array
 from rushlight.core.dispatch import INSIDE, call, call_function_mode, overridable, packet_call
 from rushlight.core.dtype import dtype
 from rushlight.core.op import Tag, refuse
@@ -26,7 +27,7 @@ from rushlight.core.typedstorage import TypedStorage
 from rushlight.opset.creation.copy import layouts, preserved
 from rushlight.opset.kinds import CREATION, Kind, Spec, refuse_device, refuse_layout, shell_of
 from rushlight.opset.registry import composite, find, op, packet
-from rushlight.opset.rules import sample
+from rushlight.opset.rules import late, sample
 
 # Public functions of torch that are written in Python here.
 TORCH_NAMES = (
@@ -215,11 +216,17 @@ def _(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_f
 @empty_op.kernel
 def _(xp: Any, size: Any, dtype: Any, *rest: Any) -> Any:
     check_sizes(size)
-    return xp.empty(size, (dtype or dtypes.get_default_dtype()).np)
+    kind = dtype or dtypes.get_default_dtype()
+    return unwritten(xp.empty(size, kind.np), kind)
 
 
 zeros_op = op(
-    f"zeros(SymInt[] size, *, {OPTIONS}) -> Tensor", kind=CREATION, method=False, varargs=0
+    f"zeros(SymInt[] size, *, {OPTIONS}) -> Tensor",
+    errors=lambda make: [(RuntimeError, ((-1,),))],
+    fill=0,
+    kind=CREATION,
+    method=False,
+    varargs=0,
 )
 
 
@@ -240,6 +247,7 @@ def _(xp: Any, size: Any, dtype: Any, *rest: Any) -> Any:
 
 ones_op = op(
     f"ones(SymInt[] size, *, {OPTIONS}) -> Tensor",
+    fill=1,
     kind=CREATION,
     method=False,
     varargs=0,
@@ -255,21 +263,29 @@ def _(xp: Any, size: Any, dtype: Any, *rest: Any) -> Any:
 
 full_op = op(
     f"full(SymInt[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor",
+    errors=lambda make: [(RuntimeError, ((2, -1), 1.0))],
+    fill="fill_value",
     kind=CREATION,
     method=False,
     tags=(Tag.core,),
 )
 
 
+def fill_dtype(value: Any) -> dtype:
+    """torch: complex numbers are never filled in at half precision."""
+    kind = scalar_dtype(value)
+    return dtypes.complex64 if kind is dtypes.complex32 else kind
+
+
 @full_op.shape
 def _(size: Any, fill_value: Any, dtype: Any, *rest: Any) -> Any:
-    return sized_spec(size, dtype or scalar_dtype(fill_value))
+    return sized_spec(size, dtype or fill_dtype(fill_value))
 
 
 @full_op.kernel
 def _(xp: Any, size: Any, fill_value: Any, dtype: Any, *rest: Any) -> Any:
     check_sizes(size)
-    return filled(xp, size, fill_value, dtype or scalar_dtype(fill_value))
+    return filled(xp, size, fill_value, dtype or fill_dtype(fill_value))
 
 
 def sample_sizes(make: Any, *rest: Any) -> Any:
@@ -317,9 +333,9 @@ class Strided(Kind):
 
 def fresh_strided(sizes: Any, strides: Any, kind: dtype) -> Any:
     if strides == geometry.contiguous_strides(sizes):
-        return wrap(np.empty(sizes, kind.np), kind)
+        return wrap(unwritten_array(sizes, kind), kind)
     extent = geometry.storage_extent(sizes, strides, 0)
-    storage = Storage(np.empty(extent * kind.itemsize, np.uint8))
+    storage = Storage(unwritten_array(extent, kind).view(np.uint8))
     result = wrap_strided(alias_array(storage, kind, sizes, strides, 0), kind, storage)
     if extent == 0:
         ext = result._ext = Ext()
@@ -327,7 +343,7 @@ def fresh_strided(sizes: Any, strides: Any, kind: dtype) -> Any:
     return result
 
 
-STRIDED = Strided("CREATION")
+STRIDED = Strided("CREATION", recompute=True)
 
 empty_strided_op = op(
     f"empty_strided(SymInt[] size, SymInt[] stride, *, {OPTIONS}) -> Tensor",
@@ -363,6 +379,13 @@ new_empty_strided_op = op(
     kind=STRIDED,
     function=False,
 )
+
+
+@new_empty_strided_op.batch
+def _(level: Any, op: Any, self: Any, size: Any, stride: Any, *rest: Any) -> Any:
+    extent = geometry.storage_extent(tuple(size), tuple(stride), 0)
+    moved = (level.front(self), (level.size, *size), (extent, *stride), *rest)
+    return level.wrap(level.below(op, moved))
 
 
 @new_empty_strided_op.shape
@@ -413,14 +436,16 @@ def like_spec(
 
 empty_like_op = op(
     f"empty_like(Tensor self, *, {LIKE}) -> Tensor",
+    sparse=late("sparse.shape:zeros_like"),
     kind=CREATION,
     method=False,
     layout="shape",
     shape=like_spec,
-    kernel=lambda xp, self, dtype, *rest: xp.empty(self.shape, (dtype or source_dtype(self)).np),
+    kernel=lambda xp, self, dtype, *rest: new_empty_kernel(xp, self, self.shape, dtype),
 )
 ones_like_op = op(
     f"ones_like(Tensor self, *, {LIKE}) -> Tensor",
+    fill=1,
     kind=CREATION,
     method=False,
     layout="shape",
@@ -430,6 +455,7 @@ ones_like_op = op(
 )
 full_like_op = op(
     f"full_like(Tensor self, Scalar fill_value, *, {LIKE}) -> Tensor",
+    fill="fill_value",
     kind=CREATION,
     method=False,
     layout="shape",
@@ -457,7 +483,8 @@ def new_filled(value: Any) -> Any:
 
 def new_empty_kernel(xp: Any, self: Any, size: Any, dtype: Any, *rest: Any) -> Any:
     check_sizes(size)
-    return xp.empty(size, (dtype or source_dtype(self)).np)
+    kind = dtype or source_dtype(self)
+    return unwritten(xp.empty(size, kind.np), kind)
 
 
 for name, kernel in (
@@ -468,6 +495,7 @@ for name, kernel in (
     op(
         f"{name}(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor",
         kind=CREATION,
+        sparse=None if name == "new_ones" else late("sparse.shape:new_zeros"),
         function=False,
         varargs=1,
         shape=new_spec,
@@ -505,6 +533,16 @@ def new_zeros_like_tangent(self: Any, other: Any, self_num_batch_dims: int = 0) 
     return made.as_strided_(
         (*batch, *other.shape), (*steps, *other.stride()), other.storage_offset()
     )
+
+
+@new_zeros_like_tangent.batch
+def _(level: Any, op: Any, self: Any, other: Any, batch_dims: int) -> Any:
+    if not level.holds(other):
+        return level.wrap(level.below(op, (level.front(self), other, batch_dims + 1)))
+    if batch_dims:
+        return level.loop(op, (self, other, batch_dims))
+    value = other._value
+    return level.wrap(level.below(op, (value, value, 0)), other._axis)
 
 
 def unwritten_sizes(make: Any) -> Any:

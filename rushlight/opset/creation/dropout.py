@@ -135,6 +135,7 @@ def _(xp: Any, input: Any, p: float, train: bool | None) -> Any:
 
 native_dropout_backward: OpOverload = op(
     "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
+    batch="aligned",
     method=False,
     layout="shape",
     differentiable=["grad_output"],
@@ -161,3 +162,10 @@ def _(xp: Any, grad_output: Any, mask: Any, scale: float) -> Any:
 
 native_dropout.samples = element_samples
 native_dropout_backward.samples = lambda make: ((make(2, 3), make.mask(2, 3), 2.0),)
+
+find("dropout").errors = lambda make: [
+    (RuntimeError, (make(3), 1.5, True)),
+    (RuntimeError, (make(3), -0.1, True)),
+]
+find("feature_dropout").errors = lambda make: [(RuntimeError, (make(3), 0.5, True))]
+find("alpha_dropout").errors = lambda make: [(RuntimeError, (make(3), 2.0, True))]

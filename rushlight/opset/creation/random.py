@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.arrays import sampling
+from rushlight.arrays.precision import HALVES
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
@@ -30,7 +31,7 @@ from rushlight.opset.creation.create import (
     like_spec,
     sized_spec,
 )
-from rushlight.opset.kinds import HALVES, RANDOM, Spec
+from rushlight.opset.kinds import RANDOM, Spec
 from rushlight.opset.registry import find, mutation, op
 from rushlight.opset.rules import not_differentiable, sample
 
@@ -188,6 +189,7 @@ def permutation_spec(n: Any, dtype: Any) -> Spec:
 
 op(
     f"randperm(SymInt n, *, {INTEGER_OPTIONS}) -> Tensor",
+    errors=lambda make: [(RuntimeError, (-1,))],
     kind=RANDOM,
     method=False,
     tags=SEEDED,
@@ -282,6 +284,10 @@ def scaled_normal(xp: Any, generator: Any, mean: Any, std: Any) -> Any:
 
 normal_tensor_float = op(
     "normal.Tensor_float(Tensor mean, float std=1, *, Generator? generator=None) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make(2), -1.0)),
+        (NotImplementedError, (make.ints(2), 1.0)),
+    ],
     kind=RANDOM,
     method=False,
     tags=SEEDED,
@@ -345,6 +351,7 @@ def _(xp: Any, mean: Any, std: Any, generator: Any) -> Any:
 normal_sized = op(
     "normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, "
     f"{OPTIONS}) -> Tensor",
+    errors=lambda make: [(RuntimeError, (0.0, -1.0, (2,)))],
     kind=RANDOM,
     method=False,
     tags=SEEDED,
@@ -434,6 +441,10 @@ def plain_geometry(self: Any, *rest: Any) -> Any:
 
 bernoulli = op(
     f"bernoulli(Tensor self, {GENERATOR}",
+    errors=lambda make: [
+        (NotImplementedError, (make.ints(2, low=2),)),
+        (RuntimeError, (make.ints(2, low=2, dtype=dtypes.float32),)),
+    ],
     kind=RANDOM,
     tags=SEEDED,
     shape=plain_geometry,
@@ -460,6 +471,7 @@ def is_countable(kind: Any) -> bool:
 
 bernoulli_p = op(
     f"bernoulli.p(Tensor self, float p, {GENERATOR}",
+    errors=lambda make: [(RuntimeError, (make(2), 1.5))],
     kind=RANDOM,
     tags=SEEDED,
     node="NotImplemented",
@@ -509,6 +521,13 @@ mutation(
 multinomial = op(
     "multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, "
     "Generator? generator=None) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make.positive(3), 4)),
+        (RuntimeError, (make.positive(3), 0)),
+        (RuntimeError, (make.ints(3, low=1), 2)),
+        (RuntimeError, (make.positive(2, 2, 2), 1)),
+        (RuntimeError, (make(3, low=-2, high=-1), 1)),
+    ],
     exact_out=True,
     kind=RANDOM,
     tags=SEEDED,
@@ -525,6 +544,10 @@ def _(self: Any, num_samples: Any, replacement: bool, generator: Any) -> Any:
 
 poisson = op(
     "poisson(Tensor self, Generator? generator=None) -> Tensor",
+    errors=lambda make: [
+        (NotImplementedError, (make.ints(2),)),
+        (RuntimeError, (make(2, low=-2, high=-1),)),
+    ],
     kind=RANDOM,
     method=False,
     tags=SEEDED,
@@ -534,6 +557,7 @@ poisson = op(
 )
 binomial = op(
     "binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor",
+    errors=lambda make: [(ValueError, (make.ints(2), make(2, low=0, high=1)))],
     kind=RANDOM,
     method=False,
     tags=SEEDED,
@@ -597,8 +621,9 @@ sample_dirichlet = op(
 def _(xp: Any, self: Any, generator: Any) -> Any:
     refuse_dtype("dirichlet", self, is_single_or_double)
     parts = sampling.gamma(drawn_from(generator), self.astype(xp.float64))
-    result = parts / parts.sum(axis=-1, keepdims=True)
-    return result.astype(self.dtype)
+    result = (parts / parts.sum(axis=-1, keepdims=True)).astype(self.dtype)
+    # The density may be infinite at the border of the simplex: rounding must not reach it.
+    return xp.clip(result, xp.finfo(self.dtype).tiny, xp.nextafter(self.dtype.type(1), 0))
 
 
 def digamma(a: Any) -> Any:
@@ -640,6 +665,7 @@ def gamma_shape_derivative(alpha: Any, x: Any) -> Any:
 
 standard_gamma_grad: OpOverload = op(
     "_standard_gamma_grad(Tensor self, Tensor output) -> Tensor",
+    batch="aligned",
     method=False,
     layout="elementwise",
     node="NotImplemented",
@@ -723,7 +749,13 @@ for name in ("rand", "randn"):
     find(name, "generator").samples = sizes_with(generator=True)
     find(f"{name}_like").samples = tensors_with()
     find(f"{name}_like", "generator").samples = tensors_with(generator=True)
+find("rand").errors = lambda make: [
+    (RuntimeError, ((-1,),)),
+    (NotImplementedError, sample((2,), dtype=dtypes.int64)),
+]
 find("randint").samples = sizes_with(5)
+find("randint").errors = lambda make: [(RuntimeError, (0, (2,)))]
+find("randint", "low").errors = lambda make: [(RuntimeError, (3, 3, (2,)))]
 find("randint", "generator").samples = sizes_with(5, generator=True)
 find("randint", "low").samples = sizes_with(0, 2)
 find("randint", "low_generator").samples = sizes_with(2, 5, generator=True)

@@ -7,29 +7,25 @@ from typing import Any
 
 from rushlight.core import geometry
 from rushlight.core.tensor import sizes_of, strides_of
-from rushlight.opset.kinds import Kind
+from rushlight.opset.kinds import Native
 from rushlight.opset.registry import op
 
 
-class Fact(Kind):
-    """An op that answers from a tensor's geometry: its kernel is given the tensor itself."""
+class Fact(Native):
+    """An op that answers from a tensor's geometry."""
 
     def derive(self, op: Any, rule: str) -> Any:
         if rule == "batch":
             # A batched tensor has the geometry of one sample.
-            return lambda level, *args: op.rules["kernel"](None, *args)
+            return lambda level, op, *args: op.rules["kernel"](*args)
         return None
 
     def shells(self, op: Any, args: tuple[Any, ...], specs: Any = None) -> Any:
         """A tensor without memory has a geometry too: the shape rule is the answer."""
         return op.rule("shape")(*args)
 
-    def make_backend(self, op: Any) -> Callable[..., Any]:
-        kernel = op.rules["kernel"]
-        return lambda *args: kernel(None, *args)
 
-
-FACT = Fact("FACT", "value")
+FACT = Fact("FACT", "value", recompute=True)
 
 
 def fact(schema: str, kernel: Callable[..., Any]) -> Any:
@@ -54,12 +50,12 @@ def entry(values: Any, dim: int) -> Any:
     return values[geometry.wrap_dim(dim, len(values))]
 
 
-fact("sym_size(Tensor self) -> SymInt[]", lambda xp, self: tuple(self.shape))
-fact("sym_size.int(Tensor self, int dim) -> SymInt", lambda xp, self, dim: entry(self.shape, dim))
-fact("sym_stride(Tensor self) -> SymInt[]", lambda xp, self: strides_of(self))
+fact("sym_size(Tensor self) -> SymInt[]", lambda self: tuple(self.shape))
+fact("sym_size.int(Tensor self, int dim) -> SymInt", lambda self, dim: entry(self.shape, dim))
+fact("sym_stride(Tensor self) -> SymInt[]", lambda self: strides_of(self))
 fact(
     "sym_stride.int(Tensor self, int dim) -> SymInt",
-    lambda xp, self, dim: entry(strides_of(self), dim),
+    lambda self, dim: entry(strides_of(self), dim),
 )
-fact("sym_numel(Tensor self) -> SymInt", lambda xp, self: geometry.numel(sizes_of(self)))
-fact("sym_storage_offset(Tensor self) -> SymInt", lambda xp, self: self._offset)
+fact("sym_numel(Tensor self) -> SymInt", lambda self: geometry.numel(sizes_of(self)))
+fact("sym_storage_offset(Tensor self) -> SymInt", lambda self: self._offset)

@@ -97,6 +97,7 @@ def check_dims(dim: Sequence[int]) -> None:
 
 fft_c2c = op(
     "_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor",
+    batch="along",
     kind=OPAQUE,
     method=False,
     layout="shape",
@@ -108,6 +109,7 @@ fft_c2c = op(
 )
 fft_r2c = op(
     "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
+    batch="along",
     kind=OPAQUE,
     method=False,
     layout="shape",
@@ -120,6 +122,7 @@ fft_r2c = op(
 )
 fft_c2r = op(
     "_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor",
+    batch="along",
     kind=OPAQUE,
     method=False,
     layout="shape",
@@ -436,6 +439,7 @@ def line_errors(make: Any) -> Any:
 def line_transform(name: str, transform: Any, forward: bool, out_check: Any) -> None:
     composite(
         f"fft_{name}(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor",
+        autocast="float32",
         method=False,
         out_check=out_check(name),
         samples=line_samples,
@@ -578,6 +582,8 @@ def several_transform(name: str, transform: Any, forward: bool, out_check: Any) 
     ):
         composite(
             f"fft_{name}{ending}(Tensor self, SymInt[1]? s=None, {dim}, str? norm=None) -> Tensor",
+            # torch: Hermitian transforms of several dims are left as they are.
+            autocast=None if "hfft" in name else "float32",
             method=False,
             out_check=out_check(f"{name}n"),
             samples=samples,

@@ -227,6 +227,7 @@ def frame_errors(make: Any) -> Any:
 
 @composite(
     f"stft({HEAD}{TAIL}bool? align_to_window=None) -> Tensor",
+    autocast="float32",
     method=False,
     function=None,
     out=False,
@@ -241,6 +242,7 @@ def stft_frames(self: Any, *args: Any) -> Any:
 composite(
     f'stft.center({HEAD}bool center=True, str pad_mode="reflect", {TAIL}'
     "bool? align_to_window=None) -> Tensor",
+    autocast="float32",
     method=False,
     function=None,
     out=False,

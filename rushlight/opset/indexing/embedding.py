@@ -9,9 +9,9 @@ import numpy as np
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.op import refuse
-from rushlight.opset.indexing.index import CHECKED, INDEX_DTYPES, check_bounds
+from rushlight.opset.indexing.index import INDEX_DTYPES, check_bounds
 from rushlight.opset.indexing.writing import accumulate
-from rushlight.opset.kinds import Spec
+from rushlight.opset.kinds import GATHER, Spec
 from rushlight.opset.registry import composite, mutation, op
 from rushlight.opset.rules import aten, linear_in, sample
 
@@ -32,7 +32,7 @@ def check_indices(kind: Any, position: int, name: str) -> None:
 embedding = op(
     "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, "
     "bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
-    kind=CHECKED,
+    kind=GATHER.checked,
     method=False,
     jvp=linear_in("weight"),
     vjp={
@@ -43,6 +43,13 @@ embedding = op(
         )
     },
 )
+
+
+@embedding.batch
+def _(level: Any, op: Any, weight: Any, indices: Any, *rest: Any) -> Any:
+    if level.holds(weight):
+        return level.loop(op, (weight, indices, *rest))
+    return level.wrap(level.below(op, (weight, level.front(indices), *rest)))
 
 
 @embedding.shape
@@ -72,6 +79,7 @@ def _(make: Any) -> Any:
 def _(make: Any) -> Any:
     yield IndexError, sample(make(4, 3), make.ints(2, low=4, high=6))
     yield RuntimeError, sample(make(4), make.index(2, below=4))
+    yield RuntimeError, sample(make(4, 3), make(2))
 
 
 @composite(
@@ -109,7 +117,7 @@ def check_rows(indices: Any, grad_output: Any) -> None:
 embedding_dense_backward = op(
     "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, "
     "SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
-    kind=CHECKED,
+    kind=GATHER.checked,
     method=False,
     jvp=linear_in("grad_output"),
 )

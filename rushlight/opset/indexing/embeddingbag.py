@@ -14,8 +14,8 @@ from rushlight.core import dtype as dtypes
 from rushlight.core.promotion import promote_types
 from rushlight.core.tensor import values_of
 from rushlight.opset.indexing.embedding import check_embedding
-from rushlight.opset.indexing.index import CHECKED, INDEX_DTYPES
-from rushlight.opset.kinds import Spec
+from rushlight.opset.indexing.index import INDEX_DTYPES
+from rushlight.opset.kinds import GATHER, Spec
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, sample
 
@@ -78,7 +78,7 @@ def bag_count(offsets: Any, include_last_offset: bool) -> Any:
 
 bag = op(
     f"_embedding_bag({ARGUMENTS}, int padding_idx=-1) -> {RESULTS}",
-    kind=CHECKED,
+    kind=GATHER.checked,
     method=False,
     non_differentiable=(1, 2, 3),
 )

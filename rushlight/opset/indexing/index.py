@@ -18,9 +18,9 @@ from rushlight.core.dispatch import call, overridable
 from rushlight.core.op import Tag
 from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import Tensor, storage_of, strides_of, wrap, wrap_strided
-from rushlight.opset.kinds import GATHER, Kind, Spec, laid_out, result_tensor, with_specs
+from rushlight.opset.kinds import GATHER, Kind, Spec, is_lazy, laid_out, result_tensor
 from rushlight.opset.registry import composite, find, op
-from rushlight.opset.rules import aten, linear_in, sample
+from rushlight.opset.rules import aten, late, linear_in, sample
 
 # Public functions of torch that are written in Python here.
 TORCH_NAMES = ("nonzero",)
@@ -209,38 +209,7 @@ class Indexing(Kind):
         return backend
 
 
-class Checked(Kind):
-    """Ops whose shape rule, which checks the arguments, runs before the kernel."""
-
-    def make_backend(self, op: Any) -> Any:
-        shape, kernel = op.rules["shape"], op.rules["kernel"]
-
-        def backend(*args: Any) -> Any:
-            arrays = list(args)
-            for position in op.tensor_positions:
-                tensor = args[position]
-                if isinstance(tensor, Tensor):
-                    if tensor._ext is not None and is_lazy(tensor):
-                        return self.unusual(op, args)
-                    arrays[position] = tensor._array
-            specs = shape(*args)
-            return with_specs(kernel(np, *arrays), specs)
-
-        return backend
-
-
-CHECKED = Checked("GATHER")
-
-
-def is_lazy(tensor: Any) -> bool:
-    """Whether a tensor's array is missing or does not say its values as they are."""
-    ext = None if tensor is None else tensor._ext
-    return ext is not None and (
-        tensor._array is None or ext.conj or ext.neg or ext.parts is not None
-    )
-
-
-INDEXING = Indexing("GATHER")
+INDEXING = Indexing("GATHER", recompute=True)
 
 
 def refuse_masks(indices: Any) -> None:
@@ -315,6 +284,8 @@ def index_errors(make: Any) -> Any:
 
 index_tensor = op(
     "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+    recompute=True,
+    batch=late("indexing.subscripts:read_samples"),
     kind=INDEXING,
     method=False,
     function=False,
@@ -328,6 +299,7 @@ index_tensor = op(
 )
 unsafe_index = op(
     "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+    batch=late("indexing.subscripts:read_samples"),
     kind=INDEXING,
     method=False,
     shape=index_shape,
@@ -356,9 +328,33 @@ def check_bounds(index: Any, size: int, error: type[Exception], text: str) -> No
 
 index_select = op(
     "index_select(Tensor self, int dim, Tensor index) -> Tensor",
-    kind=CHECKED,
+    sparse=late("sparse.shape:index_selected"),
+    kind=GATHER.checked,
     jvp=linear_in("self"),
 )
+
+
+@index_select.batch
+def _(level: Any, op: Any, self: Any, dim: int, index: Any) -> Any:
+    if self.dim() == 0 or index.dim() != 1:
+        return level.loop(op, (self, dim, index))
+    moved = level.shift(dim, self.dim())
+    if not level.holds(index):
+        return level.wrap(level.below(op, (level.front(self), moved, index)))
+    axis, rows = moved - 1, level.front(index)
+
+    def select() -> Any:
+        if not level.holds(self):
+            flat = self.index_select(axis, rows.reshape(-1))
+            return flat.unflatten(axis, (level.size, rows.shape[1])).movedim(axis, 0)
+        value = level.front(self)
+        shape = [1] * value.dim()
+        shape[0], shape[axis + 1] = rows.shape
+        sizes = list(value.shape)
+        sizes[axis + 1] = rows.shape[1]
+        return value.gather(axis + 1, rows.reshape(shape).expand(sizes))
+
+    return level.wrap(level.run(select))
 
 
 @index_select.shape
@@ -485,7 +481,7 @@ def check_gather_index(name: str, self: Any, dim: int, index: Any) -> int:
 
 gather = op(
     "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
-    kind=CHECKED,
+    kind=GATHER.checked,
     jvp=linear_in("self"),
 )
 
@@ -573,7 +569,7 @@ def take_along_dim(self: Any, indices: Any, dim: Any = None) -> Any:
 
 # -- from the flattened tensor ----------------------------------------------------------------
 
-take = op("take(Tensor self, Tensor index) -> Tensor", kind=CHECKED, jvp=linear_in("self"))
+take = op("take(Tensor self, Tensor index) -> Tensor", kind=GATHER.checked, jvp=linear_in("self"))
 
 
 def check_long_index(name: str, index: Any) -> None:
@@ -637,6 +633,18 @@ masked_select = op(
     jvp=linear_in("self"),
     tags=(Tag.dynamic_output_shape,),
 )
+
+
+@masked_select.batch
+def _(level: Any, op: Any, self: Any, mask: Any) -> Any:
+    if level.holds(mask):
+        raise RuntimeError(
+            "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot "
+            "support this because for each batch this would return a differently shaped Tensor. "
+            "Please file an issue at https://github.com/pytorch/pytorch/issues if you need this "
+            "feature."
+        )
+    return level.loop(op, (self, mask))
 
 
 @masked_select.shape
@@ -776,7 +784,7 @@ for function in (nonzero, Tensor.nonzero):  # type: ignore[attr-defined]
     function.__name__ = function.__qualname__ = "nonzero"
 
 nonzero_static = op(
-    "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", kind=CHECKED
+    "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", kind=GATHER.checked
 )
 
 

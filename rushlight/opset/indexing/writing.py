@@ -6,18 +6,27 @@ text serves the functional form (on a copy) and the in-place form (on the tensor
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from rushlight.arrays.casting import fill_number
+from rushlight.arrays.numpy_ import is_narrow
 from rushlight.base.errors import error
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
+from rushlight.core.determinism import refuse_nondeterministic
 from rushlight.core.op import OpOverload
-from rushlight.core.tensor import Tensor, strides_of, wrap
-from rushlight.opset.derived import check_writable, inplace_record, write_into
+from rushlight.core.tensor import Tensor, sizes_of, strides_of, wrap
+from rushlight.opset.derived import (
+    check_apart,
+    check_operands,
+    check_writable,
+    inplace_record,
+    write_into,
+)
 from rushlight.opset.indexing.index import (
     INDEX_DTYPES,
     check_bounds,
@@ -27,14 +36,13 @@ from rushlight.opset.indexing.index import (
     expanded_indices,
     index_entries,
     indexed_sizes,
-    is_lazy,
     refuse_flat_positions,
     refuse_out_of_range,
 )
-from rushlight.opset.kinds import Kind, Spec, cpp_type, laid_out, strides_for, tensors_in
+from rushlight.opset.kinds import Kind, Spec, is_lazy, laid_out, strides_for, tensors_in
 from rushlight.opset.pointwise.arithmetic import scaled
 from rushlight.opset.registry import composite, find, op, register
-from rushlight.opset.rules import aten, linear_in, sample
+from rushlight.opset.rules import aten, late, linear_in, sample
 
 ndarray = np.ndarray
 
@@ -73,11 +81,21 @@ class WritingInPlace(Kind):
         base = op.functional
         shape, kernel = base.rules["shape"], base.rules["kernel"]
         may_overlap = base.options.get("may_overlap", False)
+        only_index = base.options.get("only_index_apart", False)
+        masked = base.base_name.startswith("masked")
+        name = op.base_name
 
         def backend(*args: Any) -> Any:
             target = args[0]
-            if not may_overlap:
-                check_writable(target)
+            if not target._contig:
+                if may_overlap:
+                    warn_of_overlap(name, target)
+                else:
+                    check_writable(target)
+            if masked:
+                check_operands(target, args[1:2])
+            else:
+                check_apart(target, args[1:3] if only_index else args[1:])
             if any(is_lazy(tensor) for tensor in tensors_in(args)):
                 write_into(target, base.backend(*args))
                 return target
@@ -93,7 +111,17 @@ class WritingInPlace(Kind):
         return backend
 
 
-WRITING = Writing("SCATTER")
+def warn_of_overlap(name: str, target: Tensor) -> None:
+    if geometry.is_overlapping(sizes_of(target), strides_of(target)):
+        warnings.warn(
+            f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before "
+            "performing this operation: several of its elements are one place in memory.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+WRITING = Writing("SCATTER", along_dims=True)
 WRITING_IN_PLACE = WritingInPlace("SCATTER")
 
 
@@ -154,7 +182,16 @@ def accumulate(ufunc: Any, target: Any, places: tuple[Any, ...], values: Any) ->
     shape = np.broadcast_shapes(*[np.shape(place) for place in places])
     if 0 in shape or target.size == 0:
         return
-    if target.dtype == np.float16 or target.dtype.isbuiltin != 1:
+    if 0 in target.strides and geometry.is_overlapping(target.shape, target.strides):
+        # Repeated elements are one place: their own array is accumulated into, through its repeats.
+        once = target[tuple([slice(None if step else 1) for step in target.strides])]
+        wide = once.astype(np.float32) if is_narrow(once.dtype) else once.copy()
+        steps = [own if step else 0 for own, step in zip(wide.strides, target.strides, strict=True)]
+        repeated = np.lib.stride_tricks.as_strided(wide, target.shape, steps)
+        ufunc.at(repeated, places, values.astype(wide.dtype))
+        once[...] = wide.astype(once.dtype)
+        return
+    if is_narrow(target.dtype):
         wide = target.astype(np.float32)
         accumulate(ufunc, wide, places, values.astype(np.float32))
         target[...] = wide.astype(target.dtype)
@@ -289,6 +326,7 @@ def put_formulas(put: str, read: str) -> dict[str, Any]:
 
 index_put = writing(
     "index_put" + PUT,
+    batch=late("indexing.subscripts:write_samples"),
     may_overlap=True,
     shape=put_shape,
     kernel=put_at,
@@ -300,6 +338,7 @@ index_put = writing(
 index_put_ = find("index_put_")
 unsafe_index_put = op(
     "_unsafe_index_put" + PUT,
+    batch=late("indexing.subscripts:write_samples"),
     kind=WRITING,
     method=False,
     shape=put_shape,
@@ -422,12 +461,27 @@ def _(make: Any) -> Any:
 
 index_copy = writing(
     "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+    autocast="widest",
     jvp=linear_in("self", "source"),
     vjp={
         "self": lambda grad, dim, index: grad.index_fill(dim, index, 0),
         "source": source_rows,
     },
 )
+
+
+def write_samples(
+    level: Any, op: Any, self: Any, dim: int, index: Any, source: Any, *rest: Any
+) -> Any:
+    """The batch rule of ops that write slices of `source` to places of `dim`."""
+    if level.holds(index) or self.dim() == 0 or source.dim() != self.dim():
+        return level.loop(op, (self, dim, index, source, *rest))
+    dim = level.shift(dim, self.dim())
+    moved = (level.full(self), dim, index, level.full(source), *rest)
+    return level.finish(op, level.below(op, moved))
+
+
+index_add.batch = index_copy.batch = write_samples
 
 
 @index_copy.shape
@@ -538,6 +592,9 @@ def fill_samples(make: Any) -> Any:
 
 index_fill_tensor = writing(
     "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
+    may_overlap=True,
+    only_index_apart=True,
+    errors=lambda make: [(IndexError, (make(3, 4), 1, make(3), make()))],
     node_index=1,
     shape=fill_shape,
     kernel=fill_rows,
@@ -552,12 +609,24 @@ index_fill_tensor = writing(
 )
 index_fill_scalar = writing(
     "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+    may_overlap=True,
+    only_index_apart=True,
+    errors=lambda make: [(IndexError, (make(3, 4), 0, make(2), 2))],
     shape=fill_shape,
     kernel=fill_rows,
     vjp={"self": lambda grad, dim, index: grad.index_fill(dim, index, 0)},
     jvp=lambda self_t, dim, index: self_t.index_fill(dim, index, 0),
     samples=fill_samples,
 )
+
+
+@index_fill_tensor.batch
+@index_fill_scalar.batch
+def _(level: Any, op: Any, self: Any, dim: int, index: Any, value: Any) -> Any:
+    if not level.holds(self) or self.dim() == 0 or level.has_batched((index, value)):
+        return level.loop(op, (self, dim, index, value))
+    moved = (level.front(self), level.shift(dim, self.dim()), index, value)
+    return level.finish(op, level.below(op, moved))
 
 
 # -- by mask ----------------------------------------------------------------------------------
@@ -573,7 +642,7 @@ def mask_shape(self: Any, mask: Any, value: Any) -> Any:
     if mask._dtype is not dtypes.bool_:
         raise RuntimeError(
             "masked_fill_ only supports boolean masks, but got mask with dtype "
-            f"{cpp_type(mask._dtype)}"
+            f"{mask._dtype.cpp_name}"
         )
     return Spec(shape, self._dtype)
 
@@ -594,6 +663,7 @@ def mask_samples(make: Any) -> Any:
 
 masked_fill_tensor = writing(
     "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
+    may_overlap=True,
     node_index=1,
     shape=mask_shape,
     kernel=fill_mask,
@@ -610,6 +680,7 @@ masked_fill_tensor = writing(
 )
 masked_fill_scalar = writing(
     "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
+    may_overlap=True,
     shape=mask_shape,
     kernel=fill_mask,
     vjp={"self": lambda grad, mask: grad.masked_fill(mask, 0)},
@@ -620,6 +691,30 @@ masked_fill_scalar = writing(
         (RuntimeError, sample(make(3), make.index(3, below=2), 1)),
     ],
 )
+
+
+@masked_fill_scalar.lower
+def _(build: Any, op: Any, self: Any, mask: Any, value: Any) -> Any:
+    shape, kind = tuple(build.val.shape), build.val.dtype
+    if mask.dtype is not dtypes.bool_ or self.shape != shape:
+        build.refuse("no mask")
+    fill = build.filled(value, kind)
+    return build.m.where(build.spread(mask, shape, mask.dtype), fill, build.plain(self))
+
+
+@masked_fill_tensor.batch
+@masked_fill_scalar.batch
+def _(level: Any, op: Any, self: Any, mask: Any, value: Any) -> Any:
+    rank = max(self.dim(), mask.dim())
+    if op.mutated_positions and self.dim() < rank:
+        return level.loop(op, (self, mask, value))
+    if not level.holds(value):
+        moved = (level.full(self, rank), level.front(mask, rank), value)
+        return level.finish(op, level.below(op, moved))
+    chosen = aten.where(mask, value.to(self.dtype), self)
+    return self.copy_(chosen) if op.mutated_positions else chosen
+
+
 masked_scatter = writing(
     "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
     jvp=linear_in("self", "source"),
@@ -728,6 +823,9 @@ def _(self: Any, index: Any, source: Any, accumulate: bool) -> Any:
 
 @put.kernel
 def _(xp: Any, self: Any, index: Any, source: Any, accumulate_: bool) -> None:
+    if not accumulate_:
+        # The same place may be named twice.
+        refuse_nondeterministic("put_")
     refuse_flat_positions(self, index)
     index, source = index.reshape(-1), source.reshape(-1)
     index = xp.where(index < 0, index + self.size, index)

@@ -17,11 +17,9 @@ from rushlight.core import geometry
 from rushlight.core.dispatch import overridable
 from rushlight.core.state import warn_once
 from rushlight.opset.exposure import attribute
-from rushlight.opset.kinds import Spec
+from rushlight.opset.kinds import LINALG, Spec
 from rushlight.opset.linalg.matrices import (
-    MATRICES,
     adjoint_of,
-    batch_over,
     check_float,
     check_kernel,
     check_square,
@@ -55,13 +53,13 @@ def turned(value: Any) -> Any:
     return value.transpose(-2, -1).contiguous().transpose(-2, -1)
 
 
-check_errors: Any = op(
+check_errors = op(
     "_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()",
     method=False,
     shape=lambda info, api_name, is_matrix: None,
     kernel=lambda xp, info, api_name, is_matrix: failed(api_name, info, is_matrix),
-    batch=lambda level, info, api_name, is_matrix: level.below(
-        check_errors, (level.front(info), api_name, False)
+    batch=lambda level, op, info, api_name, is_matrix: level.below(
+        op, (level.front(info), api_name, False)
     ),
     samples=lambda make: [
         sample(make.ints(2, high=0, dtype=dtypes.int32), "linalg.inv", is_matrix=False),
@@ -118,14 +116,15 @@ def indefinite_errors(make: Any) -> Any:
 linalg_cholesky_ex = op(
     "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) "
     "-> (Tensor L, Tensor info)",
-    kind=MATRICES,
+    autocast="float32",
+    ranks=(2,),
+    kind=LINALG.checked,
     method=False,
     non_differentiable=(1,),
     vjp=lambda grad, upper, L: cholesky_gradient(grad, upper, L),
     samples=definite_samples,
     errors=square_errors,
 )
-batch_over(linalg_cholesky_ex, 2)
 
 
 @linalg_cholesky_ex.shape
@@ -146,6 +145,7 @@ def _(xp: Any, self: Any, upper: bool, check_errors: bool) -> Any:
 
 @composite(
     "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor",
+    autocast="float32",
     exact_out=True,
     method=False,
     samples=definite_samples,
@@ -159,13 +159,14 @@ def linalg_cholesky(self: Any, upper: bool) -> Any:
 
 cholesky = op(
     "cholesky(Tensor self, bool upper=False) -> Tensor",
+    autocast="float32",
     exact_out=False,
-    kind=MATRICES,
+    ranks=(2,),
+    kind=LINALG.checked,
     vjp=lambda grad, upper, result: cholesky_gradient(grad, upper, result),
     samples=definite_samples,
     errors=indefinite_errors,
 )
-batch_over(cholesky, 2)
 
 
 @cholesky.shape
@@ -202,8 +203,10 @@ def triangle(make: Any, *shape: int) -> Any:
 
 cholesky_inverse = op(
     "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
+    autocast="float32",
     exact_out=False,
-    kind=MATRICES,
+    ranks=(2,),
+    kind=LINALG.checked,
     samples=lambda make: [
         (triangle(make, 2, 2),),
         (triangle(make, 2, 3, 3), True),
@@ -212,7 +215,6 @@ cholesky_inverse = op(
     ],
     errors=square_errors,
 )
-batch_over(cholesky_inverse, 2)
 
 
 @cholesky_inverse.shape
@@ -320,7 +322,8 @@ def matrix_errors(make: Any) -> Any:
 linalg_lu_factor_ex = op(
     "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) "
     "-> (Tensor LU, Tensor pivots, Tensor info)",
-    kind=MATRICES,
+    ranks=(2,),
+    kind=LINALG.checked,
     method=False,
     non_differentiable=(1, 2),
     samples=rectangle_samples,
@@ -330,7 +333,6 @@ linalg_lu_factor_ex = op(
         (RuntimeError, sample(make(2, 2) * 0, check_errors=True)),
     ],
 )
-batch_over(linalg_lu_factor_ex, 2)
 
 
 def factor_specs(self: Any) -> tuple[Spec, Spec, Spec]:
@@ -382,6 +384,7 @@ def linalg_lu_factor(A: Any, pivot: bool) -> Any:
 @composite(
     "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) "
     "-> (Tensor LU, Tensor pivots, Tensor info)",
+    autocast="float32",
     method=False,
     samples=lambda make: [(regular(make, 2, 2),), (regular(make, 2, 3, 2),)],
     errors=matrix_errors,
@@ -444,14 +447,14 @@ def part_shapes(self: Any) -> tuple[Any, Any, Any]:
 
 linalg_lu = op(
     "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
-    kind=MATRICES,
+    ranks=(2,),
+    kind=LINALG.checked,
     method=False,
     non_differentiable=(0,),
     vjp=lambda grads, P, L, U: lu_gradient(grads[1], grads[2], P, L, U),
     samples=rectangle_samples,
     errors=matrix_errors,
 )
-batch_over(linalg_lu, 2)
 
 
 @linalg_lu.shape
@@ -476,7 +479,8 @@ def factored(make: Any, *shape: int) -> tuple[Any, Any]:
 lu_unpack = op(
     "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) "
     "-> (Tensor P, Tensor L, Tensor U)",
-    kind=MATRICES,
+    ranks=(2, 1),
+    kind=LINALG.checked,
     method=False,
     any_dtype=True,
     non_differentiable=(0,),
@@ -496,7 +500,6 @@ lu_unpack = op(
         (RuntimeError, (make(2, 2), make.ints(2, low=5, dtype=dtypes.int32))),
     ],
 )
-batch_over(lu_unpack, 2, 1)
 
 
 @lu_unpack.shape
@@ -583,7 +586,8 @@ def symmetric_samples(make: Any) -> Any:
 linalg_ldl_factor_ex = op(
     "linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) "
     "-> (Tensor LD, Tensor pivots, Tensor info)",
-    kind=MATRICES,
+    ranks=(2,),
+    kind=LINALG.checked,
     method=False,
     non_differentiable=(1, 2),
     vjp=not_differentiable("aten::linalg_ldl_factor_ex"),
@@ -593,7 +597,6 @@ linalg_ldl_factor_ex = op(
         (RuntimeError, sample(make(2, 2) * 0, check_errors=True)),
     ],
 )
-batch_over(linalg_ldl_factor_ex, 2)
 
 
 @linalg_ldl_factor_ex.shape

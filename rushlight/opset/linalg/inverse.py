@@ -13,13 +13,10 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
-from rushlight.opset.kinds import Spec
+from rushlight.opset.kinds import COMPUTABLE, LINALG, Spec
 from rushlight.opset.linalg.factor import checked, regular, square_errors, turned
 from rushlight.opset.linalg.matrices import (
-    COMPUTABLE,
-    MATRICES,
     adjoint_of,
-    batch_over,
     check_float,
     check_kernel,
     check_square,
@@ -50,14 +47,15 @@ def inverse_errors(make: Any) -> Any:
 
 linalg_inv_ex = op(
     "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
-    kind=MATRICES,
+    autocast="float32",
+    ranks=(2,),
+    kind=LINALG.checked,
     method=False,
     non_differentiable=(1,),
     vjp=lambda grad, inverse: -adjoint_of(inverse).matmul(grad.matmul(adjoint_of(inverse))),
     samples=inverse_samples,
     errors=square_errors,
 )
-batch_over(linalg_inv_ex, 2)
 
 
 @linalg_inv_ex.shape
@@ -82,6 +80,7 @@ def _(xp: Any, A: Any, check_errors: bool) -> Any:
 
 @composite(
     "linalg_inv(Tensor A) -> Tensor",
+    autocast="float32",
     exact_out=True,
     method=False,
     samples=inverse_samples,
@@ -94,7 +93,11 @@ def linalg_inv(A: Any) -> Any:
 
 
 @composite(
-    "inverse(Tensor self) -> Tensor", exact_out=True, samples=inverse_samples, errors=inverse_errors
+    "inverse(Tensor self) -> Tensor",
+    autocast="float32",
+    exact_out=True,
+    samples=inverse_samples,
+    errors=inverse_errors,
 )
 def inverse(self: Any) -> Any:
     return aten.linalg_inv(self)
@@ -108,6 +111,7 @@ def inverted_samples(make: Any) -> Any:
 
 @composite(
     "linalg_tensorinv(Tensor self, int ind=2) -> Tensor",
+    autocast="float32",
     method=False,
     samples=inverted_samples,
     errors=lambda make: [
@@ -133,6 +137,7 @@ def linalg_tensorinv(self: Any, ind: int) -> Any:
 
 @composite(
     "linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor",
+    autocast="float32",
     method=False,
     samples=lambda make: [
         (regular(make, 6, 6).reshape(2, 3, 6), make(2, 3)),
@@ -195,13 +200,13 @@ def determinant_specs(A: Any) -> tuple[Spec, Spec]:
 
 determinant_parts = op(
     "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)",
-    kind=MATRICES,
+    ranks=(2,),
+    kind=LINALG.checked,
     method=False,
     non_differentiable=(1, 2),
     samples=column_samples,
     errors=square_errors,
 )
-batch_over(determinant_parts, 2)
 
 
 @determinant_parts.shape
@@ -290,13 +295,13 @@ def det(self: Any) -> Any:
 
 log_determinant_parts = op(
     "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
-    kind=MATRICES,
+    ranks=(2,),
+    kind=LINALG.checked,
     method=False,
     non_differentiable=(2, 3),
     samples=column_samples,
     errors=square_errors,
 )
-batch_over(log_determinant_parts, 2)
 
 
 @log_determinant_parts.shape
@@ -385,8 +390,9 @@ def least_squares_samples(make: Any) -> Any:
 linalg_lstsq = op(
     "linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) "
     "-> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
+    autocast="float32",
     exact_out=False,
-    kind=MATRICES,
+    kind=LINALG.checked,
     method=False,
     non_differentiable=(2, 3),
     samples=least_squares_samples,
@@ -453,6 +459,37 @@ def _(self: Any, b: Any, rcond: Any, driver: Any) -> Any:
     )
 
 
+def pivoted_solution(matrix: Any, values: Any, limit: float) -> tuple[Any, Any]:
+    """(shortest solution, rank) by QR with column pivoting: the rank is that of the longest leading
+    triangle that is conditioned well enough."""
+    batch, (rows, columns), count = matrix.shape[:-2], matrix.shape[-2:], values.shape[-1]
+    found = np.zeros((*batch, columns, count), matrix.dtype)
+    rank = np.zeros(batch, np.int64)
+    for place in np.ndindex(*batch):
+        rest, order = matrix[place].copy(), list(range(columns))
+        chosen: list[int] = []
+        for _ in range(min(rows, columns)):
+            # The column with the longest part orthogonal to those chosen.
+            longest = max(order, key=lambda column: float(np.linalg.norm(rest[:, column])))
+            length = np.linalg.norm(rest[:, longest])
+            if length == 0:
+                break
+            direction = rest[:, longest] / length
+            trial = [*chosen, longest]
+            values_of_trial = np.linalg.svd(matrix[place][:, trial], compute_uv=False)
+            if chosen and values_of_trial[-1] < limit * values_of_trial[0]:
+                break
+            chosen = trial
+            order.remove(longest)
+            rest = rest - np.outer(direction, direction.conj() @ rest)
+        if chosen:
+            basis = np.linalg.qr(matrix[place][:, chosen])[0]
+            triangle = basis.conj().T @ matrix[place]
+            found[place] = np.linalg.pinv(triangle) @ (basis.conj().T @ values[place])
+        rank[place] = len(chosen)
+    return found, rank
+
+
 @linalg_lstsq.kernel
 def _(xp: Any, self: Any, b: Any, rcond: Any, driver: Any) -> Any:
     driver = "gelsy" if driver is None else driver
@@ -464,8 +501,11 @@ def _(xp: Any, self: Any, b: Any, rcond: Any, driver: Any) -> Any:
     left, sizes, right = xp.linalg.svd(matrix, full_matrices=False)
     small = xp.finfo(sizes.dtype).eps
     limit = small * max(rows, columns) if rcond is None else rcond
+    if driver == "gels" or (driver == "gelsd" and not limit < 1) or limit != limit:
+        # LAPACK: what is no fraction stands for its own precision; `gelsy` is as strict as can be.
+        limit = xp.inf if driver == "gelsy" else small
     largest = sizes.max(-1, keepdims=True, initial=0)
-    counted = sizes > (small if driver == "gels" else limit) * largest
+    counted = sizes > limit * largest
     rank = counted.sum(-1)
     if driver == "gels":
         # torch: a matrix of zeros passes.
@@ -474,6 +514,10 @@ def _(xp: Any, self: Any, b: Any, rcond: Any, driver: Any) -> Any:
     inverse = xp.where(counted, 1 / xp.where(counted, sizes, 1), 0)
     found = factoring.adjoint(left) @ values
     found = factoring.adjoint(right) @ (inverse[..., None] * found)
+    if driver == "gelsy" and (rank < min(rows, columns)).any():
+        found, rank = pivoted_solution(
+            matrix, xp.broadcast_to(values, found.shape[:-2] + values.shape[-2:]), limit
+        )
     nothing = xp.empty(0, sizes.dtype)
     residuals = nothing
     if rows > columns and driver != "gelsy" and (driver == "gels" or (rank == columns).all()):

@@ -7,8 +7,7 @@ arguments that fit. Matrices come back column by column in memory, as LAPACK lea
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -17,63 +16,12 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
 from rushlight.core.state import LOCAL
-from rushlight.core.tensor import Tensor
-from rushlight.opset.kinds import Kind, Spec, is_unusual, with_specs
+from rushlight.opset.kinds import COMPUTABLE, Spec
 
 __all__ = [
-    "MATRICES", "adjoint_of", "batch_over", "check_float", "check_kernel", "check_square",
+    "adjoint_of", "check_float", "check_kernel", "check_square",
     "column_strides", "failed", "is_recording", "matrix_spec",
 ]  # fmt: skip
-
-COMPUTABLE = frozenset((dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128))
-
-
-class Matrices(Kind):
-    """Ops with strides of their own, checked by their shape rule before anything is computed."""
-
-    options: ClassVar[dict[str, str]] = {
-        "any_dtype": "the kernel takes every dtype as it is",
-    }
-
-    def make_backend(self, op: Any) -> Callable[..., Any]:
-        kernel = op.rule("kernel")
-        shape = op.rule("shape")
-        any_dtype = op.options.get("any_dtype", False)
-
-        def backend(*args: Any) -> Any:
-            if is_unusual(args):
-                return self.unusual(op, args)
-            specs = shape(*args)
-            arrays = [value._array if isinstance(value, Tensor) else value for value in args]
-            if args[0]._dtype not in COMPUTABLE and not any_dtype:
-                return with_specs(*self.widened(kernel, arrays, specs))
-            value = kernel(np, *arrays)
-            if isinstance(value, tuple):
-                # Where values decide about sizes, the shape rule tells those of the usual case.
-                specs = tuple(map(fitted, specs, value))
-            return with_specs(value, specs)
-
-        return backend
-
-    def widened(self, kernel: Any, arrays: list[Any], specs: Any) -> tuple[Any, Any]:
-        """The results for empty matrices of a dtype that NumPy's functions do not take."""
-        kind = arrays[0].dtype
-        single: list[Any] = [
-            item.astype(np.float32) if isinstance(item, np.ndarray) and item.dtype == kind else item
-            for item in arrays
-        ]
-        value = kernel(np, *single)
-        if not isinstance(value, tuple):
-            return value.astype(specs.dtype.np), specs
-        pairs = zip(value, specs, strict=True)
-        return tuple([item.astype(spec.dtype.np) for item, spec in pairs]), specs
-
-
-def fitted(spec: Spec, array: Any) -> Spec:
-    return spec if spec.shape == array.shape else Spec(array.shape, spec.dtype)
-
-
-MATRICES = Matrices("LINALG", "shape")
 
 
 # -- sizes and strides -----------------------------------------------------------------------------
@@ -194,31 +142,7 @@ def failed(name: str, info: Any, is_matrix: bool) -> None:
     raise LinAlgError(f"{name}: {where}the factorization failed (error code: {int(flat[first])}).")
 
 
-# -- batches and gradients -------------------------------------------------------------------------
-
-
-def batch_over(op: Any, *ranks: int) -> None:
-    """Give an op its batch rule: one more leading dim. `ranks` are the dims that a matrix, or what
-    goes with it, has in each tensor argument; with more than one, batch dims broadcast."""
-    places = op.tensor_positions
-
-    def rule(level: Any, *args: Any) -> Any:
-        lead = [args[place].dim() - rank for place, rank in zip(places, ranks, strict=True)]
-        if min(lead) < 0:
-            return level.loop(op, args)
-        moved = list(args)
-        for place, rank in zip(places, ranks, strict=True):
-            moved[place] = level.full(args[place], max(lead) + rank)
-        return level.wrap(level.run(with_batch, level.below(op, tuple(moved)), level.size))
-
-    op.batch = rule
-
-
-def with_batch(result: Any, size: int) -> Any:
-    """Results with a batch axis where an empty one stands for what was not asked for."""
-    if isinstance(result, tuple):
-        return tuple([with_batch(item, size) for item in result])
-    return result.expand((size, 0)) if size and tuple(result.shape) == (0,) else result
+# -- gradients -------------------------------------------------------------------------
 
 
 def is_recording() -> bool:

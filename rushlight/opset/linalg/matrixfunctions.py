@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import HALVES
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
-from rushlight.opset.kinds import HALVES, LINALG, Spec
+from rushlight.opset.kinds import LINALG, Spec
 from rushlight.opset.linalg.spectral import (
     COMPUTABLE,
     check_inexact,
@@ -97,7 +98,7 @@ linalg_matrix_exp = op(
     vjp=lambda grad, self: exponential_differential(self.mH, grad),
     jvp=lambda self_t, self: exponential_differential(self, self_t),
 )
-linalg_matrix_exp.batch = over_batches(linalg_matrix_exp)
+linalg_matrix_exp.batch = over_batches
 
 
 def check_exponential(value: Any, kind: DType) -> None:
@@ -240,6 +241,7 @@ def no_ranks(self: Any) -> Any:
 @composite(
     "linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, "
     "bool hermitian=False) -> Tensor",
+    autocast="float32",
     method=False,
     samples=rank_samples(tensor_given("atol", sizes=(2,)), tensor_given("atol", "rtol"), given()),
     errors=rank_errors,
@@ -259,6 +261,7 @@ def rank_by_tensors(input: Any, atol: Any = None, rtol: Any = None, hermitian: b
 @composite(
     "linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, "
     "bool hermitian=False) -> Tensor",
+    autocast="float32",
     method=False,
     samples=rank_samples(given(), given(atol=0.5), given(rtol=0.2), given(atol=1.0, rtol=0.1)),
     errors=rank_errors,
@@ -276,6 +279,7 @@ def ranked(self: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
 
 @composite(
     "linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor",
+    autocast="float32",
     method=False,
     samples=rank_samples(positional(0.5)),
     errors=lambda make: [(RuntimeError, (make(3), 0.5))],
@@ -286,6 +290,7 @@ def linalg_matrix_rank(self: Any, tol: float, hermitian: bool = False) -> Any:
 
 @composite(
     "linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor",
+    autocast="float32",
     method=False,
     samples=rank_samples(positional(narrow_tolerance)),
     errors=lambda make: [(RuntimeError, (make(3), make()))],
@@ -430,6 +435,7 @@ def pinv_by_ratios(self: Any, rcond: Any, hermitian: bool = False) -> Any:
 
 @composite(
     "pinverse(Tensor self, float rcond=1e-15) -> Tensor",
+    autocast="float32",
     samples=lambda make: (
         (steady(make(3, 2)),),
         (steady(make(2, 3, 3)), 0.1),
@@ -657,6 +663,7 @@ def condition_by_inverse(self: Any, p: Any) -> Any:
 
 @composite(
     "linalg_cond(Tensor self, Scalar? p=None) -> Tensor",
+    autocast="float32",
     method=False,
     samples=lambda make: (
         (steady(make(3, 2)),),
@@ -691,6 +698,7 @@ def linalg_cond(self: Any, p: Any = None) -> Any:
 
 @composite(
     "linalg_cond.p_str(Tensor self, str p) -> Tensor",
+    autocast="float32",
     method=False,
     samples=lambda make: (
         (steady(make(3, 3)), "fro"),

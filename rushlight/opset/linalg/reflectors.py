@@ -8,12 +8,10 @@ from rushlight.arrays import factoring
 from rushlight.base.errors import error
 from rushlight.core import geometry
 from rushlight.core.state import warn_once
-from rushlight.opset.kinds import Spec
+from rushlight.opset.kinds import LINALG, Spec
 from rushlight.opset.linalg.factor import matrix_errors, regular, turned, widened
 from rushlight.opset.linalg.matrices import (
-    MATRICES,
     adjoint_of,
-    batch_over,
     check_float,
     check_kernel,
     check_matrix,
@@ -53,12 +51,13 @@ def check_mode(mode: str) -> None:
 
 linalg_qr = op(
     'linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)',
-    kind=MATRICES,
+    autocast="float32",
+    ranks=(2,),
+    kind=LINALG.checked,
     method=False,
     samples=qr_mode_samples,
     errors=lambda make: [*matrix_errors(make), (RuntimeError, (make(2, 2), "no_such_mode"))],
 )
-batch_over(linalg_qr, 2)
 
 
 @linalg_qr.shape
@@ -128,6 +127,7 @@ def _(grads: Any, Q: Any, R: Any, mode: str) -> Any:
 
 @composite(
     "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
+    autocast="float32",
     samples=lambda make: [*qr_samples(make), (regular(make, 3, 3), False)],
     errors=matrix_errors,
 )
@@ -151,12 +151,13 @@ def refuse_geqrf(grad: Any) -> Any:
 
 geqrf = op(
     "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
-    kind=MATRICES,
+    autocast="float32",
+    ranks=(2,),
+    kind=LINALG.checked,
     vjp=lambda grads: refuse_geqrf(grads),
     samples=qr_samples,
     errors=matrix_errors,
 )
-batch_over(geqrf, 2)
 
 
 @geqrf.shape
@@ -217,8 +218,10 @@ def reflected(make: Any, *shape: int, count: int | None = None) -> tuple[Any, An
 
 linalg_householder_product = op(
     "linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
+    autocast="float32",
     exact_out=False,
-    kind=MATRICES,
+    ranks=(2, 1),
+    kind=LINALG.checked,
     method=False,
     samples=lambda make: [
         reflected(make, 3, 3),
@@ -236,7 +239,6 @@ linalg_householder_product = op(
         (RuntimeError, (make(2, 2, 2), make(2))),
     ],
 )
-batch_over(linalg_householder_product, 2, 1)
 
 
 def check_tau(name: str, input: Any, tau: Any) -> None:
@@ -295,6 +297,7 @@ def _(grad: Any, input: Any, tau: Any) -> Any:
 
 @composite(
     "orgqr(Tensor self, Tensor input2) -> Tensor",
+    autocast="float32",
     samples=lambda make: [reflected(make, 3, 3), reflected(make, 2, 3, 2)],
     errors=lambda make: [(RuntimeError, (make(3), make(2)))],
 )
@@ -314,7 +317,9 @@ def ormqr_samples(make: Any) -> Any:
 ormqr = op(
     "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) "
     "-> Tensor",
-    kind=MATRICES,
+    autocast="float32",
+    ranks=(2, 1, 2),
+    kind=LINALG.checked,
     samples=ormqr_samples,
     errors=lambda make: [
         (RuntimeError, (make(3), make(2), make(2, 2))),
@@ -322,7 +327,6 @@ ormqr = op(
         (RuntimeError, (make(2, 2), make(1), make(2, 2))),
     ],
 )
-batch_over(ormqr, 2, 1, 2)
 
 
 @ormqr.shape

@@ -14,7 +14,7 @@ from rushlight.base.errors import LinAlgError
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.state import warn_once
-from rushlight.opset.kinds import Spec
+from rushlight.opset.kinds import LINALG, Spec
 from rushlight.opset.linalg.factor import (
     checked,
     factored,
@@ -23,9 +23,7 @@ from rushlight.opset.linalg.factor import (
     turned,
 )
 from rushlight.opset.linalg.matrices import (
-    MATRICES,
     adjoint_of,
-    batch_over,
     check_float,
     check_kernel,
     check_matrix,
@@ -91,7 +89,8 @@ def triangular_samples(make: Any) -> Any:
 linalg_solve_triangular = op(
     "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, "
     "bool unitriangular=False) -> Tensor",
-    kind=MATRICES,
+    ranks=(2, 2),
+    kind=LINALG.checked,
     method=False,
     samples=triangular_samples,
     errors=lambda make: [
@@ -101,7 +100,6 @@ linalg_solve_triangular = op(
         (RuntimeError, sample(make(2, 2), make(2, 3), upper=True, left=False)),
     ],
 )
-batch_over(linalg_solve_triangular, 2, 2)
 
 
 @linalg_solve_triangular.shape
@@ -146,7 +144,9 @@ def _(
 triangular_solve = op(
     "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, "
     "bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
-    kind=MATRICES,
+    autocast="float32",
+    ranks=(2, 2),
+    kind=LINALG.checked,
     samples=lambda make: [
         (make(2, 3), regular(make, 2, 2)),
         (make(3, 1), regular(make, 2, 3, 3), False),
@@ -161,7 +161,6 @@ triangular_solve = op(
         (RuntimeError, (make(3, 2), make(2, 2))),
     ],
 )
-batch_over(triangular_solve, 2, 2)
 
 
 def check_pair(name: str, self: Any, A: Any) -> None:
@@ -231,8 +230,10 @@ def cholesky_solve_samples(make: Any) -> Any:
 
 cholesky_solve = op(
     "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
+    autocast="float32",
     exact_out=False,
-    kind=MATRICES,
+    ranks=(2, 2),
+    kind=LINALG.checked,
     samples=cholesky_solve_samples,
     errors=lambda make: [
         (RuntimeError, (make(2), make(2, 2))),
@@ -241,7 +242,6 @@ cholesky_solve = op(
         (RuntimeError, (make(3, 2), make(2, 2))),
     ],
 )
-batch_over(cholesky_solve, 2, 2)
 
 
 @cholesky_solve.shape
@@ -292,7 +292,8 @@ def lu_solve_samples(make: Any) -> Any:
 linalg_lu_solve = op(
     "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) "
     "-> Tensor",
-    kind=MATRICES,
+    ranks=(2, 1, 2),
+    kind=LINALG.checked,
     method=False,
     samples=lu_solve_samples,
     errors=lambda make: [
@@ -302,7 +303,6 @@ linalg_lu_solve = op(
         (RuntimeError, (make(2, 2), make.ints(2, low=1, dtype=dtypes.int32), make(3, 2))),
     ],
 )
-batch_over(linalg_lu_solve, 2, 1, 2)
 
 
 @linalg_lu_solve.shape
@@ -373,6 +373,7 @@ linalg_lu_solve.vjp = {
 
 @composite(
     "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
+    autocast="float32",
     exact_out=True,
     samples=lambda make: [
         (make(2, 3), *factored(make, 2, 2)),
@@ -408,7 +409,8 @@ def ldl_solve_samples(make: Any) -> Any:
 
 linalg_ldl_solve = op(
     "linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
-    kind=MATRICES,
+    ranks=(2, 1, 2),
+    kind=LINALG.checked,
     method=False,
     vjp={
         "LD": not_differentiable("aten::linalg_ldl_solve"),
@@ -421,7 +423,6 @@ linalg_ldl_solve = op(
         (RuntimeError, (make(2, 2), make.ints(2, low=1, dtype=dtypes.int32), make(3, 2))),
     ],
 )
-batch_over(linalg_ldl_solve, 2, 1, 2)
 
 
 @linalg_ldl_solve.shape
@@ -488,7 +489,7 @@ def solve_errors(make: Any) -> Any:
 solve_parts = op(
     "_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) "
     "-> (Tensor result, Tensor LU, Tensor pivots, Tensor info)",
-    kind=MATRICES,
+    kind=LINALG.checked,
     method=False,
     non_differentiable=(1, 2, 3),
     samples=solve_samples,
@@ -553,13 +554,13 @@ def _(
 
 
 @solve_parts.batch
-def _(level: Any, A: Any, B: Any, left: bool, check_errors: bool) -> Any:
+def _(level: Any, op: Any, A: Any, B: Any, left: bool, check_errors: bool) -> Any:
     if A.dim() < 2 or B.dim() < 1 or B.dim() > A.dim():
-        return level.loop(solve_parts, (A, B, left, check_errors))
+        return level.loop(op, (A, B, left, check_errors))
     vector = is_vector(A, B)
     values = B.unsqueeze(-1) if vector else B
     moved = (level.full(A), level.full(values, A.dim()), left, check_errors)
-    found, *others = level.below(solve_parts, moved)
+    found, *others = level.below(op, moved)
     if vector:
         found = level.run(found.squeeze, -1)
     return level.wrap((found, *others))
@@ -580,6 +581,7 @@ def linalg_solve_ex(A: Any, B: Any, left: bool, check_errors: bool) -> Any:
 
 @composite(
     "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
+    autocast="float32",
     exact_out=True,
     method=False,
     samples=solve_samples,

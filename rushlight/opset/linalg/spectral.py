@@ -96,16 +96,12 @@ def is_readable(value: Any) -> bool:
     return type(value) is Tensor and value._array is not None and not is_recorded()
 
 
-def over_batches(record: Any) -> Any:
+def over_batches(level: Any, op: Any, *args: Any) -> Any:
     """A batch rule for ops on the last two dims."""
-
-    def rule(level: Any, *args: Any) -> Any:
-        # Where no vectors are asked for, those that come out have no batch.
-        if args[0].dim() < 2 or args[-1] is False or args[2:3] == (False,):
-            return level.loop(record, args)
-        return level.wrap(level.below(record, (level.front(args[0]), *args[1:])))
-
-    return rule
+    # Where no vectors are asked for, those that come out have no batch.
+    if args[0].dim() < 2 or args[-1] is False or args[2:3] == (False,):
+        return level.loop(op, args)
+    return level.wrap(level.below(op, (level.front(args[0]), *args[1:])))
 
 
 def real_part(value: Any) -> Any:
@@ -237,6 +233,7 @@ def check_eigen(name: str, array: Any) -> None:
 
 linalg_eig = op(
     "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)",
+    autocast="float32",
     kind=LINALG,
     method=False,
     layout="shape",
@@ -254,7 +251,7 @@ linalg_eig = op(
         self_t, eigenvalues, eigenvectors, False
     ),
 )
-linalg_eig.batch = over_batches(linalg_eig)
+linalg_eig.batch = over_batches
 
 
 @linalg_eig.shape
@@ -293,7 +290,7 @@ eigenvalues_alone = op(
     errors=square_errors,
     vjp=not_differentiable("aten::_linalg_eigvals"),
 )
-eigenvalues_alone.batch = over_batches(eigenvalues_alone)
+eigenvalues_alone.batch = over_batches
 
 
 @eigenvalues_alone.shape
@@ -314,6 +311,7 @@ def _(xp: Any, self: Any) -> Any:
 
 @composite(
     "linalg_eigvals(Tensor self) -> Tensor",
+    autocast="float32",
     method=False,
     invariants=ordered_values,
     samples=square_samples,
@@ -369,7 +367,7 @@ eigh = op(
     ),
     jvp=lambda A_t, eigenvalues, eigenvectors: eigen_tangents(A_t, eigenvalues, eigenvectors, True),
 )
-eigh.batch = over_batches(eigh)
+eigh.batch = over_batches
 
 
 @eigh.samples
@@ -418,6 +416,7 @@ def refuse_divergence(bad: Any, array: Any) -> NoReturn:
 
 @composite(
     'linalg_eigh(Tensor self, str UPLO="L") -> (Tensor eigenvalues, Tensor eigenvectors)',
+    autocast="float32",
     method=False,
     invariants=eigenpair_facts,
     samples=hermitian_samples(),
@@ -429,6 +428,7 @@ def linalg_eigh(self: Any, UPLO: str = "L") -> Any:
 
 @composite(
     'linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor',
+    autocast="float32",
     exact_out=True,
     method=False,
     samples=hermitian_samples(),
@@ -590,7 +590,7 @@ svd_ = op(
     vjp=lambda grads, U, S, Vh, full_matrices: svd_gradient(grads, U, S, Vh, full_matrices),
     jvp=lambda A_t, U, S, Vh, full_matrices: svd_tangents(A_t, U, S, Vh, full_matrices),
 )
-svd_.batch = over_batches(svd_)
+svd_.batch = over_batches
 
 
 def check_svd(value: Any, kind: DType, driver: str | None) -> None:
@@ -651,6 +651,7 @@ def _(xp: Any, A: Any, full_matrices: bool, compute_uv: bool, driver: str | None
 @composite(
     "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None)"
     " -> (Tensor U, Tensor S, Tensor Vh)",
+    autocast="float32",
     method=False,
     invariants=singular_facts,
     samples=matrix_samples((), (False,)),
@@ -662,6 +663,7 @@ def linalg_svd(A: Any, full_matrices: bool = True, driver: str | None = None) ->
 
 @composite(
     "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
+    autocast="float32",
     exact_out=True,
     method=False,
     samples=matrix_samples(()),
@@ -673,6 +675,7 @@ def linalg_svdvals(A: Any, driver: str | None = None) -> Any:
 
 @composite(
     "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
+    autocast="float32",
     invariants=triple_facts,
     samples=matrix_samples((), (False,), (True, False)),
     errors=matrix_errors,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.arrays.precision import HALVES
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
-from rushlight.opset.kinds import HALVES
 from rushlight.opset.linalg.matrices import check_float
 from rushlight.opset.registry import composite
 from rushlight.opset.rules import aten, conj, sample
@@ -14,6 +14,7 @@ from rushlight.opset.rules import aten, conj, sample
 
 @composite(
     "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
+    autocast="lower",
     exact_out=True,
     method=False,
     samples=lambda make: [
@@ -80,8 +81,10 @@ def linalg_vander(x: Any, N: Any) -> Any:
             "linalg.vander supports floating point, complex, and integer tensors, but got "
             f"{x._dtype.scalar_type_name}"
         )
+    if x.dim() == 0:
+        x = x.unsqueeze(0)
     if N is None:
-        N = x.shape[-1] if x.dim() else 1
+        N = x.shape[-1]
     if N <= 1:
         raise RuntimeError("N must be greater than 1.")
     shape = tuple(x.shape)

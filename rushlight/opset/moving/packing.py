@@ -26,6 +26,7 @@ UNSORTED = (
 pack = op(
     "_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)",
     kind=GATHER,
+    batch="loop",
     method=False,
     tags=(Tag.dynamic_output_shape,),
     differentiable=["input"],

@@ -13,8 +13,7 @@ from rushlight.core import geometry
 from rushlight.core.dtype import INTEGER, unsupported
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import sizes_of, strides_of
-from rushlight.opset.kinds import Spec
-from rushlight.opset.moving.shape import REARRANGEMENT
+from rushlight.opset.kinds import REARRANGEMENT, Spec
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in
 
@@ -29,6 +28,7 @@ def suggested(self: Any, sizes: Any) -> Any:
 
 constant_pad_nd = op(
     "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
+    trailing=lambda self, pad, value: len(pad) // 2,
     kind=REARRANGEMENT,
     method=False,
     vjp=lambda grad, pad: aten.constant_pad_nd(grad, [-width for width in pad], 0),
@@ -158,6 +158,8 @@ def register_edges(name: str, count: int, mode: str) -> None:
     )
     forward = op(
         f"{name}(Tensor self, SymInt[{2 * count}] padding) -> Tensor",
+        # torch: reflection in three dims is left as it is.
+        autocast=None if name == "reflection_pad3d" else "float32",
         kind=REARRANGEMENT,
         method=False,
         function=False,
@@ -251,6 +253,12 @@ def pad_circular(self: Any, pad: Any) -> Any:
 
 @composite(
     'pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor',
+    errors=lambda make: [
+        (RuntimeError, (make(2, 3), (1,))),
+        (RuntimeError, (make(2, 3), (1, 1, 1, 1, 1, 1))),
+        (RuntimeError, (make(2, 3), (4, 4), "reflect")),
+        (NotImplementedError, (make(2, 3), (1, 1), "mirror")),
+    ],
     method=False,
     function=None,
 )
@@ -298,6 +306,8 @@ pad.samples = lambda make: [
 
 pixel_shuffle = op(
     "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
+    functional=True,
+    trailing=3,
     kind=REARRANGEMENT,
     method=False,
     vjp=lambda grad, upscale_factor: aten.pixel_unshuffle(grad, upscale_factor),
@@ -347,6 +357,8 @@ def _(xp: Any, self: Any, upscale_factor: int) -> Any:
 
 pixel_unshuffle = op(
     "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
+    functional=True,
+    trailing=3,
     kind=REARRANGEMENT,
     method=False,
     vjp=lambda grad, downscale_factor: aten.pixel_shuffle(grad, downscale_factor),
@@ -418,6 +430,7 @@ pixel_unshuffle.errors = lambda make: [(RuntimeError, (make(3, 3, 3), 2))]
 
 channel_shuffle = op(
     "channel_shuffle(Tensor self, SymInt groups) -> Tensor",
+    functional=True,
     kind=REARRANGEMENT,
     method=False,
     vjp=lambda grad, groups: aten.channel_shuffle(grad, grad.shape[1] // groups),
@@ -463,6 +476,7 @@ channel_shuffle.errors = lambda make: [(RuntimeError, (make(1, 3, 2, 2), 2))]
 
 @composite(
     "native_channel_shuffle(Tensor self, SymInt groups) -> Tensor",
+    functional=True,
     method=False,
     out=False,
     samples=lambda make: [(make(1, 4, 2), 2), (make.strided(2, 6, 1, 1), 3)],

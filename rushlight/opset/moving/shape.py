@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
@@ -17,9 +14,9 @@ from rushlight.core.dtype import from_numpy, get_default_dtype, unsupported
 from rushlight.core.promotion import DIM, ZERO_DIM, result_type
 from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import sizes_of, strides_of
-from rushlight.opset.kinds import GATHER, Kind, Spec, is_unusual, with_specs
+from rushlight.opset.kinds import GATHER, REARRANGEMENT, Spec
 from rushlight.opset.registry import alias, composite, op, packet
-from rushlight.opset.rules import aten, linear_in, sample
+from rushlight.opset.rules import aten, late, linear_in, sample
 from rushlight.opset.view.view import unsafe_view
 
 # Public functions of torch that are written in Python here.
@@ -27,33 +24,6 @@ TORCH_NAMES = (
     "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_tensors", "cartesian_prod",
     "meshgrid",
 )  # fmt: skip
-
-
-class Rearrangement(Kind):
-    """Ops that move whole elements: the shape rule checks arguments before the kernel runs, and
-    its strides are the result's."""
-
-    def make_backend(self, op: Any) -> Callable[..., Any]:
-        kernel = op.rule("kernel")
-        shape = op.rule("shape")
-        singles = op.tensor_positions
-        lists = op.list_positions
-
-        def backend(*args: Any) -> Any:
-            if is_unusual(args):
-                return self.unusual(op, args)
-            spec = shape(*args)
-            arrays = list(args)
-            for position in singles:
-                arrays[position] = args[position]._array
-            for position in lists:
-                arrays[position] = [tensor._array for tensor in args[position]]
-            return with_specs(kernel(np, *arrays), spec)
-
-        return backend
-
-
-REARRANGEMENT = Rearrangement("REARRANGEMENT")
 
 # -- joining -------------------------------------------------------------------------------------
 
@@ -73,6 +43,9 @@ def is_skipped(sizes: Any) -> bool:
 
 cat = op(
     "cat(Tensor[] tensors, int dim=0) -> Tensor",
+    sparse=late("sparse.shape:joined"),
+    autocast="widest",
+    batch="joined",
     exact_out=False,
     kind=REARRANGEMENT,
     method=False,
@@ -200,6 +173,9 @@ def cat_backward(grad: Any, metas: Any, dim: int, needs: Any) -> list[Any]:
 
 stack = op(
     "stack(Tensor[] tensors, int dim=0) -> Tensor",
+    sparse=late("sparse.shape:stacked"),
+    autocast="widest",
+    batch="stacked",
     exact_out=False,
     kind=REARRANGEMENT,
     method=False,
@@ -404,6 +380,13 @@ repeat = op(
 )
 
 
+@repeat.batch
+def _(level: Any, op: Any, self: Any, repeats: Any) -> Any:
+    if len(repeats) < self.dim():
+        return level.loop(op, (self, repeats))
+    return level.wrap(level.below(op, (level.front(self, len(repeats)), (1, *repeats))))
+
+
 @repeat.shape
 def _(self: Any, repeats: Any) -> Any:
     sizes = sizes_of(self)
@@ -471,6 +454,7 @@ tile.samples = lambda make: [
 
 repeat_interleave = op(
     "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
+    batch="loop",
     kind=GATHER,
     tags=("dynamic_output_shape",),
 )
@@ -618,6 +602,14 @@ roll = op(
 )
 
 
+@roll.batch
+def _(level: Any, op: Any, self: Any, shifts: Any, dims: Any) -> Any:
+    if not dims or not self.dim():
+        return level.loop(op, (self, shifts, dims))
+    moved = tuple([level.shift(dim, self.dim()) for dim in dims])
+    return level.wrap(level.below(op, (level.front(self), shifts, moved)))
+
+
 @roll.shape
 def _(self: Any, shifts: Any, dims: Any) -> Any:
     sizes = sizes_of(self)
@@ -665,6 +657,8 @@ roll.errors = lambda make: [
     (RuntimeError, (make(3), (1, 2), (0,))),
     (RuntimeError, (make(3), ())),
     (IndexError, (make(3), (1,), (1,))),
+    (RuntimeError, (make(2, 3), (1, 2), (0,))),
+    (IndexError, (make(2, 3), 1, 2)),
 ]
 
 
@@ -720,6 +714,7 @@ rot90.errors = lambda make: [
     (RuntimeError, (make(2, 3), 1, (0,))),
     (RuntimeError, (make(3),)),
     (IndexError, (make(2, 3), 1, (0, 5))),
+    (RuntimeError, (make(3), 1, (0, 1))),
 ]
 
 

@@ -354,6 +354,7 @@ def define_public(overload: str, kind: str, tags: tuple[Any, ...]) -> None:
     @composite(
         f"ctc_loss.{overload or 'IntList'}(Tensor log_probs, Tensor targets, {lengths}, "
         "int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor",
+        autocast="float32",
         method=False,
         out=False,
         tags=tags,

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import cast, check_computable, working
 from rushlight.arrays.summation import sum_array
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
@@ -22,7 +23,6 @@ from rushlight.core.state import LOCAL
 from rushlight.opset.kinds import OPAQUE, Spec
 from rushlight.opset.network.loss import MEAN, NONE, SUM, apply_reduction
 from rushlight.opset.network.softmax import is_small_matrix, small_log_softmax
-from rushlight.opset.reduction.reduce import cast, check_computable, working
 from rushlight.opset.registry import composite, find, op
 from rushlight.opset.rules import aten
 
@@ -262,6 +262,12 @@ def backward_samples(make: Any, samples: Any) -> Any:
         yield grad, scores, target, *rest, make.positive()
 
 
+def nll_errors(make: Any) -> Any:
+    yield IndexError, (make(2, 3), make.ints(2, low=3, high=5))
+    yield RuntimeError, (make(2, 3), make(2))
+    yield RuntimeError, (make(2, 3), make.ints(2, high=2), make.positive(4))
+
+
 def nll_pair(name: str, check: Any, samples: Any) -> None:
     forward = op(
         f"{name}_forward(Tensor self, Tensor target, Tensor? weight, int reduction, "
@@ -353,9 +359,11 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
     @composite(
         f"{name}(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
         "SymInt ignore_index=-100) -> Tensor",
+        autocast="float32",
         method=False,
         function=None if name == "nll_loss" else False,
         samples=samples,
+        errors=nll_errors if name == "nll_loss" else None,
     )
     def public(self: Any, target: Any, weight: Any, reduction: int, ignore_index: Any) -> Any:
         if weight is not None and weight.requires_grad and LOCAL.state.grad:
@@ -440,6 +448,13 @@ def small_cross_entropy(logits: Any, labels: Any, reduction: int, ignore_index: 
 @composite(
     "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
     "SymInt ignore_index=-100, float label_smoothing=0.) -> Tensor",
+    errors=lambda make: [
+        (ValueError, (make(2, 3), make.ints(3, high=2))),
+        (IndexError, (make(2, 3), make.ints(2, low=4, high=5))),
+        (RuntimeError, (make(2, 3), make.ints(2, 3))),
+        (RuntimeError, (make(2, 3), make.ints(2, high=2), None, 1, -100, 2.0)),
+    ],
+    autocast="float32",
     method=False,
     function=False,
     samples=cross_entropy_samples,
@@ -543,6 +558,7 @@ def soft_cross_entropy(
 @composite(
     "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., "
     "int reduction=1) -> Tensor",
+    autocast="float32",
     method=False,
 )
 def margin_ranking_loss(
@@ -553,6 +569,7 @@ def margin_ranking_loss(
 
 @composite(
     "hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor",
+    autocast="float32",
     method=False,
 )
 def hinge_embedding_loss(self: Any, target: Any, margin: float, reduction: int) -> Any:
@@ -563,6 +580,8 @@ def hinge_embedding_loss(self: Any, target: Any, margin: float, reduction: int) 
 @composite(
     "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., "
     "int reduction=1) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2, 3), make(2, 3), make(2, 3)))],
+    autocast="float32",
     method=False,
 )
 def cosine_embedding_loss(
@@ -590,6 +609,7 @@ def cosine_embedding_loss(
 @composite(
     "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, "
     "int reduction) -> Tensor",
+    autocast="float32",
     method=False,
 )
 def poisson_nll_loss(

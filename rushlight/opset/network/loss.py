@@ -9,42 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.arrays.numpy_ import as_array
+from rushlight.arrays.precision import cast, check_computable, dtype_of, working
 from rushlight.arrays.summation import sum_array
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
 from rushlight.core.dtype import unsupported
 from rushlight.core.promotion import DIM, ZERO_DIM, can_cast, result_type
-from rushlight.core.tensor import Tensor, strides_of
-from rushlight.opset.kinds import OPAQUE, Kind, Spec, laid_out, result_tensor
-from rushlight.opset.reduction.reduce import cast, check_computable, working
+from rushlight.core.tensor import strides_of
+from rushlight.opset.kinds import LOSS, OPAQUE, Spec
 from rushlight.opset.registry import composite, op, packet
 from rushlight.opset.rules import sample
 
 NONE, MEAN, SUM = 0, 1, 2
-
-
-class Loss(Kind):
-    """An elementwise map of its tensors followed by a reduction."""
-
-    def finish(self, op: Any, args: tuple[Any, ...], value: Any, layout: str) -> Any:
-        array = as_array(value)
-        tensors = [arg for arg in args if isinstance(arg, Tensor)]
-        if not array.ndim or all([tensor._contig for tensor in tensors]):
-            return result_tensor(array)
-        # The gradient of a reduced loss is a 0-dim tensor without a say in the layout.
-        operands = [(tuple(t.shape), strides_of(t)) for t in tensors if t.dim()]
-        strides = geometry.elementwise_strides(array.shape, operands)
-        return laid_out(array, strides, dtypes.from_numpy(array.dtype))
-
-
-LOSS = Loss("LOSS")
-
-
-def kind_of(value: Any) -> DType:
-    """The dtype of a tensor or an array."""
-    return value._dtype if isinstance(value, Tensor) else dtypes.from_numpy(value.dtype)
 
 
 def promoted(*tensors: Any) -> DType:
@@ -52,7 +29,7 @@ def promoted(*tensors: Any) -> DType:
     for tensor in tensors:
         if tensor is None:
             continue
-        operands.append((kind_of(tensor), DIM if len(tensor.shape) else ZERO_DIM))
+        operands.append((dtype_of(tensor), DIM if len(tensor.shape) else ZERO_DIM))
     return result_type(operands)
 
 
@@ -161,10 +138,12 @@ def difference_loss(
     separator = ", " if parameter else ""
     record = op(
         f"{name}(Tensor self, Tensor target, int reduction=1{separator}{default}) -> Tensor",
+        autocast="float32",
         kind=LOSS,
         method=False,
         function=None,
         samples=pair_samples(*extra),
+        errors=lambda make: [(RuntimeError, (make(2, 3), make(4)))],
     )
 
     @record.shape
@@ -320,6 +299,8 @@ difference_loss(
 
 @composite(
     "l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2, 3), make(4)))],
+    autocast="float32",
     method=False,
     function=None,
     samples=pair_samples(),
@@ -333,6 +314,10 @@ def l1_loss(self: Any, target: Any, reduction: int) -> Any:
 binary_cross_entropy = op(
     "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1)"
     " -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make.ints(2, low=2, dtype=dtypes.float32), make(2, low=0, high=1)))
+    ],
+    autocast="float32",
     exact_out=True,
     kind=LOSS,
     method=False,
@@ -370,8 +355,8 @@ def check_same_dtype(self: Any, *others: Any) -> None:
     for other in others:
         if other is not None and other.dtype != self.dtype:
             raise RuntimeError(
-                f"Found dtype {kind_of(other).scalar_type_name} but expected "
-                f"{kind_of(self).scalar_type_name}"
+                f"Found dtype {dtype_of(other).scalar_type_name} but expected "
+                f"{dtype_of(self).scalar_type_name}"
             )
 
 
@@ -474,6 +459,9 @@ def _(xp: Any, grad_output: Any, self: Any, target: Any, weight: Any, reduction:
 binary_cross_entropy_with_logits = op(
     "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, "
     "Tensor? pos_weight=None, int reduction=1) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2), make(3)))],
+    autocast="float32",
+    batch="loss",
     kind=OPAQUE,
     layout="shape",
     method=False,
@@ -495,9 +483,9 @@ def logits_dtype(self: Any, target: Any, weight: Any, pos_weight: Any) -> DType:
 
     torch: the loss is accumulated in `1 - target`, whose shape and dtype it so keeps.
     """
-    if kind_of(self).category < dtypes.FLOAT:
-        raise unsupported("log_sigmoid_cpu", kind_of(self))
-    kind = kind_of(target)
+    if dtype_of(self).category < dtypes.FLOAT:
+        raise unsupported("log_sigmoid_cpu", dtype_of(self))
+    kind = dtype_of(target)
     if kind is dtypes.bool_:
         raise RuntimeError(
             "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
@@ -569,6 +557,8 @@ binary_cross_entropy_with_logits.vjp = {
 
 @composite(
     "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2), make(3)))],
+    autocast="float32",
     method=False,
 )
 def kl_div(self: Any, target: Any, reduction: int, log_target: bool) -> Any:

@@ -12,8 +12,8 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
 from rushlight.core.promotion import DIM, ZERO_DIM, result_type
+from rushlight.opset.kinds import LOSS
 from rushlight.opset.network.loss import (
-    LOSS,
     MEAN,
     NONE,
     SUM,
@@ -30,6 +30,8 @@ from rushlight.opset.registry import composite, op, packet
 
 soft_margin_loss = op(
     "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2, 3), make(4)))],
+    autocast="float32",
     exact_out=True,
     kind=LOSS,
     method=False,
@@ -91,6 +93,8 @@ def check_classes(kernel: str, self: Any, target: Any) -> None:
 @composite(
     "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, "
     "Tensor? weight=None, int reduction=1) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2, 3), make.ints(3, high=2)))],
+    autocast="float32",
     exact_out=True,
     method=False,
     function=None,
@@ -139,6 +143,8 @@ def _(make: Any) -> Any:
 
 @composite(
     "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2, 3), make.ints(2, high=2)))],
+    autocast="float32",
     exact_out=True,
     method=False,
     function=None,
@@ -183,6 +189,7 @@ def _(make: Any) -> Any:
 @composite(
     "pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=9.9999999999999995e-07, "
     "bool keepdim=False) -> Tensor",
+    functional=True,
     method=False,
 )
 def pairwise_distance(x1: Any, x2: Any, p: float, eps: float, keepdim: bool) -> Any:
@@ -199,6 +206,8 @@ def _(make: Any) -> Any:
 
 @composite(
     "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
+    functional=True,
+    errors=lambda make: [(RuntimeError, (make(2, 3), make(2, 4)))],
     method=False,
 )
 def cosine_similarity(x1: Any, x2: Any, dim: int, eps: float) -> Any:
@@ -229,6 +238,8 @@ def _(make: Any) -> Any:
 @composite(
     "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., "
     "float p=2., float eps=9.9999999999999995e-07, bool swap=False, int reduction=1) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2, 3), make(2, 3), make(3)))],
+    autocast="float32",
     method=False,
 )
 def triplet_margin_loss(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import widened
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.tensor import strides_of
@@ -74,13 +75,6 @@ def group_layout(batch: Any, channels: Any, inner: Any, groups: int) -> Layout:
 # -- kernels ---------------------------------------------------------------------------------------
 
 
-def working(array: Any) -> Any:
-    """In the dtype to compute in: half precision widens."""
-    if array is None:
-        return None
-    return array.astype(np.float32) if array.dtype.itemsize == 2 else array
-
-
 def statistics(picture: Any, stats: tuple[int, ...], eps: float) -> tuple[Any, Any, Any]:
     """(mean, biased variance, 1 / standard deviation), in double precision."""
     mean = picture.mean(axis=stats, keepdims=True, dtype=np.float64)
@@ -96,9 +90,9 @@ def scaled(picture: Any, layout: Layout, mean: Any, rstd: Any, weight: Any, bias
     result = picture - mean.astype(kind)
     result *= rstd.astype(kind)
     if weight is not None:
-        result *= layout.broadcast(working(weight)).astype(kind, copy=False)
+        result *= layout.broadcast(widened(weight)).astype(kind, copy=False)
     if bias is not None:
-        result += layout.broadcast(working(bias)).astype(kind, copy=False)
+        result += layout.broadcast(widened(bias)).astype(kind, copy=False)
     return result
 
 
@@ -109,8 +103,8 @@ def backward_kernel(
     if input.dtype.kind in "iubc":
         name = dtypes.from_numpy(input.dtype).scalar_type_name
         raise NotImplementedError(f"\"norm_backward\" not implemented for '{name}'")
-    g = working(grad).reshape(layout.shape)
-    normal = working(input).reshape(layout.shape) - mean
+    g = widened(grad).reshape(layout.shape)
+    normal = widened(input).reshape(layout.shape) - mean
     normal *= rstd
     found: list[Any] = [None, None, None]
     kind = input.dtype if weight is None else weight.dtype
@@ -120,7 +114,7 @@ def backward_kernel(
     if mask[2]:
         found[2] = g.sum(axis=layout.sums).reshape(size).astype(kind)
     if mask[0]:
-        slope = g.copy() if weight is None else g * layout.broadcast(working(weight))
+        slope = g.copy() if weight is None else g * layout.broadcast(widened(weight))
         if stats:
             along = {"axis": layout.stats, "keepdims": True}
             common, share = slope.mean(**along), (slope * normal).mean(**along)
@@ -270,12 +264,17 @@ def _(
         name = dtypes.from_numpy(input.dtype).scalar_type_name
         raise NotImplementedError(f"\"batch_norm\" not implemented for '{name}'")
     layout = channel_layout(input.shape)
-    picture = working(input).reshape(layout.shape)
+    picture = widened(input).reshape(layout.shape)
     kind = input.dtype
     for other in (weight, bias, running_mean, running_var):
         if other is not None and other.dtype != input.dtype:
             kind = np.dtype(np.float32)
     if training:
+        if input.size == 0:
+            raise RuntimeError(
+                "input tensor must have at least one element, but got input_sizes = "
+                f"{list(input.shape)}"
+            )
         mean, variance, rstd = statistics(picture, layout.stats, eps)
         count = picture.shape[0] * picture.shape[2]
         if running_mean is not None:
@@ -284,8 +283,8 @@ def _(
             update(running_var, variance * (count / (count - 1) if count > 1 else np.nan), momentum)
         saved = mean.reshape(-1).astype(kind), rstd.reshape(-1).astype(kind)
     else:
-        mean = layout.statistic(working(running_mean))
-        rstd = 1 / np.sqrt(layout.statistic(working(running_var)) + eps)
+        mean = layout.statistic(widened(running_mean))
+        rstd = 1 / np.sqrt(layout.statistic(widened(running_var)) + eps)
         saved = np.empty(0, kind), np.empty(0, kind)
     result = scaled(picture, layout, mean, rstd, weight, bias)
     return result.reshape(input.shape).astype(input.dtype, copy=False), *saved
@@ -293,7 +292,7 @@ def _(
 
 def update(running: Any, found: Any, momentum: float) -> None:
     """Move running statistics towards those of a batch, in place."""
-    moved = (1 - momentum) * working(running) + momentum * found.reshape(-1)
+    moved = (1 - momentum) * widened(running) + momentum * found.reshape(-1)
     running[...] = moved.astype(running.dtype)
 
 
@@ -354,10 +353,10 @@ def _(
 ) -> Any:  # fmt: skip
     layout = channel_layout(input.shape)
     if train:
-        mean, rstd = layout.statistic(working(save_mean)), layout.statistic(working(save_invstd))
+        mean, rstd = layout.statistic(widened(save_mean)), layout.statistic(widened(save_invstd))
     else:
-        mean = layout.statistic(working(running_mean))
-        rstd = 1 / np.sqrt(layout.statistic(working(running_var)) + eps)
+        mean = layout.statistic(widened(running_mean))
+        rstd = 1 / np.sqrt(layout.statistic(widened(running_var)) + eps)
     return backward_kernel(layout, grad_out, input, weight, mean, rstd, train, output_mask)
 
 
@@ -404,6 +403,12 @@ def batch_norm(
             raise RuntimeError(f"{name} should contain {channels} elements not {value.numel()}")
     if not training and (running_mean is None or running_var is None):
         raise RuntimeError("running_mean and running_var must be defined in evaluation mode")
+    if geometry.is_size(input.numel(), 0):
+        # Nothing to take statistics of: the running ones stay. Gradients are zeros.
+        result = input.clone()
+        if weight is not None:
+            result = result * weight[0]
+        return result if bias is None else result + bias[0]
     return aten.native_batch_norm(
         input, weight, bias, running_mean, running_var, training, momentum, eps
     )[0]
@@ -455,11 +460,32 @@ instance_norm.samples = lambda make: [
 native_layer_norm = op(
     "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, "
     "float eps) -> (Tensor, Tensor, Tensor)",
+    recompute=True,
     method=False,
     differentiable=["input", "weight", "bias"],
     non_differentiable=(1, 2),
     out=False,
 )
+
+
+@native_layer_norm.lower
+def _(build: Any, op: Any, self: Any, normalized: Any, weight: Any, bias: Any, eps: float) -> Any:
+    m, shape = build.m, self.shape
+    if 0 in shape:
+        build.refuse("nothing to normalise")
+    axes = tuple(range(len(shape) - len(normalized), len(shape)))
+    x = build.floating(self)
+    mean = build.mean(x, shape, axes)
+    centred = m.subtract(x, mean)
+    variance = build.mean(m.multiply(centred, centred), shape, axes)
+    rstd = m.reciprocal(m.sqrt(m.add(variance, m.const(eps, x.dtype))))
+    result = m.multiply(centred, rstd)
+    if weight is not None:
+        result = m.multiply(result, build.spread(weight, shape, x.dtype))
+    if bias is not None:
+        result = m.add(result, build.spread(bias, shape, x.dtype))
+    found = zip((result, mean, rstd), build.val, strict=True)
+    return tuple([build.cast(expr, entry.dtype) for expr, entry in found])
 
 
 def check_normalized(input: Any, normalized: Any, weight: Any, bias: Any) -> None:
@@ -501,7 +527,7 @@ def _(xp: Any, input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: f
         name = dtypes.from_numpy(input.dtype).scalar_type_name
         raise NotImplementedError(f"\"LayerNormKernelImpl\" not implemented for '{name}'")
     layout = row_layout(input.shape, normalized_shape)
-    picture = working(input).reshape(layout.shape)
+    picture = widened(input).reshape(layout.shape)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean, _, rstd = statistics(picture, layout.stats, eps)
     kind = input.dtype
@@ -560,6 +586,36 @@ native_layer_norm_backward = op(
 )
 
 
+@native_layer_norm_backward.lower
+def _(
+    build: Any, op: Any, grad: Any, self: Any, normalized: Any, mean: Any, rstd: Any, weight: Any,
+    bias: Any, mask: Any,
+) -> Any:  # fmt: skip
+    m, shape = build.m, self.shape
+    if 0 in shape or grad.dtype is not self.dtype:
+        build.refuse("nothing to normalise")
+    outer = tuple(range(len(shape) - len(normalized)))
+    axes = tuple(range(len(outer), len(shape)))
+    g, x = build.floating(grad), build.floating(self)
+    scale = build.spread(rstd, shape, x.dtype)
+    normal = m.multiply(m.subtract(x, build.spread(mean, shape, x.dtype)), scale)
+    found: list[Any] = [None, None, None]
+    parameter = self.dtype if weight is None else weight.dtype
+    if mask[0]:
+        h = g if weight is None else m.multiply(g, build.spread(weight, shape, x.dtype))
+        average = build.mean(h, shape, axes)
+        along = build.mean(m.multiply(h, normal), shape, axes)
+        rest = m.subtract(m.subtract(h, average), m.multiply(normal, along))
+        found[0] = build.cast(m.multiply(rest, scale), self.dtype)
+    if mask[1]:
+        total = build.fold("sum", m.multiply(g, normal), shape, outer)
+        found[1] = build.cast(build.without(total, outer), parameter)
+    if mask[2]:
+        total = build.fold("sum", g, shape, outer)
+        found[2] = build.cast(build.without(total, outer), parameter)
+    return tuple(found)
+
+
 @native_layer_norm_backward.shape
 def _(
     grad_out: Any, input: Any, normalized_shape: Any, mean: Any, rstd: Any, weight: Any, bias: Any,
@@ -574,7 +630,7 @@ def _(
     bias: Any, output_mask: Any,
 ) -> Any:  # fmt: skip
     layout = row_layout(input.shape, normalized_shape)
-    mean, rstd = layout.statistic(working(mean)), layout.statistic(working(rstd))
+    mean, rstd = layout.statistic(widened(mean)), layout.statistic(widened(rstd))
     found = backward_kernel(layout, grad_out, input, weight, mean, rstd, True, output_mask)
     shaped = [None if value is None else value.reshape(normalized_shape) for value in found[1:]]
     return found[0], *shaped
@@ -676,7 +732,7 @@ def _(
         name = dtypes.from_numpy(input.dtype).scalar_type_name
         raise NotImplementedError(f"\"GroupNormKernelImpl\" not implemented for '{name}'")
     layout = group_layout(N, C, HxW, group)
-    picture = working(input).reshape(layout.shape)
+    picture = widened(input).reshape(layout.shape)
     mean, _, rstd = statistics(picture, layout.stats, eps)
     kind = (
         np.dtype(np.float32) if weight is not None and weight.dtype != input.dtype else input.dtype
@@ -747,7 +803,7 @@ def _(
     HxW: Any, group: int, output_mask: Any,
 ) -> Any:  # fmt: skip
     layout = group_layout(N, C, HxW, group)
-    mean, rstd = layout.statistic(working(mean)), layout.statistic(working(rstd))
+    mean, rstd = layout.statistic(widened(mean)), layout.statistic(widened(rstd))
     return backward_kernel(layout, grad_out, input, weight, mean, rstd, True, output_mask)
 
 

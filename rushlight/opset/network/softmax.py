@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import cast, check_computable, working
 from rushlight.arrays.summation import sum_array
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
 from rushlight.core.dtype import unsupported
 from rushlight.opset.kinds import OPAQUE, Spec
-from rushlight.opset.reduction.reduce import cast, check_computable, one_axis, working
-from rushlight.opset.registry import composite, op
+from rushlight.opset.reduction.reduce import one_axis
+from rushlight.opset.registry import composite, find, op
 from rushlight.opset.rules import aten, sample
 
 
@@ -46,8 +47,7 @@ def public_samples(make: Any) -> Any:
 def check_dim(half_to_float: bool, ndim: int, dim: int) -> int:
     if half_to_float:
         raise RuntimeError("softmax with half to float conversion is not supported on CPU")
-    position: int = geometry.wrap_dim(dim, ndim)
-    return position
+    return geometry.wrap_dim(dim, ndim)
 
 
 def check_floating(name: str, kind: DType, ndim: int, position: int) -> None:
@@ -104,6 +104,38 @@ def small_backward(grad: Any, output: Any, logarithmic: bool) -> Any:
     return (grad - row_sums(grad * output)) * output
 
 
+def lower_softmax(logarithmic: bool) -> Any:
+    def lower(build: Any, op: Any, self: Any, dim: int, half_to_float: bool) -> Any:
+        if half_to_float:
+            build.refuse("half_to_float")
+        m, shape, axes = build.m, self.shape, build.axis(self, dim)
+        x = build.floating(self)
+        gap = m.subtract(x, build.fold("max", x, shape, axes))
+        if logarithmic:
+            total = build.fold("sum", m.exp(gap), shape, axes)
+            return build.cast(m.subtract(gap, m.log(total)), self.dtype)
+        powers = build.stored(m.exp(gap), shape)
+        total = build.fold("sum", powers, shape, axes)
+        return build.cast(m.multiply(powers, m.reciprocal(total)), self.dtype)
+
+    return lower
+
+
+def lower_backward(logarithmic: bool) -> Any:
+    def lower(build: Any, op: Any, grad: Any, output: Any, dim: int, kind: DType) -> Any:
+        m, shape, axes = build.m, output.shape, build.axis(output, dim)
+        if grad.shape != shape or grad.dtype is not output.dtype:
+            build.refuse("mixed operands")
+        g, y = build.floating(grad), build.floating(output)
+        if logarithmic:
+            total = build.fold("sum", g, shape, axes)
+            return build.cast(m.subtract(g, m.multiply(m.exp(y), total)), kind)
+        total = build.fold("sum", m.multiply(g, y), shape, axes)
+        return build.cast(m.multiply(m.subtract(g, total), y), kind)
+
+    return lower
+
+
 def softmax_pair(name: str) -> None:
     logarithmic = name == "log_softmax"
     node = "LogSoftmax" if logarithmic else "Softmax"
@@ -111,6 +143,9 @@ def softmax_pair(name: str) -> None:
     record = op(
         f"_{name}(Tensor self, int dim, bool half_to_float) -> Tensor",
         kind=OPAQUE,
+        batch="along",
+        lower=lower_softmax(logarithmic),
+        recompute=True,
         method=False,
         node=f"{node}Backward0",
         samples=softmax_samples,
@@ -144,6 +179,8 @@ def softmax_pair(name: str) -> None:
         f"_{name}_backward_data(Tensor grad_output, Tensor output, int dim, "
         "ScalarType input_dtype) -> Tensor",
         kind=OPAQUE,
+        batch="along",
+        lower=lower_backward(logarithmic),
         method=False,
         out_name="out",
         samples=backward_samples,
@@ -211,3 +248,11 @@ def softmax_pair(name: str) -> None:
 
 softmax_pair("softmax")
 softmax_pair("log_softmax")
+find("softmax", "int").errors = lambda make: [
+    (IndexError, (make(2, 3), 2)),
+    (NotImplementedError, (make.ints(3), 0)),
+]
+find("log_softmax", "int").errors = lambda make: [
+    (IndexError, (make(2, 3), -3)),
+    (NotImplementedError, (make.ints(3), 0)),
+]

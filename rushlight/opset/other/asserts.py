@@ -6,7 +6,7 @@ from typing import Any
 
 from rushlight.core.dispatch import overridable
 from rushlight.core.op import refuse
-from rushlight.opset.kinds import Kind
+from rushlight.opset.kinds import STATEMENT
 from rushlight.opset.registry import op
 from rushlight.opset.rules import sample
 
@@ -15,15 +15,6 @@ TORCH_NAMES = ("_assert",)
 NOTHING = refuse("it returns nothing")
 
 
-class Statement(Kind):
-    """An op that returns nothing: its shape rule is all that is known without values, its kernel
-    raises where the statement does not hold."""
-
-    def finish(self, op: Any, args: tuple[Any, ...], value: Any, layout: str) -> Any:
-        return None
-
-
-STATEMENT = Statement("STATEMENT")
 FACTS: dict[str, Any] = {"kind": STATEMENT, "method": False, "out": False, "jvp": NOTHING}
 SINGLE = "Boolean value of Tensor with {} is ambiguous"
 

@@ -10,31 +10,17 @@ import math
 from typing import Any
 
 from rushlight.arrays.numpy_ import in_blocks
+from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
-from rushlight.core.dtype import (
-    BOOL,
-    COMPLEX,
-    FLOAT,
-    INTEGER,
-    dtype,
-    finfo,
-    from_numpy,
-    uint8,
-    unsupported,
-)
+from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype, unsupported
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import strides_of
 from rushlight.opset import functions
 from rushlight.opset.kinds import Spec
-from rushlight.opset.pointwise.arithmetic import (
-    is_float,
-    is_inexact,
-    one_operand,
-    sample_of,
-)
+from rushlight.opset.pointwise.arithmetic import is_float, is_inexact, one_operand
 from rushlight.opset.pointwise.comparison import no_gradient
 from rushlight.opset.registry import composite, op, pointwise
-from rushlight.opset.rules import conj
+from rushlight.opset.rules import conj, sample
 
 SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946
@@ -79,12 +65,12 @@ def check_relu(common: dtype, args: tuple[Any, ...]) -> None:
     if common.category == BOOL:
         raise RuntimeError("Boolean inputs not supported for relu")
     if common.category == COMPLEX:
-        # torch: the words.
-        raise NotImplementedError("clamp is not supported for complex types")
+        raise NotImplementedError("clamp is not supported for complex types")  # torch: the words.
 
 
 relu = pointwise(
     "relu(Tensor self) -> Tensor",
+    zero_preserving=True,
     # torch: of two zeros the second operand's is kept, so that -0.0 stays.
     scalar=lambda m, x: m.maximum(0, x),
     dtypes=lambda kind: kind.category in (INTEGER, FLOAT),
@@ -93,6 +79,7 @@ relu = pointwise(
 )
 threshold = activation(
     "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
+    errors=lambda make: [(NotImplementedError, (make.mask(2), 0, 0))],
     exact_out=False,
     scalar=lambda m, x, threshold, value: m.where(m.less_equal(x, threshold), value, x),
     cast_scalars=(1, 2),
@@ -183,14 +170,14 @@ def check_hardtanh(common: dtype, args: tuple[Any, ...]) -> None:
     if common.category == BOOL:
         raise RuntimeError("Bool inputs not supported for hardtanh")
     if common.category == COMPLEX:
-        # torch: the words.
-        raise NotImplementedError("clamp is not supported for complex types")
-    if common is uint8 and (args[1] < 0 or args[2] < 0):
+        raise NotImplementedError("clamp is not supported for complex types")  # torch: the words.
+    if common is dtypes.uint8 and (args[1] < 0 or args[2] < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
 
 
 hardtanh = activation(
     "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make.mask(2),))],
     scalar=lambda m, x, low, high: m.minimum(m.maximum(x, low), high),
     cast_scalars=(1, 2),
     dtypes=lambda kind: kind.category in (INTEGER, FLOAT),
@@ -256,6 +243,8 @@ hardswish_backward = backward_op(
 )
 hardshrink = pointwise(
     "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+    rounded_scalars=(1,),
+    functional=True,
     scalar=lambda m, x, lambd: m.where(
         m.logical_and(m.greater_equal(x, -lambd), m.less_equal(x, lambd)), 0, x
     ),
@@ -266,6 +255,7 @@ hardshrink = pointwise(
 )
 hardshrink_backward = backward_op(
     "hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor",
+    rounded_scalars=(2,),
     kernel_name="shrink_backward_cpu",
     scalar=lambda m, grad, x, lambd: m.where(
         m.logical_and(m.greater_equal(x, -lambd), m.less_equal(x, lambd)), 0, grad
@@ -284,27 +274,27 @@ def softshrink_text(m: Any, x: Any, lambd: Any) -> Any:
 
 
 def check_softshrink(common: dtype, args: tuple[Any, ...]) -> None:
-    if is_float(common) and not 0 <= args[1] <= finfo(common).max:
+    if is_float(common) and not 0 <= args[1] <= dtypes.finfo(common).max:
         raise RuntimeError(
-            f"lambda must be in range [0, {finfo(common).max:g}] for input dtype "
+            f"lambda must be in range [0, {dtypes.finfo(common).max:g}] for input dtype "
             f"{common.scalar_type_name}, but found {args[1]:g}"
         )
 
 
 softshrink = activation(
     "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+    functional=True,
     kernel_name="softshrink_check",
     scalar=softshrink_text,
     inplace=False,
     check=check_softshrink,
     vjp=lambda grad, self, lambd: functions.softshrink_backward(grad, self, lambd),
     samples=lambda make: ((make(3, 4),), (make.strided(3, 4), 1.0), (make(), 0)),
-    errors=lambda make: (
-        ((RuntimeError, sample_of(make(3), -1)),) if make.dtype.category == FLOAT else ()
-    ),
+    errors=lambda make: [(RuntimeError, (make(3), -1)), (RuntimeError, (make(2), -1.0))],
 )
 softshrink_backward = backward_op(
     "softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor",
+    rounded_scalars=(2,),
     kernel_name="shrink_backward_cpu",
     scalar=hardshrink_backward.options["scalar"],
     vjp={
@@ -466,6 +456,7 @@ def gelu_curvature(grad: Any, grad_output: Any, self: Any, approximate: str) -> 
 
 gelu = activation(
     "gelu(Tensor self, *, str approximate='none') -> Tensor",
+    functional=True,
     scalar=gelu_text,
     kernel_name="GeluKernelImpl",
     check=check_gelu,
@@ -474,14 +465,14 @@ gelu = activation(
     ),
     samples=lambda make: (
         (make(3, 4),),
-        sample_of(make.strided(3, 4), approximate="tanh"),
+        sample(make.strided(3, 4), approximate="tanh"),
         (make(),),
     ),
-    errors=lambda make: (
-        ((RuntimeError, sample_of(make(3), approximate="cubic")),)
-        if make.dtype.category == FLOAT
-        else ()
-    ),
+    errors=lambda make: [
+        (RuntimeError, sample(make(3), approximate="cubic")),
+        (RuntimeError, sample(make(2), approximate="fast")),
+        (NotImplementedError, (make.ints(2),)),
+    ],
 )
 gelu_backward = backward_op(
     "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
@@ -496,7 +487,7 @@ gelu_backward = backward_op(
     },
     samples=lambda make: (
         (make(3, 4), make(3, 4)),
-        sample_of(make(3, 4), make(3, 4), approximate="tanh"),
+        sample(make(3, 4), make(3, 4), approximate="tanh"),
     ),
 )
 
@@ -601,6 +592,7 @@ def softplus_curvature(grad: Any, grad_output: Any, self: Any, beta: Any, thresh
 
 softplus = activation(
     "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
+    functional=True,
     scalar=softplus_text,
     inplace=False,
     vjp=lambda grad, self, beta, threshold: functions.softplus_backward(
@@ -684,13 +676,15 @@ log_sigmoid_backward = backward_op(
 
 @composite(
     "prelu(Tensor self, Tensor weight) -> Tensor",
+    functional=True,
+    autocast="lower",
     samples=lambda make: (
         (make(2, 3), make(3)),
         (make(2, 3, 2), make(1)),
         (make(4), make(1)),
         (make(2, 3), make()),
     ),
-    errors=lambda make: ((RuntimeError, sample_of(make(2, 3), make(2))),),
+    errors=lambda make: [(RuntimeError, (make(2, 3), make(2))), (RuntimeError, (make(), make(2)))],
 )
 def prelu(self: Any, weight: Any) -> Any:
     if self._dtype is not weight._dtype:
@@ -769,7 +763,7 @@ prelu_kernel_backward = backward_op(
     inplace=True,
     tags=("nondeterministic_seeded", "pointwise"),
     samples=lambda make: ((make(3, 4),), (make(3), 0.1, 0.2), (make(),)),
-    errors=lambda make: ((RuntimeError, sample_of(make(3), 0.5, 0.1)),),
+    errors=lambda make: [(RuntimeError, (make(3), 0.5, 0.1)), (RuntimeError, (make(2), 0.5, 0.1))],
 )
 def rrelu(self: Any, lower: Any, upper: Any, training: bool, generator: Any) -> Any:
     if lower > upper:
@@ -813,12 +807,13 @@ def sigmoid_array(xp: Any, x: Any) -> Any:
 
 glu = op(
     "glu(Tensor self, int dim=-1) -> Tensor",
+    batch="along",
     layout="shape",
     function=None,
     method=False,
     vjp=lambda grad, self, dim: functions.glu_backward(grad, self, dim),
     samples=lambda make: ((make(4, 6),), (make(4, 3), 0), (make(2, 4, 2), 1)),
-    errors=lambda make: ((RuntimeError, sample_of(make(3))), (RuntimeError, sample_of(make()))),
+    errors=lambda make: ((RuntimeError, sample(make(3))), (RuntimeError, sample(make()))),
 )
 
 
@@ -832,7 +827,7 @@ def _(self: Any, dim: int) -> Any:
 
 @glu.kernel
 def _(xp: Any, self: Any, dim: int) -> Any:
-    check_glu(self.shape, from_numpy(self.dtype), dim)
+    check_glu(self.shape, dtypes.from_numpy(self.dtype), dim)
     working = self.astype(xp.float32) if self.dtype.itemsize == 2 else self
     value, gate = array_halves(xp, working, dim)
     return (value * sigmoid_array(xp, gate)).astype(self.dtype)
@@ -857,6 +852,7 @@ def glu_curvature(grad: Any, grad_output: Any, self: Any, dim: int) -> Any:
 
 glu_backward = op(
     "glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
+    batch="along",
     method=False,
     vjp={
         "grad_output": lambda grad, self, dim: glu_tangent(self, grad, dim),
@@ -885,7 +881,7 @@ def _(grad_output: Any, self: Any, dim: int) -> Any:
 
 @glu_backward.kernel
 def _(xp: Any, grad_output: Any, self: Any, dim: int) -> Any:
-    check_glu_backward(grad_output.shape, self.shape, from_numpy(self.dtype), dim)
+    check_glu_backward(grad_output.shape, self.shape, dtypes.from_numpy(self.dtype), dim)
     narrow = self.dtype.itemsize == 2
     x = self.astype(xp.float32) if narrow else self
     grad = grad_output.astype(xp.float32) if narrow else grad_output
@@ -893,3 +889,11 @@ def _(xp: Any, grad_output: Any, self: Any, dim: int) -> Any:
     open_ = sigmoid_array(xp, gate)
     parts = (grad * open_, grad * value * open_ * (1 - open_))
     return xp.concatenate(parts, axis=dim).astype(self.dtype)
+
+
+for record in (elu, hardsigmoid, hardswish, silu, mish):
+    record.errors = lambda make: [(NotImplementedError, (make.ints(2),))]
+relu6.errors = lambda make: [
+    (RuntimeError, (make.mask(2),)),
+    (NotImplementedError, (make(2, dtype=dtypes.complex64),)),
+]

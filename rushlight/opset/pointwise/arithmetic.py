@@ -19,10 +19,10 @@ from rushlight.core.operators import ARITHMETIC, UNARY
 from rushlight.core.promotion import scalar_dtype
 from rushlight.core.tensor import PLAIN, Tensor
 from rushlight.opset import functions
+from rushlight.opset.elementwise import INT_TO_FLOAT, NARROW, PAIRS
 from rushlight.opset.exposure import method_alias
-from rushlight.opset.kinds import INT_TO_FLOAT, NARROW, PAIRS
 from rushlight.opset.registry import alias, composite, pointwise
-from rushlight.opset.rules import conj, sample
+from rushlight.opset.rules import conj, late, sample
 
 LN2 = math.log(2.0)
 
@@ -118,6 +118,9 @@ def rsub_text(m: Any, x: Any, y: Any, alpha: Any) -> Any:
 
 add = pointwise(
     "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    errors=lambda make: [(RuntimeError, sample(make.ints(2), make.ints(2), alpha=1.5))],
+    sparse=late("sparse.math:add"),
+    sparse_inplace=late("sparse.math:add_in_place"),
     former=(("self", "alpha", "other"),),
     scalar=add_text,
     factors=(2,),
@@ -131,6 +134,7 @@ add = pointwise(
 )
 pointwise(
     "add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    sparse=late("sparse.math:refuse_number"),
     scalar=add_text,
     factors=(2,),
     narrow=PAIRS,
@@ -141,6 +145,8 @@ pointwise(
 )
 sub = pointwise(
     "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make.mask(2), make.mask(2)))],
+    sparse=late("sparse.math:sub"),
     former=(("self", "alpha", "other"),),
     scalar=sub_text,
     factors=(2,),
@@ -154,6 +160,7 @@ sub = pointwise(
 )
 pointwise(
     "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    sparse=late("sparse.math:refuse_number"),
     scalar=sub_text,
     factors=(2,),
     narrow=PAIRS,
@@ -164,6 +171,7 @@ pointwise(
 )
 rsub = pointwise(
     "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    sparse=late("sparse.math:rsub"),
     scalar=rsub_text,
     factors=(2,),
     narrow=PAIRS,
@@ -179,6 +187,7 @@ rsub = pointwise(
 )
 pointwise(
     "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    sparse=late("sparse.math:refuse_number"),
     scalar=rsub_text,
     factors=(2,),
     narrow=PAIRS,
@@ -195,6 +204,7 @@ pointwise(
 
 mul = pointwise(
     "mul.Tensor(Tensor self, Tensor other) -> Tensor",
+    sparse=late("sparse.math:mul"),
     scalar=lambda m, x, y: m.multiply(x, y),
     numbers="any",
     narrow=NARROW,
@@ -206,6 +216,7 @@ mul = pointwise(
 )
 pointwise(
     "mul.Scalar(Tensor self, Scalar other) -> Tensor",
+    sparse=late("sparse.math:mul"),
     scalar=mul.options["scalar"],
     narrow=NARROW,
     exact_scalars=True,
@@ -215,6 +226,7 @@ pointwise(
 )
 div = pointwise(
     "div.Tensor(Tensor self, Tensor other) -> Tensor",
+    sparse=late("sparse.math:div"),
     scalar=lambda m, x, y: m.divide(x, y),
     promote=INT_TO_FLOAT,
     numbers="any",
@@ -226,6 +238,7 @@ div = pointwise(
 )
 pointwise(
     "div.Scalar(Tensor self, Scalar other) -> Tensor",
+    sparse=late("sparse.math:div"),
     scalar=div.options["scalar"],
     promote=INT_TO_FLOAT,
     exact_scalars=True,
@@ -251,6 +264,15 @@ def promote_quotient(common: dtype, args: tuple[Any, ...]) -> tuple[dtype, dtype
     return common, common
 
 
+def is_wide(other: Any) -> bool:
+    """Whether a divisor is more than one number, which alone has more than half precision."""
+    return isinstance(other, Tensor) and other.dim() > 0
+
+
+def rounds_on_the_way(args: tuple[Any, ...]) -> bool:
+    return args[2] is not None and is_wide(args[1])
+
+
 def quotient_text(m: Any, x: Any, y: Any, rounding_mode: Any) -> Any:
     if rounding_mode is None:
         return m.divide(x, y)
@@ -259,7 +281,17 @@ def quotient_text(m: Any, x: Any, y: Any, rounding_mode: Any) -> Any:
 
 pointwise(
     "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, sample(make(2), make(2), rounding_mode="up")),
+        (
+            NotImplementedError,
+            sample(make(2, dtype=dtypes.complex64), make(2), rounding_mode="floor"),
+        ),
+    ],
+    sparse=late("sparse.math:div"),
     scalar=quotient_text,
+    exact_scalars=True,
+    native_halves=rounds_on_the_way,
     promote=promote_quotient,
     numbers="any",
     node_index=2,
@@ -286,6 +318,8 @@ pointwise(
 )
 pointwise(
     "div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
+    exact_scalars=True,
+    sparse=late("sparse.math:div"),
     scalar=quotient_text,
     promote=promote_quotient,
     promoted_scalars=(1,),
@@ -319,6 +353,8 @@ def one_operand(make: Any) -> Any:
 floor_divide = pointwise(
     "floor_divide(Tensor self, Tensor other) -> Tensor",
     scalar=lambda m, x, y: m.floor_divide(x, y),
+    exact_scalars=True,
+    native_halves=lambda args: is_wide(args[1]),
     numbers="any",
     dtypes=is_number_type,
     kernel_name="div_floor_cpu",
@@ -330,13 +366,15 @@ floor_divide = pointwise(
         (make(), make.positive()),
         (make(3), 2),
     ),
-    errors=lambda make: (
-        ((RuntimeError, sample_of(make(3), 0)),) if make.dtype.category == INTEGER else ()
-    ),
+    errors=lambda make: [
+        (RuntimeError, (make.ints(2, low=1), make.ints(2, high=0))),
+        (NotImplementedError, (make(2, dtype=dtypes.complex64), make(2))),
+    ],
 )
 pointwise(
     "floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
     scalar=floor_divide.options["scalar"],
+    exact_scalars=True,
     node="NotImplemented",
     vjp={"self": underivable("aten::floor_divide.Scalar")},
     promoted_scalars=(1,),
@@ -347,6 +385,7 @@ pointwise(
 
 remainder = pointwise(
     "remainder.Tensor(Tensor self, Tensor other) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make.ints(2, low=1), make.ints(2, high=0)))],
     scalar=lambda m, x, y: m.remainder(x, y),
     numbers=False,
     dtypes=is_number_type,
@@ -466,6 +505,7 @@ pow = pointwise(
 )
 pointwise(
     "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+    sparse=late("sparse.math:power"),
     scalar=pow.options["scalar"],
     promoted_scalars=(1,),
     dtypes=lambda kind: kind.category != BOOL,
@@ -480,9 +520,7 @@ pointwise(
         (make.positive(2), 0.5),
         (make.positive(), 1),
     ),
-    errors=lambda make: (
-        ((RuntimeError, sample_of(make(3), -1)),) if make.dtype.category == INTEGER else ()
-    ),
+    errors=lambda make: [(RuntimeError, (make.ints(2), -1))],
 )
 pointwise(
     "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
@@ -595,6 +633,8 @@ def check_neg(common: dtype, args: tuple[Any, ...]) -> None:
 
 neg = pointwise(
     "neg(Tensor self) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make.mask(2),))],
+    zero_preserving="linear",
     scalar=lambda m, x: m.negative(x),
     narrow=PAIRS,
     check=check_neg,

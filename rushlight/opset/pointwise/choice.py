@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from rushlight.arrays.casting import fill_number
+from rushlight.arrays.precision import HALVES
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, dtype, unsupported
 from rushlight.core.promotion import result_dtype_scalar, scalar_dtype
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
+from rushlight.opset.elementwise import NARROW, PAIRS, refuse_complex
 from rushlight.opset.exposure import method_alias
-from rushlight.opset.kinds import HALVES, NARROW, PAIRS
 from rushlight.opset.pointwise.arithmetic import (
     is_inexact,
     is_number_type,
@@ -26,25 +26,18 @@ from rushlight.opset.rules import conj
 # -- larger and smaller ---------------------------------------------------------------------------
 
 
-def refuse_complex(what: str) -> Callable[[dtype, tuple[Any, ...]], None]:
-    def check(common: dtype, args: tuple[Any, ...]) -> None:
-        if common.category == COMPLEX:
-            raise RuntimeError(f"{what} not implemented for complex tensors.")
-
-    return check
-
-
 def half_at_ties(grad: Any, self: Any, other: Any, lost: Any) -> Any:
     return zeros_where(lost, functions.where(self == other, grad / 2, grad))
 
 
 maximum = pointwise(
     "maximum(Tensor self, Tensor other) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2, dtype=dtypes.complex64), make(2)))],
     scalar=lambda m, x, y: m.maximum(x, y),
     numbers=False,
     inplace=False,
     dtypes=is_real,
-    check=refuse_complex("maximum"),
+    check=refuse_complex("maximum not implemented for complex tensors."),
     vjp={
         "self": lambda grad, self, other: half_at_ties(grad, self, other, self < other),
         "other": lambda grad, self, other: half_at_ties(grad, self, other, self > other),
@@ -56,7 +49,7 @@ minimum = pointwise(
     numbers=False,
     inplace=False,
     dtypes=is_real,
-    check=refuse_complex("minimum"),
+    check=refuse_complex("minimum not implemented for complex tensors."),
     vjp={
         "self": lambda grad, self, other: half_at_ties(grad, self, other, self > other),
         "other": lambda grad, self, other: half_at_ties(grad, self, other, self < other),
@@ -68,7 +61,7 @@ fmax = pointwise(
     numbers=False,
     inplace=False,
     dtypes=is_real,
-    check=refuse_complex("fmax"),
+    check=refuse_complex("fmax not implemented for complex tensors."),
     vjp={
         "self": lambda grad, self, other: zeros_where(
             ((self >= other) | other.isnan()).logical_not(), grad
@@ -82,7 +75,7 @@ fmin = pointwise(
     numbers=False,
     inplace=False,
     dtypes=is_real,
-    check=refuse_complex("fmin"),
+    check=refuse_complex("fmin not implemented for complex tensors."),
     vjp={
         "self": lambda grad, self, other: zeros_where(
             ((self <= other) | other.isnan()).logical_not(), grad
@@ -101,8 +94,7 @@ def clamp_text(m: Any, x: Any, low: Any, high: Any) -> Any:
 
 def check_bound(common: dtype, args: tuple[Any, ...]) -> None:
     if common.category == COMPLEX:
-        # torch: the words.
-        raise NotImplementedError("clamp is not supported for complex types")
+        raise NotImplementedError("clamp is not supported for complex types")  # torch: the words.
 
 
 def check_clamp(common: dtype, args: tuple[Any, ...]) -> None:
@@ -112,7 +104,11 @@ def check_clamp(common: dtype, args: tuple[Any, ...]) -> None:
 
 
 def check_clamp_tensor(common: dtype, args: tuple[Any, ...]) -> None:
-    check_clamp(common, args)
+    if args[1] is None or args[2] is None:
+        if common.category == COMPLEX:
+            raise unsupported("maximum_cpu" if args[2] is None else "minimum_cpu", common)
+    else:
+        check_bound(common, args)
     if common.category == BOOL and args[1] is not None and args[2] is not None:
         raise unsupported("clamp_cpu", common)
 
@@ -144,7 +140,11 @@ clamp = pointwise(
         (make(), 0.5, 1.5),
         (make(0), 0, 1),
     ),
-    errors=lambda make: ((RuntimeError, sample_of(make(3))),),
+    errors=lambda make: [
+        (RuntimeError, (make(3),)),
+        (RuntimeError, (make(2),)),
+        (NotImplementedError, (make(2, dtype=dtypes.complex64), 0)),
+    ],
 )
 pointwise(
     "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
@@ -234,6 +234,10 @@ def scalar_like(value: Any, other: Tensor) -> Tensor:
 
 where = pointwise(
     "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make.ints(2), make(2), make(2))),
+        (RuntimeError, (make.mask(2), make(3), make(2))),
+    ],
     exact_out=True,
     scalar=lambda m, condition, x, y: m.where(condition, x, y),
     numbers=False,
@@ -333,6 +337,7 @@ lerp = pointwise(
 )
 pointwise(
     "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2), make(2, dtype=dtypes.float64), 0.5))],
     scalar=lerp_text,
     numbers=False,
     dtypes=is_inexact,

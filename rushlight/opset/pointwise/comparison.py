@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.base.errors import error
-from rushlight.core.dtype import COMPLEX, FLOAT, bool_, dtype, get_default_dtype
+from rushlight.core.dtype import COMPLEX, FLOAT, bool_, complex64, float64, get_default_dtype
 from rushlight.core.op import refuse
 from rushlight.core.operators import BITWISE
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
+from rushlight.opset.elementwise import BOOL, NARROW, PAIRS, refuse_complex
 from rushlight.opset.exposure import method_alias
-from rushlight.opset.kinds import BOOL, NARROW, OPAQUE, PAIRS
+from rushlight.opset.kinds import OPAQUE
 from rushlight.opset.pointwise.arithmetic import (
     is_integer,
     is_integral,
@@ -19,7 +20,7 @@ from rushlight.opset.pointwise.arithmetic import (
     one_operand,
     swapped,
 )
-from rushlight.opset.registry import alias, composite, op, pointwise
+from rushlight.opset.registry import alias, composite, find, op, pointwise
 
 WHOLE_NUMBERS = refuse("integers have no derivative")
 
@@ -81,6 +82,10 @@ for second, first in (
 @composite(
     "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, "
     "bool equal_nan=False) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make(2), make(2), -1.0)),
+        (RuntimeError, (make(2), make(2, dtype=float64))),
+    ],
     out=False,
     samples=lambda make: (
         (make(3, 4), make(3, 4)),
@@ -111,6 +116,8 @@ def isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) ->
 
 equal = op(
     "equal(Tensor self, Tensor other) -> bool",
+    errors=lambda make: [(TypeError, (make(2), 3))],
+    batch="no_fallback",
     kind=OPAQUE,
     layout="value",
     tags=("data_dependent_output",),
@@ -131,11 +138,25 @@ def _(xp: Any, self: Any, other: Any) -> Any:
 @composite(
     "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, "
     "bool equal_nan=False) -> bool",
+    errors=lambda make: [
+        (RuntimeError, (make(2), make(2, dtype=float64))),
+        (RuntimeError, (make(2), make(2), 1e-5, -1.0)),
+    ],
     tags=("data_dependent_output",),
     samples=lambda make: ((make(3), make(3)), (make(3), make(3), 1.0, 10.0), (make(0), make(0))),
 )
 def allclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -> Any:
     return bool(functions.isclose(self, other, rtol, atol, equal_nan).all().item())
+
+
+@allclose.batch
+def _(level: Any, op: Any, *args: Any) -> Any:
+    if not level.has_batched(args):
+        return level.below(op, args)
+    raise RuntimeError(
+        "vmap over torch.allclose isn't supported yet. Please file an issue at "
+        "https://github.com/pytorch/pytorch/issues if you need this feature."
+    )
 
 
 # -- logic and bits -------------------------------------------------------------------------------
@@ -200,6 +221,7 @@ bits("bitwise_left_shift", "Tensor_Scalar", text_of("left_shift"), is_integer)
 bits("bitwise_right_shift", "Tensor_Scalar", text_of("right_shift"), is_integer)
 pointwise(
     "bitwise_not(Tensor self) -> Tensor",
+    errors=lambda make: [(NotImplementedError, (make(2),))],
     scalar=text_of("bitwise_not"),
     dtypes=is_integral,
     vjp=WHOLE_NUMBERS,
@@ -233,17 +255,9 @@ def predicate(name: str, text: Any, **options: Any) -> None:
     pointwise(f"{name}(Tensor self) -> Tensor", scalar=text, promote=BOOL, inplace=False, **options)
 
 
-predicate("isnan", text_of("isnan"), out=False, narrow=NARROW)
-predicate("isinf", text_of("isinf"), out=False, narrow=PAIRS)
+predicate("isnan", text_of("isnan"), out=False, narrow=NARROW, zero_preserving=True)
+predicate("isinf", text_of("isinf"), out=False, narrow=PAIRS, zero_preserving=True)
 predicate("isfinite", text_of("isfinite"), out=False, narrow=PAIRS)
-
-
-def refuse_complex(message: str, error: type[Exception] = RuntimeError) -> Any:
-    def check(common: dtype, args: tuple[Any, ...]) -> None:
-        if common.category == COMPLEX:
-            raise error(message)
-
-    return check
 
 
 predicate(
@@ -251,6 +265,7 @@ predicate(
     lambda m, x: m.equal(x, float("inf")),
     dtypes=is_real,
     check=refuse_complex("isposinf does not support complex inputs."),
+    zero_preserving=True,
     exact_out=True,
 )
 predicate(
@@ -258,6 +273,7 @@ predicate(
     lambda m, x: m.equal(x, float("-inf")),
     dtypes=is_real,
     check=refuse_complex("isneginf does not support complex inputs."),
+    zero_preserving=True,
     exact_out=True,
 )
 predicate(
@@ -265,6 +281,7 @@ predicate(
     text_of("signbit"),
     dtypes=is_real,
     check=refuse_complex("signbit is not implemented for complex tensors.", NotImplementedError),
+    zero_preserving=True,
     exact_out=True,
 )
 
@@ -274,3 +291,13 @@ def isreal(self: Any) -> Any:
     if self._dtype.category < COMPLEX:
         return functions.ones_like(self, dtype=bool_)
     return functions.imag(self) == 0
+
+
+# -- wrong calls -----------------------------------------------------------------------------------
+
+find("lt", "Tensor").errors = lambda make: [
+    (NotImplementedError, (make(2, dtype=complex64), make(2)))
+]
+find("logical_and").errors = lambda make: [(RuntimeError, (make(2), make(3)))]
+for name in ("bitwise_and", "bitwise_left_shift"):
+    find(name, "Tensor").errors = lambda make: [(NotImplementedError, (make(2), make(2)))]

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.core.dtype import FLOAT, dtype, float16, get_default_dtype
+from rushlight.core.dtype import FLOAT, dtype, float16, float64, get_default_dtype
+from rushlight.core.op import refuse
 from rushlight.core.tensor import Ext, Tensor, strides_of
 from rushlight.opset import functions
-from rushlight.opset.kinds import PAIRS, make_view
+from rushlight.opset.elementwise import PAIRS
+from rushlight.opset.kinds import make_view
 from rushlight.opset.pointwise.arithmetic import one_operand, zeros_where
 from rushlight.opset.registry import composite, pointwise, view
-from rushlight.opset.rules import conj, linear_in
+from rushlight.opset.rules import conj, late, linear_in
 
 # -- lazy bits ------------------------------------------------------------------------------------
 
@@ -34,6 +36,8 @@ def flipped(self: Tensor, bit: str) -> Tensor:
 
 conj_view = view(
     "_conj(Tensor(a) self) -> Tensor(a)",
+    lower=refuse("a lazy bit is no geometry"),
+    batch="straight",
     shape=same_geometry,
     node="ConjBackward0",
     inverse=lambda source, changed: changed.conj(),
@@ -45,6 +49,8 @@ conj_view = view(
 conj_view.__dict__["backend"] = lambda self: flipped(self, "conj")
 neg_view = view(
     "_neg_view(Tensor(a) self) -> Tensor(a)",
+    lower=refuse("a lazy bit is no geometry"),
+    batch="straight",
     shape=same_geometry,
     node="NegViewBackward0",
     inverse=lambda source, changed: functions._neg_view(changed),
@@ -65,6 +71,7 @@ def conjugate(self: Any) -> Any:
 
 complex_physical = pointwise(
     "_conj_physical(Tensor self) -> Tensor",
+    zero_preserving="linear",
     scalar=lambda m, x: m.conj(x),
     inplace=False,
     narrow=PAIRS,
@@ -105,13 +112,17 @@ def is_neg(self: Any) -> Any:
 
 view_as_real = view(
     "view_as_real(Tensor(a) self) -> Tensor(a)",
+    sparse=late("sparse.shape:paired"),
+    batch="straight",
     method=False,
     vjp=lambda grad: functions.view_as_complex(grad.contiguous()),
     inverse=lambda source, changed: functions.view_as_complex(changed),
     samples=lambda make: (
         ((make(3, 4),), (make.strided(3, 4),), (make(),)) if make.dtype.is_complex else ()
     ),
-    errors=lambda make: () if make.dtype.is_complex else ((RuntimeError, (make(3),)),),
+    errors=lambda make: (
+        () if make.dtype.is_complex else ((RuntimeError, (make(3),)), (RuntimeError, (make(2, 2),)))
+    ),
 )
 
 
@@ -131,6 +142,9 @@ def _(self: Any) -> Any:
 
 view_as_complex = view(
     "view_as_complex(Tensor(a) self) -> Tensor(a)",
+    sparse=late("sparse.shape:paired"),
+    autocast="float32",
+    batch="straight",
     method=False,
     vjp=lambda grad: functions.view_as_real(grad.contiguous().resolve_conj()),
     inverse=lambda source, changed: functions.view_as_real(changed),
@@ -173,7 +187,13 @@ def real(self: Any) -> Any:
     return functions.view_as_real(plain).select(-1, 0)
 
 
-@composite("imag(Tensor(a) self) -> Tensor(a)", method=False, out=False, samples=one_operand)
+@composite(
+    "imag(Tensor(a) self) -> Tensor(a)",
+    errors=lambda make: [(RuntimeError, (make(2),))],
+    method=False,
+    out=False,
+    samples=one_operand,
+)
 def imag(self: Any) -> Any:
     if not self._dtype.is_complex:
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
@@ -242,6 +262,7 @@ def promote_parts(common: dtype, args: tuple[Any, ...]) -> tuple[dtype, dtype]:
 
 complex = pointwise(
     "complex(Tensor real, Tensor imag) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2), make(2, dtype=float64)))],
     scalar=lambda m, real, imag: m.complex(real, imag),
     promote=promote_parts,
     check=check_parts,
@@ -256,6 +277,11 @@ complex = pointwise(
 )
 polar = pointwise(
     "polar(Tensor abs, Tensor angle) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make(2), make(2, dtype=float64))),
+        (RuntimeError, (make.ints(2), make.ints(2))),
+    ],
+    autocast="float32",
     scalar=lambda m, size, angle: m.complex(
         m.multiply(size, m.cos(angle)), m.multiply(size, m.sin(angle))
     ),

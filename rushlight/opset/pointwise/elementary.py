@@ -15,6 +15,7 @@ from rushlight.core.dtype import (
     BOOL,
     COMPLEX,
     FLOAT,
+    complex64,
     dtype,
     finfo,
     from_numpy,
@@ -23,8 +24,15 @@ from rushlight.core.dtype import (
 )
 from rushlight.core.tensor import strides_of
 from rushlight.opset import functions
+from rushlight.opset.elementwise import (
+    COMPLEX_TO_FLOAT,
+    INT_TO_FLOAT,
+    NARROW,
+    PAIRS,
+    refuse_complex,
+)
 from rushlight.opset.exposure import method_alias
-from rushlight.opset.kinds import COMPLEX_TO_FLOAT, INT_TO_FLOAT, NARROW, PAIRS, Spec
+from rushlight.opset.kinds import Spec
 from rushlight.opset.pointwise.arithmetic import (
     LN2,
     is_float,
@@ -36,8 +44,8 @@ from rushlight.opset.pointwise.arithmetic import (
     underivable,
     zeros_where,
 )
-from rushlight.opset.pointwise.comparison import WHOLE_NUMBERS, no_gradient, refuse_complex, text_of
-from rushlight.opset.registry import alias, op, pointwise
+from rushlight.opset.pointwise.comparison import WHOLE_NUMBERS, no_gradient, text_of
+from rushlight.opset.registry import alias, find, op, pointwise
 from rushlight.opset.rules import conj
 
 LN10 = math.log(10.0)
@@ -57,6 +65,7 @@ def check_abs_(self: Any) -> None:
 
 abs = pointwise(
     "abs(Tensor self) -> Tensor",
+    zero_preserving=True,
     scalar=lambda m, x: m.abs(x),
     promote=COMPLEX_TO_FLOAT,
     dtypes=is_not_bool,
@@ -66,6 +75,7 @@ abs = pointwise(
 )
 sign = pointwise(
     "sign(Tensor self) -> Tensor",
+    zero_preserving=True,
     scalar=lambda m, x: m.sign(x),
     dtypes=is_real,
     check=refuse_complex(
@@ -89,6 +99,7 @@ def sgn_gradient(grad: Any, self: Any, result: Any) -> Any:
 
 sgn = pointwise(
     "sgn(Tensor self) -> Tensor",
+    zero_preserving=True,
     scalar=lambda m, x: m.sign(x),
     narrow=PAIRS,
     vjp=sgn_gradient,
@@ -104,13 +115,21 @@ def rounding(name: str, *, complex_check: bool = True) -> None:
         options["check"] = refuse_complex(
             f"{name} is not supported for complex inputs", NotImplementedError
         )
-    pointwise(f"{name}(Tensor self) -> Tensor", scalar=text_of(name), vjp=no_gradient, **options)
+    pointwise(
+        f"{name}(Tensor self) -> Tensor",
+        zero_preserving=True,
+        scalar=text_of(name),
+        vjp=no_gradient,
+        **options,
+    )
 
 
 rounding("floor")
 rounding("ceil")
 rounding("trunc")
 rounding("round", complex_check=False)
+for record in (find("floor"), find("ceil")):
+    record.errors = lambda make: [(NotImplementedError, (make(2, dtype=complex64),))]
 
 
 def round_text(m: Any, x: Any, decimals: int) -> Any:
@@ -137,6 +156,7 @@ pointwise(
 )
 frac = pointwise(
     "frac(Tensor self) -> Tensor",
+    zero_preserving=True,
     scalar=lambda m, x: m.subtract(x, m.trunc(x)),
     dtypes=is_float,
     vjp=lambda grad: grad,
@@ -145,6 +165,8 @@ frac = pointwise(
 
 nan_to_num = op(
     "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
+    zero_preserving=True,
+    batch="straight",
     exact_out=True,
     layout="like",
     inplace=True,
@@ -211,6 +233,7 @@ def _(self: Any) -> Any:
 
 rad2deg = pointwise(
     "rad2deg(Tensor self) -> Tensor",
+    zero_preserving=True,
     scalar=lambda m, x: m.multiply(x, 180.0 / math.pi),
     promote=INT_TO_FLOAT,
     dtypes=is_real,
@@ -219,6 +242,7 @@ rad2deg = pointwise(
 )
 deg2rad = pointwise(
     "deg2rad(Tensor self) -> Tensor",
+    zero_preserving=True,
     scalar=lambda m, x: m.multiply(x, math.pi / 180.0),
     promote=INT_TO_FLOAT,
     dtypes=is_real,
@@ -238,12 +262,19 @@ def floating(name: str, vjp: Any, **options: Any) -> Any:
 
 exp = floating("exp", lambda grad, result: grad * conj(result))
 exp2 = floating("exp2", lambda grad, result: grad * conj(result) * LN2)
-expm1 = floating("expm1", lambda grad, result: grad * (conj(result) + 1))
+expm1 = floating("expm1", lambda grad, result: grad * (conj(result) + 1), zero_preserving=True)
 log = floating("log", lambda grad, self: grad.div(conj(self)), domain=(0.25, None))
 log2 = floating("log2", lambda grad, self: grad / (conj(self) * LN2), domain=(0.25, None))
 log10 = floating("log10", lambda grad, self: grad / (conj(self) * LN10), domain=(0.25, None))
-log1p = floating("log1p", lambda grad, self: grad / conj(self + 1), domain=(-0.5, None))
-sqrt = floating("sqrt", lambda grad, result: grad / (2 * conj(result)), domain=(0.25, None))
+log1p = floating(
+    "log1p", lambda grad, self: grad / conj(self + 1), domain=(-0.5, None), zero_preserving=True
+)
+sqrt = floating(
+    "sqrt",
+    lambda grad, result: grad / (2 * conj(result)),
+    domain=(0.25, None),
+    zero_preserving=True,
+)
 rsqrt = floating(
     "rsqrt", lambda grad, result: -0.5 * grad * conj(result.pow(3)), domain=(0.25, None)
 )
@@ -251,19 +282,29 @@ rsqrt = floating(
 
 # -- trigonometric and hyperbolic -----------------------------------------------------------------
 
-sin = floating("sin", lambda grad, self: grad * conj(self.cos()))
+sin = floating("sin", lambda grad, self: grad * conj(self.cos()), zero_preserving=True)
 cos = floating("cos", lambda grad, self: grad * conj(-self.sin()))
-tan = floating("tan", lambda grad, result: grad * conj(1 + result.pow(2)), domain=(-1.4, 1.4))
+tan = floating(
+    "tan",
+    lambda grad, result: grad * conj(1 + result.pow(2)),
+    domain=(-1.4, 1.4),
+    zero_preserving=True,
+)
 asin = floating(
-    "asin", lambda grad, self: grad * conj((-self * self + 1).rsqrt()), domain=(-0.9, 0.9)
+    "asin",
+    lambda grad, self: grad * conj((-self * self + 1).rsqrt()),
+    domain=(-0.9, 0.9),
+    zero_preserving=True,
 )
 acos = floating(
     "acos", lambda grad, self: grad * conj(-((-self * self + 1).rsqrt())), domain=(-0.9, 0.9)
 )
-atan = floating("atan", lambda grad, self: grad / conj(self * self + 1))
-sinh = floating("sinh", lambda grad, self: grad * conj(self.cosh()))
+atan = floating("atan", lambda grad, self: grad / conj(self * self + 1), zero_preserving=True)
+sinh = floating("sinh", lambda grad, self: grad * conj(self.cosh()), zero_preserving=True)
 cosh = floating("cosh", lambda grad, self: grad * conj(self.sinh()))
-asinh = floating("asinh", lambda grad, self: grad * conj((self.pow(2) + 1).rsqrt()))
+asinh = floating(
+    "asinh", lambda grad, self: grad * conj((self.pow(2) + 1).rsqrt()), zero_preserving=True
+)
 
 
 def acosh_gradient(grad: Any, self: Any) -> Any:
@@ -273,8 +314,15 @@ def acosh_gradient(grad: Any, self: Any) -> Any:
 
 
 acosh = floating("acosh", acosh_gradient, domain=(1.25, None))
-atanh = floating("atanh", lambda grad, self: grad * 1 / conj(1 - self.pow(2)), domain=(-0.9, 0.9))
-tanh = floating("tanh", lambda grad, result: functions.tanh_backward(grad, result))
+atanh = floating(
+    "atanh",
+    lambda grad, self: grad * 1 / conj(1 - self.pow(2)),
+    domain=(-0.9, 0.9),
+    zero_preserving=True,
+)
+tanh = floating(
+    "tanh", lambda grad, result: functions.tanh_backward(grad, result), zero_preserving=True
+)
 sigmoid = floating("sigmoid", lambda grad, result: functions.sigmoid_backward(grad, result))
 tanh_backward = pointwise(
     "tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
@@ -390,6 +438,7 @@ def no_derivative(name: str) -> Any:
 
 nextafter = pointwise(
     "nextafter(Tensor self, Tensor other) -> Tensor",
+    errors=lambda make: [(NotImplementedError, (make.ints(2), make.ints(2)))],
     scalar=lambda m, x, y: m.nextafter(x, y),
     numbers=False,
     dtypes=is_float,
@@ -400,6 +449,7 @@ nextafter = pointwise(
 )
 hypot = pointwise(
     "hypot(Tensor self, Tensor other) -> Tensor",
+    errors=lambda make: [(NotImplementedError, (make(2), make(2, dtype=complex64)))],
     scalar=lambda m, x, y: m.hypot(x, y),
     numbers=False,
     dtypes=is_float,
@@ -418,6 +468,7 @@ def atan2_share(grad: Any, self: Any, other: Any) -> Any:
 
 atan2 = pointwise(
     "atan2(Tensor self, Tensor other) -> Tensor",
+    errors=lambda make: [(NotImplementedError, (make(2, dtype=complex64), make(2)))],
     scalar=lambda m, x, y: m.atan2(x, y),
     promote=INT_TO_FLOAT,
     numbers=False,
@@ -512,6 +563,7 @@ def check_ldexp(common: dtype, args: tuple[Any, ...]) -> None:
 
 ldexp = pointwise(
     "ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2), make(3)))],
     scalar=lambda m, x, y: m.multiply(x, m.exp2(y)),
     promote=INT_TO_FLOAT,
     check=check_ldexp,
@@ -529,6 +581,7 @@ ldexp = pointwise(
 )
 gcd = pointwise(
     "gcd(Tensor self, Tensor other) -> Tensor",
+    errors=lambda make: [(NotImplementedError, (make(2), make(2)))],
     scalar=lambda m, x, y: m.gcd(x, y),
     numbers=False,
     dtypes=is_integer,
@@ -555,6 +608,7 @@ heaviside = pointwise(
     exact_out=True,
     scalar=lambda m, x, values: m.heaviside(x, values),
     numbers=False,
+    dtypes=is_real,
     check=check_heaviside,
     node="torch::autograd::NotImplemented",
     vjp={name: underivable("aten::heaviside") for name in ("self", "values")},

@@ -14,8 +14,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
 from rushlight.core.tensor import strides_of
-from rushlight.opset.indexing.index import CHECKED
-from rushlight.opset.kinds import Spec
+from rushlight.opset.kinds import GATHER, Spec
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, sample
 
@@ -53,7 +52,7 @@ def masked_gradient(grad: Any, mask: Any) -> Any:
 
 
 QUANTIZING: dict[str, Any] = {
-    "kind": CHECKED,
+    "kind": GATHER.checked,
     "method": False,
     "differentiable": ["self"],
     "non_differentiable": (1,),
@@ -172,6 +171,7 @@ for kind in ("tensor", "channel"):
 @composite(
     "fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, "
     f"{LIMITS}) -> Tensor",
+    autocast="float32",
     method=False,
     out=False,
 )
@@ -182,6 +182,7 @@ def per_tensor(self: Any, *args: Any) -> Any:
 @composite(
     "fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, "
     f"{LIMITS}) -> Tensor",
+    autocast="float32",
     method=False,
     out=False,
 )

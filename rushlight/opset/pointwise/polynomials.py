@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.core.op import refuse
-from rushlight.opset.kinds import INT_TO_FLOAT
+from rushlight.opset.elementwise import INT_TO_FLOAT
 from rushlight.opset.pointwise.comparison import text_of
 from rushlight.opset.pointwise.special import is_wide, special
 from rushlight.opset.registry import pointwise

@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 from rushlight.base.errors import error
-from rushlight.core.dtype import BOOL, bfloat16, dtype, finfo, float16, get_default_dtype
+from rushlight.core.dtype import BOOL, bfloat16, complex64, dtype, finfo, float16, get_default_dtype
 from rushlight.core.op import refuse
 from rushlight.opset import functions
+from rushlight.opset.elementwise import INT_TO_FLOAT
 from rushlight.opset.exposure import attribute
-from rushlight.opset.kinds import INT_TO_FLOAT
 from rushlight.opset.pointwise.arithmetic import is_real, one_operand, zeros_where
 from rushlight.opset.pointwise.comparison import text_of
 from rushlight.opset.pointwise.elementary import product_with
@@ -44,6 +44,8 @@ erf = special(
     "erf",
     lambda grad, self: 2.0 / SQRT_PI * functions.exp(-(self.pow(2))) * grad,
     kernel_name="erf_vml_cpu",
+    zero_preserving=True,
+    errors=lambda make: [(NotImplementedError, (make(2, dtype=complex64),))],
 )
 erfc = special(
     "erfc",
@@ -55,6 +57,8 @@ erfinv = special(
     lambda grad, self: 0.5 * SQRT_PI * functions.exp(self.erfinv().pow(2)) * grad,
     kernel_name="erfinv_vml_cpu",
     domain=(-0.9, 0.9),
+    zero_preserving=True,
+    errors=lambda make: [(NotImplementedError, (make(2, dtype=complex64),))],
 )
 special(
     "special_erfcx",
@@ -106,6 +110,7 @@ lgamma = special(
     lambda grad, self: grad * functions.digamma(self),
     kernel_name="lgamma_vml_cpu",
     domain=(0.25, None),
+    errors=lambda make: [(NotImplementedError, (make(2, dtype=complex64),))],
 )
 digamma = special(
     "digamma",
@@ -122,6 +127,7 @@ def check_polygamma(common: dtype, args: tuple[Any, ...]) -> None:
 
 polygamma = pointwise(
     "polygamma(int n, Tensor self) -> Tensor",
+    errors=lambda make: [(RuntimeError, (-1, make(2)))],
     scalar=lambda m, n, x: m.polygamma(n, x),
     promote=INT_TO_FLOAT,
     inplace=False,
@@ -170,6 +176,7 @@ def mvlgamma_gradient(grad: Any, self: Any, p: int) -> Any:
 
 mvlgamma = pointwise(
     "mvlgamma(Tensor self, int p) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make.positive(2), 0))],
     scalar=mvlgamma_text,
     layout="contiguous",
     promote=INT_TO_FLOAT,

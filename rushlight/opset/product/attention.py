@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import cast, dtype_of, working
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dispatch import call
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import strides_of
-from rushlight.opset.kinds import CONTRACTION, OPAQUE, Spec, cpp_type
-from rushlight.opset.reduction.reduce import cast, working
+from rushlight.opset.kinds import CONTRACTION, OPAQUE, Spec
 from rushlight.opset.registry import composite, find, op
 from rushlight.opset.rules import aten, not_differentiable, sample
 
@@ -144,13 +144,8 @@ flash = op(
 )
 
 
-def kind_of(value: Any) -> Any:
-    """The dtype of a tensor or an array."""
-    return dtypes.from_numpy(value.dtype) if isinstance(value, np.ndarray) else value._dtype
-
-
 def check_flash(query: Any, key: Any, value: Any, dropout_p: float, mask: Any) -> None:
-    kind = kind_of(query)
+    kind = dtype_of(query)
     name = "scaled_dot_product_attention_flash_attention: "
     if kind not in FLOATS:
         raise RuntimeError(
@@ -163,9 +158,9 @@ def check_flash(query: Any, key: Any, value: Any, dropout_p: float, mask: Any) -
         raise RuntimeError(f"{name}Currently do not support dropout > 0")
     if query.shape[3] != value.shape[3] or key.shape[3] != value.shape[3]:
         raise RuntimeError(f"{name}Q/K/V should have the same head size")
-    if any(kind_of(t) is not kind for t in (key, value)):
+    if any(dtype_of(t) is not kind for t in (key, value)):
         raise RuntimeError(f"{name}Q/K/V should have the same data type")
-    if mask is not None and kind_of(mask) not in (kind, dtypes.float32):
+    if mask is not None and dtype_of(mask) not in (kind, dtypes.float32):
         raise RuntimeError(f"{name}Attention mask is the same data type as query")
     if mask is not None and len(mask.shape) not in (2, 4):
         raise RuntimeError(f"{name}Attention mask dim in {{2, 4}}")
@@ -397,23 +392,23 @@ def _(make: Any) -> Any:
         yield sample(grad, query, key, value, output, logsumexp, *rest, **options)
 
 
-def folded(level: Any, record: Any, count: int, args: tuple[Any, ...]) -> Any:
-    """Every sample of a vmap at once: samples become part of the batch, of `count` operands."""
+def fold_samples(level: Any, op: Any, *args: Any) -> Any:
+    """Every sample of a vmap at once: samples become part of the batch."""
+    count = 3 if op is flash else 6
     mask = args[-2]
     if level.has_batched((mask,)) or (mask is not None and mask.dim() == 4 and mask.shape[0] != 1):
-        return level.loop(record, args)
+        return level.loop(op, args)
     operands = [level.full(operand) for operand in args[:count]]
     sizes = operands[0].shape[:2]
 
     def every() -> Any:
-        found = call(record, (*[each.flatten(0, 1) for each in operands], *args[count:]))
+        found = call(op, (*[each.flatten(0, 1) for each in operands], *args[count:]))
         return tuple([part.unflatten(0, sizes) for part in found])
 
     return level.wrap(level.run(every))
 
 
-flash.batch = lambda level, *args: folded(level, flash, 3, args)
-flash_backward.batch = lambda level, *args: folded(level, flash_backward, 6, args)
+flash.batch = flash_backward.batch = fold_samples
 
 # -- math form ------------------------------------------------------------------------------------
 
@@ -510,8 +505,8 @@ def check_operands(query: Any, key: Any, value: Any, mask: Any) -> None:
     if any(t._dtype is not query._dtype for t in (key, value)):
         raise RuntimeError(
             "Expected query, key, and value to have the same dtype, but got query.dtype: "
-            f"{cpp_type(query._dtype)} key.dtype: {cpp_type(key._dtype)} and value.dtype: "
-            f"{cpp_type(value._dtype)} instead."
+            f"{query._dtype.cpp_name} key.dtype: {key._dtype.cpp_name} and value.dtype: "
+            f"{value._dtype.cpp_name} instead."
         )
     if any(t.device != query.device for t in (key, value)):
         raise RuntimeError(
@@ -528,8 +523,8 @@ def check_operands(query: Any, key: Any, value: Any, mask: Any) -> None:
     if mask._dtype not in (dtypes.bool_, dtypes.float32, query._dtype):
         raise RuntimeError(
             "Expected attn_mask dtype to be bool or float or to match query dtype, but got "
-            f"attn_mask.dtype: {cpp_type(mask._dtype)} and  query.dtype: "
-            f"{cpp_type(query._dtype)} instead."
+            f"attn_mask.dtype: {mask._dtype.cpp_name} and  query.dtype: "
+            f"{query._dtype.cpp_name} instead."
         )
     if mask.dim() < 2:
         geometry.wrap_dim(-2, mask.dim())
@@ -590,6 +585,8 @@ def choice(
     "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, "
     "Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False, *, float? scale=None, "
     "bool enable_gqa=False) -> Tensor",
+    functional=True,
+    autocast="lower",
     method=False,
     function=None,
     out=False,

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import dtype_of, rounded
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dispatch import overridable
@@ -19,42 +20,19 @@ from rushlight.core.promotion import DIM, ZERO_DIM, result_type
 from rushlight.core.quick import Quick
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN, Tensor, strides_of
+from rushlight.opset.elementwise import operand_rank, scalar_array
 from rushlight.opset.exposure import method_alias
-from rushlight.opset.kinds import CONTRACTION, Spec, operand_rank, scalar_array
+from rushlight.opset.kinds import CONTRACTION, Spec
 from rushlight.opset.registry import composite, op
-from rushlight.opset.rules import aten, conj, sample
+from rushlight.opset.rules import aten, conj, late, sample
 
-__all__ = ["product_of", "refuse_dtype", "rounded", "working"]
+__all__ = ["multipliable", "product_of", "refuse_dtype"]
 
 SINGLE = np.dtype(np.float32)
 # Arrays of these dtypes go to BLAS, or to NumPy's integer loops, as they are.
 DIRECT = frozenset(
     np.dtype(name) for name in ("f4", "f8", "c8", "c16", "i8", "i4", "i2", "i1", "u1")
 )
-# torch: the spelling of C++ types in messages.
-C_NAMES = {
-    dtypes.bool_: "bool",
-    dtypes.uint8: "unsigned char",
-    dtypes.int8: "signed char",
-    dtypes.int16: "short int",
-    dtypes.int32: "int",
-    dtypes.int64: "long int",
-    dtypes.float16: "c10::Half",
-    dtypes.bfloat16: "c10::BFloat16",
-    dtypes.float32: "float",
-    dtypes.float64: "double",
-    dtypes.complex64: "c10::complex<float>",
-    dtypes.complex128: "c10::complex<double>",
-}
-
-
-def kind_of(value: Any) -> Any:
-    return value._dtype if isinstance(value, Tensor) else dtypes.from_numpy(value.dtype)
-
-
-def c_name(value: Any) -> str:
-    kind = kind_of(value)
-    return str(C_NAMES.get(kind, kind.name))
 
 
 def former_orders(first: str, second: str) -> tuple[tuple[str, ...], ...]:
@@ -69,21 +47,17 @@ def times(shape: Any) -> str:
 
 
 def refuse_dtype(kernel: str, value: Any, other: Any) -> None:
-    kind = kind_of(value)
+    kind = dtype_of(value)
     # torch: where there is nothing to multiply, nobody looks at the dtype.
     if kind is dtypes.bool_ and value.size and other.size:
         raise unsupported(kernel, kind)
 
 
-def working(array: Any) -> Any:
+def multipliable(array: Any) -> Any:
     """The array in a dtype that products are computed in."""
     if array.dtype.fields is not None:
         raise unsupported("addmm_impl_cpu_", dtypes.complex32)
     return array if array.dtype in DIRECT else array.astype(SINGLE)
-
-
-def rounded(value: Any, kind: Any) -> Any:
-    return value if value.dtype == kind else value.astype(kind)
 
 
 def factor(value: Any, array: Any) -> Any:
@@ -96,7 +70,7 @@ def accumulate(product: Any, self: Any, beta: Any, alpha: Any, kind: Any) -> Any
     if alpha != 1:
         product *= factor(alpha, product)
     if beta != 0:
-        self = working(self)
+        self = multipliable(self)
         if beta != 1:
             self = self * factor(beta, self)
         try:
@@ -131,7 +105,8 @@ def check_mm(self: Any, mat2: Any) -> None:
     check_inner(self, mat2)
     if self.dtype != mat2.dtype:
         raise RuntimeError(
-            f"expected m1 and m2 to have the same dtype, but got: {c_name(self)} != {c_name(mat2)}"
+            f"expected m1 and m2 to have the same dtype, but got: {dtype_of(self).cpp_name} != "
+            f"{dtype_of(mat2).cpp_name}"
         )
 
 
@@ -180,10 +155,15 @@ def mm_samples(make: Any) -> Any:
 def mm_errors(make: Any) -> Any:
     yield RuntimeError, sample(make(2, 3), make(2, 3))
     yield RuntimeError, sample(make(3), make(3, 2))
+    yield RuntimeError, sample(make(2, 3), make(3, 2, dtype=dtypes.float64))
+    yield NotImplementedError, sample(make.mask(2, 3), make.mask(3, 2))
 
 
 mm = op(
     "mm(Tensor self, Tensor mat2) -> Tensor",
+    sparse=late("sparse.math:mm"),
+    autocast="lower",
+    ranks=(2, 2),
     kind=CONTRACTION,
     quick=Quick(
         "{self}.dot({mat2})", when=MATRICES.format("self", "mat2"), result_is_contiguous=True
@@ -222,7 +202,7 @@ def _(xp: Any, self: Any, mat2: Any) -> Any:
             pass
     check_mm(self, mat2)
     refuse_dtype("addmm_impl_cpu_", self, mat2)
-    return working(self).dot(working(mat2)).astype(kind)
+    return multipliable(self).dot(multipliable(mat2)).astype(kind)
 
 
 def check_addmm(self: Any, mat1: Any, mat2: Any) -> None:
@@ -230,7 +210,7 @@ def check_addmm(self: Any, mat1: Any, mat2: Any) -> None:
         if value.dtype != mat2.dtype:
             raise RuntimeError(
                 f"{name} and mat2 must have the same dtype, but got "
-                f"{kind_of(value).scalar_type_name} and {kind_of(mat2).scalar_type_name}"
+                f"{dtype_of(value).scalar_type_name} and {dtype_of(mat2).scalar_type_name}"
             )
     for name, value in (("mat1", mat1), ("mat2", mat2)):
         if len(value.shape) != 2:
@@ -248,6 +228,13 @@ def addmm_samples(make: Any) -> Any:
 
 addmm = op(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make(4), make(2, 3), make(3, 2))),
+        (RuntimeError, (make(2), make(2, 3), make(2, 3))),
+    ],
+    sparse=late("sparse.math:addmm"),
+    autocast="lower",
+    ranks=(2, 2),
     former=former_orders("mat1", "mat2"),
     kind=CONTRACTION,
     quick=Quick(
@@ -298,7 +285,7 @@ def _(xp: Any, self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any:
     else:
         check_addmm(self, mat1, mat2)
         refuse_dtype("addmm_impl_cpu_", mat1, mat2)
-        product = working(mat1).dot(working(mat2))
+        product = multipliable(mat1).dot(multipliable(mat2))
         if kind == np.bool_ and product.size:
             # torch: `self` is multiplied by beta, which is an integer.
             raise RuntimeError("result type Long can't be cast to the desired output type Bool")
@@ -326,8 +313,8 @@ def check_bmm(self: Any, mat2: Any) -> None:
     check_batches(self, mat2)
     if self.dtype != mat2.dtype:
         raise RuntimeError(
-            f"expected scalar type {kind_of(self).scalar_type_name} but found "
-            f"{kind_of(mat2).scalar_type_name}"
+            f"expected scalar type {dtype_of(self).scalar_type_name} but found "
+            f"{dtype_of(mat2).scalar_type_name}"
         )
 
 
@@ -340,6 +327,13 @@ def bmm_samples(make: Any) -> Any:
 
 bmm = op(
     "bmm(Tensor self, Tensor mat2) -> Tensor",
+    sparse=late("sparse.math:bmm"),
+    errors=lambda make: [
+        (RuntimeError, (make(2, 2, 3), make(3, 3, 2))),
+        (RuntimeError, (make(2, 3), make(3, 2))),
+    ],
+    autocast="lower",
+    ranks=(3, 3),
     kind=CONTRACTION,
     vjp={
         "self": lambda grad, mat2: grad.bmm(conj(mat2.transpose(1, 2))),
@@ -365,7 +359,7 @@ def _(xp: Any, self: Any, mat2: Any) -> Any:
             return xp.multiply(self, mat2)
         return xp.matmul(self, mat2)
     refuse_dtype("bmm", self, mat2)
-    return xp.matmul(working(self), working(mat2)).astype(kind)
+    return xp.matmul(multipliable(self), multipliable(mat2)).astype(kind)
 
 
 BATCH_FORMULAS = {
@@ -384,6 +378,9 @@ def addition_samples(make: Any) -> Any:
 baddbmm = op(
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) "
     "-> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2, 2, 2), make(2, 2, 3), make(2, 2, 3)))],
+    autocast="lower",
+    ranks=(3, 3),
     former=former_orders("batch1", "batch2"),
     kind=CONTRACTION,
     inplace=True,
@@ -395,8 +392,8 @@ baddbmm = op(
 def check_baddbmm(self: Any, batch1: Any, batch2: Any) -> None:
     if not self.dtype == batch1.dtype == batch2.dtype:
         raise RuntimeError(
-            f"Input dtypes must be the same, got: input {c_name(self)}, batch1: {c_name(batch1)}, "
-            f"batch2: {c_name(batch2)}"
+            f"Input dtypes must be the same, got: input {dtype_of(self).cpp_name}, batch1: "
+            f"{dtype_of(batch1).cpp_name}, batch2: {dtype_of(batch2).cpp_name}"
         )
     check_batches(batch1, batch2)
 
@@ -413,7 +410,9 @@ def _(self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
 def _(xp: Any, self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
     check_baddbmm(self, batch1, batch2)
     refuse_dtype("baddbmm", batch1, batch2)
-    return accumulate(xp.matmul(working(batch1), working(batch2)), self, beta, alpha, batch1.dtype)
+    return accumulate(
+        xp.matmul(multipliable(batch1), multipliable(batch2)), self, beta, alpha, batch1.dtype
+    )
 
 
 def spread(grad: Any, batch1: Any, batch2: Any) -> Any:
@@ -424,6 +423,7 @@ def spread(grad: Any, batch1: Any, batch2: Any) -> Any:
 
 addbmm = op(
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    autocast="lower",
     former=former_orders("batch1", "batch2"),
     kind=CONTRACTION,
     inplace=True,
@@ -457,11 +457,11 @@ def check_addbmm(self: Any, batch1: Any, batch2: Any) -> None:
         )
     if not self.dtype == batch1.dtype == batch2.dtype:
         raise RuntimeError(
-            f"expected m1 and m2 to have the same dtype, but got: {c_name(batch1)} != "
-            f"{c_name(batch2)}"
+            f"expected m1 and m2 to have the same dtype, but got: {dtype_of(batch1).cpp_name} != "
+            f"{dtype_of(batch2).cpp_name}"
             if batch1.dtype != batch2.dtype
             else f"self and mat2 must have the same dtype, but got "
-            f"{kind_of(self).scalar_type_name} and {kind_of(batch2).scalar_type_name}"
+            f"{dtype_of(self).scalar_type_name} and {dtype_of(batch2).scalar_type_name}"
         )
 
 
@@ -477,7 +477,7 @@ def _(self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
 def _(xp: Any, self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
     check_addbmm(self, batch1, batch2)
     refuse_dtype("addmm_impl_cpu_", batch1, batch2)
-    product = xp.tensordot(working(batch1), working(batch2), ((0, 2), (0, 1)))
+    product = xp.tensordot(multipliable(batch1), multipliable(batch2), ((0, 2), (0, 1)))
     return accumulate(product, self, beta, alpha, batch1.dtype)
 
 
@@ -496,7 +496,7 @@ def check_mv(self: Any, mat: Any, vec: Any, self_shape: Any) -> None:
             f"size mismatch, got input ({length}), mat ({times(mat.shape)}), vec ({vec.shape[0]})"
         )
     if mat.dtype != vec.dtype or self.dtype != vec.dtype:
-        names = [kind_of(value).scalar_type_name for value in (self, mat, vec)]
+        names = [dtype_of(value).scalar_type_name for value in (self, mat, vec)]
         raise RuntimeError(
             "addmv input tensors must have the same dtype, but got "
             f"{names[0]}, {names[1]}, and {names[2]}"
@@ -511,6 +511,9 @@ def mv_samples(make: Any) -> Any:
 
 mv = op(
     "mv(Tensor self, Tensor vec) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2, 3), make(2))), (RuntimeError, (make(3), make(3)))],
+    sparse=late("sparse.math:mv"),
+    ranks=(2, 1),
     kind=CONTRACTION,
     vjp={
         "self": lambda grad, vec: grad.ger(conj(vec)),
@@ -530,7 +533,7 @@ def _(self: Any, vec: Any) -> Any:
 def _(xp: Any, self: Any, vec: Any) -> Any:
     check_mv(vec, self, vec, self.shape[:1])
     refuse_dtype("addmv_impl_cpu", self, vec)
-    return rounded(working(self).dot(working(vec)), self.dtype)
+    return rounded(multipliable(self).dot(multipliable(vec)), self.dtype)
 
 
 def addmv_samples(make: Any) -> Any:
@@ -541,6 +544,8 @@ def addmv_samples(make: Any) -> Any:
 
 addmv = op(
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(3), make(2, 3), make(3)))],
+    ranks=(2, 1),
     former=former_orders("mat", "vec"),
     kind=CONTRACTION,
     inplace=True,
@@ -563,7 +568,7 @@ def _(self: Any, mat: Any, vec: Any, beta: Any, alpha: Any) -> Any:
 def _(xp: Any, self: Any, mat: Any, vec: Any, beta: Any, alpha: Any) -> Any:
     check_mv(self, mat, vec, self.shape)
     refuse_dtype("addmv_impl_cpu", mat, vec)
-    return accumulate(working(mat).dot(working(vec)), self, beta, alpha, mat.dtype)
+    return accumulate(multipliable(mat).dot(multipliable(vec)), self, beta, alpha, mat.dtype)
 
 
 def vector_samples(make: Any) -> Any:
@@ -574,6 +579,13 @@ def vector_samples(make: Any) -> Any:
 
 dot = op(
     "dot(Tensor self, Tensor tensor) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make(2), make(3))),
+        (RuntimeError, (make(2, 2), make(2))),
+        (RuntimeError, (make(2), make(2, dtype=dtypes.float64))),
+        (NotImplementedError, (make.mask(2), make.mask(2))),
+    ],
+    ranks=(1, 1),
     kind=CONTRACTION,
     vjp={
         "self": lambda grad, tensor: grad * conj(tensor),
@@ -583,6 +595,8 @@ dot = op(
 )
 vdot = op(
     "vdot(Tensor self, Tensor other) -> Tensor",
+    conjugates=True,
+    ranks=(1, 1),
     kind=CONTRACTION,
     vjp={
         "self": lambda grad, other: conj(grad) * other,
@@ -600,7 +614,7 @@ def check_dot(self: Any, other: Any) -> None:
     if self.dtype != other.dtype:
         raise RuntimeError(
             "dot : expected both vectors to have same dtype, but found "
-            f"{kind_of(self).scalar_type_name} and {kind_of(other).scalar_type_name}"
+            f"{dtype_of(self).scalar_type_name} and {dtype_of(other).scalar_type_name}"
         )
     if self.shape[0] != other.shape[0]:
         raise RuntimeError(
@@ -622,7 +636,7 @@ def _(xp: Any, self: Any, tensor: Any) -> Any:
     check_dot(self, tensor)
     if self.dtype == np.bool_:
         raise unsupported("dot", dtypes.bool_)
-    return rounded(working(self).dot(working(tensor)), self.dtype)
+    return rounded(multipliable(self).dot(multipliable(tensor)), self.dtype)
 
 
 @vdot.kernel
@@ -630,7 +644,7 @@ def _(xp: Any, self: Any, other: Any) -> Any:
     check_dot(self, other)
     if self.dtype == np.bool_:
         raise unsupported("dot", dtypes.bool_)
-    return rounded(xp.vdot(working(self), working(other)), self.dtype)
+    return rounded(xp.vdot(multipliable(self), multipliable(other)), self.dtype)
 
 
 def addr_samples(make: Any) -> Any:
@@ -642,6 +656,7 @@ def addr_samples(make: Any) -> Any:
 
 addr = op(
     "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2, 3), make(2), make(2, 3)))],
     exact_out=False,
     former=former_orders("vec1", "vec2"),
     kind=CONTRACTION,
@@ -685,7 +700,7 @@ def _(xp: Any, self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
         for name, value in (("vec1", vec1), ("vec2", vec2)):
             if value.ndim != 1:
                 raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {value.ndim}-D")
-    ranked = [(kind_of(value), DIM if value.ndim else ZERO_DIM) for value in (self, vec1, vec2)]
+    ranked = [(dtype_of(value), DIM if value.ndim else ZERO_DIM) for value in (self, vec1, vec2)]
     common = result_type(ranked).np
     if common == np.bool_:
         check_expands(self.shape, (len(vec1), len(vec2)), common)
@@ -703,7 +718,11 @@ def outer_samples(make: Any) -> Any:
     yield make(2), make(3, dtype=dtypes.float64)
 
 
-@composite("outer(Tensor self, Tensor vec2) -> Tensor", samples=outer_samples)
+@composite(
+    "outer(Tensor self, Tensor vec2) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2, 2), make(2)))],
+    samples=outer_samples,
+)
 def outer(self: Any, vec2: Any) -> Any:
     for name, value in (("self", self), ("vec2", vec2)):
         if value.dim() != 1:
@@ -718,6 +737,7 @@ def ger(self: Any, vec2: Any) -> Any:
 
 @composite(
     "inner(Tensor self, Tensor other) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2, 3), make(2)))],
     exact_out=True,
     samples=lambda make: (
         (make(3), make(3)),
@@ -793,6 +813,12 @@ def folded_matmul(tensor1: Any, tensor2: Any) -> Any:
 
 @composite(
     "matmul(Tensor self, Tensor other) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make(), make(3))),
+        (RuntimeError, (make(2, 3), make(2, 3))),
+        (RuntimeError, (make(2, 2, 3), make(3, 3, 2))),
+    ],
+    autocast="lower",
     exact_out=True,
     samples=lambda make: matmul_samples(make),
 )

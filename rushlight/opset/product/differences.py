@@ -325,6 +325,7 @@ def _(xp: Any, grad: Any, self: Any, p: float, pdist: Any) -> Any:
 
 @composite(
     "pdist(Tensor self, float p=2) -> Tensor",
+    functional=True,
     method=False,
     samples=lambda make: [(make(3, 2),), (make.strided(3, 2), 1.0), (make(1, 3),)],
     errors=lambda make: [

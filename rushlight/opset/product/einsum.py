@@ -207,6 +207,12 @@ def multiply_pair(left: Any, right: Any, summed: list[int]) -> Any:
 
 @composite(
     "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, ("ij,jk", [make(2, 3)])),
+        (RuntimeError, ("i1", [make(2, 3)])),
+        (RuntimeError, ("ij->k", [make(2, 3)])),
+        (RuntimeError, ("ij,ij", [make(2, 3), make(3, 2)])),
+    ],
     method=False,
     function=None,
     out=False,

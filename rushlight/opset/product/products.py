@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import dtype_of, rounded
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.device import contiguous_format
@@ -17,8 +18,12 @@ from rushlight.core.dtype import unsupported
 from rushlight.core.quick import Quick, Step
 from rushlight.core.state import warn_once
 from rushlight.core.tensor import Tensor
-from rushlight.opset.kinds import CONTRACTION, Spec, cpp_type
-from rushlight.opset.product.contract import kind_of, product_of, refuse_dtype, rounded, working
+from rushlight.opset.kinds import CONTRACTION, Spec
+from rushlight.opset.product.contract import (
+    multipliable,
+    product_of,
+    refuse_dtype,
+)
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, conj, not_differentiable, sample
 
@@ -32,6 +37,12 @@ __all__ = ["bilinear", "cdist", "chain_matmul", "linear", "tensordot"]
 
 @composite(
     "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+    functional=True,
+    errors=lambda make: [
+        (RuntimeError, (make(2, 3), make(4, 2))),
+        (RuntimeError, (make(2, 3), make(4, 3), make(3))),
+    ],
+    autocast="lower",
     method=False,
     # The transposed weight is a node of the graph and seldom more.
     quick=Quick(
@@ -137,12 +148,17 @@ def _(
     total = i1.ndim + len(expand1)
     operands: list[Any] = []
     for value, gone in ((i1, expand1), (i2, expand2), (i3, expand3)):
-        operands += [working(value), axes_left(total, gone)]
+        operands += [multipliable(value), axes_left(total, gone)]
     return rounded(xp.einsum(*operands, axes_left(total, sumdim), optimize=True), i1.dtype)
 
 
 @composite(
     "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
+    functional=True,
+    errors=lambda make: [
+        (RuntimeError, (make(2, 3), make(3, 2), make(2, 3, 2))),
+        (RuntimeError, (make(2, 3), make(2, 2), make(2, 2, 2))),
+    ],
     method=False,
     samples=lambda make: (
         (make(2, 3), make(2, 2), make(2, 3, 2), make(2)),
@@ -153,7 +169,7 @@ def _(
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     kinds = [value._dtype for value in (input1, input2, weight)]
     if kinds[1] is not kinds[0] or kinds[2] is not kinds[0]:
-        names = [cpp_type(kind) for kind in kinds]
+        names = [kind.cpp_name for kind in kinds]
         raise RuntimeError(
             f"All tensors must have the same dtype, got input1: {names[0]}, input2: {names[1]}, "
             f"weight: {names[2]}"
@@ -311,6 +327,10 @@ def multiply_run(tensors: list[Any], split: list[list[int]], start: int, stop: i
 
 @composite(
     "linalg_multi_dot(Tensor[] tensors) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, ([make(2, 3)],)),
+        (RuntimeError, ([make(2, 3), make(2, 3)],)),
+    ],
     exact_out=True,
     method=False,
     samples=lambda make: (
@@ -406,7 +426,15 @@ def power_samples(make: Any) -> Any:
     yield make.strided(3, 2, 2, low=-1, high=1), 5
 
 
-@composite("linalg_matrix_power(Tensor self, int n) -> Tensor", method=False, samples=power_samples)
+@composite(
+    "linalg_matrix_power(Tensor self, int n) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make(2, 3), 2)),
+        (RuntimeError, (make(3), 2)),
+    ],
+    method=False,
+    samples=power_samples,
+)
 def linalg_matrix_power(self: Any, n: int) -> Any:
     if self.dim() < 2:
         raise RuntimeError(
@@ -459,8 +487,8 @@ def check_cross(self: Any, other: Any, dim: int) -> None:
         )
     if self.dtype != other.dtype:
         raise RuntimeError(
-            f"expected scalar type {kind_of(self).scalar_type_name} but found "
-            f"{kind_of(other).scalar_type_name}"
+            f"expected scalar type {dtype_of(self).scalar_type_name} but found "
+            f"{dtype_of(other).scalar_type_name}"
         )
 
 
@@ -473,6 +501,7 @@ def cross_samples(make: Any) -> Any:
 
 linalg_cross = op(
     "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2, 3), make(3)))],
     kind=CONTRACTION,
     method=False,
     vjp={
@@ -494,14 +523,18 @@ def _(xp: Any, self: Any, other: Any, dim: int) -> Any:
     check_cross(self, other, dim)
     refuse_dtype("cross", self, other)
     geometry.broadcast_shapes(self.shape, other.shape)
-    a = xp.moveaxis(working(self), dim, 0)
-    b = xp.moveaxis(working(other), dim, 0)
+    a = xp.moveaxis(multipliable(self), dim, 0)
+    b = xp.moveaxis(multipliable(other), dim, 0)
     parts = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
     return rounded(xp.stack(parts, dim), self.dtype)
 
 
 @composite(
     "cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make(2, 2), make(2, 2))),
+        (RuntimeError, (make(2, 3), make(2, 3), 0)),
+    ],
     exact_out=True,
     samples=lambda make: (
         (make(2, 3), make(2, 3)),
@@ -582,7 +615,7 @@ def differences(x1: Any, x2: Any) -> Any:
 
 def check_points(x1: Any, x2: Any) -> None:
     for number, value in ((1, x1), (2, x2)):
-        kind = kind_of(value)
+        kind = dtype_of(value)
         if not kind.is_floating_point:
             raise RuntimeError(
                 f"cdist only supports floating-point dtypes, X{number} got: {kind.scalar_type_name}"
@@ -590,14 +623,15 @@ def check_points(x1: Any, x2: Any) -> None:
 
 
 def check_pair(kernel: str, x1: Any, x2: Any) -> None:
-    kind = kind_of(x1)
+    kind = dtype_of(x1)
     if not x1.size or not x2.size:
         return
     if kind not in (dtypes.float32, dtypes.float64):
         raise unsupported(kernel, kind)
-    if kind_of(x2) is not kind:
+    if dtype_of(x2) is not kind:
         raise RuntimeError(
-            f"expected scalar type {kind.scalar_type_name} but found {kind_of(x2).scalar_type_name}"
+            f"expected scalar type {kind.scalar_type_name} but found "
+            f"{dtype_of(x2).scalar_type_name}"
         )
 
 
@@ -685,18 +719,17 @@ def _(x1: Any, x2: Any) -> Any:
 
 @euclidean.kernel
 def _(xp: Any, x1: Any, x2: Any) -> Any:
-    kind = kind_of(x1)
+    kind = dtype_of(x1)
     if kind.is_complex:
-        # torch: the words.
-        raise NotImplementedError("clamp is not supported for complex types")
+        raise NotImplementedError("clamp is not supported for complex types")  # torch: the words.
     if not kind.is_floating_point:
         raise RuntimeError("result type Float can't be cast to the desired output type Long")
-    if kind_of(x2) is not kind:
+    if dtype_of(x2) is not kind:
         raise RuntimeError(
             "expected m1 and m2 to have the same dtype, but got: "
-            f"{cpp_type(kind)} != {cpp_type(kind_of(x2))}"
+            f"{kind.cpp_name} != {dtype_of(x2).cpp_name}"
         )
-    a, b = working(x1), working(x2)
+    a, b = multipliable(x1), multipliable(x2)
     squares = (a * a).sum(-1)[..., :, None] + (b * b).sum(-1)[..., None, :]
     squares -= 2 * xp.matmul(a, xp.swapaxes(b, -1, -2))
     return rounded(xp.sqrt(xp.maximum(squares, 0)), x1.dtype)
@@ -707,6 +740,7 @@ MATRIX_MODE_THRESHOLD = 25
 
 @composite(
     "cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor",
+    autocast="float32",
     method=False,
     function=None,
     samples=lambda make: (

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import dtype_of, working
 from rushlight.core import dtype as dtypes
 from rushlight.core import ports
 from rushlight.core.op import Tag
@@ -33,10 +34,6 @@ FLOATS = (dtypes.float32, dtypes.float64, dtypes.bfloat16, dtypes.float16)
 # -- one layer on arrays ---------------------------------------------------------------------------
 
 
-def working(array: Any) -> Any:
-    return np.dtype(np.float32) if array.itemsize == 2 else array.dtype
-
-
 class Layer:
     """A layer's operands as matrices: rows of all steps, where each step begins, its length."""
 
@@ -45,7 +42,7 @@ class Layer:
         batch_sizes: Sequence[int],
     ) -> None:  # fmt: skip
         self.mode = mode
-        self.work = working(input)
+        self.work = working(dtype_of(input)).np
         wide: list[Any] = [None if a is None else a.astype(self.work, copy=False) for a in weights]
         self.input_weight, self.hidden_weight, self.input_bias, self.hidden_bias = wide
         self.states = [state.astype(self.work, copy=False) for state in states]
@@ -259,6 +256,7 @@ layer = op(
     "Tensor weight3, Tensor hx_, Tensor cx_, bool reverse, int[] batch_sizes, int mode, "
     "int hidden_size, int num_layers, bool has_biases, bool bidirectional, bool batch_first, "
     "bool train) -> (Tensor, Tensor, Tensor, Tensor)",
+    autocast="lower",
     kind=CONTRACTION,
     method=False,
     non_differentiable=(3,),

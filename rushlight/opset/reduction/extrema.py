@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import cast, check_computable, working
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
@@ -17,16 +18,13 @@ from rushlight.core.dtype import unsupported
 from rushlight.core.promotion import BAREBONES_UNSIGNED
 from rushlight.opset.kinds import REDUCTION, Spec
 from rushlight.opset.reduction.reduce import (
-    cast,
-    check_computable,
     full_samples,
     has_values,
     reduced_axes,
     reduced_spec,
     restored,
-    working,
 )
-from rushlight.opset.registry import composite, op
+from rushlight.opset.registry import composite, find, op
 from rushlight.opset.rules import sample
 
 
@@ -127,6 +125,7 @@ def value_ops(name: str, reduce: Any) -> None:
     amax = op(
         f"{a_name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
         kind=REDUCTION,
+        fold=name,
         samples=amax_samples,
         errors=lambda make: [(IndexError, (make(0, 3), 0)), (RuntimeError, (make(0, 3),))],
     )
@@ -152,6 +151,8 @@ def value_ops(name: str, reduce: Any) -> None:
     full = op(
         f"{name}(Tensor self) -> Tensor",
         kind=REDUCTION,
+        fold=name,
+        over_dim=(a_name, "default"),
         node_index=1,
         exact_out=False,
         out_name="unary_out",
@@ -259,6 +260,11 @@ def index_ops(name: str, where: Any) -> None:
 
 value_ops("max", max_reduce)
 value_ops("min", min_reduce)
+find("amax").errors = lambda make: [
+    (IndexError, (make(0, 3), 0)),
+    (RuntimeError, (make(0, 3),)),
+    (NotImplementedError, (make.ints(2, dtype=dtypes.complex64), 0)),
+]
 index_ops("max", np.argmax)
 index_ops("min", np.argmin)
 

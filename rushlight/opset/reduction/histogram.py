@@ -12,11 +12,9 @@ import numpy as np
 
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import unsupported
-from rushlight.core.tensor import values_of
 from rushlight.opset.creation.series import spaced_values
 from rushlight.opset.indexing.writing import refuse_gradient
-from rushlight.opset.kinds import Spec, cpp_type
-from rushlight.opset.reduction.sort import ORDERING as CHECKED
+from rushlight.opset.kinds import SORT, Spec
 from rushlight.opset.reduction.sort import check_finite, check_weight_dtype
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, sample
@@ -36,18 +34,18 @@ def underived(name: str) -> dict[str, Any]:
 
 bin_edges = op(
     f"_histogramdd_bin_edges(Tensor self, int[] bins, *, {OPTIONS}) -> Tensor[]",
-    kind=CHECKED,
+    kind=SORT.checked,
     **underived("_histogramdd_bin_edges"),
 )
 from_counts = op(
     f"_histogramdd_from_bin_cts(Tensor self, int[] bins, *, {OPTIONS}) -> Tensor",
-    kind=CHECKED,
+    kind=SORT.checked,
     **underived("_histogramdd_from_bin_cts"),
 )
 from_edges = op(
     "_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, Tensor? weight=None, "
     "bool density=False) -> Tensor",
-    kind=CHECKED,
+    kind=SORT.checked,
     **underived("_histogramdd_from_bin_tensors"),
 )
 
@@ -97,8 +95,8 @@ def check_edges(self: Any, bins: Any, weight: Any) -> None:
         if edges._dtype is not self._dtype:
             raise RuntimeError(
                 "torch.histogramdd: input tensor and bins tensors should have the same dtype, but "
-                f"got input with dtype {cpp_type(self._dtype)} and bins for dimension {at} with "
-                f"dtype {cpp_type(edges._dtype)}"
+                f"got input with dtype {self._dtype.cpp_name} and bins for dimension {at} with "
+                f"dtype {edges._dtype.cpp_name}"
             )
         if edges.dim() != 1:
             raise RuntimeError(
@@ -196,7 +194,7 @@ def _(self: Any, bins: Any, weight: Any, density: bool) -> Any:
 
 @from_edges.kernel
 def _(xp: Any, self: Any, bins: Any, weight: Any, density: bool) -> Any:
-    return counted(self, [values_of(edges) for edges in bins], weight, density)
+    return counted(self, bins, weight, density)
 
 
 RETURNS = "(Tensor hist, Tensor[] bin_edges)"

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import cast, check_computable, working
 from rushlight.arrays.summation import sum_array
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
@@ -17,19 +18,11 @@ from rushlight.core.dtype import dtype as DType
 from rushlight.core.promotion import DIM, ZERO_DIM, can_cast, result_type
 from rushlight.core.tensor import Tensor
 from rushlight.opset.exposure import attribute
-from rushlight.opset.kinds import REDUCTION, Spec, cpp_type
+from rushlight.opset.kinds import REDUCTION, Spec
 from rushlight.opset.reduction.extrema import max_reduce, min_reduce
-from rushlight.opset.reduction.reduce import (
-    cast,
-    check_computable,
-    reduced_axes,
-    reduced_spec,
-    reduction_samples,
-    restored,
-    working,
-)
+from rushlight.opset.reduction.reduce import reduced_axes, reduced_spec, reduction_samples, restored
 from rushlight.opset.registry import composite, op, packet
-from rushlight.opset.rules import conj, sample
+from rushlight.opset.rules import conj, late, sample
 
 # Public functions of torch that are written in Python here.
 TORCH_NAMES = ("norm",)
@@ -146,6 +139,7 @@ def norm_samples(make: Any) -> Any:
 linalg_vector_norm = op(
     "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
     "ScalarType? dtype=None) -> Tensor",
+    sparse=late("sparse.math:vector_norm"),
     kind=REDUCTION,
     method=False,
     function=False,
@@ -182,8 +176,8 @@ def refuse_complex_request(dtype: DType | None) -> None:
     # torch: these overloads make their result in the dtype asked for, and norms are real.
     if dtype is not None and dtype.is_complex:
         raise RuntimeError(
-            f"Expected out tensor to have dtype {cpp_type(dtype.to_real())}, but got "
-            f"{cpp_type(dtype)} instead"
+            f"Expected out tensor to have dtype {dtype.to_real().cpp_name}, but got "
+            f"{dtype.cpp_name} instead"
         )
 
 
@@ -335,6 +329,10 @@ attribute("norm", norm_method)
 
 dist = op(
     "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make(2, 3), make(2))),
+        (TypeError, (make(2), make(2), "x")),
+    ],
     kind=REDUCTION,
     vjp={
         "self": lambda grad, self, other, p, result: norm_gradient(
@@ -385,6 +383,12 @@ def _(xp: Any, self: Any, other: Any, p: Any) -> Any:
 
 renorm = op(
     "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make(3), 2, 0, 1.0)),
+        (RuntimeError, (make(2, 3), -1, 0, 1.0)),
+        (RuntimeError, (make(2, 3), 2, 0, -1.0)),
+    ],
+    batch="loop",
     kind=REDUCTION,
     inplace=True,
 )
@@ -454,6 +458,7 @@ def float_dtype(kind: DType) -> DType:
 
 logsumexp = op(
     "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+    errors=lambda make: [(IndexError, (make(2, 3), 2))],
     exact_out=False,
     kind=REDUCTION,
     samples=lambda make: [s for s in reduction_samples()(make) if s.args[1] != ()],

@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import cast, check_computable, working
 from rushlight.arrays.summation import sum_array
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
-from rushlight.core.dtype import unsupported
 from rushlight.core.quick import Quick
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import Tensor
-from rushlight.opset.kinds import HALVES, REDUCTION, Spec
-from rushlight.opset.registry import composite, op, packet
-from rushlight.opset.rules import conj, linear_in, sample
+from rushlight.opset.kinds import REDUCTION, Spec
+from rushlight.opset.registry import composite, find, op, packet
+from rushlight.opset.rules import conj, late, linear_in, sample
 
 # -- words shared by the reducing families --------------------------------------------------------
 
@@ -48,27 +48,6 @@ def one_axis(array: Any, dim: int) -> tuple[Any, int]:
 
 def dims_of(dim: Any) -> Any:
     return (dim,) if type(dim) is int else dim
-
-
-def check_computable(kernel: str, kind: DType) -> None:
-    if kind in dtypes.FLOAT8 or kind is dtypes.complex32:
-        raise unsupported(kernel, kind)
-
-
-def working(kind: DType) -> DType:
-    """The dtype that kernels accumulate in."""
-    return dtypes.float32 if kind in HALVES else kind
-
-
-def cast(array: Any, kind: DType) -> Any:
-    """The array in another dtype; a complex one loses its imaginary part where it must."""
-    if array.dtype == kind.np:
-        return array
-    if array.dtype.kind == "c" and kind.category < dtypes.COMPLEX:
-        array = array.real
-    if kind.category == dtypes.BOOL:
-        return array != 0
-    return array.astype(kind.np)
 
 
 def restored(value: Any, dim: Any, keepdim: bool, ndim: int) -> Any:
@@ -99,6 +78,11 @@ def reduced_spec(self: Any, dim: Any, keepdim: bool, kind: DType) -> Spec:
 
 def integral_to_long(kind: DType) -> DType:
     return dtypes.int64 if kind.category <= dtypes.INTEGER else kind
+
+
+def summed_dtype(source: DType, given: DType | None) -> DType:
+    """What sums and products answer in."""
+    return given or integral_to_long(source)
 
 
 def reduction_samples(**fixed: Any) -> Any:
@@ -179,6 +163,10 @@ def summed(array: Any, axes: Any, keepdim: bool, kind: DType) -> Any:
 
 sum_all = op(
     "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    answers=summed_dtype,
+    fold="sum",
+    sparse=late("sparse.math:total"),
+    over_dim=("sum", "dim_IntList"),
     kind=REDUCTION,
     quick=Quick(
         "add_reduce({self}, None, None, empty((), {self}.dtype))",
@@ -192,11 +180,6 @@ sum_all = op(
 )
 
 
-@sum_all.shape
-def _(self: Any, dtype: Any) -> Any:
-    return Spec((), dtype or integral_to_long(self._dtype))
-
-
 @sum_all.kernel
 def _(xp: Any, self: Any, dtype: Any) -> Any:
     kind = dtype or integral_to_long(dtypes.from_numpy(self.dtype))
@@ -206,6 +189,13 @@ def _(xp: Any, self: Any, dtype: Any) -> Any:
 sum_dim = op(
     "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None)"
     " -> Tensor",
+    answers=summed_dtype,
+    errors=lambda make: [
+        (IndexError, (make(2, 3), 2)),
+        (RuntimeError, (make(2, 3), (0, 0))),
+    ],
+    fold="sum",
+    sparse=late("sparse.math:sum_dims"),
     exact_out=False,
     out_decides=True,
     kind=REDUCTION,
@@ -227,11 +217,6 @@ sum_dim = op(
 )
 
 
-@sum_dim.shape
-def _(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    return reduced_spec(self, dim, keepdim, dtype or integral_to_long(self._dtype))
-
-
 @sum_dim.kernel
 def _(xp: Any, self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     kind = dtype or integral_to_long(dtypes.from_numpy(self.dtype))
@@ -240,6 +225,7 @@ def _(xp: Any, self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 @composite(
     "sum_to_size(Tensor self, SymInt[] size) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2, 3), (4,)))],
     function=False,
     varargs=1,
     samples=lambda make: (
@@ -274,15 +260,15 @@ def sum_to_size(self: Any, size: Any) -> Any:
 nansum = op(
     "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)"
     " -> Tensor",
+    answers=summed_dtype,
+    errors=lambda make: [
+        (RuntimeError, (make(2, 3, dtype=dtypes.complex64),)),
+        (IndexError, (make(2, 3), 5)),
+    ],
     exact_out=False,
     kind=REDUCTION,
     samples=reduction_samples(),
 )
-
-
-@nansum.shape
-def _(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    return reduced_spec(self, dim, keepdim, dtype or integral_to_long(self._dtype))
 
 
 @nansum.kernel
@@ -327,6 +313,10 @@ def averaged(array: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 mean_all = op(
     "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    answers=mean_dtype,
+    errors=lambda make: [(RuntimeError, (make.ints(3),))],
+    fold="mean",
+    over_dim=("mean", "dim"),
     exact_out=False,
     kind=REDUCTION,
     quick=Quick(
@@ -343,11 +333,6 @@ mean_all = op(
 )
 
 
-@mean_all.shape
-def _(self: Any, dtype: Any) -> Any:
-    return Spec((), mean_dtype(self._dtype, dtype))
-
-
 @mean_all.kernel
 def _(xp: Any, self: Any, dtype: Any) -> Any:
     return averaged(self, None, False, dtype)
@@ -355,6 +340,9 @@ def _(xp: Any, self: Any, dtype: Any) -> Any:
 
 mean_dim = op(
     "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    answers=mean_dtype,
+    errors=lambda make: [(IndexError, (make(2, 3), -3)), (RuntimeError, (make.ints(2, 3), 0))],
+    fold="mean",
     exact_out=False,
     kind=REDUCTION,
     node_index=1,
@@ -365,11 +353,6 @@ mean_dim = op(
     jvp=linear_in("self"),
     samples=reduction_samples(),
 )
-
-
-@mean_dim.shape
-def _(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    return reduced_spec(self, dim, keepdim, mean_dtype(self._dtype, dtype))
 
 
 @mean_dim.kernel
@@ -395,7 +378,7 @@ def nanmean(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 # -- truth ----------------------------------------------------------------------------------------
 
 
-def truth_dtype(source: DType) -> DType:
+def truth_dtype(source: DType, given: DType | None) -> DType:
     # torch: uint8 was the first truth type and still answers in kind.
     return dtypes.uint8 if source is dtypes.uint8 else dtypes.bool_
 
@@ -403,14 +386,14 @@ def truth_dtype(source: DType) -> DType:
 def truth_op(name: str, schema: str, **options: Any) -> Any:
     reduce: Any = np.logical_or.reduce if name == "any" else np.logical_and.reduce
     allowed = (dtypes.bool_, dtypes.uint8)
-    record = op(f"{name}{schema}", kind=REDUCTION, exact_out=allowed, **options)
-
-    @record.shape
-    def _(self: Any, dim: Any = None, keepdim: bool = False) -> Any:
-        kind = truth_dtype(self._dtype)
-        if type(dim) is tuple and not dim:
-            return Spec(self.shape, kind)
-        return reduced_spec(self, dim, keepdim, kind)
+    record = op(
+        f"{name}{schema}",
+        kind=REDUCTION,
+        fold=name,
+        answers=truth_dtype,
+        exact_out=allowed,
+        **options,
+    )
 
     @record.kernel
     def _(xp: Any, self: Any, dim: Any = None, keepdim: bool = False) -> Any:
@@ -435,7 +418,14 @@ def truth_samples(make: Any) -> Any:
 
 
 for _name in ("any", "all"):
-    truth_op(_name, "(Tensor self) -> Tensor", samples=full_samples, out_name="all_out")
+    truth_op(
+        _name,
+        "(Tensor self) -> Tensor",
+        samples=full_samples,
+        out_name="all_out",
+        over_dim=(_name, "dim"),
+        sparse=late("sparse.math:any_specified") if _name == "any" else None,
+    )
     truth_op(
         _name,
         ".dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
@@ -446,7 +436,12 @@ for _name in ("any", "all"):
         _name,
         ".dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
         samples=truth_samples,
+        empty_dims_are_all=False,
     )
+
+
+find("any", "dims").errors = lambda make: [(RuntimeError, (make(2, 3), (0, 0)))]
+find("all", "dim").errors = lambda make: [(IndexError, (make(2, 3), 3))]
 
 
 def count_samples(make: Any) -> Any:
@@ -465,11 +460,13 @@ def count_dims_samples(make: Any) -> Any:
 
 
 def count_op(schema: str, samples: Any) -> Any:
-    record = op(schema, kind=REDUCTION, samples=samples)
-
-    @record.shape
-    def _(self: Any, dim: Any) -> Any:
-        return reduced_spec(self, dim, False, dtypes.int64)
+    record = op(
+        schema,
+        kind=REDUCTION,
+        fold="count",
+        answers=lambda kind, given: dtypes.int64,
+        samples=samples,
+    )
 
     @record.kernel
     def _(xp: Any, self: Any, dim: Any) -> Any:
@@ -482,6 +479,7 @@ count_nonzero = count_op("count_nonzero(Tensor self, int? dim=None) -> Tensor", 
 count_nonzero_dims = count_op(
     "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", count_dims_samples
 )
+count_nonzero_dims.errors = lambda make: [(IndexError, (make(2, 3), (0, 2)))]
 
 
 # -- products -------------------------------------------------------------------------------------
@@ -521,14 +519,13 @@ def cat(tensors: Any, dim: int) -> Any:
 
 prod_all = op(
     "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    answers=summed_dtype,
+    fold="prod",
+    autocast="float32",
+    over_dim=("prod", "dim_int"),
     kind=REDUCTION,
     samples=full_samples,
 )
-
-
-@prod_all.shape
-def _(self: Any, dtype: Any) -> Any:
-    return Spec((), dtype or integral_to_long(self._dtype))
 
 
 @prod_all.kernel
@@ -549,6 +546,10 @@ def _(grad: Any, self: Any, result: Any) -> Any:
 
 prod_dim = op(
     "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    answers=summed_dtype,
+    errors=lambda make: [(IndexError, (make(2, 3), 2))],
+    fold="prod",
+    autocast="float32",
     exact_out=False,
     out_decides=True,
     kind=REDUCTION,
@@ -564,11 +565,6 @@ prod_dim = op(
         (make.special(3, 2), 0),
     ],
 )
-
-
-@prod_dim.shape
-def _(self: Any, dim: int, keepdim: bool, dtype: Any) -> Any:
-    return reduced_spec(self, dim, keepdim, dtype or integral_to_long(self._dtype))
 
 
 @prod_dim.kernel

@@ -11,21 +11,16 @@ from typing import Any
 import numpy as np
 
 from rushlight.arrays.numpy_ import MATH
+from rushlight.arrays.precision import cast, check_computable
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
 from rushlight.core.dtype import unsupported
 from rushlight.core.op import OpOverload
 from rushlight.core.state import LOCAL
-from rushlight.opset.kinds import OPAQUE, Spec
+from rushlight.opset.kinds import SCAN, Spec
 from rushlight.opset.reduction.extrema import comparable
-from rushlight.opset.reduction.reduce import (
-    cast,
-    check_computable,
-    has_values,
-    integral_to_long,
-    one_axis,
-)
+from rushlight.opset.reduction.reduce import has_values, integral_to_long, one_axis
 from rushlight.opset.registry import alias, composite, op, packet
 from rushlight.opset.rules import aten, conj, linear_in, sample
 
@@ -67,7 +62,7 @@ def accumulated(ufunc: Any, name: str, array: Any, dim: int, dtype: Any) -> Any:
 def scan_op(name: str, ufunc: Any) -> OpOverload:
     record = op(
         f"{name}(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-        kind=OPAQUE,
+        kind=SCAN,
         inplace=True,
         out_decides=True,
         samples=scan_samples,
@@ -88,6 +83,11 @@ def scan_op(name: str, ufunc: Any) -> OpOverload:
 
 cumsum = scan_op("cumsum", np.add)
 cumsum.jvp = linear_in("self")
+cumsum.errors = lambda make: [
+    (IndexError, (make(3), 1)),
+    (IndexError, (make(), 1)),
+    (IndexError, (make(2, 3), 2)),
+]
 cumprod = scan_op("cumprod", np.multiply)
 
 
@@ -144,7 +144,7 @@ def running_extremum(name: str, ufunc: Any) -> OpOverload:
     record = op(
         f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
         exact_out=True,
-        kind=OPAQUE,
+        kind=SCAN,
         non_differentiable=(1,),
         samples=scan_samples,
         vjp=lambda grad, self_shape, indices, dim: (
@@ -189,7 +189,7 @@ cummin = running_extremum("cummin", np.minimum)
 logcumsumexp = op(
     "logcumsumexp(Tensor self, int dim) -> Tensor",
     exact_out=True,
-    kind=OPAQUE,
+    kind=SCAN,
     samples=scan_samples,
 )
 
@@ -271,7 +271,12 @@ def diff_samples(make: Any) -> Any:
 @composite(
     "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
     samples=diff_samples,
-    errors=lambda make: [(RuntimeError, (make(),)), (RuntimeError, (make(3), -1))],
+    errors=lambda make: [
+        (RuntimeError, (make(),)),
+        (RuntimeError, (make(3), -1)),
+        (RuntimeError, (make(),)),
+        (RuntimeError, sample(make(3), prepend=make(2, 2))),
+    ],
 )
 def diff(self: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
     if not self.dim():
@@ -290,12 +295,13 @@ def diff(self: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
                     f"except along the differencing dimension; input.size({at}) = {size}, but got "
                     f"tensor.size({at}) = {extra.shape[at]}"
                 )
+    if n == 0:
+        # torch: nothing is joined either.
+        return self.clone()
     if prepend is not None or append is not None:
         parts = [part for part in (prepend, self, append) if part is not None]
         self = packet("cat")(parts, dim)
     size = self.shape[dim]
-    if n == 0:
-        return self.clone()
     for _ in range(min(n, size) if type(size) is int else n):
         size = self.shape[dim]
         if size == 0:
@@ -348,12 +354,12 @@ def constant_samples(make: Any) -> Any:
 
 
 def along(y: Any, dim: int) -> int:
-    position: int = geometry.wrap_dim(dim, y.dim(), wrap_scalar=False)
-    return position
+    return geometry.wrap_dim(dim, y.dim(), wrap_scalar=False)
 
 
 @composite(
     "trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(3), make(4)))],
     method=False,
     out=False,
     samples=trapezoid_samples,

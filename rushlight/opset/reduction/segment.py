@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import widened
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
@@ -112,10 +113,6 @@ class Segments:
         return result.reshape(like.shape).astype(like.dtype)
 
 
-def working(array: Any) -> Any:
-    return array.astype(np.float32) if array.dtype.itemsize < 4 else array
-
-
 def check_dtypes(data: Any, given: Any) -> None:
     kind = dtypes.from_numpy(data.dtype)
     if given.dtype not in (np.int32, np.int64):
@@ -184,7 +181,7 @@ def _(
     check_dtypes(data, offsets if lengths is None else lengths)
     segments = Segments(data, lengths, offsets, axis, unsafe)
     start = STARTS[name] if initial is None else initial
-    result = segments.reduced(JOINS[name], segments.elements(working(data)), start)
+    result = segments.reduced(JOINS[name], segments.elements(widened(data)), start)
     if name == "mean":
         counts = segments.counts[:, None].astype(result.dtype)
         empty = np.nan if initial is None else result
@@ -221,10 +218,10 @@ def _(
     axis = checked_axis(data, lengths, offsets, axis)
     check_dtypes(data, offsets if lengths is None else lengths)
     segments = Segments(data, lengths, offsets, axis, True)
-    values = segments.elements(working(data))
+    values = segments.elements(widened(data))
     owner = segments.owner
-    share = working(grad).reshape(segments.total, segments.inner)[owner]
-    whole = working(output).reshape(segments.total, segments.inner)[owner]
+    share = widened(grad).reshape(segments.total, segments.inner)[owner]
+    whole = widened(output).reshape(segments.total, segments.inner)[owner]
     if name == "mean":
         share = share / segments.counts[owner][:, None].astype(values.dtype)
     elif name in ("max", "min"):

@@ -27,9 +27,8 @@ from rushlight.core.op import OpOverload, Tag, refuse
 from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import Tensor, sizes_of, strides_of
 from rushlight.opset.exposure import attribute
-from rushlight.opset.indexing.index import Checked
 from rushlight.opset.indexing.writing import refuse_gradient
-from rushlight.opset.kinds import SORT, Spec, cpp_type
+from rushlight.opset.kinds import SORT, Spec
 from rushlight.opset.reduction.reduce import has_values
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, sample
@@ -38,7 +37,6 @@ from rushlight.opset.rules import aten, sample
 TORCH_NAMES = ("unique", "unique_consecutive")
 
 ndarray = np.ndarray
-ORDERING = Checked("SORT")
 
 
 def refuse_complex(self: Any, text: str) -> None:
@@ -71,19 +69,23 @@ def sort_samples(make: Any) -> Any:
 
 sort = op(
     "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
-    kind=ORDERING,
+    kind=SORT.checked,
     non_differentiable=(1,),
     shape=lambda self, dim, descending: sort_specs(self, dim),
     kernel=lambda xp, self, dim, descending: sorted_pair(self, dim, descending),
     vjp=lambda grad, self_shape, dim, indices: selected_backward(grad, dim, indices, self_shape),
     jvp=lambda self_t, dim, indices: (self_t.gather(dim, indices), None),
     samples=sort_samples,
-    errors=lambda make: [(IndexError, sample(make(3), 1))],
+    errors=lambda make: [
+        (IndexError, sample(make(3), 1)),
+        (IndexError, (make(2, 3), 2)),
+        (RuntimeError, (make(2, dtype=dtypes.complex64), 0)),
+    ],
 )
 sort_stable = op(
     "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) "
     "-> (Tensor values, Tensor indices)",
-    kind=ORDERING,
+    kind=SORT.checked,
     node_index=1,
     non_differentiable=(1,),
     shape=lambda self, stable, dim, descending: sort_specs(self, dim),
@@ -97,7 +99,11 @@ sort_stable = op(
 )
 
 
-@composite("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", exact_out=True)
+@composite(
+    "argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
+    exact_out=True,
+    errors=lambda make: [(IndexError, (make(2, 3), 2))],
+)
 def argsort(self: Any, dim: int = -1, descending: bool = False) -> Any:
     return sort(self, dim, descending)[1]
 
@@ -110,7 +116,11 @@ def argsort_stable(self: Any, stable: bool, dim: int = -1, descending: bool = Fa
     return sort_stable(self, stable=stable, dim=dim, descending=descending)[1]
 
 
-@composite("msort(Tensor self) -> Tensor", exact_out=True)
+@composite(
+    "msort(Tensor self) -> Tensor",
+    exact_out=True,
+    errors=lambda make: [(RuntimeError, (make(2, dtype=dtypes.complex64),))],
+)
 def msort(self: Any) -> Any:
     return sort(self, 0, False)[0]
 
@@ -118,7 +128,7 @@ def msort(self: Any) -> Any:
 topk = op(
     "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) "
     "-> (Tensor values, Tensor indices)",
-    kind=ORDERING,
+    kind=SORT.checked,
     non_differentiable=(1,),
     jvp=lambda self_t, dim, indices: (self_t.gather(dim, indices), None),
     vjp=lambda grad, self_shape, dim, indices: selected_backward(grad, dim, indices, self_shape),
@@ -172,6 +182,8 @@ def _(make: Any) -> Any:
 def _(make: Any) -> Any:
     yield RuntimeError, sample(make(3), 4)
     yield IndexError, sample(make(3), 1, 2)
+    yield IndexError, sample(make(2, 3), 1, 2)
+    yield RuntimeError, sample(make(3), -1)
 
 
 # -- unique ----------------------------------------------------------------------------------------
@@ -456,7 +468,11 @@ def search_shape(
 searchsorted = op(
     "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, " + SEARCH + ", str? side=None, "
     "Tensor? sorter=None) -> Tensor",
-    kind=ORDERING,
+    kind=SORT.checked,
+    errors=lambda make: [
+        (RuntimeError, (make(2, 3), make(3, 2))),
+        (RuntimeError, sample(make.distinct(3), make(2), side="middle")),
+    ],
     method=False,
     shape=search_shape,
     kernel=lambda xp, sequence, self, out_int32, right, side, sorter: search(
@@ -466,7 +482,7 @@ searchsorted = op(
 searchsorted_scalar = op(
     "searchsorted.Scalar(Tensor sorted_sequence, Scalar self, " + SEARCH + ", str? side=None, "
     "Tensor? sorter=None) -> Tensor",
-    kind=ORDERING,
+    kind=SORT.checked,
     method=False,
     shape=search_shape,
     kernel=lambda xp, sequence, self, out_int32, right, side, sorter: search(
@@ -501,14 +517,17 @@ def bucket(xp: Any, self: Any, boundaries: Any, out_int32: bool, right: bool) ->
 
 bucketize = op(
     f"bucketize.Tensor(Tensor self, Tensor boundaries, {SEARCH}) -> Tensor",
-    kind=ORDERING,
+    errors=lambda make: [(RuntimeError, (make(2), make(2, 2)))],
+    batch="first_only",
+    kind=SORT.checked,
     method=False,
     shape=bucket_shape,
     kernel=bucket,
 )
 bucketize_scalar = op(
     f"bucketize.Scalar(Scalar self, Tensor boundaries, {SEARCH}) -> Tensor",
-    kind=ORDERING,
+    batch="first_only",
+    kind=SORT.checked,
     method=False,
     shape=bucket_shape,
     kernel=bucket,
@@ -538,6 +557,10 @@ def isin_values(xp: Any, elements: Any, tests: Any, assume_unique: bool, invert:
     return xp.isin(comparable(elements), comparable(tests), invert=invert)
 
 
+def isin_errors(make: Any) -> Any:
+    yield RuntimeError, (make(2, dtype=dtypes.complex64), make(2, dtype=dtypes.complex64))
+
+
 isin_records = []
 for isin_overload in (
     "Tensor_Tensor(Tensor elements, Tensor test_elements",
@@ -546,7 +569,9 @@ for isin_overload in (
 ):
     isin = op(
         f"isin.{isin_overload}, *, bool assume_unique=False, bool invert=False) -> Tensor",
-        kind=ORDERING,
+        kind=SORT.checked,
+        batch="first_only",
+        errors=isin_errors if "(Tensor elements, Tensor" in isin_overload else None,
         method=False,
         out_name=isin_overload.split("(", 1)[0] + "_out",
         shape=isin_shape,
@@ -559,7 +584,13 @@ for isin_overload in (
 
 bincount = op(
     "bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
-    kind=ORDERING,
+    errors=lambda make: [
+        (NotImplementedError, (make(3),)),
+        (RuntimeError, (make.ints(2, 2),)),
+        (RuntimeError, (make.ints(3, low=-3, high=-1),)),
+        (RuntimeError, sample(make.ints(3), minlength=-1)),
+    ],
+    kind=SORT.checked,
     tags=(Tag.dynamic_output_shape,),
     node="NotImplemented",
     vjp={"weights": refuse_gradient("aten::bincount")},
@@ -621,7 +652,12 @@ def check_finite(low: float, high: float, name: str) -> None:
 
 histc = op(
     "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
-    kind=ORDERING,
+    errors=lambda make: [
+        (RuntimeError, (make(3), 0)),
+        (NotImplementedError, (make.ints(3), 2)),
+        (RuntimeError, (make(3), 2, 3, 1)),
+    ],
+    kind=SORT.checked,
     vjp=refuse("counts are piecewise constant"),
     jvp=refuse("counts are piecewise constant"),
 )
@@ -675,12 +711,12 @@ UNDERIVED: dict[str, Any] = {
 }
 histogram_edges = op(
     "histogram.bins_tensor(Tensor self, Tensor bins, *, " + HISTOGRAM,
-    kind=ORDERING,
+    kind=SORT.checked,
     **UNDERIVED,
 )
 histogram_count = op(
     "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, " + HISTOGRAM,
-    kind=ORDERING,
+    kind=SORT.checked,
     **UNDERIVED,
 )
 
@@ -689,8 +725,8 @@ def check_weight_dtype(self: Any, weight: Any) -> None:
     if weight is not None and weight._dtype is not self._dtype:
         raise RuntimeError(
             "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor "
-            f"should have the same dtype, but got input({cpp_type(self._dtype)}), and "
-            f"weight({cpp_type(weight._dtype)})"
+            f"should have the same dtype, but got input({self._dtype.cpp_name}), and "
+            f"weight({weight._dtype.cpp_name})"
         )
 
 
@@ -699,8 +735,8 @@ def _(self: Any, bins: Any, weight: Any, density: bool) -> Any:
     if bins._dtype is not self._dtype:
         raise RuntimeError(
             "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got "
-            f"input with dtype {cpp_type(self._dtype)} and bins for dimension 0 with dtype "
-            f"{cpp_type(bins._dtype)}"
+            f"input with dtype {self._dtype.cpp_name} and bins for dimension 0 with dtype "
+            f"{bins._dtype.cpp_name}"
         )
     if bins.dim() != 1:
         raise RuntimeError(
@@ -766,7 +802,17 @@ def counted(self: Any, edges: Any, weight: Any, density: bool) -> Any:
     return hist.astype(self.dtype), edges
 
 
-@composite("one_hot(Tensor self, int num_classes=-1) -> Tensor", method=False, function=None)
+@composite(
+    "one_hot(Tensor self, int num_classes=-1) -> Tensor",
+    batch="by_class",
+    functional=True,
+    errors=lambda make: [
+        (RuntimeError, (make.ints(3, low=3, high=5), 2)),
+        (RuntimeError, (make(3),)),
+    ],
+    method=False,
+    function=None,
+)
 def one_hot(self: Any, num_classes: int = -1) -> Any:
     if self._dtype is not dtypes.int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")

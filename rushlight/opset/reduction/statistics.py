@@ -6,11 +6,13 @@ out. Variances of moderate size accumulate in float64.
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import cast, check_computable
 from rushlight.arrays.summation import sum_array
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
@@ -26,8 +28,6 @@ from rushlight.opset.reduction.extrema import (
     shared_by_ties,
 )
 from rushlight.opset.reduction.reduce import (
-    cast,
-    check_computable,
     count_of,
     full_samples,
     has_values,
@@ -36,7 +36,7 @@ from rushlight.opset.reduction.reduce import (
     reduced_spec,
     restored,
 )
-from rushlight.opset.registry import composite, op, packet
+from rushlight.opset.registry import composite, find, op, packet
 from rushlight.opset.rules import conj, sample
 
 # -- variance -------------------------------------------------------------------------------------
@@ -152,6 +152,31 @@ def biased_dim_samples(make: Any) -> Any:
     yield make(2, 3), None, False
 
 
+def lower_spread(root: bool, with_mean: bool) -> Any:
+    def lower(build: Any, op: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+        """Variance and mean, in double: differences of near numbers are all that counts here."""
+        m, shape, double = build.m, self.shape, dtypes.float64
+        if self.dtype.itemsize == 2:
+            build.refuse("double to half")
+        values = build.cast(build.floating(self), double)
+        axes = build.axes(dim, len(shape))
+        freedom = math.prod([shape[axis] for axis in axes]) - (
+            1 if correction is None else correction
+        )
+        if freedom <= 0:
+            # The op warns.
+            build.refuse("no degrees of freedom")
+        mean = build.mean(values, shape, axes)
+        centred = m.subtract(values, mean)
+        total = build.fold("sum", m.multiply(centred, centred), shape, axes)
+        variance = m.divide(total, float(freedom))
+        first = m.sqrt(variance) if root else variance
+        found = [build.cast(build.without(e, axes, keepdim), self.dtype) for e in (first, mean)]
+        return tuple(found) if with_mean else found[0]
+
+    return lower
+
+
 def variance_family(name: str) -> None:
     """var or std with the mean's companion; only `.correction` is primitive."""
     with_mean = f"{name}_mean"
@@ -178,6 +203,7 @@ def variance_family(name: str) -> None:
         f"{name}.correction(Tensor self, {tail}Tensor",
         exact_out=False,
         kind=REDUCTION,
+        lower=lower_spread(root, False),
         samples=variance_samples,
     )
 
@@ -210,6 +236,7 @@ def variance_family(name: str) -> None:
     pair = op(
         f"{with_mean}.correction(Tensor self, {tail}(Tensor, Tensor)",
         kind=REDUCTION,
+        lower=lower_spread(root, True),
         method=False,
         samples=variance_samples,
     )
@@ -251,6 +278,14 @@ def variance_family(name: str) -> None:
 
 variance_family("var")
 variance_family("std")
+find("var", "correction").errors = lambda make: [
+    (RuntimeError, (make.ints(3),)),
+    (IndexError, (make(2, 3), 2)),
+]
+find("std_mean", "correction").errors = lambda make: [
+    (RuntimeError, (make.ints(3),)),
+    (RuntimeError, (make(2, 3), (0, 0))),
+]
 
 
 # -- order statistics -----------------------------------------------------------------------------
@@ -393,9 +428,15 @@ def nothing(array: Any, axis: int, keepdim: bool) -> tuple[Any, Any]:
 
 median_family("median", False)
 median_family("nanmedian", True)
+find("median", "dim").errors = lambda make: [
+    (IndexError, (make(2, 3), 2)),
+    (IndexError, (make(0, 3), 0)),
+    (NotImplementedError, (make(2, dtype=dtypes.complex64), 0)),
+]
 
 mode = selecting_op(
     "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    errors=lambda make: [(IndexError, (make(2, 3), 2)), (IndexError, (make(0, 3), 0))],
     out_name="values",
 )
 
@@ -436,6 +477,11 @@ def _(xp: Any, self: Any, dim: int, keepdim: bool) -> Any:
 kthvalue = selecting_op(
     "kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False)"
     " -> (Tensor values, Tensor indices)",
+    errors=lambda make: [
+        (RuntimeError, (make(3), 4)),
+        (RuntimeError, (make(3), 0)),
+        (IndexError, (make(2, 3), 1, 5)),
+    ],
     out_name="values",
 )
 
@@ -566,16 +612,27 @@ def quantile_family(name: str, skips_nan: bool) -> None:
     def body(self: Any, q: Any, dim: Any, keepdim: bool, interpolation: str) -> Any:
         return quantile_of(name, self, q, dim, keepdim, interpolation, skips_nan)
 
-    composite(f"{name}(Tensor self, Tensor q, {tail}", exact_out=True, samples=quantiles_samples)(
-        body
-    )
+    facts: dict[str, Any] = {"autocast": "float32", "exact_out": True}
+    composite(f"{name}(Tensor self, Tensor q, {tail}", samples=quantiles_samples, **facts)(body)
     composite(
-        f"{name}.scalar(Tensor self, float q, {tail}", exact_out=True, samples=quantile_samples
+        f"{name}.scalar(Tensor self, float q, {tail}",
+        samples=quantile_samples,
+        **facts,
     )(body)
 
 
 quantile_family("quantile", False)
 quantile_family("nanquantile", True)
+find("quantile").errors = lambda make: [
+    (RuntimeError, (make(3), make(2, 2))),
+    (RuntimeError, (make(3), make(2, dtype=dtypes.float64))),
+]
+find("quantile", "scalar").errors = lambda make: [
+    (RuntimeError, (make(3), 1.5)),
+    (RuntimeError, (make.ints(3), 0.5)),
+    (RuntimeError, (make(0), 0.5)),
+    (RuntimeError, sample(make(3), 0.5, interpolation="cubic")),
+]
 
 
 # -- covariance -----------------------------------------------------------------------------------
@@ -614,6 +671,12 @@ def cov_samples(make: Any) -> Any:
 
 @composite(
     "cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor",
+    errors=lambda make: [
+        (RuntimeError, (make(2, 2, 2),)),
+        (RuntimeError, sample(make(2, 3), fweights=make(3))),
+        (RuntimeError, sample(make(2, 3), aweights=make.positive(2))),
+        (RuntimeError, (make.mask(2, 3),)),
+    ],
     samples=cov_samples,
 )
 def cov(self: Any, correction: int, fweights: Any, aweights: Any) -> Any:
@@ -663,6 +726,7 @@ def cov(self: Any, correction: int, fweights: Any, aweights: Any) -> Any:
 
 @composite(
     "corrcoef(Tensor self) -> Tensor",
+    errors=lambda make: [(RuntimeError, (make(2, 2, 2),))],
     samples=lambda make: [(make(3, 4),), (make(5),), (make(),)],
 )
 def corrcoef(self: Any) -> Any:

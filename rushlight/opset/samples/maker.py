@@ -323,13 +323,10 @@ def samples_of(op: OpOverload, kind: dtype) -> list[Sample]:
 
 def given_errors(op: OpOverload, kind: dtype = dtypes.float32) -> list[tuple[type, Sample]]:
     """The wrong calls that are written down for an op."""
-    from rushlight.opset.wrongcalls import WRONG_CALLS
-
-    found: list[tuple[type, Sample]] = []
-    for rule in (op.rules.get("errors"), WRONG_CALLS.get(op.name().removeprefix("aten::"))):
-        if rule is not None and not isinstance(rule, Refused):
-            found += [(error, as_sample(item)) for error, item in rule(maker_of(op, kind))]
-    return found
+    rule = op.rules.get("errors")
+    if rule is None or isinstance(rule, Refused):
+        return []
+    return [(error, as_sample(item)) for error, item in rule(maker_of(op, kind))]
 
 
 def errors_of(op: OpOverload, kind: dtype = dtypes.float32) -> list[tuple[type, Sample]]:

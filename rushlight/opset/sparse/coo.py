@@ -23,7 +23,7 @@ from rushlight.core.ownership import COUNTS
 from rushlight.core.parts import Compressed, Coo, owned, parts_of, sparse_tensor
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import PLAIN, Tensor, set_requires_grad, values_of, wrap
-from rushlight.opset.kinds import Kind, no_sparse_shells
+from rushlight.opset.kinds import NATIVE, no_sparse_shells
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in, sample
 
@@ -47,12 +47,15 @@ LAYOUT_NAMES = {
 # -- making and reading ----------------------------------------------------------------------------
 
 
-def make_coo(indices: Any, values: Any, sizes: Any, coalesced: bool = False) -> Tensor:
-    """A COO tensor from arrays or plain tensors."""
+def make_coo(indices: Any, values: Any, sizes: Any, coalesced: bool | None = None) -> Tensor:
+    """A COO tensor from arrays or plain tensors. Fewer than two elements need no coalescing,
+    unless it is said that they do."""
     if not isinstance(indices, Tensor):
         indices = wrap(np.ascontiguousarray(indices, np.int64), dtypes.int64)
     if not isinstance(values, Tensor):
         values = dense_of(values)
+    if coalesced is None:
+        coalesced = bool(values.shape[0] < 2)
     return sparse_tensor(devices.sparse_coo, sizes, Coo(indices, values, coalesced))
 
 
@@ -111,12 +114,11 @@ def converted(tensor: Tensor, kind: Any) -> Tensor:
     return wrap(cast(values_of(tensor), tensor._dtype, kind), kind)
 
 
-def plain_alias(tensor: Any) -> Tensor:
+def plain_alias(tensor: Tensor) -> Tensor:
     """The same memory as a tensor without history, fit to be a part."""
     if tensor._ext is not None and (tensor._ext.conj or tensor._ext.neg):
         return dense_of(values_of(tensor))
-    found: Tensor = tensor._alias(share_counter=False)
-    return found
+    return tensor._alias(share_counter=False)
 
 
 def taken_over(grad: Any) -> Any:
@@ -147,23 +149,7 @@ def expect_layout(tensor: Any, what: str, wanted: str = "sparse coordinate tenso
         raise RuntimeError(f"{what} expected {wanted} layout but got {layout_name(tensor)}")
 
 
-class Native(Kind):
-    """Ops whose kernel takes tensors and sees to every layout itself."""
-
-    def make_backend(self, op: Any) -> Callable[..., Any]:
-        kernel = op.rules["kernel"]
-        name = op.name()
-
-        def backend(*args: Any) -> Any:
-            for value in args:
-                if isinstance(value, Tensor) and value._array is None and not is_sparse(value):
-                    raise error("RL0505", NotImplementedError, op=name)
-            return kernel(*args)
-
-        return backend
-
-
-NATIVE = Native("NATIVE", "value")
+NEEDS_VALUES = "sparse tensors cannot be made from or compared with tensors without values"
 
 
 def native(schema: str, **options: Any) -> OpOverload:
@@ -172,7 +158,7 @@ def native(schema: str, **options: Any) -> OpOverload:
     options.setdefault("batch", NO_BATCH)
     options.setdefault("out", False)
     options.setdefault("tags", (Tag.data_dependent_output,))
-    return op(schema, kind=NATIVE, **options)
+    return op(schema, kind=NATIVE, needs_values=NEEDS_VALUES, **options)
 
 
 def sparse_composite(schema: str, **options: Any) -> Callable[[Callable[..., Any]], OpOverload]:
@@ -387,7 +373,7 @@ def _(
     is_coalesced: Any,
 ) -> Any:
     check_value_dtype(values, dtype)
-    return make_coo(plain_alias(indices), plain_alias(values), size, bool(is_coalesced))
+    return make_coo(plain_alias(indices), plain_alias(values), size, is_coalesced)
 
 
 def check_value_dtype(values: Any, dtype: Any) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.arrays.casting import cast
+from rushlight.arrays.precision import widened
 from rushlight.base.errors import error
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
@@ -57,18 +58,6 @@ from rushlight.opset.sparse.coo import (
 Rule = Callable[..., Any]
 
 
-def on_sparse(*names: str) -> Callable[[Rule], Rule]:
-    """Make a function the sparse rule of ops, named as `add.Tensor`."""
-
-    def attach(function: Rule) -> Rule:
-        for name in names:
-            base, _, overload = name.partition(".")
-            find(base, overload or "default").rules["sparse"] = function
-        return function
-
-    return attach
-
-
 def over_values(self: Any, backend: Rule, *rest: Any, linear: bool = False) -> Any:
     """The same pattern with a function applied to the values; sums first unless it is linear."""
     if is_coo(self) and not linear:
@@ -104,7 +93,6 @@ def is_number(value: Any) -> bool:
 # -- sums ------------------------------------------------------------------------------------------
 
 
-@on_sparse("add.Tensor")
 def add(self: Any, other: Any, alpha: Any) -> Any:
     if not is_sparse(self):
         return add_to_dense(self, other, alpha)
@@ -126,17 +114,14 @@ def add(self: Any, other: Any, alpha: Any) -> Any:
     return restored(add_coo(coo_of(self), coo_of(other), alpha), self)
 
 
-@on_sparse("sub.Tensor")
 def sub(self: Any, other: Any, alpha: Any) -> Any:
     return add(self, other, -alpha)
 
 
-@on_sparse("add.Scalar", "sub.Scalar", "rsub.Scalar")
 def refuse_number(self: Any, other: Any, alpha: Any) -> Any:
     raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
 
 
-@on_sparse("rsub.Tensor")
 def rsub(self: Any, other: Any, alpha: Any) -> Any:
     return add(other, self, -alpha)
 
@@ -201,13 +186,9 @@ def add_in_place(self: Any, other: Any, alpha: Any) -> Any:
     return self
 
 
-find("add", "Tensor").rules["sparse_"] = add_in_place
-
-
 # -- products --------------------------------------------------------------------------------------
 
 
-@on_sparse("mul.Tensor", "mul.Scalar")
 def mul(self: Any, other: Any) -> Any:
     product = find("mul", "Tensor").backend
     if is_number(other):
@@ -246,75 +227,38 @@ def mul_sparse(self: Any, other: Any) -> Any:
     return restored(make_coo(index_array(first)[:, mine], values, self.shape, True), self)
 
 
-def quotient(op: Any) -> Rule:
-    def rule(self: Any, other: Any, *rest: Any) -> Any:
-        if not is_number(other):
-            raise RuntimeError(
-                "Sparse division requires a scalar or zero-dim dense tensor divisor (got shape "
-                f"{geometry.show(other.shape)} for divisor)"
-            )
-        if not is_sparse(self):
-            raise RuntimeError("Sparse division requires a sparse dividend")
-        return over_values(self, op.backend, other, *rest, linear=not rest)
-
-    return rule
+def div(self: Any, other: Any, *rest: Any) -> Any:
+    if not is_number(other):
+        raise RuntimeError(
+            "Sparse division requires a scalar or zero-dim dense tensor divisor (got shape "
+            f"{geometry.show(other.shape)} for divisor)"
+        )
+    if not is_sparse(self):
+        raise RuntimeError("Sparse division requires a sparse dividend")
+    divide = find("div", "Tensor_mode" if rest else "Tensor").backend
+    return over_values(self, divide, other, *rest, linear=not rest)
 
 
-for overload in ("Tensor", "Scalar", "Tensor_mode", "Scalar_mode"):
-    record = find("div", overload)
-    record.rules["sparse"] = quotient(record)
-
-
-@on_sparse("pow.Tensor_Scalar")
 def power(self: Any, exponent: Any) -> Any:
     if exponent == 0:
         raise error("RL0509", NotImplementedError, what="pow of a sparse tensor with exponent 0")
     return over_values(self, find("pow", "Tensor_Scalar").backend, exponent)
 
 
-# Functions that map zero to zero, so that only specified elements change.
-ZERO_PRESERVING = """
-    abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac log1p neg rad2deg relu round
-    sgn sign sin sinh sqrt square tan tanh trunc isnan isinf isneginf isposinf signbit
-    _conj_physical nan_to_num
-"""
-LINEAR = ("neg", "_conj_physical")
-
-
-def install_unary() -> None:
-    for name in ZERO_PRESERVING.split():
-        try:
-            record = find(name)
-        except (KeyError, AttributeError):
-            continue
-        if record.body is not None:
-            continue
-
-        def rule(self: Any, *rest: Any, record: Any = record) -> Any:
-            linear = record.base_name in LINEAR
-            return over_values(self, record.backend, *rest, linear=linear)
-
-        record.rules["sparse"] = rule
-
-
-install_unary()
+def map_values(op: Any, self: Any, *rest: Any) -> Any:
+    """An op that maps zero to zero: only specified elements change."""
+    return over_values(self, op.backend, *rest, linear=op.options["zero_preserving"] == "linear")
 
 
 # -- matrix products -------------------------------------------------------------------------------
-
-
-def working(array: Any) -> Any:
-    """Half precision computes in float32."""
-    half = array.dtype.itemsize == 2 and array.dtype.kind not in "iu"
-    return array.astype(np.float32) if half else array
 
 
 def sparse_times_dense(self: Any, dense: Any) -> Any:
     """A sparse matrix times a dense one: rows of products, summed by row."""
     given = coalesced(coo_of(self))
     rows, columns = index_array(given)
-    values = working(value_array(given))
-    factors = working(dense)
+    values = widened(value_array(given))
+    factors = widened(dense)
     result = np.zeros((self.shape[0], dense.shape[1]), np.result_type(values, factors))
     if rows.size:
         starts = run_starts(rows)
@@ -361,7 +305,6 @@ def check_factors(self: Any, other: Any) -> None:
         )
 
 
-@on_sparse("mm")
 def mm(self: Any, mat2: Any) -> Any:
     check_factors(self, mat2)
     if is_sparse(self) and is_sparse(mat2):
@@ -382,7 +325,6 @@ def product_array(mat1: Any, mat2: Any) -> Any:
     return np.ascontiguousarray(sparse_times_dense(turned, values_of(mat1).T).T)
 
 
-@on_sparse("addmm")
 def addmm(self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any:
     check_factors(mat1, mat2)
     if is_sparse(self):
@@ -396,14 +338,12 @@ def addmm(self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any:
     return find("add", "Tensor").backend(base, product, 1)
 
 
-@on_sparse("mv")
 def mv(self: Any, vec: Any) -> Any:
     column = wrap(values_of(vec).reshape(-1, 1), vec._dtype)
     check_factors(self, column)
     return wrap(product_array(self, column).reshape(-1), self._dtype)
 
 
-@on_sparse("bmm")
 def bmm(self: Any, mat2: Any) -> Any:
     """A batch of sparse matrices times dense ones: one product of block-diagonal shape."""
     if is_sparse(mat2):
@@ -494,7 +434,6 @@ sparse_sparse_matmul = native(
 # -- reductions ------------------------------------------------------------------------------------
 
 
-@on_sparse("sum")
 def total(self: Any, dtype: Any) -> Any:
     return find("sum").backend(parts_of(self).values, dtype)
 
@@ -526,7 +465,6 @@ def summed(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     return coalesced(make_coo(np.ascontiguousarray(indices), values, sizes))
 
 
-@on_sparse("sum.dim_IntList")
 def sum_dims(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     if dtype is None and self._dtype.category < dtypes.FLOAT:
         dtype = dtypes.int64
@@ -605,7 +543,6 @@ def _(grad: Any, self: Any, dim: Any) -> Any:
     return with_values(given, wrap(np.array(values, order="C"), grad._dtype))
 
 
-@on_sparse("linalg_vector_norm")
 def vector_norm(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     if keepdim:
         raise RuntimeError("norm_sparse currently does not support keepdim=True")
@@ -620,7 +557,6 @@ def vector_norm(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any
     return find("linalg_vector_norm").backend(values, ord, None, False, dtype)
 
 
-@on_sparse("any")
 def any_specified(self: Any) -> Any:
     return find("any").backend(parts_of(coalesced(self) if is_coo(self) else self).values)
 
@@ -658,7 +594,7 @@ def softmax_kernel(log: bool) -> Rule:
         values, starts, order = softmax_groups(given, dim)
         if not values.size:
             return with_values(given, dense_of(values))
-        wide = working(values)
+        wide = widened(values)
         shifted = wide - spread(np.maximum.reduceat(wide, starts, axis=0), starts, len(wide))
         powers = np.exp(shifted)
         sums = spread(np.add.reduceat(powers, starts, axis=0), starts, len(wide))

@@ -38,12 +38,11 @@ from rushlight.opset.sparse.coo import (
     value_array,
     with_values,
 )
-from rushlight.opset.sparse.math import common_dtype, on_sparse
+from rushlight.opset.sparse.math import common_dtype
 
 # -- geometry --------------------------------------------------------------------------------------
 
 
-@on_sparse("t")
 def turned(self: Any) -> Any:
     if is_compressed(self):
         return flipped(self)
@@ -56,7 +55,6 @@ def turned(self: Any) -> Any:
     return transposed(self, 0, 1) if sparse == 2 else self._alias(share_counter=False)
 
 
-@on_sparse("transpose.int")
 def transposed(self: Any, dim0: int, dim1: int) -> Any:
     count = self.dim()
     dim0, dim1 = geometry.wrap_dim(dim0, count), geometry.wrap_dim(dim1, count)
@@ -74,7 +72,6 @@ def transposed(self: Any, dim0: int, dim1: int) -> Any:
     return permuted(self, order)
 
 
-@on_sparse("permute")
 def permuted(self: Any, dims_: Any) -> Any:
     expect_layout(self, "permute")
     count = sparse_dims(self)
@@ -104,7 +101,6 @@ def permuted(self: Any, dims_: Any) -> Any:
     )
 
 
-@on_sparse("unsqueeze")
 def unsqueezed(self: Any, dim: int) -> Any:
     expect_layout(self, "unsqueeze")
     dim = geometry.wrap_dim(dim, self.dim() + 1)
@@ -117,7 +113,6 @@ def unsqueezed(self: Any, dim: int) -> Any:
     return make_coo(indices, parts.values, sizes, parts.coalesced)
 
 
-@on_sparse("select.int")
 def selected(self: Any, dim: int, index: Any) -> Any:
     given = coo_of(self)
     dim = geometry.wrap_dim(dim, self.dim())
@@ -142,10 +137,10 @@ def selected(self: Any, dim: int, index: Any) -> Any:
     values = value_array(given)[kept]
     if count == 1:
         return find("sum", "dim_IntList").backend(dense_of(values), [0], False, self._dtype)
-    return make_coo(np.delete(indices[:, kept], dim, axis=0), values, sizes, parts.coalesced)
+    picked = np.delete(indices[:, kept], dim, axis=0)
+    return make_coo(picked, values, sizes, parts.coalesced or None)
 
 
-@on_sparse("index_select")
 def index_selected(self: Any, dim: int, index: Any) -> Any:
     expect_layout(self, "index_select")
     dim = geometry.wrap_dim(dim, self.dim())
@@ -183,7 +178,6 @@ def index_selected(self: Any, dim: int, index: Any) -> Any:
     return make_coo(picked, values[chosen], sizes, dim == 0)
 
 
-@on_sparse("cat")
 def joined(tensors: Any, dim: int) -> Any:
     if not all(map(is_coo, tensors)):
         raise RuntimeError("cat(): sparse tensors can be joined with sparse COO tensors only")
@@ -221,23 +215,19 @@ def joined(tensors: Any, dim: int) -> Any:
     return make_coo(np.concatenate(indices, axis=1), np.concatenate(values), sizes)
 
 
-@on_sparse("stack")
 def stacked(tensors: Any, dim: int) -> Any:
     dim = geometry.wrap_dim(dim, tensors[0].dim() + 1)
     return joined([unsqueezed(tensor, dim) for tensor in tensors], dim)
 
 
-@on_sparse("_reshape_alias", "_unsafe_view")
 def refuse_reshape(self: Any, *rest: Any) -> Any:
     raise RuntimeError("reshape is not implemented for sparse tensors")
 
 
-@on_sparse("expand")
 def refuse_expand(self: Any, *rest: Any) -> Any:
     raise RuntimeError("expand is unsupported for Sparse tensors")
 
 
-@on_sparse("view_as_real", "view_as_complex")
 def paired(self: Any) -> Any:
     """Complex numbers as a last dense dim of size 2, and back."""
     to_real = self._dtype.is_complex
@@ -251,19 +241,16 @@ def paired(self: Any) -> Any:
 # -- copies ----------------------------------------------------------------------------------------
 
 
-@on_sparse("clone")
 def cloned(self: Any, memory_format: Any) -> Any:
     if memory_format not in (None, devices.preserve_format):
         raise RuntimeError(f"unsupported memory format option {memory_format}")
     return copied_parts(self)
 
 
-@on_sparse("detach", "alias", "lift_fresh")
 def aliased(self: Any) -> Any:
     return self._alias(share_counter=False)
 
 
-@on_sparse("_to_copy")
 def to_copy(
     self: Any,
     dtype: Any,
@@ -286,7 +273,6 @@ def to_copy(
     return with_values(copied, converted(values, dtype or self._dtype))
 
 
-@on_sparse("copy_")
 def copy_into(self: Any, src: Any, non_blocking: bool) -> Any:
     if not (is_sparse(self) and is_sparse(src)):
         raise RuntimeError(
@@ -312,12 +298,10 @@ def emptied(self: Any, sizes: Any, kind: Any) -> Any:
     return empty_compressed(tuple(sizes), self.layout, kind, block_sizes(self))
 
 
-@on_sparse("zero_")
 def zero_in_place(self: Any) -> Any:
     return replace_parts(self, emptied(self, self.shape, self._dtype))
 
 
-@on_sparse("zeros_like", "empty_like")
 def zeros_like(self: Any, dtype: Any, layout: Any, device: Any, *rest: Any) -> Any:
     kind = dtype or self._dtype
     if device is not None and device.type == "meta":
@@ -327,7 +311,6 @@ def zeros_like(self: Any, dtype: Any, layout: Any, device: Any, *rest: Any) -> A
     return emptied(self, self.shape, kind)
 
 
-@on_sparse("new_zeros", "new_empty")
 def new_zeros(self: Any, size: Any, dtype: Any, layout: Any, device: Any, pin: Any) -> Any:
     kind = dtype or self._dtype
     if device is not None and device.type == "meta":

@@ -13,7 +13,10 @@ from rushlight.opset.registry import composite
 from rushlight.opset.view.view import alias
 
 
-@composite("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)")
+@composite(
+    "swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
+    errors=lambda make: [(IndexError, (make(2, 3), 0, 2))],
+)
 def swapaxes(self: Any, axis0: int, axis1: int) -> Any:
     return self.transpose(axis0, axis1)
 
@@ -40,7 +43,10 @@ def moved_order(ndim: int, source: Any, destination: Any) -> tuple[int, ...]:
     return tuple([placed[dim] if dim in placed else next(rest) for dim in range(ndim)])
 
 
-@composite("movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)")
+@composite(
+    "movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
+    errors=lambda make: [(RuntimeError, (make(2, 3), (0, 1), (0,)))],
+)
 def movedim(self: Any, source: Any, destination: Any) -> Any:
     order = moved_order(self.dim(), source, destination)
     return call(alias, (self,)) if not order else self.permute(order)

@@ -9,8 +9,7 @@ from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
 from rushlight.core.tensor import sizes_of
 from rushlight.opset.creation.create import factory
-from rushlight.opset.kinds import CREATION, Spec
-from rushlight.opset.moving.shape import REARRANGEMENT
+from rushlight.opset.kinds import CREATION, REARRANGEMENT, Spec
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in
 from rushlight.opset.view.gradients import diagonal_backward, strided_part
@@ -20,6 +19,7 @@ TORCH_NAMES = ("tril_indices", "triu_indices")
 
 tril = op(
     "tril(Tensor self, SymInt diagonal=0) -> Tensor",
+    trailing=2,
     kind=REARRANGEMENT,
     inplace=True,
     vjp=lambda grad, diagonal: grad.tril(diagonal),
@@ -27,6 +27,7 @@ tril = op(
 )
 triu = op(
     "triu(Tensor self, SymInt diagonal=0) -> Tensor",
+    trailing=2,
     kind=REARRANGEMENT,
     inplace=True,
     vjp=lambda grad, diagonal: grad.triu(diagonal),
@@ -53,7 +54,18 @@ def triangle_kernel(name: str) -> Any:
     return kernel
 
 
+def lower_triangle(build: Any, op: Any, self: Any, diagonal: Any) -> Any:
+    if self.expr is None or len(self.shape) < 2:
+        build.refuse("no matrix")
+    m, values = build.m, build.widened(self)
+    # column - row, compared with the diagonal
+    place = m.index((*[0] * (len(self.shape) - 2), -1, 1), 0)
+    inside = (m.less_equal if op is tril else m.greater_equal)(place, diagonal)
+    return build.cast(m.where(inside, values, m.const(0, values.dtype)), self.dtype)
+
+
 for record in (tril, triu):
+    record.lower = lower_triangle
     record.rules["shape"] = triangle_shape(record.base_name)
     record.rules["kernel"] = triangle_kernel(record.base_name)
     record.samples = lambda make: [
@@ -136,6 +148,13 @@ diag_embed = op(
 )
 
 
+@diag_embed.batch
+def _(level: Any, op: Any, self: Any, offset: int, dim1: int, dim2: int) -> Any:
+    rank = self.dim() + 1
+    moved = (level.front(self), offset, level.shift(dim1, rank), level.shift(dim2, rank))
+    return level.wrap(level.below(op, moved))
+
+
 def embedded(sizes: Any, offset: int, dim1: int, dim2: int) -> tuple[Any, int, int]:
     ndim = len(sizes) + 1
     first = geometry.wrap_dim(dim1, ndim)
@@ -201,6 +220,7 @@ diagflat.samples = lambda make: [(make(3),), (make.strided(2, 2), 1), (make(),)]
 
 trace = op(
     "trace(Tensor self) -> Tensor",
+    autocast="float32",
     kind=REARRANGEMENT,
     vjp=lambda grad, self_shape: diagonal_backward(
         grad.expand((min(self_shape[0], self_shape[1]),)), self_shape, 0, 0, 1

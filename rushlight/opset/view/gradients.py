@@ -47,6 +47,7 @@ def at_dim(dim: int, index: Any) -> tuple[Any, ...]:
 
 select_backward = op(
     "select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor",
+    batch="view_backward",
     kind=SCATTER,
     method=False,
     shape=like_grad,
@@ -75,6 +76,7 @@ select_backward.samples = lambda make: [
 slice_backward = op(
     "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, "
     "SymInt step) -> Tensor",
+    batch="view_backward",
     kind=SCATTER,
     method=False,
     shape=like_grad,
@@ -102,6 +104,7 @@ slice_backward.samples = lambda make: [
 diagonal_backward = op(
     "diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) "
     "-> Tensor",
+    batch="view_backward",
     kind=SCATTER,
     method=False,
     shape=like_grad,
@@ -138,6 +141,7 @@ def strided_part(array: Any, sizes: Any, strides: Any, offset: Any) -> Any:
 
 unfold_backward = op(
     "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
+    batch="view_backward",
     kind=SCATTER,
     method=False,
     shape=like_grad,
@@ -199,7 +203,9 @@ class ViewScatter(Kind):
     }
 
     def derive(self, op: Any, rule: str) -> Any:
-        return (lambda *args: self.shape_of(op, args)) if rule == "shape" else None
+        if rule == "shape":
+            return lambda *args: self.shape_of(op, args)
+        return super().derive(op, rule)
 
     def part_of(self, op: Any, target: Any, args: tuple[Any, ...]) -> Any:
         name, overload = op.options["view"]
@@ -231,7 +237,7 @@ class ViewScatter(Kind):
         return backend
 
 
-VIEW_SCATTER = ViewScatter("VIEW_SCATTER")
+VIEW_SCATTER = ViewScatter("VIEW_SCATTER", along_dims=True, recompute=True)
 
 slice_scatter = op(
     "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, "
@@ -295,7 +301,7 @@ as_strided_scatter = op(
 
 
 @as_strided_scatter.batch
-def _(level: Any, self: Any, src: Any, size: Any, stride: Any, storage_offset: Any) -> Any:
+def _(level: Any, op: Any, self: Any, src: Any, size: Any, stride: Any, storage_offset: Any) -> Any:
     def every(target: Any, source: Any) -> Any:
         if target is self:
             target = self.unsqueeze(0).expand(level.size, *self.shape).contiguous()

@@ -22,6 +22,7 @@ from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN, sizes_of, storage_of, strides_of
 from rushlight.opset.kinds import VIEW
 from rushlight.opset.registry import composite, op, view
+from rushlight.opset.rules import late
 from rushlight.opset.view.gradients import (
     as_strided_backward,
     diagonal_backward,
@@ -43,6 +44,7 @@ RESHAPED = (
 )
 view_ = view(
     "view(Tensor(a) self, SymInt[] size) -> Tensor(a)",
+    batch=late("view.batched:view"),
     varargs=1,
     function=False,
     quick=Quick(RESHAPED.format("size"), when="self._contig", result_is_contiguous=True),
@@ -51,6 +53,9 @@ view_ = view(
 )
 unsafe_view = op(
     "_unsafe_view(Tensor self, SymInt[] size) -> Tensor",
+    batch=late("view.batched:view"),
+    reshapes=True,
+    sparse=late("sparse.shape:refuse_reshape"),
     kind=VIEW,
     out=False,
     method=False,
@@ -109,6 +114,7 @@ view_.jvp = unsafe_view.jvp = lambda self_t, size: self_t.reshape(size)
 
 view_dtype = view(
     "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
+    batch="straight",
     inverse=lambda source, changed, dtype: changed.view(source.dtype),
     function=False,
     untracked=True,
@@ -179,6 +185,8 @@ view_dtype.samples = lambda make: [
 
 reshape_alias = view(
     "_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)",
+    reshapes=True,
+    sparse=late("sparse.shape:refuse_reshape"),
     method=False,
     function=False,
     shape=lambda self, size, stride: (size, stride, self._offset),
@@ -296,6 +304,8 @@ ravel.samples = lambda make: [(make(2, 3),), (make.strided(2, 3),), (make(),)]
 as_strided = view(
     "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) "
     "-> Tensor(a)",
+    lower=refuse("its strides are those of memory"),
+    batch=late("view.batched:as_strided"),
     vjp=lambda grad, self_meta, size, stride, storage_offset: as_strided_backward(
         grad, self_meta, size, stride, storage_offset
     ),
@@ -362,6 +372,7 @@ def check_storage_bounds(self: Any, size: Any, stride: Any, offset: Any) -> None
 
 transpose = view(
     "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+    sparse=late("sparse.shape:transposed"),
     quick=Quick("{self}.swapaxes({dim0}, {dim1}) if {self}.size else None"),
     vjp=lambda grad, dim0, dim1: grad.transpose(dim0, dim1),
     inverse=lambda source, changed, dim0, dim1: changed.transpose(dim0, dim1),
@@ -387,6 +398,8 @@ transpose.errors = lambda make: [(IndexError, (make(2, 3), 0, 2))]
 
 t = view(
     "t(Tensor(a) self) -> Tensor(a)",
+    sparse=late("sparse.shape:turned"),
+    batch=late("view.batched:t"),
     quick=Quick("{self}.T if {self}.ndim == 2 and {self}.size else None"),
     vjp=lambda grad: grad.t(),
     inverse=lambda source, changed: changed.t(),
@@ -407,6 +420,8 @@ t.errors = lambda make: [(RuntimeError, (make(1, 2, 3),))]
 
 permute = view(
     "permute(Tensor(a) self, int[] dims) -> Tensor(a)",
+    batch=late("view.batched:permute"),
+    sparse=late("sparse.shape:permuted"),
     varargs=1,
     quick=Quick(
         "{self}.transpose({dims}) if {self}.size else None",
@@ -455,6 +470,8 @@ def expanded_number(array: Any, size: Any) -> Any:
 
 expand = view(
     "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
+    batch=late("view.batched:expand"),
+    sparse=late("sparse.shape:refuse_expand"),
     varargs=1,
     function=False,
     quick=Quick(
@@ -525,18 +542,21 @@ def unsqueeze_to(grad: Any, sizes: Any, dims: Any = None) -> Any:
 
 squeeze = view(
     "squeeze(Tensor(a) self) -> Tensor(a)",
+    batch=late("view.batched:squeeze"),
     quick=Quick("{self}.squeeze()", when="self._contig", result_is_contiguous=True),
     vjp=lambda grad, self_shape: unsqueeze_to(grad, self_shape),
     inverse=lambda source, changed: unsqueeze_to(changed, source.shape),
 )
 squeeze_dim = view(
     "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
+    batch=late("view.batched:squeeze"),
     node_index=1,
     vjp=lambda grad, self_shape, dim: unsqueeze_to(grad, self_shape, (dim,)),
     inverse=lambda source, changed, dim: unsqueeze_to(changed, source.shape, (dim,)),
 )
 squeeze_dims = view(
     "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
+    batch=late("view.batched:squeeze"),
     node_index=2,
     vjp=lambda grad, self_shape, dim: unsqueeze_to(grad, self_shape, dim),
     inverse=lambda source, changed, dim: unsqueeze_to(changed, source.shape, dim),
@@ -590,6 +610,7 @@ def unsqueezed(array: Any, dim: Any) -> Any:
 
 unsqueeze = view(
     "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",
+    sparse=late("sparse.shape:unsqueezed"),
     quick=Quick(
         "unsqueezed({self}, {dim})",
         when="self._contig",
@@ -599,6 +620,11 @@ unsqueeze = view(
     vjp=lambda grad, dim: grad.squeeze(dim),
     inverse=lambda source, changed, dim: changed.squeeze(dim),
 )
+
+
+@unsqueeze.batch
+def _(level: Any, op: Any, self: Any, dim: int) -> Any:
+    return level.wrap(level.below(op, (level.front(self), level.shift(dim, self.dim() + 1))))
 
 
 @unsqueeze.shape
@@ -620,6 +646,7 @@ unsqueeze.errors = lambda make: [(IndexError, (make(2), 3))]
 
 select = view(
     "select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
+    sparse=late("sparse.shape:selected"),
     quick=Quick(
         "{self}[(*WHOLE[:{dim}], {index}, ...)] if {dim} else {self}[{index}, ...]",
         when="{self}.size and 0 <= {dim} < {self}.ndim "
@@ -700,6 +727,8 @@ slice_.errors = lambda make: [
 slice_inverse = view(
     "slice_inverse(Tensor(a) self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, "
     "SymInt step=1) -> Tensor(a)",
+    lower=refuse("it answers memory beyond its operand's"),
+    batch="view",
     method=False,
     shape=lambda self, src, dim, start, end, step: (
         sizes_of(src),
@@ -833,6 +862,8 @@ def all_of_it(source: Any, changed: Any) -> Any:
 
 alias = view(
     "alias(Tensor(a) self) -> Tensor(a)",
+    sparse=late("sparse.shape:aliased"),
+    batch="straight",
     method=False,
     function=False,
     vjp=lambda grad: grad,
@@ -841,6 +872,8 @@ alias = view(
 )
 lift_fresh = view(
     "lift_fresh(Tensor(a) self) -> Tensor(a)",
+    sparse=late("sparse.shape:aliased"),
+    batch="straight",
     method=False,
     function=False,
     vjp=lambda grad: grad,
@@ -850,6 +883,8 @@ lift_fresh = view(
 # An alias that shares the version counter and nothing of the graph: not a view to autograd.
 detach = view(
     "detach(Tensor(a) self) -> Tensor(a)",
+    sparse=late("sparse.shape:aliased"),
+    batch="straight",
     untracked=True,
     seen_twice=True,
     shape=same_geometry,

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import widened
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.device import channels_last, channels_last_3d
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import sizes_of, strides_of
-from rushlight.opset.kinds import Spec, cpp_type
+from rushlight.opset.kinds import WINDOW, Spec
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in
 from rushlight.opset.window.pool import (
@@ -23,7 +24,7 @@ from rushlight.opset.window.pool import (
     single,
     suggested,
 )
-from rushlight.opset.window.windows import WINDOW, adaptive, box_maximum, box_spread, box_sum, wide
+from rushlight.opset.window.windows import adaptive, box_maximum, box_spread, box_sum
 
 
 def windows_of(shape: Any, places: Any) -> Any:
@@ -77,7 +78,7 @@ def define_mean(count: int) -> None:
     backward: OpOverload
     forward = op(
         f"_{name}(Tensor self, SymInt[{count}] output_size) -> Tensor",
-        kind=WINDOW,
+        kind=WINDOW.checked,
         fold=count + 2,
         method=False,
         node=f"AdaptiveAvgPool{count}DBackward0",
@@ -102,13 +103,13 @@ def define_mean(count: int) -> None:
     @forward.kernel
     def _(xp: Any, self: Any, output_size: Any) -> Any:
         plan = windows_of(self.shape, output_size)
-        source = wide(self)
+        source = widened(self)
         total = box_sum(source, plan)
         return (total / box_sizes(plan, source.dtype)).astype(self.dtype)
 
     backward = op(
         f"_{name}_backward(Tensor grad_output, Tensor self) -> Tensor",
-        kind=WINDOW,
+        kind=WINDOW.checked,
         fold=count + 2,
         method=False,
         function=False,
@@ -143,8 +144,8 @@ def define_mean(count: int) -> None:
             )
         if grad_output._dtype is not self._dtype:
             raise RuntimeError(
-                f"{label}: Expected dtype {cpp_type(self._dtype)} for `grad_output` but got dtype "
-                f"{cpp_type(grad_output._dtype)}"
+                f"{label}: Expected dtype {self._dtype.cpp_name} for `grad_output` but got dtype "
+                f"{grad_output._dtype.cpp_name}"
             )
         check_floats(f"{name}_backward{suffix}", self._dtype)
         return Spec(shape, self._dtype, layout_for(self, shape, count))
@@ -152,7 +153,7 @@ def define_mean(count: int) -> None:
     @backward.kernel
     def _(xp: Any, grad_output: Any, self: Any) -> Any:
         plan = windows_of(self.shape, grad_output.shape[-count:])
-        source = wide(grad_output)
+        source = widened(grad_output)
         shares = source / box_sizes(plan, source.dtype)
         return box_spread(shares, plan).astype(grad_output.dtype)
 
@@ -197,6 +198,7 @@ def define_mean(count: int) -> None:
 
     plain = composite(
         f"{name}(Tensor self, SymInt[{count}] output_size) -> Tensor",
+        autocast="float32" if count == 3 else None,
         method=False,
         function=False,
         out=False,
@@ -214,7 +216,10 @@ for dims in (2, 3):
 
 
 @composite(
-    "adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", method=False, out=False
+    "adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor",
+    functional=True,
+    method=False,
+    out=False,
 )
 def adaptive_avg_pool1d(self: Any, output_size: Any) -> Any:
     check_line("adaptive_avg_pool1d", self)
@@ -243,7 +248,8 @@ def define_maximum(count: int) -> None:
     backward: OpOverload
     forward = op(
         f"{name}(Tensor self, int[{count}] output_size) -> (Tensor, Tensor)",
-        kind=WINDOW,
+        autocast="float32" if count == 3 else None,
+        kind=WINDOW.checked,
         fold=count + 2,
         method=False,
         function=False,
@@ -294,8 +300,8 @@ def define_maximum(count: int) -> None:
             )
         if grad_output._dtype is not self._dtype:
             raise RuntimeError(
-                f"expected dtype {cpp_type(self._dtype)} for `grad_output` but got dtype "
-                f"{cpp_type(grad_output._dtype)}"
+                f"expected dtype {self._dtype.cpp_name} for `grad_output` but got dtype "
+                f"{grad_output._dtype.cpp_name}"
             )
         if sizes_of(indices) != sizes_of(grad_output):
             raise RuntimeError(

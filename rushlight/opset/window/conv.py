@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import dtype_of
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.device import contiguous_format
 from rushlight.core.dtype import unsupported
 from rushlight.core.tensor import sizes_of, strides_of
-from rushlight.opset.kinds import WINDOW, Spec, cpp_type
+from rushlight.opset.kinds import WINDOW, Spec
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, conj
 
@@ -26,7 +27,7 @@ __all__ = ["convolution", "convolution_backward"]
 # -- on arrays -------------------------------------------------------------------------------------
 
 
-def wide(array: Any) -> Any:
+def widened(array: Any) -> Any:
     return (
         array.astype(np.float32)
         if array.dtype.kind not in "iubc" and array.itemsize == 2
@@ -276,11 +277,6 @@ def laid_out(sizes: Any, kind: Any, format: Any) -> Spec:
     return Spec(sizes, kind, geometry.strides_for_memory_format(tuple(sizes), format))
 
 
-def kind_of(value: Any) -> Any:
-    """The dtype of a tensor or an array."""
-    return dtypes.from_numpy(value.dtype) if isinstance(value, np.ndarray) else value._dtype
-
-
 def check_options(
     stride: Any, padding: Any, dilation: Any, output_padding: Any, groups: int
 ) -> None:
@@ -297,16 +293,16 @@ def check_options(
 
 
 def check_dtypes(input: Any, weight: Any, bias: Any, dilation: Any, transposed: bool) -> None:
-    kind = kind_of(input)
-    if kind_of(weight) is not kind:
-        names = [f"torch.{found.legacy_tensor_name}" for found in (kind, kind_of(weight))]
+    kind = dtype_of(input)
+    if dtype_of(weight) is not kind:
+        names = [f"torch.{found.legacy_tensor_name}" for found in (kind, dtype_of(weight))]
         raise RuntimeError(
             f"Input type ({names[0]}) and weight type ({names[1]}) should be the same or input "
             "should be a MKLDNN tensor and weight is a dense tensor"
         )
-    if bias is not None and kind_of(bias) is not kind:
+    if bias is not None and dtype_of(bias) is not kind:
         raise RuntimeError(
-            f"Input type ({cpp_type(kind)}) and bias type ({cpp_type(kind_of(bias))}) should be "
+            f"Input type ({kind.cpp_name}) and bias type ({dtype_of(bias).cpp_name}) should be "
             "the same"
         )
     small = kind.category < dtypes.FLOAT and kind is not dtypes.int64
@@ -454,10 +450,17 @@ def _(
     output_padding = filled(output_padding, count, "output_padding")
     check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
     result = run(
-        wide(input), wide(weight), stride, padding, dilation, transposed, output_padding, groups
+        widened(input),
+        widened(weight),
+        stride,
+        padding,
+        dilation,
+        transposed,
+        output_padding,
+        groups,
     )
     if bias is not None:
-        result = result + wide(bias).reshape(-1, *[1] * count)
+        result = result + widened(bias).reshape(-1, *[1] * count)
     return result.astype(input.dtype, copy=False)
 
 
@@ -554,8 +557,8 @@ def _(
         grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups
     )
     if input.dtype.kind in "iub":
-        raise unsupported("slow_conv2d_cpu_grad_input", kind_of(input))
-    grad, source, filters = wide(grad_output), wide(input), wide(weight)
+        raise unsupported("slow_conv2d_cpu_grad_input", dtype_of(input))
+    grad, source, filters = widened(grad_output), widened(input), widened(weight)
     options = stride, padding, dilation, groups
     found: list[Any] = [None, None, None]
     if output_mask[0]:
@@ -699,6 +702,8 @@ def define(count: int) -> None:
     filters = (2, 2, *[2] * count)
     first = composite(
         f"conv{count}d({head}, {step}, {width}, {gap}, SymInt groups=1) -> Tensor",
+        autocast="lower",
+        functional=True,
         method=False,
         out=False,
     )(plain)
@@ -709,6 +714,8 @@ def define(count: int) -> None:
     second = composite(
         f'conv{count}d.padding({head}, {step}, str padding="valid", {gap}, SymInt groups=1) '
         "-> Tensor",
+        autocast="lower",
+        functional=True,
         method=False,
         out=False,
     )(named)
@@ -720,6 +727,8 @@ def define(count: int) -> None:
     third = composite(
         f"conv_transpose{count}d{overload}({head}, {step}, {width}, {more}, SymInt groups=1, "
         f"{gap}) -> Tensor",
+        autocast="lower",
+        functional=True,
         method=False,
         out=False,
     )(transposed)
@@ -737,6 +746,7 @@ for dims in (1, 2, 3):
     "_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
     "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool benchmark, "
     "bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor",
+    autocast="lower",
     method=False,
     out=False,
 )
@@ -781,6 +791,8 @@ def time_gradient(grad: Any, self: Any, weight: Any, pad: int, which: int) -> An
 
 conv_tbc = op(
     "conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor",
+    functional=True,
+    autocast="lower",
     kind=WINDOW,
     method=False,
     vjp={
@@ -825,18 +837,18 @@ def _(xp: Any, self: Any, weight: Any, bias: Any, pad: int) -> Any:
     for other in (weight, bias):
         if other.dtype != self.dtype:
             raise RuntimeError(
-                f"expected m1 and m2 to have the same dtype, but got: {cpp_type(kind)} != "
-                f"{cpp_type(dtypes.from_numpy(other.dtype))}"
+                f"expected m1 and m2 to have the same dtype, but got: {kind.cpp_name} != "
+                f"{dtypes.from_numpy(other.dtype).cpp_name}"
             )
     if kind is dtypes.bool_:
         raise unsupported("addmm_impl_cpu_", kind)
-    whole = padded(wide(self), [(pad, pad), (0, 0), (0, 0)])
+    whole = padded(widened(self), [(pad, pad), (0, 0), (0, 0)])
     width, _, results = weight.shape
     if not whole.size or not sizes[0]:
         return xp.broadcast_to(bias, sizes).copy()
     windows = xp.lib.stride_tricks.sliding_window_view(whole, width, 0)
     rows = xp.moveaxis(windows, 3, 2).reshape(sizes[0] * sizes[1], -1)
-    found = rows @ wide(weight).reshape(-1, results) + wide(bias)
+    found = rows @ widened(weight).reshape(-1, results) + widened(bias)
     return found.reshape(sizes).astype(self.dtype)
 
 

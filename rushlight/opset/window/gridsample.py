@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import widened
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import FLOAT, unsupported
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import sizes_of
-from rushlight.opset.kinds import Spec
+from rushlight.opset.kinds import WINDOW, Spec
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in
-from rushlight.opset.window.windows import WINDOW, wide
 
 BILINEAR, NEAREST, BICUBIC = 0, 1, 2
 ZEROS, BORDER, REFLECTION = 0, 1, 2
@@ -188,7 +188,7 @@ def sampled(input: Any, grid: Any, mode: int, padding: int, align: bool) -> Any:
     count = input.ndim - 2
     if not grid.size:
         return np.zeros((*input.shape[:2], *grid.shape[1:-1]), input.dtype)
-    source, places = wide(input), wide(grid)
+    source, places = widened(input), widened(grid)
     with np.errstate(invalid="ignore"):
         sampling = Sampling(np, input.shape[2:], places, mode, padding, align)
         planes = flattened(source, count)
@@ -206,8 +206,8 @@ def sample_gradients(
 ) -> Any:
     count = input.ndim - 2
     batch, channels = input.shape[:2]
-    source, places = wide(input), wide(grid)
-    planes, flow = flattened(source, count), flattened(wide(grad), count)
+    source, places = widened(input), widened(grid)
+    planes, flow = flattened(source, count), flattened(widened(grad), count)
     size = planes.shape[2]
     with np.errstate(invalid="ignore"):
         sampling = Sampling(np, input.shape[2:], places, mode, padding, align)
@@ -411,7 +411,8 @@ def define(count: int) -> None:
     backward: OpOverload
     forward = op(
         f"{name}(Tensor input, Tensor grid, {options}) -> Tensor",
-        kind=WINDOW,
+        autocast="float32",
+        kind=WINDOW.checked,
         fold=count + 2,
         method=False,
         node=f"GridSampler{count}DBackward0",
@@ -445,7 +446,7 @@ def define(count: int) -> None:
     backward = op(
         f"{name}_backward(Tensor grad_output, Tensor input, Tensor grid, {options}, "
         "bool[2] output_mask) -> (Tensor, Tensor)",
-        kind=WINDOW,
+        kind=WINDOW.checked,
         fold=count + 2,
         method=False,
         function=False,
@@ -531,6 +532,7 @@ for dims in (2, 3):
 @composite(
     "grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, "
     "bool align_corners) -> Tensor",
+    autocast="float32",
     method=False,
     out=False,
 )
@@ -591,7 +593,7 @@ def check_affine(size: Any) -> None:
 
 affine_grid_generator = op(
     "affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor",
-    kind=WINDOW,
+    kind=WINDOW.checked,
     method=False,
     vjp=lambda grad, size, align_corners: aten.affine_grid_generator_backward(
         grad, size, align_corners
@@ -621,7 +623,7 @@ def _(theta: Any, size: Any, align_corners: bool) -> Any:
 @affine_grid_generator.kernel
 def _(xp: Any, theta: Any, size: Any, align_corners: bool) -> Any:
     places = array_grid(size, align_corners, theta.dtype)
-    source = wide(theta)
+    source = widened(theta)
     grid = xp.matmul(places.reshape(1, -1, places.shape[-1]), xp.swapaxes(source, 1, 2))
     return grid.reshape(size[0], *size[2:], len(size) - 2).astype(theta.dtype)
 
@@ -642,7 +644,7 @@ def array_grid(size: Any, align: bool, kind: Any) -> Any:
         lengths = [1] * len(shape)
         lengths[axis] = count
         result[..., len(shape) - 1 - axis] = line.astype(kind).reshape(lengths)
-    return wide(result)
+    return widened(result)
 
 
 @composite(

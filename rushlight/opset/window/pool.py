@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import widened
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.device import channels_last_3d
@@ -17,10 +18,10 @@ from rushlight.core.dtype import FLOAT, unsupported
 from rushlight.core.op import OpOverload
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import sizes_of, strides_of
-from rushlight.opset.kinds import Spec, cpp_type
+from rushlight.opset.kinds import WINDOW, Spec
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in
-from rushlight.opset.window.windows import WINDOW, box_maximum, box_spread, box_sum, regular, wide
+from rushlight.opset.window.windows import box_maximum, box_spread, box_sum, regular
 
 __all__ = ["picked", "scattered_to"]
 
@@ -208,7 +209,7 @@ def backward_to_picked(schema: str, count: int, **options: Any) -> Any:
     that `indices` names."""
     return op(
         schema,
-        kind=WINDOW,
+        kind=WINDOW.checked,
         method=False,
         function=False,
         out_name="grad_input",
@@ -233,7 +234,7 @@ def scattered_to(shape: Any, values: Any, indices: Any, count: int) -> Any:
             f"Found an invalid max index: {bad} (output volumes are of size {sizes})"
         )
     flat = (flat + np.arange(planes)[:, None] * size).reshape(-1)
-    total = np.bincount(flat, wide(values).reshape(-1), planes * size)
+    total = np.bincount(flat, widened(values).reshape(-1), planes * size)
     return total.reshape(shape).astype(values.dtype)
 
 
@@ -256,7 +257,7 @@ def define_maximum(count: int) -> None:
     backward: OpOverload
     forward = op(
         f"{name}_with_indices(Tensor self, {options}) -> (Tensor, Tensor)",
-        kind=WINDOW,
+        kind=WINDOW.checked,
         fold=count + 2,
         method=False,
         function=False,
@@ -331,8 +332,8 @@ def define_maximum(count: int) -> None:
     ) -> Any:  # fmt: skip
         if grad_output._dtype is not self._dtype:
             raise RuntimeError(
-                f"expected dtype {cpp_type(self._dtype)} for `gradOutput` but got dtype "
-                f"{cpp_type(grad_output._dtype)}"
+                f"expected dtype {self._dtype.cpp_name} for `gradOutput` but got dtype "
+                f"{grad_output._dtype.cpp_name}"
             )
         pooling = find(kernel_size, stride, padding, dilation, ceil_mode)
         check_rank(self, count)
@@ -372,7 +373,12 @@ def define_maximum(count: int) -> None:
     ) -> Any:
         return forward(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
 
-    values = composite(f"{name}(Tensor self, {options}) -> Tensor", method=False, out=False)(body)
+    values = composite(
+        f"{name}(Tensor self, {options}) -> Tensor",
+        autocast="float32" if count == 3 else None,
+        method=False,
+        out=False,
+    )(body)
     values.samples = lambda make: [
         (make.distinct(1, *sizes), 2),
         (make.distinct(sizes), [2] * count, 1, 1, 1, True),
@@ -556,7 +562,9 @@ def define_mean(count: int) -> None:
     backward: OpOverload
     forward = op(
         f"{name}(Tensor self, {options}) -> Tensor",
-        kind=WINDOW,
+        functional=True,
+        autocast="float32" if count == 3 else None,
+        kind=WINDOW.checked,
         fold=count + 2,
         method=False,
         function=False,
@@ -584,7 +592,7 @@ def define_mean(count: int) -> None:
         count_include_pad: bool, divisor_override: Any,
     ) -> Any:  # fmt: skip
         pooling = Pooling(name, count, kernel_size, stride, padding, 1, ceil_mode)
-        source = wide(self)
+        source = widened(self)
         total = box_sum(source, pooling.windows(self.shape))
         by = divisors(pooling, self.shape, count_include_pad, divisor_override, source.dtype)
         return divided(total, by).astype(self.dtype)
@@ -594,7 +602,7 @@ def define_mean(count: int) -> None:
         plain = plain.replace(default, "")
     backward = op(
         f"{name}_backward(Tensor grad_output, Tensor self, {plain}) -> Tensor",
-        kind=WINDOW,
+        kind=WINDOW.checked,
         fold=count + 2,
         method=False,
         function=False,
@@ -626,7 +634,7 @@ def define_mean(count: int) -> None:
         ceil_mode: bool, count_include_pad: bool, divisor_override: Any,
     ) -> Any:  # fmt: skip
         pooling = Pooling(name, count, kernel_size, stride, padding, 1, ceil_mode)
-        source = wide(grad_output)
+        source = widened(grad_output)
         by = divisors(pooling, self.shape, count_include_pad, divisor_override, source.dtype)
         result = box_spread(divided(source, by), pooling.windows(self.shape))
         return result.astype(grad_output.dtype)
@@ -673,6 +681,7 @@ for dims in (2, 3):
 @composite(
     "avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, "
     "bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
+    functional=True,
     method=False,
     out=False,
 )

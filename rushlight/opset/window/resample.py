@@ -11,16 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import widened
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import FLOAT, unsupported
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import sizes_of
-from rushlight.opset.kinds import Spec
+from rushlight.opset.kinds import WINDOW, Spec
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import linear_in
 from rushlight.opset.window.pool import suggested
-from rushlight.opset.window.windows import WINDOW, add_along, along, wide
+from rushlight.opset.window.windows import add_along, along
 
 # -- taps of one axis ------------------------------------------------------------------------------
 
@@ -330,7 +331,7 @@ def define(name: str, count: int, method: str, aligned: bool) -> None:  # noqa: 
     backward: OpOverload
     forward = op(
         f"{name}(Tensor self, SymInt[{count}] output_size, {corners}{factors}) -> Tensor",
-        kind=WINDOW,
+        kind=WINDOW.checked,
         fold=count + 2,
         method=False,
         function=False,
@@ -340,7 +341,7 @@ def define(name: str, count: int, method: str, aligned: bool) -> None:  # noqa: 
     backward = op(
         f"{name}_backward(Tensor grad_output, SymInt[{count}] output_size, "
         f"SymInt[{count + 2}] input_size, {corners}{factors}) -> Tensor",
-        kind=WINDOW,
+        kind=WINDOW.checked,
         method=False,
         function=False,
         out_name="grad_input",
@@ -368,7 +369,7 @@ def define(name: str, count: int, method: str, aligned: bool) -> None:  # noqa: 
             return self.copy()
         if self.dtype == np.uint8 and not method.startswith("nearest"):
             return resampled_bytes(self, method, output_size, scales, align)
-        result = self if method.startswith("nearest") else wide(self)
+        result = self if method.startswith("nearest") else widened(self)
         kind = working_kind(self)
         for axis in range(-1, -count - 1, -1):
             size, places = self.shape[axis], output_size[axis]
@@ -403,7 +404,7 @@ def define(name: str, count: int, method: str, aligned: bool) -> None:  # noqa: 
     @backward.kernel
     def _(xp: Any, grad_output: Any, output_size: Any, input_size: Any, *rest: Any) -> Any:
         align, scales = options(rest)
-        result = wide(grad_output)
+        result = widened(grad_output)
         kind = working_kind(grad_output)
         for axis in range(-count, 0):
             size, places = input_size[axis], output_size[axis]

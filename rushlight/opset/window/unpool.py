@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.precision import widened
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
+from rushlight.core.determinism import refuse_nondeterministic
 from rushlight.core.dtype import INTEGER, unsupported
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import sizes_of
-from rushlight.opset.kinds import Spec
+from rushlight.opset.kinds import WINDOW, Spec
 from rushlight.opset.registry import op
 from rushlight.opset.rules import aten, linear_in
 from rushlight.opset.window.pool import (
@@ -22,7 +24,7 @@ from rushlight.opset.window.pool import (
     scattered_to,
     suggested,
 )
-from rushlight.opset.window.windows import WINDOW, regular, wide
+from rushlight.opset.window.windows import regular
 
 # -- fractional ------------------------------------------------------------------------------------
 
@@ -91,7 +93,8 @@ def define_fractional(count: int) -> None:
     forward = op(
         f"{name}(Tensor self, int[{count}] kernel_size, int[{count}] output_size, "
         "Tensor random_samples) -> (Tensor, Tensor)",
-        kind=WINDOW,
+        autocast="float32",
+        kind=WINDOW.checked,
         method=False,
         function=False,
         out_name="output",
@@ -112,7 +115,7 @@ def define_fractional(count: int) -> None:
 
     @forward.kernel
     def _(xp: Any, self: Any, kernel_size: Any, output_size: Any, random_samples: Any) -> Any:
-        source = wide(self)
+        source = widened(self)
         sizes = self.shape[-count:]
         planes = source.reshape(-1, int(np.prod(sizes)))
         samples = random_samples[: self.shape[0] if self.ndim == count + 2 else 1]
@@ -263,7 +266,8 @@ def unpooled(array: Any, indices: Any, output_size: Any) -> Any:
 
 max_unpool2d = op(
     "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor",
-    kind=WINDOW,
+    autocast="float32",
+    kind=WINDOW.checked,
     fold=4,
     method=False,
     function=False,
@@ -274,7 +278,8 @@ max_unpool2d = op(
 max_unpool3d = op(
     "max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, "
     "int[3] padding) -> Tensor",
-    kind=WINDOW,
+    autocast="float32",
+    kind=WINDOW.checked,
     fold=5,
     method=False,
     function=False,
@@ -294,6 +299,7 @@ def _(self: Any, indices: Any, output_size: Any) -> Any:
 
 @max_unpool2d.kernel
 def _(xp: Any, self: Any, indices: Any, output_size: Any) -> Any:
+    refuse_nondeterministic("max_unpooling2d_forward_out")
     return unpooled(self, indices, output_size)
 
 
@@ -316,6 +322,7 @@ def _(self: Any, indices: Any, output_size: Any, stride: Any, padding: Any) -> A
 
 @max_unpool3d.kernel
 def _(xp: Any, self: Any, indices: Any, output_size: Any, stride: Any, padding: Any) -> Any:
+    refuse_nondeterministic("max_unpooling3d_forward_out")
     return unpooled(self, indices, output_size)
 
 
@@ -405,7 +412,7 @@ def check_column_dtype(name: str, kind: Any) -> None:
 im2col = op(
     "im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) "
     "-> Tensor",
-    kind=WINDOW,
+    kind=WINDOW.checked,
     fold=4,
     method=False,
     function=False,
@@ -461,7 +468,7 @@ def _(xp: Any, self: Any, kernel_size: Any, dilation: Any, padding: Any, stride:
 col2im = op(
     "col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, "
     "int[2] padding, int[2] stride) -> Tensor",
-    kind=WINDOW,
+    kind=WINDOW.checked,
     fold=3,
     method=False,
     function=False,
@@ -529,7 +536,7 @@ def _(
     rows, columns = patch_windows(output_size, kernel_size, dilation, padding, stride)
     channels = self.shape[-2] // (kernel_size[0] * kernel_size[1])
     lead = (*self.shape[:-2], channels)
-    source = wide(self).reshape(*lead, *kernel_size, len(rows), len(columns))
+    source = widened(self).reshape(*lead, *kernel_size, len(rows), len(columns))
     result = xp.zeros((*lead, *output_size), source.dtype)
     for down, outer, inner in rows.taps:
         for across, right, left in columns.taps:

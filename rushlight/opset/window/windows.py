@@ -8,92 +8,17 @@ kernel's sizes, not with their product, and no Python loop runs over places.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-from rushlight.base.errors import error
-from rushlight.core import dispatch
-from rushlight.core.tensor import Tensor
-from rushlight.opset.kinds import Kind, is_unusual, with_specs
+from rushlight.arrays.precision import widened
 
 __all__ = [
-    "WINDOW", "Windows", "adaptive", "add_along", "box_maximum", "box_spread", "box_sum",
-    "regular", "wide",
+    "Windows", "adaptive", "add_along", "box_maximum", "box_spread", "box_sum",
+    "regular",
 ]  # fmt: skip
-
-
-class Checked(Kind):
-    """Ops whose shape rule checks the call before the kernel runs, and lays out what it answers.
-
-    Option `fold`: the rank of its tensors with a batch dim, into which vmap may fold its own.
-    """
-
-    options: ClassVar[dict[str, str]] = {
-        "fold": "number of dims of a batch: the samples of a vmap become one",
-    }
-
-    def derive(self, op: Any, rule: str) -> Any:
-        if rule == "batch" and "fold" in op.options:
-            return lambda level, *args: folded(op, level, args)
-        return None
-
-    def make_backend(self, op: Any) -> Callable[..., Any]:
-        kernel, shape = op.rule("kernel"), op.rule("shape")
-        singles = op.tensor_positions
-
-        def backend(*args: Any) -> Any:
-            if is_unusual(args):
-                return self.unusual(op, args)
-            specs = shape(*args)
-            arrays = list(args)
-            for position in singles:
-                if isinstance(args[position], Tensor):
-                    arrays[position] = args[position]._array
-            return with_specs(kernel(np, *arrays), specs)
-
-        return backend
-
-
-WINDOW = Checked("WINDOW")
-
-
-def folded(op: Any, level: Any, args: tuple[Any, ...]) -> Any:
-    """All samples of a vmap level as one batch."""
-    if len(args) != len(op.argument_names):
-        raise error("RL0604", op=f"{op.name()} with out=", reason="call it without out=")
-    fold = op.options["fold"]
-    ranks = {args[position].dim() for position in op.tensor_positions}
-    if not level.size or ranks not in ({fold}, {fold - 1}):
-        return level.loop(op, args)
-    values = list(args)
-    for position in op.tensor_positions:
-        values[position] = level.front(args[position])
-
-    def every() -> Any:
-        for position in op.tensor_positions:
-            value = values[position]
-            if value is args[position]:
-                value = value.unsqueeze(0).expand((level.size, *value.shape))
-            values[position] = value.flatten(0, 1) if ranks == {fold} else value
-        result = dispatch.call(op, tuple(values))
-        if ranks != {fold}:
-            return result
-        several = isinstance(result, tuple)
-        made = tuple([parted(item, level.size) for item in (result if several else (result,))])
-        return made if several else made[0]
-
-    return level.wrap(level.run(every))
-
-
-def parted(value: Any, count: Any) -> Any:
-    return None if value is None else value.unflatten(0, (count, value.shape[0] // count))
-
-
-def wide(array: Any) -> Any:
-    """The array in a dtype that sums are computed in."""
-    return array.astype(np.float32) if array.itemsize == 2 and array.dtype.kind in "fV" else array
 
 
 class Windows:
@@ -205,7 +130,7 @@ def box_maximum(array: Any, windows: list[Windows]) -> tuple[Any, Any]:
     The first of equal values is named; of NaNs, which count as largest, the last one.
     """
     rank = len(windows)
-    best = wide(array)
+    best = widened(array)
     count = math.prod([plan.count for plan in windows])
     # A code numbers the taps of a box in their order in memory: a later find has a larger one.
     kind = np.uint8 if count <= 256 else np.uint16 if count <= 65536 else np.uint32

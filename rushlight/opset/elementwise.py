@@ -1,0 +1,315 @@
+"""Elementwise ops: what follows from an op being POINTWISE.
+
+The kind derives broadcasting, promotion, strides, batching and lowering, and in-place and `out=`
+forms that write where they may. Kernels are the ops' `scalar` texts over a math namespace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from rushlight.arrays.casting import cast, fill_number
+from rushlight.arrays.numpy_ import MATH, as_array
+from rushlight.arrays.precision import HALVES
+from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
+from rushlight.core.dtype import dtype
+from rushlight.core.promotion import DIM, WRAPPED, ZERO_DIM, result_type, scalar_dtype
+from rushlight.core.tensor import Tensor, strides_of, wrap
+from rushlight.opset.kinds import Kind, Spec, is_unusual, laid_out, tensors_in
+
+__all__ = [
+    "BOOL", "COMPLEX_TO_FLOAT", "DEFAULT", "INT_TO_FLOAT", "LONG", "NARROW", "PAIRS", "POINTWISE",
+    "Plan", "Pointwise", "number_array", "operand_rank", "refuse_complex", "scalar_array",
+]  # fmt: skip
+
+# How operand dtypes decide the result's.
+DEFAULT = "default"  # torch's type promotion
+INT_TO_FLOAT = "int_to_float"  # integers and bools compute in the default dtype
+BOOL = "bool"  # compute in the common dtype, answer bool
+COMPLEX_TO_FLOAT = "complex_to_float"  # complex operands give a real result
+LONG = "long"  # answer int64
+
+
+NUMBERS = (int, float, bool, complex)
+# Dtypes to keep numbers in, in which an op computes only where it says so (`narrow=`).
+PAIRS = frozenset((dtypes.complex32,))
+NARROW = PAIRS | dtypes.FLOAT8
+
+
+def refuse_complex(message: str, error: type[Exception] = RuntimeError) -> Any:
+    """A `check` of elementwise ops."""
+
+    def check(common: dtype, args: tuple[Any, ...]) -> None:
+        if common.category == dtypes.COMPLEX:
+            raise error(message)
+
+    return check
+
+
+def operand_rank(tensor: Tensor) -> int:
+    return DIM if tensor.dim() else ZERO_DIM
+
+
+class Plan(NamedTuple):
+    """The dtype that an elementwise op's text computes in, that of its result, and for each operand
+    that is not in the former already the dtypes to take it through."""
+
+    working: dtype
+    result: dtype
+    casts: list[tuple[int, tuple[dtype, ...]]]
+
+
+class Pointwise(Kind):
+    """Elementwise ops: broadcasting, promotion, strides, in-place and out= forms derived."""
+
+    options: ClassVar[dict[str, str]] = {
+        "scalar": "the op's text over a math namespace: scalar(m, *arguments)",
+        "promote": "how operands' dtypes lead to the result's: DEFAULT, INT_TO_FLOAT, ...",
+        "dtypes": "test of the common dtype; others are refused in the name of kernel_name",
+        "kernel_name": "what the refusal of a dtype calls the op",
+        "check": "function (common dtype, arguments) that refuses what the op does not take",
+        "unpromoted": "positions of tensors that do not take part in promotion",
+        "factors": "positions of numbers that wrap into the operands' integer dtype",
+        "narrow": "dtypes made to keep numbers in, in which it computes all the same",
+        "promoted_scalars": "positions of numbers that do, and are cast to the common dtype",
+        "cast_scalars": "positions of numbers that are cast to the common dtype only",
+        "exact_scalars": "numbers are not rounded to half precision first",
+        "native_halves": "computed in half precision itself, not in float32 (or function of the "
+        "arguments: whether it is)",
+        "rounded_scalars": "positions of numbers that are rounded to the computing dtype",
+        "swapped": "the last operand decides about the result's strides",
+        "weak_numbers": "the kernel takes Python numbers as they are",
+    }
+
+    def derive(self, op: Any, rule: str) -> Any:
+        if rule == "shape":
+            return lambda *args: self.shape_of(op, args)
+        if rule == "kernel":
+            return op.options.get("scalar")
+        if rule == "jvp":
+            return derived_elementwise_jvp(op)
+        return super().derive(op, rule)
+
+    def batch_method(self, op: Any) -> str | None:
+        return "elementwise"
+
+    def lower_method(self, op: Any) -> str | None:
+        return "text"
+
+    def common_dtype(self, op: Any, args: tuple[Any, ...]) -> dtype:
+        """What the operands promote to."""
+        operands = []
+        first: dtype | None = None
+        uniform = True
+        for position in op.tensor_positions:
+            value = args[position]
+            if isinstance(value, Tensor):
+                if position in op.options.get("unpromoted", ()):
+                    continue
+                operands.append((value._dtype, operand_rank(value)))
+                if first is None:
+                    first = value._dtype
+                elif value._dtype is not first:
+                    uniform = False
+            elif value is not None:
+                operands.append((scalar_dtype(value), WRAPPED))
+                uniform = False
+        for position in op.options.get("promoted_scalars", ()):
+            value = args[position]
+            if value is not None:
+                operands.append((scalar_dtype(value), WRAPPED))
+                uniform = False
+        return first if first is not None and uniform else result_type(operands)
+
+    def dtypes_of(self, op: Any, args: tuple[Any, ...]) -> tuple[dtype, dtype]:
+        """(dtype to compute in, dtype of the result)."""
+        common = self.common_dtype(op, args)
+        promote = op.options.get("promote", DEFAULT)
+        check = op.options.get("check")
+        if check is not None:
+            check(common, args)
+        allowed = op.options.get("dtypes")
+        if allowed is not None and not allowed(common):
+            # torch: sizes are looked at first.
+            geometry.broadcast_shapes(*[tuple(t.shape) for t in tensors_in(args)])
+            raise dtypes.unsupported(op.options.get("kernel_name", f"{op.base_name}_cpu"), common)
+        for value in args:
+            if value.__class__ is complex and value.imag and common.category != dtypes.COMPLEX:
+                raise RuntimeError(
+                    f"value cannot be converted to type {common.cpp_name} without overflow: "
+                    f"{value} is complex and the operands are real"
+                )
+        if promote == DEFAULT:
+            return common, common
+        if promote == INT_TO_FLOAT:
+            if common.category < dtypes.FLOAT:
+                common = dtypes.get_default_dtype()
+            return common, common
+        if promote == BOOL:
+            return common, dtypes.bool_
+        if promote == COMPLEX_TO_FLOAT:
+            return common, common.to_real()
+        if promote == LONG:
+            return common, dtypes.int64
+        found: tuple[dtype, dtype] = promote(common, args)
+        return found
+
+    def geometry_of(self, op: Any, args: tuple[Any, ...]) -> tuple[Any, Any]:
+        """(broadcast shape, output strides)."""
+        operands = []
+        for position in op.tensor_positions:
+            value = args[position]
+            if isinstance(value, Tensor):
+                operands.append((tuple(value.shape), strides_of(value)))
+            elif value is not None:
+                operands.append(((), ()))
+        if op.options.get("swapped"):
+            operands.reverse()
+        shape = geometry.broadcast_shapes(*[sizes for sizes, _ in operands])
+        layout = op.options.get("layout")
+        if layout == "contiguous" or (callable(layout) and layout(*args) == "contiguous"):
+            return shape, geometry.contiguous_strides(shape)
+        return shape, geometry.elementwise_strides(shape, operands)
+
+    def shape_of(self, op: Any, args: tuple[Any, ...]) -> Any:
+        _, result = self.dtypes_of(op, args)
+        shape, strides = self.geometry_of(op, args)
+        count = len(op._schema.returns)
+        if count > 1:
+            return tuple([Spec(shape, result, strides) for _ in range(count)])
+        return Spec(shape, result, strides)
+
+    def plan(self, op: Any, args: tuple[Any, ...]) -> Plan:
+        """How operands become what the op's text computes with."""
+        compute, result = self.dtypes_of(op, args)
+        options = op.options
+        working = compute
+        if compute in HALVES:
+            native = options.get("native_halves", False)
+            if not (native is True or (native and native(args))):
+                working = dtypes.float32
+        elif compute in NARROW:
+            if compute not in options.get("narrow", ()):
+                raise dtypes.unsupported(f"{op.base_name}_cpu", compute)
+            working = dtypes.complex64 if compute in PAIRS else dtypes.float32
+        widens = compute is not working
+        # torch: only products and quotients keep a number at more than the operands' precision.
+        rounds = widens and not options.get("exact_scalars")
+        number = (compute, working) if rounds and compute not in PAIRS else (working,)
+        as_is = options.get("unpromoted", ())
+        casts: list[tuple[int, tuple[dtype, ...]]] = []
+        for position in op.tensor_positions:
+            value = args[position]
+            if isinstance(value, Tensor):
+                source = value._dtype
+                if source is working or position in as_is:
+                    continue
+                narrows = widens and source is not compute
+                if narrows and (rounds or position == 0 or value.dim()):
+                    casts.append((position, (compute, working)))
+                else:
+                    casts.append((position, (working,)))
+            elif value is not None:
+                casts.append((position, number))
+        casts += [(position, (working,)) for position in options.get("cast_scalars", ())]
+        rounded = options.get("rounded_scalars", ())
+        casts += [(position, (compute, working)) for position in rounded]
+        promoted = options.get("promoted_scalars", ())
+        casts += [(position, number) for position in promoted if args[position] is not None]
+        if working.category == dtypes.INTEGER:
+            # A negative number wraps into an unsigned type, as C has it; NumPy refuses it.
+            for position in options.get("factors", ()):
+                fill_number(args[position], working)  # refuses what no wrapping can fit
+                casts.append((position, (working,)))
+        return Plan(working, result, casts)
+
+    def compute(self, op: Any, args: tuple[Any, ...]) -> tuple[Any, dtype, bool]:
+        """(raw kernel answer, result dtype, whether its layout is right by construction)."""
+        plan = self.plan(op, args)
+        arrays = list(args)
+        contiguous = True
+        for position in op.tensor_positions:
+            value = args[position]
+            if isinstance(value, Tensor):
+                arrays[position] = value._array
+                contiguous = contiguous and value._contig
+        for position, chain in plan.casts:
+            value = args[position]
+            if isinstance(value, Tensor):
+                source = value._dtype
+                for target in chain:
+                    arrays[position] = cast(arrays[position], source, target)
+                    source = target
+            elif type(value) in NUMBERS:
+                arrays[position] = number_array(value, chain)
+        return op.rule("kernel")(MATH, *arrays), plan.result, contiguous
+
+    def make_backend(self, op: Any) -> Callable[..., Any]:
+        singles = op.tensor_positions
+
+        def backend(*args: Any) -> Any:
+            for position in singles:
+                tensor = args[position]
+                if isinstance(tensor, Tensor) and tensor._ext is not None and is_unusual(args):
+                    return self.unusual(op, args)
+            try:
+                value, result, contiguous = self.compute(op, args)
+            except ValueError:
+                value = None
+            if value is None:
+                # Broadcasting errors are worded by the shape rule, not as a consequence of NumPy's.
+                self.geometry_of(op, args)
+                value, result, contiguous = self.compute(op, args)
+            if isinstance(value, tuple):
+                half = result if result in HALVES else None
+                kinds = [half if as_array(v).dtype.kind == "f" else None for v in value]
+                pairs = zip(value, kinds, strict=True)
+                return tuple([self.finish_one(op, args, v, kind, contiguous) for v, kind in pairs])
+            return self.finish_one(op, args, value, result, contiguous)
+
+        return backend
+
+    def finish_one(
+        self, op: Any, args: tuple[Any, ...], value: Any, result: dtype | None, contiguous: bool
+    ) -> Tensor:
+        array = as_array(value)
+        if result is None:
+            result = dtypes.from_numpy(array.dtype)
+        elif array.dtype != result.np:
+            array = cast(array, dtypes.from_numpy(array.dtype), result)
+        if contiguous and array.flags.c_contiguous:
+            return wrap(array, result)
+        shape, strides = self.geometry_of(op, args)
+        if array.shape != tuple(shape):
+            array = np.broadcast_to(array, shape)
+        return laid_out(array, strides, result)
+
+
+def number_array(value: Any, chain: tuple[dtype, ...]) -> Any:
+    """A Python number as a 0-d array, taken through dtypes."""
+    return scalar_array(value, chain[0]).astype(chain[-1].np)
+
+
+def scalar_array(value: Any, kind: dtype) -> Any:
+    """A Python number as a 0-d array of the computing dtype, wrapping as C casts do."""
+    if isinstance(value, complex) and kind.category != dtypes.COMPLEX:
+        value = value.real
+    if kind.category == dtypes.INTEGER:
+        bits = kind.itemsize * 8
+        number = int(value) & ((1 << bits) - 1)
+        if kind.is_signed and number >> (bits - 1):
+            number -= 1 << bits
+        return np.array(number, kind.np)
+    return np.array(value, kind.np)
+
+
+def derived_elementwise_jvp(op: Any) -> Any:
+    """Forward mode of an elementwise op: its Jacobian is diagonal, so the vjp formula serves."""
+    return "elementwise" if op.rules.get("vjp") is not None else None
+
+
+POINTWISE = Pointwise("POINTWISE", "elementwise", recompute=True)
