@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from rushlight.arrays.casting import cast
+from rushlight.arrays.casting import cast, fill_number
 from rushlight.arrays.numpy_ import MATH, as_array
 from rushlight.arrays.precision import HALVES
 from rushlight.core import dtype as dtypes
@@ -55,10 +55,11 @@ def operand_rank(tensor: Tensor) -> int:
 
 
 class Plan(NamedTuple):
-    """The dtype that an elementwise op computes in, that of its result, and for each operand that
-    is not in the former already the dtypes to take it through."""
+    """The dtype that operands promote to, the one that the text computes in, that of the result,
+    and for each operand that is not in the second already the dtypes to take it through."""
 
     compute: dtype
+    working: dtype
     result: dtype
     casts: list[tuple[int, tuple[dtype, ...]]]
 
@@ -208,10 +209,7 @@ class Pointwise(Kind):
         casts += [(position, (working,)) for position in options.get("cast_scalars", ())]
         promoted = options.get("promoted_scalars", ())
         casts += [(position, number) for position in promoted if args[position] is not None]
-        if working.category == dtypes.INTEGER:
-            # A negative number wraps into an unsigned type, as C has it; NumPy refuses it.
-            casts += [(position, (working,)) for position in options.get("factors", ())]
-        return Plan(compute, result, casts)
+        return Plan(compute, working, result, casts)
 
     def compute(self, op: Any, args: tuple[Any, ...]) -> tuple[Any, dtype, bool]:
         """(raw kernel answer, result dtype, whether its layout is right by construction)."""
@@ -232,6 +230,10 @@ class Pointwise(Kind):
                     source = target
             elif type(value) in NUMBERS:
                 arrays[position] = number_array(value, chain)
+        if plan.working.category == dtypes.INTEGER:
+            # A negative number wraps into an unsigned type, as C has it; NumPy refuses it.
+            for position in op.options.get("factors", ()):
+                arrays[position] = fill_number(args[position], plan.working)
         return op.rule("kernel")(MATH, *arrays), plan.result, contiguous
 
     def make_backend(self, op: Any) -> Callable[..., Any]:
