@@ -130,6 +130,7 @@ _host.serve(
         "torch._assert": "rushlight.opset.other.asserts:_assert",
         "torch.fx._symbolic_trace.wrap": "rushlight.fx.tracing:wrap",
     },
+    (__name__, "rushlight.opset.functions"),
 )
 
 

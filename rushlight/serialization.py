@@ -15,6 +15,7 @@ from rushlight.io.checkpoint import (
     get_safe_globals,
     get_unsafe_globals_in_checkpoint,
     load,
+    load_inert,
     safe_globals,
     save,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "get_safe_globals",
     "get_unsafe_globals_in_checkpoint",
     "load",
+    "load_inert",
     "location_tag",
     "register_package",
     "safe_globals",

@@ -40,3 +40,9 @@ def test_out() -> None:
     q, r = torch.empty(0), torch.empty(0)
     torch.linalg.qr(torch.eye(2), out=(q, r))
     assert q.shape == r.shape == (2, 2)
+
+
+def test_powers_of_one_number_are_a_row():
+    assert torch.linalg.vander(torch.tensor(2.0), N=3).tolist() == [[1, 2, 4]]
+    with pytest.raises(RuntimeError, match="N must be greater than 1"):
+        torch.linalg.vander(torch.tensor(2.0))

@@ -7,13 +7,21 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rushlight.aot.compilation import Options, compile_flat, get_aot_compilation_context
+from rushlight.aot.compilation import (
+    Options,
+    compile_flat,
+    get_aot_compilation_context,
+)
+from rushlight.aot.joint import Decompositions
 from rushlight.aot.partition import default_partition
 from rushlight.base import pytree
+from rushlight.base.pytree import TreeSpec
+from rushlight.core.tensor import Tensor
 from rushlight.func.stateless import functional_call
+from rushlight.graph.node import Args, Kwargs
 from rushlight.nn.module import Module
 
 __all__ = [
@@ -35,7 +43,7 @@ def aot_function(
     fw_compiler: Callable[..., Any],
     bw_compiler: Callable[..., Any] | None = None,
     partition_fn: Callable[..., Any] = default_partition,
-    decompositions: dict[Any, Callable[..., Any]] | None = None,
+    decompositions: Decompositions | None = None,
     num_params_buffers: int = 0,
     keep_inference_input_mutations: bool = False,
     inference_compiler: Callable[..., Any] | None = None,
@@ -88,7 +96,7 @@ def aot_function(
 class FlatFunction:
     """A function of flat arguments with flat results; keeps the structure of the results."""
 
-    def __init__(self, function: Callable[..., Any], structure: Any) -> None:
+    def __init__(self, function: Callable[..., Any], structure: TreeSpec) -> None:
         self.function = function
         self.structure = structure
         self.out_structure: Any = None
@@ -105,11 +113,16 @@ class FlatFunction:
 class AOTModule(Module):
     """A module whose calls are compiled; the original is its submodule `orig_module`."""
 
-    def __init__(self, mod: Module, options: dict[str, Any], positional: tuple[Any, ...]) -> None:
+    def __init__(self, mod: Module, options: Kwargs, positional: Args) -> None:
         super().__init__()
         self.orig_module = mod
 
-        def functional(parameters: Any, buffers: Any, args: Any, kwargs: Any) -> Any:
+        def functional(
+            parameters: Mapping[str, Tensor],
+            buffers: Mapping[str, Tensor],
+            args: Args,
+            kwargs: Kwargs,
+        ) -> Any:
             return functional_call(mod, {**parameters, **buffers}, args, kwargs)
 
         count = len(list(mod.named_parameters())) + len(list(mod.named_buffers()))
@@ -132,11 +145,11 @@ def aot_module(mod: Module, *args: Any, **kwargs: Any) -> Module:
 
 def aot_module_simplified(
     mod: Module,
-    args: Any,
+    args: Sequence[Any],
     fw_compiler: Callable[..., Any],
     bw_compiler: Callable[..., Any] | None = None,
     partition_fn: Callable[..., Any] = default_partition,
-    decompositions: dict[Any, Callable[..., Any]] | None = None,
+    decompositions: Decompositions | None = None,
     keep_inference_input_mutations: bool = False,
     inference_compiler: Callable[..., Any] | None = None,
     **options: Any,

@@ -10,14 +10,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rushlight.aot.metadata import Facts, collect_facts
+from rushlight.core.fake import FakeTensorMode
 from rushlight.core.rng import default_generator
 from rushlight.core.state import changed
 from rushlight.core.tensor import Tensor, sizes_of
+from rushlight.fx.graph_module import GraphModule
 
 __all__ = ["check_backward", "check_forward", "check_joint", "refuse_new_gradients"]
 
 
-def check_forward(graph: Any, args: Sequence[Any], facts: Facts, mode: Any) -> None:
+def check_forward(
+    graph: GraphModule, args: Sequence[Any], facts: Facts, mode: FakeTensorMode
+) -> None:
     """The forward graph, or the only one."""
     outputs, written = run_again(graph, args, mode)
     compare_writes("forward", written, facts)
@@ -26,7 +30,9 @@ def check_forward(graph: Any, args: Sequence[Any], facts: Facts, mode: Any) -> N
     compare_outputs("forward", outputs, facts)
 
 
-def check_joint(graph: Any, args: Sequence[Any], facts: Facts, mode: Any) -> None:
+def check_joint(
+    graph: GraphModule, args: Sequence[Any], facts: Facts, mode: FakeTensorMode
+) -> None:
     """Forward and backward together: one gradient, or None, follows for each input."""
     count = len(args)
 
@@ -43,7 +49,9 @@ def check_joint(graph: Any, args: Sequence[Any], facts: Facts, mode: Any) -> Non
     compare_gradients("joint", outputs[facts.forward_count :], args)
 
 
-def check_backward(graph: Any, inputs: Sequence[Any], args: Sequence[Any], mode: Any) -> None:
+def check_backward(
+    graph: GraphModule, inputs: Sequence[Any], args: Sequence[Any], mode: FakeTensorMode
+) -> None:
     """The backward graph: it writes none of its inputs."""
     outputs, written = run_again(graph, inputs, mode)
     if written:
@@ -54,7 +62,7 @@ def check_backward(graph: Any, inputs: Sequence[Any], args: Sequence[Any], mode:
 
 
 def run_again(
-    function: Callable[..., Any], args: Sequence[Any], mode: Any
+    function: Callable[..., Any], args: Sequence[Any], mode: FakeTensorMode
 ) -> tuple[list[Any], set[int]]:
     """(results, positions of the inputs that were written)."""
     outputs: list[Any] = []

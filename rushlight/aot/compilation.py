@@ -15,7 +15,7 @@ from rushlight.aot.checking import (
     check_joint,
     refuse_new_gradients,
 )
-from rushlight.aot.joint import trace_inference, trace_joint
+from rushlight.aot.joint import Decompositions, Function, trace_inference, trace_joint
 from rushlight.aot.metadata import Facts, collect_facts
 from rushlight.aot.runtime import Boxed, training_function, with_epilogue
 from rushlight.aot.tracing import shape_environment
@@ -23,7 +23,9 @@ from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.rng import default_generator
 from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor
-from rushlight.symbolic import NUMBERS
+from rushlight.fx.graph_module import GraphModule
+from rushlight.graph.node import Node
+from rushlight.symbolic.numbers import NUMBERS
 
 __all__ = ["Options", "compile_flat", "get_aot_compilation_context"]
 
@@ -36,7 +38,7 @@ class Options:
     bw_compiler: Callable[..., Any]
     inference_compiler: Callable[..., Any]
     partition_fn: Callable[..., Any]
-    decompositions: dict[Any, Callable[..., Any]]
+    decompositions: Decompositions
     parameters: int = 0
     keep_writes: bool = False
     dynamic: bool = False
@@ -72,7 +74,7 @@ def get_aot_compilation_context() -> tuple[list[str], str, int]:
 
 
 def compile_flat(
-    function: Callable[..., Sequence[Any]], args: Sequence[Any], options: Options, number: int
+    function: Function, args: Sequence[Any], options: Options, number: int
 ) -> Callable[[list[Any]], list[Any]]:
     """Compile a function of flat arguments for these example arguments."""
     check_arguments(args)
@@ -119,9 +121,9 @@ def mode_for(args: Sequence[Any], dynamic: bool) -> FakeTensorMode:
     """The fake mode that inputs belong to, the active one, or a new one."""
     for value in args:
         if isinstance(value, FakeTensor):
-            return value.fake_mode  # type: ignore[no-any-return]
+            return value.fake_mode
     if LOCAL.state.fake is not None:
-        return LOCAL.state.fake  # type: ignore[no-any-return]
+        return LOCAL.state.fake
     return FakeTensorMode(shape_env=shape_environment(required=True) if dynamic else None)
 
 
@@ -133,7 +135,12 @@ def fake_argument(mode: FakeTensorMode, value: Any, place: int, options: Options
 
 
 def compile_inference(
-    function: Any, fakes: Sequence[Any], facts: Facts, mode: Any, options: Options, number: int
+    function: Function,
+    fakes: Sequence[Any],
+    facts: Facts,
+    mode: FakeTensorMode,
+    options: Options,
+    number: int,
 ) -> Callable[[list[Any]], Any]:
     graph = trace_inference(function, fakes, facts, mode, options.decompositions)
     if config.debug_assert:
@@ -144,7 +151,12 @@ def compile_inference(
 
 
 def compile_training(
-    function: Any, fakes: Sequence[Any], facts: Facts, mode: Any, options: Options, number: int
+    function: Function,
+    fakes: Sequence[Any],
+    facts: Facts,
+    mode: FakeTensorMode,
+    options: Options,
+    number: int,
 ) -> Callable[[list[Any]], Any]:
     joint = trace_joint(function, fakes, facts, mode, options.decompositions)
     if config.debug_assert:
@@ -168,7 +180,11 @@ def compile_training(
 
 
 def compile_backward(
-    graph: Any, placeholders: Sequence[Any], mode: Any, options: Options, number: int
+    graph: GraphModule,
+    placeholders: Sequence[Node],
+    mode: FakeTensorMode,
+    options: Options,
+    number: int,
 ) -> Callable[[list[Any]], Any]:
     examples = [node.meta.get("val") for node in placeholders]
     with compiling(f"{number}_backward"):

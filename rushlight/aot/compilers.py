@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rushlight.aot.api import aot_function, aot_module
 from rushlight.aot.partition import min_cut_rematerialization_partition
 from rushlight.aot.runtime import make_boxed_compiler, make_boxed_func
+from rushlight.fx.graph_module import GraphModule
 from rushlight.nn.module import Module
 
 __all__ = [
@@ -20,12 +21,12 @@ __all__ = [
 ]
 
 
-def nop(fx_g: Any, _: Any) -> Any:
+def nop(fx_g: GraphModule, _: Sequence[Any]) -> GraphModule:
     """A compiler that runs the graph as it is."""
     return fx_g
 
 
-def ts_compile(fx_g: Any, inps: Any) -> Any:
+def ts_compile(fx_g: GraphModule, inps: Sequence[Any]) -> GraphModule:
     """torch: the scripting compiler; here graphs run as they are."""
     return fx_g
 
@@ -35,7 +36,7 @@ def nnc_jit(f: Callable[..., Any]) -> Callable[..., Any]:
     return aot_function(f, ts_compile)
 
 
-def memory_efficient_fusion(fn: Any, **kwargs: Any) -> Any:
+def memory_efficient_fusion(fn: Callable[..., Any], **kwargs: Any) -> Any:
     """A function or module compiled so that its backward recomputes what is cheap."""
     config = {
         "fw_compiler": ts_compile,

@@ -11,22 +11,26 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from rushlight.aot.metadata import Facts, OutputKind, allow_writes, functional_input
+from rushlight.aot.metadata import Facts, InputFacts, OutputKind, allow_writes, functional_input
 from rushlight.aot.tracing import attribute_owner, output_of
 from rushlight.autograd.backward import grad as gradients_of
 from rushlight.base import pytree
+from rushlight.core.fake import FakeTensorMode
 from rushlight.core.functional import FunctionalMode, from_functional
+from rushlight.core.op import OpOverload
 from rushlight.core.recording import Recorder, describe
 from rushlight.core.state import changed
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.graph import Graph
+from rushlight.graph.node import Node
 from rushlight.graph.printing import _PyTreeCodeGen, _PyTreeInfo
-from rushlight.symbolic import NUMBERS
+from rushlight.symbolic.numbers import NUMBERS
 
 __all__ = ["trace_inference", "trace_joint"]
 
 Function = Callable[..., Sequence[Any]]
+Decompositions = dict[OpOverload, Callable[..., Any]]
 
 
 class Prepared:
@@ -54,7 +58,7 @@ class Prepared:
             has_tangent.append(entry.is_tensor and entry.requires_grad and not entry.rebuilt)
         return returned + outputs + bases, has_tangent + [True] * len(bases)
 
-    def guarded(self, value: Any, entry: Any) -> Any:
+    def guarded(self, value: Any, entry: InputFacts) -> Any:
         """An input as the function may have it: gradients are taken before any write."""
         if not self.training or not isinstance(value, Tensor) or entry.kept_in_graph:
             return value
@@ -68,11 +72,11 @@ class Prepared:
 class GraphBuilder:
     """Records one run of a callable on fake tensors, below functionalization."""
 
-    def __init__(self, mode: Any, decompositions: Any) -> None:
+    def __init__(self, mode: FakeTensorMode | None, decompositions: Decompositions) -> None:
         self.mode = mode
         self.recorder = Recorder(Graph(), decompositions)
 
-    def placeholder(self, name: str, value: Any, binds_sizes: bool = True) -> Any:
+    def placeholder(self, name: str, value: Any, binds_sizes: bool = True) -> Node:
         node = self.recorder.graph.create_node("placeholder", name)
         if isinstance(value, (Tensor, *NUMBERS)):
             self.recorder.track(value, node, binds_sizes=binds_sizes)
@@ -87,7 +91,7 @@ class GraphBuilder:
             stack.enter_context(self.recorder)
             return callback()
 
-    def finish(self, outputs: Any) -> GraphModule:
+    def finish(self, outputs: Sequence[Any]) -> GraphModule:
         recorder = self.recorder
         # Sizes among the outputs may need nodes, which come before the output.
         results = pytree.tree_map(lambda leaf: output_of(recorder, leaf), outputs)
@@ -119,7 +123,11 @@ def fresh_aliases(args: Sequence[Any]) -> list[Any]:
 
 
 def trace_inference(
-    function: Function, args: Sequence[Any], facts: Facts, mode: Any, decompositions: Any
+    function: Function,
+    args: Sequence[Any],
+    facts: Facts,
+    mode: FakeTensorMode | None,
+    decompositions: Decompositions,
 ) -> GraphModule:
     """The graph of the forward alone, with inputs `arg0_1`, ..."""
     builder = GraphBuilder(mode, decompositions)
@@ -146,7 +154,11 @@ def trace_inference(
 
 
 def trace_joint(
-    function: Function, args: Sequence[Any], facts: Facts, mode: Any, decompositions: Any
+    function: Function,
+    args: Sequence[Any],
+    facts: Facts,
+    mode: FakeTensorMode | None,
+    decompositions: Decompositions,
 ) -> GraphModule:
     """The graph of forward and backward: a function of (primals, tangents)."""
     builder = GraphBuilder(mode, decompositions)
@@ -180,7 +192,10 @@ def trace_joint(
 
 
 def joint_gradients(
-    primals: Sequence[Any], outputs: Sequence[Any], has_tangent: Sequence[bool], tangents: Any
+    primals: Sequence[Any],
+    outputs: Sequence[Any],
+    has_tangent: Sequence[bool],
+    tangents: Sequence[Any],
 ) -> list[Any]:
     """One gradient, or None, for each primal."""
     wanted = [p for p in primals if isinstance(p, Tensor) and p.requires_grad]

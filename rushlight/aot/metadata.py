@@ -24,7 +24,10 @@ from rushlight.core.functional import (
 from rushlight.core.node import GraphNode
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor, sizes_of, strides_of
-from rushlight.symbolic import SymInt
+from rushlight.symbolic.numbers import IntLike, SymInt
+
+# (sizes, strides, storage offset)
+Geometry = tuple[tuple[IntLike, ...], tuple[IntLike, ...], IntLike]
 
 __all__ = ["Facts", "InputFacts", "OutputFacts", "OutputKind", "collect_facts", "functional_input"]
 
@@ -100,7 +103,7 @@ class Facts:
     outputs: list[OutputFacts]
     bases: int
     # Fake tensors like the tangents of mutated inputs, outputs and intermediate bases.
-    tangents: list[Any]
+    tangents: list[Tensor]
     # Grad mode after the function, where it changed it.
     grad_mode_after: bool | None = None
     keep_writes: bool = False
@@ -128,7 +131,7 @@ class InputNode(GraphNode):
 
     __slots__ = ()
 
-    def apply(self, grads: tuple[Any, ...], needs: Any) -> tuple[Any, ...]:
+    def apply(self, grads: tuple[Any, ...], needs: tuple[bool, ...] | None) -> tuple[Any, ...]:
         return ()
 
 
@@ -142,7 +145,7 @@ def functional_input(value: Any, seen: dict[int, Any]) -> Any:
     return known
 
 
-def allow_writes(tensor: Any) -> None:
+def allow_writes(tensor: object) -> None:
     if isinstance(tensor, Tensor) and tensor._requires_grad and tensor._node is None:
         node = InputNode()
         node.output_metas = ((tuple(tensor.shape), tensor._dtype, tensor._ext),)
@@ -197,13 +200,15 @@ def tangent_like(value: Any) -> Any:
     return found.detach().contiguous() if isinstance(found, Tensor) else found
 
 
-def geometry_of(value: Any) -> Any:
+def geometry_of(value: object) -> Geometry | None:
     if not isinstance(value, Tensor):
         return None
     return sizes_of(value), strides_of(value), value._offset
 
 
-def input_facts(source: Any, value: Any, geometry: Any, keep_writes: bool) -> InputFacts:
+def input_facts(
+    source: Any, value: Any, geometry: Geometry | None, keep_writes: bool
+) -> InputFacts:
     if not isinstance(value, FunctionalTensor):
         return InputFacts(
             is_leaf=False,
@@ -251,10 +256,10 @@ class Classifier:
                 self.aliases[key] += 1
                 self.split_aliases[key] += is_split(value)
                 self.output_of_tensor.setdefault(id(value), position)
-        self.bases: list[Any] = []
+        self.bases: list[Tensor] = []
         self.base_of_tensor: dict[int, int] = {}
 
-    def classify(self) -> tuple[list[OutputFacts], list[Any]]:
+    def classify(self) -> tuple[list[OutputFacts], list[Tensor]]:
         found = []
         for position, value in enumerate(self.outputs):
             if not isinstance(value, FunctionalTensor):
@@ -268,7 +273,7 @@ class Classifier:
         return found, self.bases
 
     def kind_of(
-        self, value: Any, position: int
+        self, value: FunctionalTensor, position: int
     ) -> tuple[OutputKind, int | None, tuple[ViewStep, ...] | None]:
         key = id(value.functional_storage)
         only_split = self.aliases[key] == self.split_aliases[key]
@@ -292,7 +297,7 @@ class Classifier:
         return OutputKind.FRESH, None, None
 
     def view_of_intermediate(
-        self, value: Any, base: Any
+        self, value: FunctionalTensor, base: Tensor
     ) -> tuple[OutputKind, int | None, tuple[ViewStep, ...] | None]:
         key = id(value.functional_storage)
         if self.aliases[key] - self.split_aliases[key] <= 1:
@@ -306,7 +311,7 @@ class Classifier:
             self.bases.append(base)
         return OutputKind.ALIAS_OF_BASE, place, value.chain
 
-    def twins(self, value: Any) -> list[tuple[Any, int]]:
+    def twins(self, value: FunctionalTensor) -> list[tuple[FunctionalTensor, int]]:
         """Other outputs over the same memory with the same geometry."""
         geometry = geometry_of(value)
         return [
@@ -319,6 +324,6 @@ class Classifier:
         ]
 
 
-def is_split(value: Any) -> bool:
+def is_split(value: FunctionalTensor) -> bool:
     """Whether a tensor is one of several views that one op returned."""
     return any(step.number is not None for step in value.chain)

@@ -16,7 +16,8 @@ from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node, is_impure_function
-from rushlight.symbolic import NUMBERS, free_symbols
+from rushlight.symbolic.numbers import NUMBERS
+from rushlight.symbolic.queries import free_symbols
 
 __all__ = ["default_partition", "min_cut_rematerialization_partition"]
 
@@ -96,7 +97,7 @@ def extract(
 
 
 def default_partition(
-    joint_module: GraphModule, _joint_inputs: Any, *, num_fwd_outputs: int
+    joint_module: GraphModule, _joint_inputs: Sequence[Any], *, num_fwd_outputs: int
 ) -> tuple[GraphModule, GraphModule]:
     """Save every value of the forward that the backward uses."""
     graph = joint_module.graph
@@ -126,7 +127,7 @@ def default_partition(
 
 def min_cut_rematerialization_partition(
     joint_module: GraphModule,
-    _joint_inputs: Any,
+    _joint_inputs: Sequence[Any],
     compiler: str = "inductor",
     *,
     num_fwd_outputs: int,

@@ -18,10 +18,13 @@ from rushlight.core.tensor import Tensor, sizes_of
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node
-from rushlight.symbolic import NUMBERS, hint_int
+from rushlight.symbolic.numbers import NUMBERS
+from rushlight.symbolic.queries import hint_int
 
 __all__ = ["choose_saved", "merge_common", "minimum_cut"]
 
+# Where values flow: the two sides of each node, between the source and the sink.
+Vertex = tuple[Node, str] | str
 INFINITE = float("inf")
 # How much a value gains in weight with each step that separates it from its use in the backward.
 STEP_WEIGHT = 1.1
@@ -104,7 +107,7 @@ def choose_saved(
 ) -> list[Node]:
     """The forward values to save, in the order of the graph."""
     distance = steps_to_backward(graph, forward)
-    edges: list[tuple[Any, Any, float]] = []
+    edges: list[tuple[Vertex, Vertex, float]] = []
     gradients = {node for node in backward_outputs if isinstance(node, Node)}
     for node in graph.nodes:
         if node.op == "output" or node not in forward:
@@ -142,7 +145,9 @@ def weight_of(node: Node, distance: dict[Node, int]) -> float:
 # -- maximum flow ----------------------------------------------------------------------------------
 
 
-def minimum_cut(edges: Iterable[tuple[Any, Any, float]], source: Any, sink: Any) -> set[Any]:
+def minimum_cut(
+    edges: Iterable[tuple[Vertex, Vertex, float]], source: Vertex, sink: Vertex
+) -> set[Vertex]:
     """The vertices on the source's side of a minimum cut (Dinic's algorithm)."""
     flow = Flow(edges)
     flow.saturate(source, sink)
@@ -152,9 +157,9 @@ def minimum_cut(edges: Iterable[tuple[Any, Any, float]], source: Any, sink: Any)
 class Flow:
     """A residual network: each edge lies beside its reverse."""
 
-    def __init__(self, edges: Iterable[tuple[Any, Any, float]]) -> None:
-        self.outgoing: dict[Any, list[int]] = {}
-        self.heads: list[Any] = []
+    def __init__(self, edges: Iterable[tuple[Vertex, Vertex, float]]) -> None:
+        self.outgoing: dict[Vertex, list[int]] = {}
+        self.heads: list[Vertex] = []
         self.room: list[float] = []
         for tail, head, capacity in edges:
             for vertex, other, amount in ((tail, head, capacity), (head, tail, 0.0)):
@@ -162,7 +167,7 @@ class Flow:
                 self.heads.append(other)
                 self.room.append(amount)
 
-    def levels(self, source: Any) -> dict[Any, int]:
+    def levels(self, source: Vertex) -> dict[Vertex, int]:
         """Distances from the source over edges with room."""
         found = {source: 0}
         waiting = deque([source])
@@ -175,7 +180,7 @@ class Flow:
                     waiting.append(head)
         return found
 
-    def saturate(self, source: Any, sink: Any) -> None:
+    def saturate(self, source: Vertex, sink: Vertex) -> None:
         while True:
             levels = self.levels(source)
             if sink not in levels:
@@ -184,7 +189,9 @@ class Flow:
             while self.push(source, sink, levels, next_edge):
                 pass
 
-    def push(self, source: Any, sink: Any, levels: Any, next_edge: Any) -> bool:
+    def push(
+        self, source: Vertex, sink: Vertex, levels: dict[Vertex, int], next_edge: dict[Vertex, int]
+    ) -> bool:
         """Send flow along one shortest path; False when there is none left."""
         path: list[int] = []
         vertex = source

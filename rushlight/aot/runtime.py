@@ -12,14 +12,20 @@ from typing import Any
 
 from rushlight.aot import config
 from rushlight.aot.metadata import Facts, InputFacts, OutputFacts, OutputKind
-from rushlight.autograd.function import Function
+from rushlight.autograd.function import BackwardCFunction, Function
 from rushlight.core import dispatch
+from rushlight.core.device import device
+from rushlight.core.dtype import dtype
 from rushlight.core.functional import ViewStep
 from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor, sizes_of, strides_of
-from rushlight.symbolic import NUMBERS
+from rushlight.fx.graph_module import GraphModule
+from rushlight.symbolic.numbers import NUMBERS, IntLike
 
 __all__ = ["Boxed", "boxed", "make_boxed_func", "training_function", "with_epilogue"]
+
+# (sizes, dtype, device)
+Likeness = tuple[tuple[IntLike, ...], dtype, device]
 
 DOUBLE_BACKWARD = "torch.compile with aot_autograd does not currently support double backward"
 
@@ -41,7 +47,7 @@ def boxed(f: Callable[..., Any]) -> Callable[[list[Any]], Any]:
 def make_boxed_compiler(compiler: Callable[..., Any]) -> Callable[..., Any]:
     """A compiler whose results take one list."""
 
-    def compile_boxed(fx_g: Any, inps: Any) -> Any:
+    def compile_boxed(fx_g: GraphModule, inps: Sequence[Any]) -> Any:
         return make_boxed_func(compiler(fx_g, inps))
 
     return compile_boxed
@@ -57,7 +63,7 @@ class Alias:
 
     __slots__ = ("tensor",)
 
-    def __init__(self, tensor: Any) -> None:
+    def __init__(self, tensor: Tensor) -> None:
         self.tensor = tensor
 
 
@@ -116,7 +122,7 @@ def training_function(
             )
 
         @staticmethod
-        def backward(ctx: Any, *grads: Any) -> Any:
+        def backward(ctx: Any, *grads: Tensor | None) -> Any:
             tangents = [
                 tangent(grads[place], shape) for place, shape in zip(tangent_places, ctx.results)
             ]
@@ -145,11 +151,13 @@ class DoubleBackward(Function):
     """The backward of a compiled function while gradients of gradients are recorded."""
 
     @staticmethod
-    def forward(ctx: Any, count: int, run: Any, *args: Any) -> Any:
+    def forward(
+        ctx: BackwardCFunction, count: int, run: Callable[[list[Any]], Any], *args: Any
+    ) -> Any:
         return run(list(args))
 
     @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
+    def backward(ctx: BackwardCFunction, *grads: Tensor | None) -> Any:
         raise RuntimeError(DOUBLE_BACKWARD)
 
 
@@ -186,11 +194,11 @@ def unlinked(value: Any) -> Any:
     return value.detach() if isinstance(value, Tensor) and value._is_view() else value
 
 
-def like(tensor: Any) -> Any:
+def like(tensor: Tensor) -> Likeness:
     return sizes_of(tensor), tensor._dtype, tensor.device
 
 
-def tangent(grad: Any, shape: Any) -> Any:
+def tangent(grad: Tensor | None, shape: Likeness) -> Any:
     """An incoming gradient as compiled backwards take it: contiguous, zeros where undefined."""
     if grad is None:
         from rushlight.core.op import find_overload
@@ -232,7 +240,7 @@ def with_epilogue(
     return call
 
 
-def write(target: Any, value: Any, entry: InputFacts) -> None:
+def write(target: Tensor, value: Tensor, entry: InputFacts) -> None:
     """Give the caller's tensor the value that the function left in it."""
     if not entry.writes_data:
         # Only the geometry changed; no gradient passes through the graph.
@@ -266,7 +274,7 @@ def rebuild_all(
     return found
 
 
-def rebuild(base: Any, graph_output: Any, entry: OutputFacts) -> Any:
+def rebuild(base: Tensor, graph_output: Tensor, entry: OutputFacts) -> Any:
     """A view of `base` with the geometry that the graph's output has."""
     made = None
     if config.view_replay_for_aliased_outputs:
@@ -284,7 +292,9 @@ def rebuild(base: Any, graph_output: Any, entry: OutputFacts) -> Any:
     return made
 
 
-def replayed(base: Any, chain: tuple[ViewStep, ...] | None, graph_output: Any) -> Any:
+def replayed(
+    base: Tensor, chain: tuple[ViewStep, ...] | None, graph_output: Tensor
+) -> Tensor | None:
     """The view by its own ops; None where they cannot be had or lead to other sizes."""
     if chain is None or any(has_symbols(step.args) for step in chain):
         return None
@@ -299,7 +309,7 @@ def replayed(base: Any, chain: tuple[ViewStep, ...] | None, graph_output: Any) -
     return made if sizes_of(made) == sizes_of(graph_output) else None
 
 
-def has_symbols(value: Any) -> bool:
+def has_symbols(value: object) -> bool:
     if isinstance(value, (list, tuple)):
         return any(has_symbols(item) for item in value)
     return isinstance(value, NUMBERS)

@@ -11,19 +11,25 @@ import functools
 import inspect
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
 
 from rushlight.base import pytree
 from rushlight.base.errors import MissingExtra
+from rushlight.base.pytree import TreeSpec
 from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.recording import Recorder, describe
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.graph import Graph
+from rushlight.graph.node import Node
 from rushlight.graph.printing import _PyTreeCodeGen, _PyTreeInfo
 from rushlight.nn.module import Module
-from rushlight.symbolic import NUMBERS
+from rushlight.symbolic.numbers import NUMBERS
+
+if TYPE_CHECKING:
+    from rushlight.symbolic.shapeenv import ShapeEnv
 
 __all__ = ["is_sym_node", "make_fx"]
 
@@ -78,7 +84,7 @@ def make_fx(
     return traced
 
 
-def fake_mode_for(leaves: list[Any], tracing_mode: str, allow_real: bool) -> Any:
+def fake_mode_for(leaves: list[Any], tracing_mode: str, allow_real: bool) -> FakeTensorMode | None:
     """The fake mode to trace in: the one that inputs belong to already, or a new one."""
     if tracing_mode == "real":
         return None
@@ -95,10 +101,10 @@ def fake_mode_for(leaves: list[Any], tracing_mode: str, allow_real: bool) -> Any
     )
 
 
-def shape_environment(required: bool) -> Any:
+def shape_environment(required: bool) -> ShapeEnv | None:
     """A ShapeEnv; None where symbols are not required and cannot be had."""
     try:
-        from rushlight.symbolic import ShapeEnv
+        from rushlight.symbolic.shapeenv import ShapeEnv
     except MissingExtra:
         if required:
             raise
@@ -141,13 +147,17 @@ def parameter_names(f: Callable[..., Any], count: int) -> tuple[list[str], list[
     return [p.name for p in named[:count]], [p.default for p in named[:count]]
 
 
-def is_stub(function: Any) -> bool:
+def is_stub(function: FunctionType) -> bool:
     """Whether a function was generated from an op's record: its parameters are the schema's."""
     return str(function.__code__.co_filename).startswith("<rushlight")
 
 
 def place_inputs(
-    recorder: Recorder, leaves: list[Any], structure: Any, names: list[str], defaults: list[Any]
+    recorder: Recorder,
+    leaves: list[Any],
+    structure: TreeSpec,
+    names: list[str],
+    defaults: list[Any],
 ) -> None:
     """A placeholder for every leaf, named after the parameter that it belongs to."""
     position = 0
@@ -166,7 +176,7 @@ def place_inputs(
         recorder.graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(names, structure, None)))
 
 
-def place_outputs(recorder: Recorder, result: Any, structure: Any, names: list[str]) -> None:
+def place_outputs(recorder: Recorder, result: Any, structure: TreeSpec, names: list[str]) -> None:
     graph = recorder.graph
     if isinstance(graph._codegen, _PyTreeCodeGen):
         leaves, out_structure = pytree.tree_flatten(result)
@@ -188,12 +198,12 @@ def attribute_owner(recorder: Recorder) -> Module:
     return owner
 
 
-def class_name(f: Any) -> str:
+def class_name(f: Callable[..., Any]) -> str:
     if isinstance(f, Module):
         return type(f).__name__
     return str(getattr(f, "__name__", "<lambda>"))
 
 
-def is_sym_node(node: Any) -> bool:
+def is_sym_node(node: Node) -> bool:
     """Whether a graph node stands for a symbolic number."""
     return isinstance(node.meta.get("val"), NUMBERS)

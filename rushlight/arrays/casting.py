@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.numpy_ import is_narrow
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import COMPLEX, FLOAT, INTEGER, dtype
 
@@ -32,8 +33,8 @@ def cast(array: Any, source: dtype, target: dtype) -> Any:
         if target.category != COMPLEX:
             array = array.real
         return array.astype(target.np, order="C")
-    if not source.np.isbuiltin and target.category != FLOAT:
-        # ml_dtypes converts to few types directly, and exactly to float32.
+    if target.category != FLOAT and is_narrow(source.np):
+        # ml_dtypes has its own answer for NaN and inf as integers; to float32 it is exact.
         array = array.astype(np.float32)
     return array.astype(target.np, order="C")
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MATH", "Math", "as_array", "in_blocks"]
+__all__ = ["MATH", "Math", "as_array", "in_blocks", "is_narrow"]
 
 np.seterr(all="ignore")
 # Other threads start with NumPy's own setting; what they raise inside the package is silenced here.
@@ -31,6 +31,15 @@ def kind_of(x: Any) -> str:
     return np.asarray(x).dtype.kind if not hasattr(x, "dtype") else x.dtype.kind
 
 
+# NumPy numbers the types that other packages add from here on.
+FIRST_ADDED = 256
+
+
+def is_narrow(kind: Any) -> bool:
+    """Whether arrays of this NumPy dtype are best computed in float32: half, bfloat16, float8."""
+    return bool(kind == np.float16 or kind.num >= FIRST_ADDED)
+
+
 def refuse_zero(divisor: Any) -> None:
     if np.any(np.equal(divisor, 0)):
         raise RuntimeError("ZeroDivisionError")
@@ -39,7 +48,30 @@ def refuse_zero(divisor: Any) -> None:
 def floor_divide(x: Any, y: Any) -> Any:
     if kind_of(x) in "iub":
         refuse_zero(y)
+    elif is_narrow_array(x):
+        return narrow_floor_divide(x, y)
     return np.floor_divide(x, y)
+
+
+def is_narrow_array(x: Any) -> bool:
+    return hasattr(x, "dtype") and is_narrow(x.dtype)
+
+
+def narrow_floor_divide(x: Any, y: Any) -> Any:
+    """torch: quotients of half precision are rounded at every step on the way to the floor."""
+    kind = x.dtype
+    x, y = x.astype(np.float32), y.astype(np.float32)
+
+    def rounded(value: Any) -> Any:
+        return value.astype(kind).astype(np.float32)
+
+    rest = rounded(np.fmod(x, y))
+    quotient = rounded(rounded(x - rest) / y)
+    quotient = np.where((rest != 0) & ((y < 0) != (rest < 0)), rounded(quotient - 1), quotient)
+    found = np.floor(quotient)
+    found = np.where(rounded(quotient - found) > 0.5, found + 1, found)
+    found = np.where(quotient != 0, found, np.copysign(np.float32(0), x / y))
+    return np.where(y == 0, x / y, found).astype(kind)
 
 
 def trunc_divide(x: Any, y: Any) -> Any:
@@ -51,7 +83,26 @@ def trunc_divide(x: Any, y: Any) -> Any:
         quotient = np.floor_divide(x, y)
         inexact = np.not_equal(np.multiply(quotient, y), x)
         return quotient + (inexact & (np.less(x, 0) != np.less(y, 0))).astype(x.dtype)
+    if is_narrow_array(x):
+        # torch: the quotient is rounded to half precision first.
+        quotient = (x.astype(np.float32) / y.astype(np.float32)).astype(x.dtype)
+        return np.trunc(quotient.astype(np.float32)).astype(x.dtype)
     return np.trunc(np.true_divide(x, y))
+
+
+def log1p(x: Any) -> Any:
+    """log(1 + x); for complex numbers NumPy forms the sum, which loses a small real part."""
+    if kind_of(x) != "c":
+        return np.log1p(x)
+    wide = x.astype(np.complex128)
+    real, imag = wide.real, wide.imag
+    near = 0.5 * np.log1p(real * (2 + real) + imag * imag)
+    is_near = (np.abs(real) < 0.5) & (np.abs(imag) < 0.5)
+    result = np.log1p(wide)
+    return as_complex(
+        np.where(is_near, near, result.real),
+        np.where(is_near, np.arctan2(imag, 1 + real), result.imag),
+    ).astype(x.dtype)
 
 
 def fmod(x: Any, y: Any) -> Any:
@@ -287,7 +338,7 @@ class Math:
     log = np.log
     log2 = np.log2
     log10 = np.log10
-    log1p = np.log1p
+    log1p = staticmethod(log1p)
     sqrt = np.sqrt
     rsqrt = staticmethod(lambda x: np.true_divide(1, np.sqrt(x)))
     sin = np.sin

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from rushlight.arrays.numpy_ import is_narrow
+
 # Shorter rows are sorted as they are: packing keys would cost more than it saves.
 PACK_FROM = 256
 
@@ -18,7 +20,7 @@ def comparable(array: Any) -> Any:
     """The array in a dtype that NumPy compares well, order kept."""
     if array.dtype == np.bool_:
         return array.view(np.uint8)
-    if array.dtype == np.float16 or array.dtype.isbuiltin != 1:
+    if is_narrow(array.dtype):
         return array.astype(np.float32)
     return array
 
@@ -65,7 +67,7 @@ def sorted_pair(array: Any, dim: int, descending: bool) -> tuple[Any, Any]:
 
 
 def sorted_values(flat: Any) -> Any:
-    if flat.dtype == np.float16 or flat.dtype.isbuiltin != 1:
+    if is_narrow(flat.dtype):
         return np.sort(flat.astype(np.float32)).astype(flat.dtype)
     return np.sort(flat)
 

@@ -81,8 +81,7 @@ class Surroundings:
 
 
 def rng_state() -> bytes:
-    found: bytes = default_generator.state_bytes()
-    return found
+    return default_generator.state_bytes()
 
 
 def load_rng_state(state: bytes) -> None:

@@ -44,7 +44,7 @@ class FunctionCtx:
     """What `forward` and `setup_context` tell about a call."""
 
     to_save: Any
-    saved_for_forward: Any
+    saved_for_forward: tuple[Any, ...] | None
     dirty_tensors: Any
     non_differentiable: Any
     materialize_grads: bool
@@ -128,8 +128,7 @@ class BackwardCFunction(FunctionCtx, GraphNode):
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         if self.saved_for_forward is not None:
-            found: tuple[Any, ...] = self.saved_for_forward
-            return found
+            return self.saved_for_forward
         slots = self.saved_slots
         if (self.function_ran and not LOCAL.state.tasks) or self.function_freed:
             self.check_alive()

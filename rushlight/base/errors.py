@@ -135,6 +135,11 @@ REASONS: dict[str, Reason] = {
         remedy="Pass to_dumpable_context and from_dumpable_context to register_pytree_node.",
     ),
     "RL0216": Reason("Unknown protocol {protocol}. Available protocols: {known}"),
+    "RL0218": Reason(
+        "The spec names the default factory {module}.{name}, and {module} is not imported.",
+        why="Reading a spec imports nothing.",
+        remedy="Import {module} before the spec is read.",
+    ),
     "RL0210": Reason(
         "Expected `treespec` to be an instance of PyTreeSpec but got item of type {found!r}."
     ),

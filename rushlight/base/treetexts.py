@@ -7,8 +7,8 @@ is written.
 from __future__ import annotations
 
 import json
+import sys
 from collections import OrderedDict, defaultdict, deque
-from importlib import import_module
 from typing import Any
 
 from rushlight.base.errors import fail
@@ -79,7 +79,11 @@ def from_data(data: Any) -> TreeSpec:
     from_context = SUPPORTED_NODES[kind].from_dumpable_context
     if kind is defaultdict:
         module, name = context["default_factory_module"], context["default_factory_name"]
-        factory = None if module is None else getattr(import_module(module), name)
+        # Nothing is imported because a text says so.
+        home = sys.modules.get(module or "")
+        if module is not None and home is None:
+            fail("RL0218", ImportError, module=module, name=name)
+        factory = None if home is None else getattr(home, name)
         context = [factory, context["dict_context"]]
     elif from_context is not None:
         context = from_context(context)

@@ -8,9 +8,12 @@ whatever tensor or view, holds a reference to it, so reuse can never reach livin
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 __all__ = ["ALIGNMENT", "aligned_bytes", "empty", "release"]
 
@@ -80,7 +83,7 @@ def release() -> None:
     kept_bytes = 0
 
 
-def empty(shape: tuple[int, ...], kind: Any, nbytes: int) -> Any:
+def empty(shape: tuple[int, ...], kind: DTypeLike, nbytes: int) -> Any:
     """An uninitialised C-ordered array; large ones may have memory that was used before."""
     if nbytes < LARGE:
         return np.empty(shape, kind)

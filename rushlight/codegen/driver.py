@@ -5,6 +5,7 @@ The steps: read the graph, drop what nobody reads, fuse, write, compile. Each pr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -13,6 +14,7 @@ from rushlight.codegen.fusion import fuse, shrink_buffers
 from rushlight.codegen.loops import Buffer, Kernel, Statement
 from rushlight.codegen.program import LoopProgram, read_graph
 from rushlight.codegen.writer import RunWriter
+from rushlight.fx.graph_module import GraphModule
 
 __all__ = ["Compiled", "lower"]
 
@@ -47,7 +49,7 @@ class Compiled:
         return "\n\n".join([str(item) for item in self.schedule])
 
 
-def lower(module: Any, example_inputs: Any) -> Compiled:
+def lower(module: GraphModule, example_inputs: Sequence[Any] | None) -> Compiled:
     """Compile a functional graph. The result takes and returns what the graph does; its inputs
     must have the sizes, strides and dtypes that the graph was captured with."""
     program = read_graph(module, example_inputs, native.this_host().converts_half)

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.arrays.precision import HALVES
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import BOOL, FLOAT, INTEGER, dtype
+
+if TYPE_CHECKING:
+    from rushlight.codegen.loops import Buffer
 
 __all__ = ["Builder", "Expression", "Inexpressible", "rebuilt"]
 
@@ -92,56 +95,60 @@ class Expression:
 
     __hash__ = object.__hash__
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Operand) -> Expression:
         return self.builder.add(self, other)
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: Operand) -> Expression:
         return self.builder.add(other, self)
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: Operand) -> Expression:
         return self.builder.subtract(self, other)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: Operand) -> Expression:
         return self.builder.subtract(other, self)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: Operand) -> Expression:
         return self.builder.multiply(self, other)
 
-    def __rmul__(self, other: Any) -> Any:
+    def __rmul__(self, other: Operand) -> Expression:
         return self.builder.multiply(other, self)
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: Operand) -> Expression:
         return self.builder.divide(self, other)
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: Operand) -> Expression:
         return self.builder.divide(other, self)
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Expression:
         return self.builder.negative(self)
 
     def __abs__(self) -> Any:
         return self.builder.abs(self)
 
-    def __lt__(self, other: Any) -> Any:
+    def __lt__(self, other: Operand) -> Expression:
         return self.builder.less(self, other)
 
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: Operand) -> Expression:
         return self.builder.less_equal(self, other)
 
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: Operand) -> Expression:
         return self.builder.greater(self, other)
 
-    def __ge__(self, other: Any) -> Any:
+    def __ge__(self, other: Operand) -> Expression:
         return self.builder.greater_equal(self, other)
 
-    def __and__(self, other: Any) -> Any:
+    def __and__(self, other: Operand) -> Expression:
         return self.builder.bitwise_and(self, other)
 
-    def __or__(self, other: Any) -> Any:
+    def __or__(self, other: Operand) -> Expression:
         return self.builder.bitwise_or(self, other)
 
-    def __invert__(self) -> Any:
+    def __invert__(self) -> Expression:
         return self.builder.bitwise_not(self)
+
+
+# What arithmetic takes: a value, or a Python number.
+Operand = Expression | float
 
 
 def rebuilt(root: Expression, change: Callable[[Expression], Expression]) -> Expression:
@@ -197,7 +204,7 @@ def shared(root: Expression) -> list[Expression]:
     return [node for node in nodes if node.args and uses.get(node, 0) > 1]
 
 
-def number_of(kind: dtype, value: Any) -> Any:
+def number_of(kind: dtype, value: complex) -> float:
     """A Python number as a constant of `kind`, wrapped and rounded as a conversion would."""
     if isinstance(value, complex):
         raise Inexpressible("a complex number")
@@ -232,11 +239,11 @@ class Builder:
             found = self.table[key] = Expression(self, op, args, kind, payload)
         return found
 
-    def const(self, value: Any, kind: dtype) -> Expression:
+    def const(self, value: complex, kind: dtype) -> Expression:
         return self.make("const", (), kind, number_of(kind, value))
 
     def load(
-        self, buffer: Any, strides: tuple[int, ...], offset: int, kind: dtype | None = None
+        self, buffer: Buffer, strides: tuple[int, ...], offset: int, kind: dtype | None = None
     ) -> Expression:
         return self.make("load", (), kind or buffer.dtype, (buffer, strides, offset))
 
@@ -244,10 +251,10 @@ class Builder:
         """offset + the dot product of the loop's indices with `strides`, as int64."""
         return self.make("index", (), dtypes.int64, (strides, offset))
 
-    def cast(self, x: Any, kind: dtype) -> Expression:
+    def cast(self, x: Expression, kind: dtype) -> Expression:
         """The value in another dtype, as a C conversion makes it."""
         if x.dtype is kind:
-            return x  # type: ignore[no-any-return]
+            return x
         if x.dtype.is_complex or kind.is_complex or kind in dtypes.FLOAT8:
             raise Inexpressible(f"conversion to {kind}")
         if x.dtype in dtypes.FLOAT8:
@@ -269,7 +276,7 @@ class Builder:
             raise Inexpressible(f"conversion from float to {kind}")
         return self.make("cast", (x,), kind)
 
-    def pair(self, x: Any, y: Any) -> tuple[Expression, Expression]:
+    def pair(self, x: Operand, y: Operand) -> tuple[Expression, Expression]:
         """Two operands of one dtype; a Python number takes the other's."""
         if not isinstance(x, Expression):
             if not isinstance(y, Expression):
@@ -286,7 +293,7 @@ class Builder:
         if x.dtype in HALVES or x.dtype.is_complex or x.dtype in dtypes.FLOAT8:
             raise Inexpressible(f"arithmetic in {x.dtype}")
 
-    def like(self, value: Any, other: Expression) -> Expression:
+    def like(self, value: float, other: Expression) -> Expression:
         """A Python number as NumPy takes it beside an array."""
         self.check(other)
         if type(value) not in (bool, int, float):
@@ -307,7 +314,7 @@ class Builder:
 
     conj = real
 
-    def binary(self, op: str, x: Any, y: Any) -> Expression:
+    def binary(self, op: str, x: Operand, y: Operand) -> Expression:
         x, y = self.pair(x, y)
         return self.make(op, (x, y), dtypes.bool_ if op in COMPARISONS else x.dtype)
 
@@ -325,27 +332,27 @@ class Builder:
 
     # -- arithmetic ------------------------------------------------------------------------------
 
-    def add(self, x: Any, y: Any) -> Expression:
+    def add(self, x: Operand, y: Operand) -> Expression:
         x, y = self.pair(x, y)
         return self.binary("or" if x.dtype.category == BOOL else "add", x, y)
 
-    def subtract(self, x: Any, y: Any) -> Expression:
+    def subtract(self, x: Operand, y: Operand) -> Expression:
         x, y = self.pair(x, y)
         if x.dtype.category == BOOL:
             raise Inexpressible("a difference of bools")
         return self.binary("sub", x, y)
 
-    def multiply(self, x: Any, y: Any) -> Expression:
+    def multiply(self, x: Operand, y: Operand) -> Expression:
         x, y = self.pair(x, y)
         return self.binary("and" if x.dtype.category == BOOL else "mul", x, y)
 
-    def divide(self, x: Any, y: Any) -> Expression:
+    def divide(self, x: Operand, y: Operand) -> Expression:
         x, y = self.pair(x, y)
         if x.dtype.category != FLOAT:
             raise Inexpressible("a quotient of integers")
         return self.binary("div", x, y)
 
-    def whole_divisor(self, x: Any, y: Any) -> tuple[Expression, Expression]:
+    def whole_divisor(self, x: Operand, y: Operand) -> tuple[Expression, Expression]:
         """Operands of an integer division that cannot fail."""
         x, y = self.pair(x, y)
         if x.dtype.category == BOOL:
@@ -354,24 +361,24 @@ class Builder:
             raise Inexpressible("division by what may be zero")
         return x, y
 
-    def floor_divide(self, x: Any, y: Any) -> Expression:
+    def floor_divide(self, x: Operand, y: Operand) -> Expression:
         x, y = self.whole_divisor(x, y)
         if x.dtype.category == FLOAT:
             # NumPy's is exact, from the remainder.
             raise Inexpressible("floor division of floats")
         return self.binary("idiv_floor", x, y)
 
-    def trunc_divide(self, x: Any, y: Any) -> Expression:
+    def trunc_divide(self, x: Operand, y: Operand) -> Expression:
         x, y = self.whole_divisor(x, y)
         if x.dtype.category == FLOAT:
             return self.trunc(self.divide(x, y))
         return self.binary("idiv", x, y)
 
-    def fmod(self, x: Any, y: Any) -> Expression:
+    def fmod(self, x: Operand, y: Operand) -> Expression:
         x, y = self.whole_divisor(x, y)
         return self.binary("fmod" if x.dtype.category == FLOAT else "irem", x, y)
 
-    def remainder(self, x: Any, y: Any) -> Expression:
+    def remainder(self, x: Operand, y: Operand) -> Expression:
         x, y = self.whole_divisor(x, y)
         if x.dtype.category != FLOAT:
             return self.binary("irem_floor", x, y)
@@ -381,19 +388,19 @@ class Builder:
         off = self.binary("and", self.binary("ne", rest, zero), other_side)
         return self.where(off, self.add(rest, y), rest)
 
-    def negative(self, x: Any) -> Expression:
+    def negative(self, x: Expression) -> Expression:
         self.check(x)
         if x.dtype.category == BOOL:
             raise Inexpressible("minus a bool")
         return self.make("neg", (x,), x.dtype)
 
-    def positive(self, x: Any) -> Any:
+    def positive(self, x: Expression) -> Expression:
         return x
 
-    def reciprocal(self, x: Any) -> Expression:
+    def reciprocal(self, x: Operand) -> Expression:
         return self.divide(1.0, x)
 
-    def power(self, x: Any, y: Any) -> Expression:
+    def power(self, x: Operand, y: Operand) -> Expression:
         x, y = self.pair(x, y)
         number = y.payload if y.op == "const" else None
         if number == 2 and x.dtype.category != BOOL:
@@ -403,7 +410,7 @@ class Builder:
                 return self.whole_power(x, number)
             raise Inexpressible("an integer power")
         if number == 1:
-            return x  # type: ignore[no-any-return]
+            return x
         if number == 0.5:
             return self.sqrt(x)
         if number == -1:
@@ -418,34 +425,34 @@ class Builder:
             found = self.multiply(found, x)
         return found
 
-    def maximum(self, x: Any, y: Any) -> Expression:
+    def maximum(self, x: Operand, y: Operand) -> Expression:
         x, y = self.pair(x, y)
         return self.binary("or" if x.dtype.category == BOOL else "max", x, y)
 
-    def minimum(self, x: Any, y: Any) -> Expression:
+    def minimum(self, x: Operand, y: Operand) -> Expression:
         x, y = self.pair(x, y)
         return self.binary("and" if x.dtype.category == BOOL else "min", x, y)
 
-    def fmax(self, x: Any, y: Any) -> Expression:
+    def fmax(self, x: Operand, y: Operand) -> Expression:
         x, y = self.pair(x, y)
         if x.dtype.category != FLOAT:
             return self.maximum(x, y)
         return self.where(self.isnan(x), y, self.where(self.isnan(y), x, self.maximum(x, y)))
 
-    def fmin(self, x: Any, y: Any) -> Expression:
+    def fmin(self, x: Operand, y: Operand) -> Expression:
         x, y = self.pair(x, y)
         if x.dtype.category != FLOAT:
             return self.minimum(x, y)
         return self.where(self.isnan(x), y, self.where(self.isnan(y), x, self.minimum(x, y)))
 
-    def copysign(self, x: Any, y: Any) -> Expression:
+    def copysign(self, x: Operand, y: Operand) -> Expression:
         x, y = self.pair(x, y)
         return self.function("copysign", x, y)
 
-    def atan2(self, x: Any, y: Any) -> Expression:
+    def atan2(self, x: Operand, y: Operand) -> Expression:
         return self.function("atan2", x, y)
 
-    def logaddexp(self, x: Any, y: Any) -> Expression:
+    def logaddexp(self, x: Operand, y: Operand) -> Expression:
         x, y = self.pair(x, y)
         if x.dtype.category != FLOAT:
             raise Inexpressible("logaddexp of integers")
@@ -454,7 +461,7 @@ class Builder:
         # Equal infinities have no difference.
         return self.where(self.equal(x, y), self.add(x, self.const(math.log(2.0), x.dtype)), found)
 
-    def heaviside(self, x: Any, values: Any) -> Expression:
+    def heaviside(self, x: Operand, values: Operand) -> Expression:
         x, values = self.pair(x, values)
         one, zero = self.const(1, x.dtype), self.const(0, x.dtype)
         found = self.where(self.equal(x, zero), values, self.where(x > zero, one, zero))
@@ -462,63 +469,63 @@ class Builder:
 
     # -- comparison and logic ------------------------------------------------------------------
 
-    def equal(self, x: Any, y: Any) -> Expression:
+    def equal(self, x: Operand, y: Operand) -> Expression:
         return self.binary("eq", x, y)
 
-    def not_equal(self, x: Any, y: Any) -> Expression:
+    def not_equal(self, x: Operand, y: Operand) -> Expression:
         return self.binary("ne", x, y)
 
-    def less(self, x: Any, y: Any) -> Expression:
+    def less(self, x: Operand, y: Operand) -> Expression:
         return self.binary("lt", x, y)
 
-    def less_equal(self, x: Any, y: Any) -> Expression:
+    def less_equal(self, x: Operand, y: Operand) -> Expression:
         return self.binary("le", x, y)
 
-    def greater(self, x: Any, y: Any) -> Expression:
+    def greater(self, x: Operand, y: Operand) -> Expression:
         return self.binary("gt", x, y)
 
-    def greater_equal(self, x: Any, y: Any) -> Expression:
+    def greater_equal(self, x: Operand, y: Operand) -> Expression:
         return self.binary("ge", x, y)
 
-    def truth(self, x: Any) -> Expression:
+    def truth(self, x: Operand) -> Expression:
         if not isinstance(x, Expression):
             return self.const(bool(x), dtypes.bool_)
         return x if x.dtype is dtypes.bool_ else self.make("cast", (x,), dtypes.bool_)
 
-    def logical_and(self, x: Any, y: Any) -> Expression:
+    def logical_and(self, x: Operand, y: Operand) -> Expression:
         return self.binary("and", self.truth(x), self.truth(y))
 
-    def logical_or(self, x: Any, y: Any) -> Expression:
+    def logical_or(self, x: Operand, y: Operand) -> Expression:
         return self.binary("or", self.truth(x), self.truth(y))
 
-    def logical_xor(self, x: Any, y: Any) -> Expression:
+    def logical_xor(self, x: Operand, y: Operand) -> Expression:
         return self.binary("xor", self.truth(x), self.truth(y))
 
-    def logical_not(self, x: Any) -> Expression:
+    def logical_not(self, x: Operand) -> Expression:
         return self.binary("xor", self.truth(x), self.const(True, dtypes.bool_))
 
-    def bits(self, op: str, x: Any, y: Any) -> Expression:
+    def bits(self, op: str, x: Operand, y: Operand) -> Expression:
         x, y = self.pair(x, y)
         if x.dtype.category == FLOAT:
             raise Inexpressible("bits of a float")
         return self.binary(op, x, y)
 
-    def bitwise_and(self, x: Any, y: Any) -> Expression:
+    def bitwise_and(self, x: Operand, y: Operand) -> Expression:
         return self.bits("and", x, y)
 
-    def bitwise_or(self, x: Any, y: Any) -> Expression:
+    def bitwise_or(self, x: Operand, y: Operand) -> Expression:
         return self.bits("or", x, y)
 
-    def bitwise_xor(self, x: Any, y: Any) -> Expression:
+    def bitwise_xor(self, x: Operand, y: Operand) -> Expression:
         return self.bits("xor", x, y)
 
-    def bitwise_not(self, x: Any) -> Expression:
+    def bitwise_not(self, x: Expression) -> Expression:
         if x.dtype.category == INTEGER:
             ones = -1 if x.dtype.is_signed else (1 << x.dtype.itemsize * 8) - 1
             return self.bits("xor", x, self.const(ones, x.dtype))
         return self.bits("xor", x, self.const(True, x.dtype))
 
-    def shifted(self, op: str, x: Any, y: Any) -> Expression:
+    def shifted(self, op: str, x: Operand, y: Operand) -> Expression:
         x, y = self.pair(x, y)
         if x.dtype.category != INTEGER:
             raise Inexpressible("a shift of no integer")
@@ -526,25 +533,25 @@ class Builder:
             raise Inexpressible("a shift by what may be too far")
         return self.binary(op, x, y)
 
-    def left_shift(self, x: Any, y: Any) -> Expression:
+    def left_shift(self, x: Operand, y: Operand) -> Expression:
         return self.shifted("shl", x, y)
 
-    def right_shift(self, x: Any, y: Any) -> Expression:
+    def right_shift(self, x: Operand, y: Operand) -> Expression:
         return self.shifted("shr", x, y)
 
-    def where(self, condition: Any, x: Any, y: Any) -> Expression:
+    def where(self, condition: Operand, x: Operand, y: Operand) -> Expression:
         condition = self.truth(condition)
         if isinstance(x, Expression) and isinstance(y, Expression) and x.dtype is y.dtype:
             return self.make("select", (condition, x, y), x.dtype)
         x, y = self.pair(x, y)
         return self.make("select", (condition, x, y), x.dtype)
 
-    def zero_where(self, mask: Any, x: Any) -> Expression:
+    def zero_where(self, mask: Operand, x: Expression) -> Expression:
         return self.where(mask, self.const(0, x.dtype), x)
 
     # -- one operand -------------------------------------------------------------------------------
 
-    def abs(self, x: Any) -> Any:
+    def abs(self, x: Operand) -> Any:
         if not isinstance(x, Expression):
             return x if x >= 0 else -x
         self.check(x)
@@ -552,14 +559,14 @@ class Builder:
             return x
         return self.make("abs", (x,), x.dtype)
 
-    def sign(self, x: Any) -> Expression:
+    def sign(self, x: Expression) -> Expression:
         self.check(x)
         if x.dtype.category == BOOL:
-            return x  # type: ignore[no-any-return]
+            return x
         up = self.cast(self.greater(x, self.const(0, x.dtype)), x.dtype)
         return self.subtract(up, self.cast(self.less(x, self.const(0, x.dtype)), x.dtype))
 
-    def signbit(self, x: Any) -> Expression:
+    def signbit(self, x: Expression) -> Expression:
         self.check(x)
         if x.dtype.category == FLOAT:
             one = self.const(1.0, x.dtype)
@@ -568,37 +575,37 @@ class Builder:
             return self.const(False, dtypes.bool_)
         return self.less(x, 0)
 
-    def isnan(self, x: Any) -> Expression:
+    def isnan(self, x: Expression) -> Expression:
         if x.dtype.category != FLOAT:
             return self.const(False, dtypes.bool_)
         self.check(x)
         return self.make("isnan", (x,), dtypes.bool_)
 
-    def isinf(self, x: Any) -> Expression:
+    def isinf(self, x: Expression) -> Expression:
         if x.dtype.category != FLOAT:
             return self.const(False, dtypes.bool_)
         return self.equal(self.abs(x), self.const(math.inf, x.dtype))
 
-    def isfinite(self, x: Any) -> Expression:
+    def isfinite(self, x: Expression) -> Expression:
         if x.dtype.category != FLOAT:
             return self.const(True, dtypes.bool_)
         return self.less(self.abs(x), self.const(math.inf, x.dtype))
 
-    def rounded(self, name: str, x: Any) -> Expression:
+    def rounded(self, name: str, x: Expression) -> Expression:
         self.check(x)
         return x if x.dtype.category != FLOAT else self.make(name, (x,), x.dtype)
 
-    def floor(self, x: Any) -> Expression:
+    def floor(self, x: Expression) -> Expression:
         return self.rounded("floor", x)
 
-    def ceil(self, x: Any) -> Expression:
+    def ceil(self, x: Expression) -> Expression:
         return self.rounded("ceil", x)
 
-    def trunc(self, x: Any) -> Expression:
+    def trunc(self, x: Expression) -> Expression:
         return self.rounded("trunc", x)
 
-    def round(self, x: Any) -> Expression:
+    def round(self, x: Expression) -> Expression:
         return self.rounded("rint", x)
 
-    def sqrt(self, x: Any) -> Expression:
+    def sqrt(self, x: Expression) -> Expression:
         return self.function("sqrt", x)

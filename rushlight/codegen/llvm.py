@@ -8,7 +8,7 @@ fastcall function would, or an array of pointers, and calls its kernels in order
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from rushlight.codegen import vectormath
@@ -136,7 +136,7 @@ class KernelText:
         self.block = "entry"
         self.indices: dict[int, str] = {}
         # SSA values by expression, buffers in registers, linear indices: one dict per open scope.
-        self.scopes: list[dict[Any, str]] = [{}]
+        self.scopes: list[dict[Hashable, str]] = [{}]
         self.merge_dims()
 
     # -- dims --------------------------------------------------------------------------------------
@@ -180,11 +180,10 @@ class KernelText:
         self.lines.append(f"{name}:")
         self.block = name
 
-    def known(self, key: Any) -> str | None:
+    def known(self, key: Hashable) -> str | None:
         for scope in reversed(self.scopes):
             if key in scope:
-                found: str = scope[key]
-                return found
+                return scope[key]
         return None
 
     def function(self) -> str:
@@ -571,7 +570,7 @@ def rounds_to_float(node: Expression) -> bool:
     return node.op == "cast" or node.op in UNARY_FUNCTIONS or node.op in BINARY_FUNCTIONS
 
 
-def literal(value: Any, kind: dtype) -> str:
+def literal(value: float, kind: dtype) -> str:
     if kind.category == BOOL:
         return "true" if value else "false"
     if kind.category == INTEGER:

@@ -9,9 +9,8 @@ outer loops and inside them its loops in order; `print(kernel)` shows it as Pyth
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import prod
-from typing import Any
 
 from rushlight.codegen.expressions import Expression, rebuilt, shared, walk
 from rushlight.core import geometry
@@ -20,6 +19,8 @@ from rushlight.core.dtype import dtype
 __all__ = ["Buffer", "Kernel", "Loop", "Statement", "accesses", "restrided"]
 
 Ints = tuple[int, ...]
+# Strides and offset of an access to those of another.
+Restride = Callable[[Ints, int], tuple[Ints, int]]
 
 
 class Buffer:
@@ -122,7 +123,7 @@ class Kernel:
         return show_kernel(self)
 
 
-def restrided(value: Expression, change: Any) -> Expression:
+def restrided(value: Expression, change: Restride) -> Expression:
     """The expression with the geometry (strides, offset) of every access changed."""
 
     def changed(node: Expression) -> Expression:

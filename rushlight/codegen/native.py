@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -109,7 +109,7 @@ class Library:
         # The lock stays held, as in a builtin.
         call = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(self.tracker[name])
 
-        def plain(*arrays: Any) -> None:
+        def plain(*arrays: np.ndarray[Any, Any]) -> None:
             pointers = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
             call(ctypes.addressof(pointers))
 
@@ -122,8 +122,7 @@ class Library:
         make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
         # The builtin's module slot keeps the record and the code alive as long as itself.
         keeper = (method, self.tracker)
-        found: Callable[..., Any] = make(ctypes.addressof(method), None, keeper)
-        return found
+        return cast(Callable[..., Any], make(ctypes.addressof(method), None, keeper))
 
 
 def compile_text(text: str, names: list[str], thorough: bool = True) -> Library:
@@ -160,12 +159,10 @@ def optimised(here: Host, text: str, thorough: bool) -> tuple[Any, Any]:
 
 def object_of(here: Host, text: str, thorough: bool) -> bytes:
     module, machine = optimised(here, text, thorough)
-    image: bytes = machine.emit_object(module)
-    return image
+    return cast(bytes, machine.emit_object(module))
 
 
 def assembly(text: str) -> str:
     """The machine code of a module, to read."""
     module, machine = optimised(this_host(), text, True)
-    found: str = machine.emit_assembly(module)
-    return found
+    return cast(str, machine.emit_assembly(module))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from rushlight.arrays.precision import HALVES
 from rushlight.codegen.expressions import (
     BINARY_FUNCTIONS,
     UNARY_FUNCTIONS,
@@ -528,6 +529,10 @@ def meta_of(value: Any) -> Any:
 # -- elementwise ops ------------------------------------------------------------------------------
 
 
+# Loops compute in no such dtype: halves are widened, unless they are rounded at every step.
+UNWRITTEN = frozenset((*dtypes.FLOAT8, *HALVES))
+
+
 def apply_text(program: LoopProgram, op: OpOverload, args: list[Any], val: Any) -> Any:
     """The expression of an elementwise op, in the dtypes that its kind computes in."""
     options = op.options
@@ -537,8 +542,8 @@ def apply_text(program: LoopProgram, op: OpOverload, args: list[Any], val: Any) 
         raise Inexpressible(op.name())
     m = program.m
     plan = POINTWISE.plan(op, tuple([meta_of(value) for value in args]))
-    if plan.compute.is_complex or plan.compute in dtypes.FLOAT8 or plan.result.is_complex:
-        raise Inexpressible(f"{plan.compute}")
+    if plan.working.is_complex or plan.working in UNWRITTEN or plan.result.is_complex:
+        raise Inexpressible(f"{plan.working}")
     first = val[0] if isinstance(val, (tuple, list)) else val
     shape = tuple(first.shape)
     given: list[Any] = list(args)

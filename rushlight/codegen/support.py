@@ -25,7 +25,7 @@ def strided(buffer: Buffer) -> Tensor:
     return laid_out(np.empty(buffer.shape, buffer.dtype.np), buffer.strides, buffer.dtype)
 
 
-def array_of(tensor: Any, buffer: Buffer) -> Any:
+def array_of(tensor: object, buffer: Buffer) -> Any:
     """The array of a tensor that does not look as expected: resolved and laid out, or refused."""
     if not isinstance(tensor, Tensor) or tensor._array is None:
         raise RuntimeError(

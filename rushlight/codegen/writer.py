@@ -72,7 +72,7 @@ class RunWriter:
                 found.append(item)
         return found
 
-    def const(self, value: Any) -> str:
+    def const(self, value: object) -> str:
         name = f"k{len(self.scope)}"
         self.scope[name] = value
         return name
@@ -216,7 +216,7 @@ class RunWriter:
 
     # -- values ------------------------------------------------------------------------------------
 
-    def expression(self, value: Any) -> str:
+    def expression(self, value: object) -> str:
         """Python text for an argument or a result."""
         if isinstance(value, Name):
             return self.tensor(value.name)

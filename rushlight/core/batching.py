@@ -9,7 +9,8 @@ which is right for every op and quick for none.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rushlight.core import dispatch, geometry, history, ports
 from rushlight.core.duals import tangent_of
@@ -17,6 +18,9 @@ from rushlight.core.op import OpOverload, Refused
 from rushlight.core.rng import default_generator
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Ext, Tensor, ViewInfo, sizes_of, strides_of, wrap
+
+if TYPE_CHECKING:
+    from rushlight.core.protocols import Args, Function, Kwargs
 
 __all__ = ["BatchedTensor", "VmapLevel", "batched", "is_batched", "unbatched"]
 
@@ -66,7 +70,9 @@ class BatchedTensor(Tensor):
     __torch_function__ = dispatch.DISABLED  # type: ignore[assignment]
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        cls, func: OpOverload, types: Sequence[type], args: Args = (), kwargs: Kwargs | None = None
+    ) -> Any:
         # Active levels take their tensors out of every call; one that comes this far has no level.
         raise RuntimeError(ESCAPED)
 
@@ -94,7 +100,7 @@ class BatchedTensor(Tensor):
         raise RuntimeError("accessing `data` under vmap transform is not allowed")
 
     @data.setter
-    def data(self, value: Any) -> None:
+    def data(self, value: object) -> None:
         raise RuntimeError("mutating directly with `.data` under vmap transform is not allowed.")
 
     def data_ptr(self) -> int:
@@ -117,7 +123,7 @@ class BatchedTensor(Tensor):
     def _host_array(self) -> Any:
         raise RuntimeError(NO_MEMORY)
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+    def __repr__(self, *, tensor_contents: object = None) -> str:  # type: ignore[override]
         inner = "\n".join("    " + line for line in repr(self._value).splitlines())
         return f"BatchedTensor(lvl={self._level}, bdim={self._axis}, value=\n{inner}\n)"
 
@@ -125,7 +131,7 @@ class BatchedTensor(Tensor):
 dispatch.QUIET.add(BatchedTensor)
 
 
-def batched(value: Any, axis: int, level: int) -> Any:
+def batched(value: Tensor, axis: int, level: int) -> Any:
     """Hide `axis` of a tensor."""
     result: Any = wrap(None, value._dtype)
     result.__class__ = BatchedTensor
@@ -135,7 +141,7 @@ def batched(value: Any, axis: int, level: int) -> Any:
     return result
 
 
-def show(tensor: Any, value: Any, axis: int) -> None:
+def show(tensor: BatchedTensor, value: Tensor, axis: int) -> None:
     """Let a batched tensor stand for `value`, from the outside one sample of it."""
     own = value._ext
     ext = tensor._ext = Ext() if own is None else Ext(own.device)
@@ -269,7 +275,7 @@ class VmapLevel:
         """Run an op under this level."""
         return self.run(dispatch.call, op, args)
 
-    def run(self, function: Any, *args: Any) -> Any:
+    def run(self, function: Function, *args: Any) -> Any:
         """Run any function of tensors under this level."""
         state = LOCAL.state
         before = state.transforms
@@ -398,7 +404,7 @@ class VmapLevel:
             )
         return self.each(lambda *sample: dispatch.call(op, sample), *args)
 
-    def each(self, function: Any, *trees: Any) -> Any:
+    def each(self, function: Function, *trees: Any) -> Any:
         """`function` of every sample, under this level; its results stacked and batched."""
 
         def every() -> Any:
@@ -452,7 +458,12 @@ class VmapLevel:
     # -- custom Functions -------------------------------------------------------------------------
 
     def apply_function(
-        self, cls: Any, args: tuple[Any, ...], kwargs: Any, direct: Any, has_rule: bool
+        self,
+        cls: type[Any],
+        args: tuple[Any, ...],
+        kwargs: Kwargs,
+        direct: Callable[[], Any],
+        has_rule: bool,
     ) -> Any:
         """A custom Function inside vmap: by its `vmap` rule, or sample by sample. `direct` runs it
         on batched tensors as they are; `has_rule` tells whether the class brings a rule."""
@@ -472,7 +483,7 @@ class VmapLevel:
                 return self.user_rule(cls.vmap, args)
         return self.each(lambda *sample: cls.apply(*sample, **kwargs), *args)
 
-    def check_function(self, cls: Any, has_rule: bool) -> None:
+    def check_function(self, cls: type[Any], has_rule: bool) -> None:
         if cls.generate_vmap_rule and has_rule:
             raise RuntimeError(
                 f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True "
@@ -486,7 +497,7 @@ class VmapLevel:
                 f"{NO_FUNCTION}"
             )
 
-    def user_rule(self, rule: Any, args: tuple[Any, ...]) -> Any:
+    def user_rule(self, rule: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """Call a `rule(info, in_dims, *args)` that users wrote on the values."""
         from rushlight.base.pytree import broadcast_to_and_flatten, tree_flatten, tree_unflatten
 

@@ -8,7 +8,8 @@ value does not fit, so that the next overload can be tried.
 from __future__ import annotations
 
 import operator
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -20,6 +21,11 @@ from rushlight.core.source import compile_source
 from rushlight.core.state import warn_once
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.base.schema import Argument, Type
+    from rushlight.core.op import OpOverload, OpOverloadPacket
+    from rushlight.core.protocols import Args, Function, Kwargs
 
 __all__ = ["Mismatch", "bind_packet", "compile_binder", "mismatch_error"]
 
@@ -43,18 +49,18 @@ class Mismatch(TypeError):
     """The arguments do not fit this overload."""
 
 
-def as_tensor(value: Any) -> Any:
+def as_tensor(value: object) -> Tensor:
     if isinstance(value, Tensor):
         return value
     raise Mismatch
 
 
-def is_symbolic(value: Any) -> bool:
+def is_symbolic(value: object) -> bool:
     """Whether a value is a symbolic number: it carries a `node`, as graph proxies do too."""
     return hasattr(value, "node") and not hasattr(type(value), "__torch_function__")
 
 
-def as_tensor_or_number(value: Any) -> Any:
+def as_tensor_or_number(value: object) -> Any:
     if type(value) in NUMBERS or isinstance(value, Tensor):
         return value
     if isinstance(value, np.generic) and value.dtype.kind in "biufc":
@@ -64,7 +70,7 @@ def as_tensor_or_number(value: Any) -> Any:
     raise Mismatch
 
 
-def as_tensor_list(value: Any) -> Any:
+def as_tensor_list(value: object) -> list[Tensor]:
     if isinstance(value, (list, tuple)):
         for item in value:
             if type(item) is not Tensor and not isinstance(item, Tensor):
@@ -73,7 +79,7 @@ def as_tensor_list(value: Any) -> Any:
     raise Mismatch
 
 
-def as_optional_tensor_list(value: Any) -> Any:
+def as_optional_tensor_list(value: object) -> list[Tensor | None]:
     if isinstance(value, (list, tuple)):
         for item in value:
             if item is not None and not isinstance(item, Tensor):
@@ -97,13 +103,13 @@ def as_int(value: Any) -> Any:
         raise Mismatch from None
 
 
-def as_plain_int(value: Any) -> Any:
+def as_plain_int(value: object) -> int:
     """An int where no symbol will do: a symbolic one is pinned to its value."""
     found = as_int(value)
     return found if type(found) is int else int(found)
 
 
-def as_plain_int_list(value: Any, size: int | None = None) -> Any:
+def as_plain_int_list(value: Any, size: int | None = None) -> tuple[int, ...]:
     found = as_int_list(value, size)
     for item in found:
         if type(item) is not int:
@@ -111,7 +117,7 @@ def as_plain_int_list(value: Any, size: int | None = None) -> Any:
     return found
 
 
-def as_int_list(value: Any, size: int | None = None) -> Any:
+def as_int_list(value: Any, size: int | None = None) -> tuple[Any, ...]:
     if type(value) is tuple or type(value) is list or isinstance(value, (list, tuple)):
         for item in value:
             if type(item) is not int:
@@ -124,7 +130,7 @@ def as_int_list(value: Any, size: int | None = None) -> Any:
     return tuple([as_int(item) for item in value])
 
 
-def as_bool(value: Any) -> Any:
+def as_bool(value: object) -> bool:
     if type(value) is bool:
         return value
     if isinstance(value, np.bool_) or type(value).__name__ == "SymBool":
@@ -132,7 +138,7 @@ def as_bool(value: Any) -> Any:
     raise Mismatch
 
 
-def as_bool_list(value: Any, size: int | None = None) -> Any:
+def as_bool_list(value: object, size: int | None = None) -> tuple[bool, ...]:
     if isinstance(value, (list, tuple)):
         return tuple([as_bool(item) for item in value])
     raise Mismatch
@@ -153,7 +159,7 @@ def as_float(value: Any) -> Any:
     raise Mismatch
 
 
-def as_float_list(value: Any, size: int | None = None) -> Any:
+def as_float_list(value: object, size: int | None = None) -> tuple[Any, ...]:
     if isinstance(value, (list, tuple)):
         return tuple([as_float(item) for item in value])
     if size is not None:
@@ -161,7 +167,7 @@ def as_float_list(value: Any, size: int | None = None) -> Any:
     raise Mismatch
 
 
-def as_scalar(value: Any) -> Any:
+def as_scalar(value: object) -> Any:
     if type(value) in NUMBERS:
         return value
     if isinstance(value, np.generic) and value.dtype.kind in "biufc":
@@ -182,13 +188,13 @@ def as_scalar(value: Any) -> Any:
     raise Mismatch
 
 
-def as_scalar_list(value: Any, size: int | None = None) -> Any:
+def as_scalar_list(value: object, size: int | None = None) -> list[Any]:
     if isinstance(value, (list, tuple)):
         return [as_scalar(item) for item in value]
     raise Mismatch
 
 
-PYTHON_DTYPES: dict[Any, Any] = {
+PYTHON_DTYPES: dict[type, dtypes.dtype] = {
     float: dtypes.float64,
     int: dtypes.int64,
     bool: dtypes.bool_,
@@ -196,7 +202,7 @@ PYTHON_DTYPES: dict[Any, Any] = {
 }
 
 
-def as_dtype(value: Any) -> Any:
+def as_dtype(value: object) -> dtypes.dtype:
     if isinstance(value, dtypes.dtype):
         return value
     found = PYTHON_DTYPES.get(value) if isinstance(value, type) else None
@@ -205,7 +211,7 @@ def as_dtype(value: Any) -> Any:
     return found
 
 
-def as_device(value: Any) -> Any:
+def as_device(value: object) -> devices.device:
     if isinstance(value, devices.device):
         return value
     if isinstance(value, (str, int)) and type(value) is not bool:
@@ -213,34 +219,33 @@ def as_device(value: Any) -> Any:
     raise Mismatch
 
 
-def as_layout(value: Any) -> Any:
+def as_layout(value: object) -> devices.layout:
     if isinstance(value, devices.layout):
         return value
     raise Mismatch
 
 
-def as_memory_format(value: Any) -> Any:
+def as_memory_format(value: object) -> devices.memory_format:
     if isinstance(value, devices.memory_format):
         return value
     raise Mismatch
 
 
-def as_str(value: Any) -> Any:
+def as_str(value: object) -> str:
     if isinstance(value, str):
         return value
     raise Mismatch
 
 
-def as_generator(value: Any) -> Any:
+def as_generator(value: object) -> Any:
     if hasattr(value, "initial_seed"):
         return value
     raise Mismatch
 
 
 def as_storage(value: Any) -> Any:
-    found = getattr(value, "_untyped_storage", value)
-    if isinstance(found, Storage):
-        return found
+    if isinstance(getattr(value, "_untyped_storage", value), Storage):
+        return value
     raise Mismatch
 
 
@@ -276,7 +281,7 @@ LIST_CONVERTERS: dict[str, Any] = {
 QUICK = {"Tensor": "Tensor", "int": "int", "SymInt": "int", "bool": "bool", "float": "float"}
 
 
-def default_value(argument: Any) -> Any:
+def default_value(argument: Argument) -> Any:
     """A schema default as the value kernels see."""
     value = argument.default
     if value is None:
@@ -299,7 +304,7 @@ def default_value(argument: Any) -> Any:
     return value
 
 
-def compile_binder(op: Any) -> Any:
+def compile_binder(op: OpOverload) -> Function:
     """Generate the binder of one overload."""
     scope: dict[str, Any] = {"Tensor": Tensor, "Mismatch": Mismatch}
     parameters: list[str] = []
@@ -319,7 +324,7 @@ def compile_binder(op: Any) -> Any:
             parameters.append(spelled)
         kind = argument.type
         if kind.kind == "List":
-            element = kind.element
+            element: Any = kind.element
             if element.kind == "Tensor":
                 scope[f"as_{position}"] = (
                     as_optional_tensor_list if element.optional else as_tensor_list
@@ -358,16 +363,18 @@ def compile_binder(op: Any) -> Any:
         ]
     )
     compile_source(source + "\n", f"binder of {op.name()}", scope)
-    return scope["bind"]
+    return cast("Function", scope["bind"])
 
 
-def as_any_list(value: Any, size: int | None = None) -> Any:
+def as_any_list(value: object, size: int | None = None) -> list[Any] | tuple[Any, ...]:
     if isinstance(value, (list, tuple)):
         return value
     raise Mismatch
 
 
-def bind_packet(packet: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+def bind_packet(
+    packet: OpOverloadPacket, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, Any]:
     """The first overload that takes these arguments, with its bound argument tuple."""
     if "out" in kwargs:
         if kwargs["out"] is None:
@@ -380,7 +387,13 @@ def bind_packet(packet: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> t
         is_number = isinstance(first, Tensor) and first.dim() == 0
         if len(args) > varargs + 1 or is_number or not hasattr(first, "__iter__"):
             args = gather_varargs(args, varargs)
-    for op in packet.candidates:
+    candidates = packet.candidates
+    if len(candidates) > 1 and packet.tensors_first is not None:
+        for value in (*args[1:], *kwargs.values()):
+            if isinstance(value, Tensor):
+                candidates = packet.tensors_first
+                break
+    for op in candidates:
         try:
             return op, op.bind(*args, **kwargs)
         except TypeError:
@@ -424,7 +437,9 @@ def gather_varargs(args: tuple[Any, ...], start: int) -> tuple[Any, ...]:
     return (*args[:start], args[start:])
 
 
-def bind_out(packet: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+def bind_out(
+    packet: OpOverloadPacket, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, Any]:
     out = kwargs["out"]
     rest = {key: value for key, value in kwargs.items() if key != "out"}
     op, bound = bind_packet(packet, args, rest)
@@ -438,7 +453,9 @@ def bind_out(packet: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
     return variant, (*bound, *outs)
 
 
-def later_out(packet: Any, op: Any, args: tuple[Any, ...], rest: Any) -> tuple[Any, Any]:
+def later_out(
+    packet: OpOverloadPacket, op: OpOverload, args: tuple[Any, ...], rest: Kwargs
+) -> tuple[Any, Any]:
     """The out= form of the next overload that takes the arguments and has one."""
     for other in packet.candidates[packet.candidates.index(op) + 1 :]:
         variant = ports.out_overload(other)
@@ -450,7 +467,7 @@ def later_out(packet: Any, op: Any, args: tuple[Any, ...], rest: Any) -> tuple[A
     raise Mismatch
 
 
-def rename_keywords(packet: Any, kwargs: dict[str, Any]) -> dict[str, Any] | None:
+def rename_keywords(packet: OpOverloadPacket, kwargs: dict[str, Any]) -> dict[str, Any] | None:
     """Keyword arguments in the schema's spelling, or None when nothing changes."""
     changed = False
     known = {argument.name for op in packet.candidates for argument in op._schema.arguments}
@@ -469,7 +486,7 @@ def rename_keywords(packet: Any, kwargs: dict[str, Any]) -> dict[str, Any] | Non
 
 
 def mismatch_error(
-    packet: Any, args: tuple[Any, ...], kwargs: dict[str, Any], method: bool = False
+    packet: OpOverloadPacket, args: tuple[Any, ...], kwargs: dict[str, Any], method: bool = False
 ) -> TypeError:
     """What the user reads when no overload fits; a method's own tensor is not counted."""
     name = packet.base_name
@@ -503,7 +520,7 @@ def mismatch_error(
     return TypeError("\n".join(lines))
 
 
-def distinct(records: Any) -> list[Any]:
+def distinct(records: Iterable[OpOverload]) -> list[Any]:
     """The overloads less those that differ only in taking a number where another takes both."""
     kept: list[Any] = []
     for op in records:
@@ -514,14 +531,14 @@ def distinct(records: Any) -> list[Any]:
     return kept
 
 
-def takes(op: Any, count: int) -> bool:
+def takes(op: OpOverload, count: int) -> bool:
     """Whether an overload may be called with this many arguments (`out` is one of them)."""
     arguments = op._schema.arguments
     required = len([a for a in arguments if not a.has_default])
     return required <= count <= len(arguments) + (ports.out_overload(op) is not None)
 
 
-def marked_types(op: Any, args: Any, kwargs: dict[str, Any], method: bool) -> list[str]:
+def marked_types(op: OpOverload, args: Args, kwargs: dict[str, Any], method: bool) -> list[str]:
     """The types of the values given, those that do not fit between exclamation marks."""
     positional = [a for a in op._schema.arguments if not a.kwarg_only]
     found = []
@@ -536,7 +553,7 @@ def marked_types(op: Any, args: Any, kwargs: dict[str, Any], method: bool) -> li
     return found
 
 
-def overload_error(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RuntimeError:
+def overload_error(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RuntimeError:
     """What the user reads when the arguments do not fit an overload called by itself."""
     schema = op._schema
     head, declared = f"{schema.name}()", f"Declaration: {schema}"
@@ -573,7 +590,9 @@ def overload_error(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ru
     return RuntimeError(f"{head}: the arguments do not fit the schema. {declared}")
 
 
-def explain(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], method: bool) -> str | None:
+def explain(
+    op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], method: bool
+) -> str | None:
     """Why one overload does not take these arguments; None when no single cause is found."""
     arguments = op._schema.arguments
     positional = [argument for argument in arguments if not argument.kwarg_only]
@@ -609,11 +628,11 @@ def explain(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], method: bool
     return None
 
 
-def explain_element(argument: Any, value: Any, position: int) -> str | None:
+def explain_element(argument: Argument, value: object, position: int) -> str | None:
     """Which item of a list argument does not fit."""
     if argument.type.kind != "List" or not isinstance(value, (list, tuple)):
         return None
-    element = argument.type.element
+    element: Any = argument.type.element
     for at, item in enumerate(value):
         if element.kind == "Tensor":
             if not isinstance(item, Tensor) and not (item is None and element.optional):
@@ -630,16 +649,17 @@ def explain_element(argument: Any, value: Any, position: int) -> str | None:
     return None
 
 
-def fits(argument: Any, value: Any, op: Any) -> bool:
+def fits(argument: Argument, value: object, op: OpOverload) -> bool:
     if value is None:
         return bool(argument.type.optional)
     kind = argument.type
     try:
         if kind.kind == "List":
-            if kind.element.kind == "Tensor":
-                (as_optional_tensor_list if kind.element.optional else as_tensor_list)(value)
+            element: Any = kind.element
+            if element.kind == "Tensor":
+                (as_optional_tensor_list if element.optional else as_tensor_list)(value)
             else:
-                LIST_CONVERTERS.get(kind.element.kind, as_any_list)(value, kind.size)
+                LIST_CONVERTERS.get(element.kind, as_any_list)(value, kind.size)
         elif kind.kind == "Tensor" and op.options.get("numbers") and argument.name != "self":
             as_tensor_or_number(value)
         else:
@@ -661,20 +681,20 @@ TYPE_NAMES = {
 }
 
 
-def expected(kind: Any) -> str:
-    if kind.kind == "List":
+def expected(kind: Type) -> str:
+    if kind.kind == "List" and kind.element is not None:
         return f"tuple of {expected(kind.element)}s"
     return TYPE_NAMES.get(kind.kind, str(kind.kind))
 
 
-def describe(value: Any) -> str:
+def describe(value: object) -> str:
     if isinstance(value, (list, tuple)) and value:
         inner = ", ".join(describe(item) for item in value[:3])
         return f"{type(value).__name__} of ({inner}{', ...' if len(value) > 3 else ''})"
     return type(value).__name__
 
 
-def signature(op: Any, method: bool = False) -> str:
+def signature(op: OpOverload, method: bool = False) -> str:
     shown = []
     starred = False
     for argument in op._schema.arguments[method:]:

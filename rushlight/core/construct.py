@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from rushlight.base.lazy import namespace
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry, ports
 from rushlight.core.binding import Mismatch, as_device, as_dtype
+from rushlight.core.determinism import unwritten_array
 from rushlight.core.device import cpu, device
 from rushlight.core.dispatch import call_function_mode, overridable
 from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype
@@ -37,13 +38,18 @@ from rushlight.core.tensor import (
     wrap_strided,
 )
 
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+    from rushlight.core.protocols import Args, Array, DeviceLike, DtypeLike, Kwargs
+
 PLAIN_NUMBERS = frozenset((float, int, bool, complex))
 
 
 # -- Python data -----------------------------------------------------------------------------------
 
 
-def is_sequence(value: Any) -> bool:
+def is_sequence(value: object) -> bool:
     kind = type(value)
     if kind is list or kind is tuple:
         return True
@@ -158,7 +164,7 @@ def elements_array(flat: list[Any], kind: dtype, kinds: set[type]) -> Any:
     )
 
 
-def checked_integer(value: Any, kind: dtype) -> int:
+def checked_integer(value: object, kind: dtype) -> int:
     if isinstance(value, complex) or not isinstance(value, (int, float, np.number)):
         raise TypeError(f"'{type(value).__name__}' object cannot be interpreted as an integer")
     try:
@@ -201,7 +207,7 @@ def array_of(data: Any, kind: dtype | None, api: str) -> tuple[Any, dtype]:
     return elements_array([data], kind, {type(data)}).reshape(()), kind
 
 
-def finish(result: Any, place: Any, requires_grad: bool) -> Any:
+def finish(result: Tensor, place: device | None, requires_grad: bool) -> Any:
     """A constant enters the program: device, inference mark, modes, then requires_grad."""
     if place is not None and place.type != "cpu":
         if place.type == "meta":
@@ -223,7 +229,7 @@ def finish(result: Any, place: Any, requires_grad: bool) -> Any:
     return result
 
 
-def wanted(api: str, kind: Any, place: Any) -> tuple[Any, Any]:
+def wanted(api: str, kind: DtypeLike | None, place: DeviceLike | None) -> tuple[Any, Any]:
     """dtype= and device= arguments, checked; the default device where none is given."""
     if kind is not None and type(kind) is not dtype:
         try:
@@ -245,7 +251,12 @@ def wanted(api: str, kind: Any, place: Any) -> tuple[Any, Any]:
 
 
 def from_data(
-    data: Any, kind: Any, place: Any, requires_grad: bool, api: str, like: Any = None
+    data: Any,
+    kind: dtype | None,
+    place: device | None,
+    requires_grad: bool,
+    api: str,
+    like: Tensor | None = None,
 ) -> Any:
     """The general form of `tensor` and `new_tensor`."""
     if isinstance(data, Tensor):
@@ -258,7 +269,11 @@ def from_data(
             stacklevel=4,
         )
         place = data.device if place is None else place
-        result = data.detach().to(dtype=kind or data._dtype, device=place, copy=True)
+        from rushlight.core.modes import DisableTorchFunctionSubclass
+
+        with DisableTorchFunctionSubclass():
+            # The values are copied, not the class.
+            result = data.detach().to(dtype=kind or data._dtype, device=place, copy=True)
         if requires_grad:
             set_requires_grad(result, True)
         return result
@@ -272,7 +287,7 @@ def from_data(
     return finish(wrap(array, kind), place, requires_grad)
 
 
-def converted_copy(source: Any, kind: dtype) -> Any:
+def converted_copy(source: Tensor, kind: dtype) -> Tensor:
     strides = geometry.like_strides(tuple(source.shape), source.stride())
     if source._contig:
         return wrap(cast(source._array, source._dtype, kind), kind)
@@ -340,7 +355,7 @@ FLOATS: set[type] = {float}
 # -- other memory ----------------------------------------------------------------------------------
 
 
-def adopt(array: Any) -> Any:
+def adopt(array: Array) -> Tensor:
     """An ndarray's memory as a tensor, strides and all."""
     if not array.dtype.isnative:
         raise ValueError(
@@ -348,8 +363,13 @@ def adopt(array: Any) -> Any:
             "between byte orders is currently not supported."
         )
     kind = dtypes.from_numpy(array.dtype)
+    if array.dtype is not kind.np:
+        # An equal descriptor that NumPy does not take for its own: unpickled, or with metadata.
+        array = array.view(kind.np)
     if array.flags.c_contiguous and array.size:
-        return wrap(array, kind)
+        result = wrap(array, kind)
+        result._storage = Storage.foreign(array.reshape(-1).view(np.uint8))
+        return result
     width = kind.itemsize
     for step in array.strides:
         if step % width:
@@ -366,16 +386,17 @@ def adopt(array: Any) -> Any:
     strides = tuple([step // width for step in array.strides])
     if array.size == 0:
         result = wrap(array, kind)
+        result._storage = Storage.foreign(np.empty(0, np.uint8))
         ext = result._ext = Ext()
         ext.sizes, ext.strides = array.shape, strides
         result._contig = False
         return result
     extent = geometry.storage_extent(array.shape, strides, 0)
     flat = np.lib.stride_tricks.as_strided(array, (extent,), (width,))
-    return wrap_strided(array, kind, Storage(flat.view(np.uint8)))
+    return wrap_strided(array, kind, Storage.foreign(flat.view(np.uint8)))
 
 
-def from_numpy(ndarray: Any, /) -> Any:
+def from_numpy(ndarray: Array, /) -> Any:
     """The array's memory as a tensor: changes of one are seen in the other."""
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
@@ -391,7 +412,7 @@ def from_numpy(ndarray: Any, /) -> Any:
 
 
 @overridable
-def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
+def as_tensor(data: Any, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Any:
     """`data` as a tensor, sharing memory and history where no conversion is needed."""
     kind, place = wanted("as_tensor", dtype, device)
     if isinstance(data, Tensor):
@@ -405,8 +426,8 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
 def asarray(
     obj: Any,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DtypeLike | None = None,
+    device: DeviceLike | None = None,
     copy: bool | None = None,
     requires_grad: bool = False,
 ) -> Any:
@@ -447,7 +468,12 @@ def asarray(
 
 
 def frombuffer(
-    buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
+    buffer: ReadableBuffer,
+    *,
+    dtype: DtypeLike,
+    count: int = -1,
+    offset: int = 0,
+    requires_grad: bool = False,
 ) -> Any:
     """A vector over an object's memory."""
     kind = as_dtype(dtype)
@@ -492,13 +518,17 @@ def frombuffer(
         raise ValueError(
             f"offset ({offset} bytes) must be aligned to the element size ({width}) of {kind}"
         )
-    return finish(wrap(raw.view(kind.np), kind), None, requires_grad)
+    result = wrap(raw.view(kind.np), kind)
+    result._storage = Storage.foreign(raw)
+    return finish(result, None, requires_grad)
 
 
 # -- legacy constructors ---------------------------------------------------------------------------
 
 
-def legacy_array(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any], kind: Any) -> Any:
+def legacy_array(
+    cls: type, args: tuple[Any, ...], kwargs: dict[str, Any], kind: dtype | None
+) -> Any:
     """`torch.Tensor(...)`: sizes, data, another tensor or a storage."""
     place = kwargs.pop("device", None)
     if place is not None and device(place).type != "cpu":
@@ -511,7 +541,7 @@ def legacy_array(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any], kind:
         args = (kwargs.pop("data"),)
     if "size" in kwargs and not args:
         args = tuple(kwargs.pop("size"))
-        return wrap(np.empty(args, found.np), found)
+        return wrap(unwritten_array(args, found), found)
     if kwargs:
         raise TypeError(f"new() received an unexpected keyword argument '{next(iter(kwargs))}'")
     if not args:
@@ -534,13 +564,13 @@ def legacy_array(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any], kind:
             raise RuntimeError(
                 f"Trying to create tensor with negative dimension {size}: {geometry.show(sizes)}"
             )
-    return wrap(np.empty(tuple(sizes), found.np), found)
+    return wrap(unwritten_array(tuple(sizes), found), found)
 
 
 def legacy_single(first: Any, kind: dtype | None, found: dtype) -> Any:
     """The legacy constructor's one argument that is not a size; None if it is."""
     if isinstance(first, Size):
-        return wrap(np.empty(tuple(first), found.np), found)
+        return wrap(unwritten_array(tuple(first), found), found)
     if isinstance(first, Tensor):
         if kind is not None and first._dtype is not kind:
             raise TypeError(f"expected a tensor of {kind} (got {first._dtype})")
@@ -563,7 +593,7 @@ def legacy_single(first: Any, kind: dtype | None, found: dtype) -> Any:
     return wrap(elements_array(flat, found, set(map(type, flat))).reshape(shape), found)
 
 
-def legacy_new(cls: type, args: Any, kwargs: Any) -> Any:
+def legacy_new(cls: type, args: Args, kwargs: Kwargs) -> Any:
     result = finish(legacy_array(cls, args, dict(kwargs), None), None, False)
     if cls is Tensor:
         return result
@@ -580,7 +610,7 @@ class LegacyType(type):
 
     dtype: dtype
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, Tensor) and (
             instance._dtype is cls.dtype and instance.device is cpu
         )
@@ -611,7 +641,7 @@ def make_legacy_type(name: str) -> Any:
 __getattr__, __dir__ = namespace(__name__, make=make_legacy_type, names=LEGACY_NAMES)
 
 
-def set_default_tensor_type(t: Any, /) -> None:
+def set_default_tensor_type(t: type | str, /) -> None:
     """Make the dtype of a legacy tensor type the default."""
     warn_once(
         "set_default_tensor_type",
@@ -635,13 +665,13 @@ def set_default_tensor_type(t: Any, /) -> None:
 
 
 def new_tensor(
-    self: Any,
+    self: Tensor,
     data: Any,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DtypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
-    layout: Any = None,
+    layout: object = None,
     pin_memory: bool = False,
 ) -> Any:
     """A tensor that copies `data`, by default with this tensor's dtype and device."""
@@ -650,7 +680,7 @@ def new_tensor(
     return from_data(data, kind or self._dtype, place, requires_grad, "new_tensor")
 
 
-def new(self: Any, *args: Any, **kwargs: Any) -> Any:
+def new(self: Tensor, *args: Any, **kwargs: Any) -> Any:
     """The legacy constructor of this tensor's type."""
     return as_class(
         finish(legacy_array(Tensor, args, kwargs, self._dtype), None, False),

@@ -59,7 +59,13 @@ class device:
     # Names the type of device that `device(0)` means.
     accelerator: ClassVar[Callable[[], str]] = staticmethod(no_accelerator)
 
-    def __new__(cls, type: Any = None, index: Any = None, *, device: Any = None) -> device:
+    def __new__(
+        cls,
+        type: device | str | bytes | int | None = None,
+        index: int | None = None,
+        *,
+        device: device | str | None = None,
+    ) -> device:
         given = type if device is None else device
         if index is None:
             if given.__class__ is str:
@@ -91,7 +97,7 @@ class device:
             raise RuntimeError("Device index must not be negative")
         return parse(f"{given}:{index}")
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"attribute '{name}' of 'torch.device' objects is not writable")
 
     def __repr__(self) -> str:
@@ -156,11 +162,11 @@ def parse(text: str) -> device:
     return place
 
 
-def type_name(value: Any) -> str:
+def type_name(value: object) -> str:
     return "torch.device" if isinstance(value, device) else type(value).__name__
 
 
-def refuse_argument(given: Any) -> None:
+def refuse_argument(given: object) -> None:
     name = "" if given is None else type_name(given)
     mismatch = f"      didn't match because some of the arguments have invalid types: (!{name}!)\n"
     raise TypeError(
@@ -177,7 +183,7 @@ class layout:
 
     name: str
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
         raise TypeError("cannot create 'torch.layout' instances")
 
     def __repr__(self) -> str:
@@ -194,7 +200,7 @@ class memory_format:
 
     name: str
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
         raise TypeError("cannot create 'torch.memory_format' instances")
 
     def __repr__(self) -> str:

@@ -9,9 +9,9 @@ A layer handles the call and re-enters below itself; the layers to pass by are t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.core import history, ports
 from rushlight.core.binding import (
@@ -43,6 +43,10 @@ from rushlight.core.state import (
 )
 from rushlight.core.tensor import PLAIN, Tensor
 
+if TYPE_CHECKING:
+    from rushlight.core.protocols import Args, Function, Kwargs
+    from rushlight.core.state import Occupant
+
 __all__ = [
     "call",
     "overload_call",
@@ -61,7 +65,7 @@ INSIDE = LAYER_FUNCTION | LAYER_FUNCTION_MODES
 
 
 def packet_call(
-    packet: OpOverloadPacket, api: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    packet: OpOverloadPacket, api: Function, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """A call by public name: overrides first, then the overload that fits."""
     if PROCESS.special:
@@ -131,7 +135,7 @@ def overload_call(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any])
     return call(op, bound)
 
 
-def handed_over(api: Any) -> Any:
+def handed_over(api: Function) -> Any:
     """The function object that an override is told about."""
     name = getattr(api, "__name__", "")
     if name in HANDED_OVER and vars(Tensor).get(name) is api:
@@ -139,7 +143,7 @@ def handed_over(api: Any) -> Any:
     return api
 
 
-def call_function_mode(state: ThreadState, api: Any, args: Any, kwargs: Any) -> Any:
+def call_function_mode(state: ThreadState, api: Function, args: Args, kwargs: Kwargs) -> Any:
     """Give the call to the innermost TorchFunctionMode, which is off while it runs."""
     modes = state.function_modes
     api = handed_over(api)
@@ -158,7 +162,7 @@ def call_function_mode(state: ThreadState, api: Any, args: Any, kwargs: Any) -> 
     return value
 
 
-def nobody_handles(api: Any, rule: str, mode: Any, kinds: Any) -> TypeError:
+def nobody_handles(api: Function, rule: str, mode: object, kinds: Sequence[type]) -> TypeError:
     """What the user reads when every override returned NotImplemented."""
     if isinstance(api, OpOverload):
         name = f"torch._ops.{api}"
@@ -172,12 +176,12 @@ def nobody_handles(api: Any, rule: str, mode: Any, kinds: Any) -> TypeError:
     )
 
 
-def overriding(args: Any, kwargs: Any) -> list[Any]:
+def overriding(args: Args, kwargs: Kwargs) -> list[Any]:
     """Arguments whose type overrides functions, subclasses before their bases."""
     found: list[Any] = []
     kinds: list[type] = []
 
-    def consider(value: Any) -> None:
+    def consider(value: object) -> None:
         kind = type(value)
         if kind is Tensor or kind in PLAIN or kind in kinds:
             return
@@ -201,12 +205,16 @@ def overriding(args: Any, kwargs: Any) -> list[Any]:
     return found
 
 
-def disabled_torch_function(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+def disabled_torch_function(
+    func: Function, types: Sequence[type], args: Args = (), kwargs: Kwargs | None = None
+) -> Any:
     """A `__torch_function__` for subclasses that want none."""
     return NotImplemented
 
 
-def disabled_torch_dispatch(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+def disabled_torch_dispatch(
+    func: OpOverload, types: Sequence[type], args: Args = (), kwargs: Kwargs | None = None
+) -> Any:
     """A `__torch_dispatch__` for subclasses that want none."""
     return NotImplemented
 
@@ -214,7 +222,9 @@ def disabled_torch_dispatch(func: Any, types: Any, args: Any = (), kwargs: Any =
 DISABLED = disabled_torch_function
 
 
-def try_function_override(api: Any, args: Any, kwargs: Any, mode: Any = None) -> tuple[bool, Any]:
+def try_function_override(
+    api: Function, args: Args, kwargs: Kwargs, mode: object = None
+) -> tuple[bool, Any]:
     """Let the `__torch_function__` of an argument handle the call. `mode` has declined it."""
     if PROCESS.special and LOCAL.state.excluded & LAYER_FUNCTION:
         return False, None
@@ -234,7 +244,7 @@ def try_function_override(api: Any, args: Any, kwargs: Any, mode: Any = None) ->
 ORDINARY = frozenset((bool, int, float, str, tuple, list, type(None)))
 
 
-def overridable(function: Any) -> Any:
+def overridable(function: Function) -> Function:
     """A public function or method that is not an op: modes and subclasses see it first, with the
     arguments as the caller wrote them."""
 
@@ -254,7 +264,7 @@ def overridable(function: Any) -> Any:
     return outer
 
 
-def ask(public: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def ask(public: Function, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call of `public`, by a mode or a subclass among the arguments if there is one; else by
     `function`."""
     if PROCESS.special:
@@ -471,7 +481,7 @@ def below_autograd(op: OpOverload, args: tuple[Any, ...]) -> Any:
     return backend_call(op, args, state)
 
 
-def occupant(active: Any, layer: int, op: OpOverload, args: tuple[Any, ...]) -> Any:
+def occupant(active: Occupant | None, layer: int, op: OpOverload, args: tuple[Any, ...]) -> Any:
     """What handles a layer: the active mode, or the one that an operand belongs to."""
     if active is not None:
         return active
@@ -517,7 +527,7 @@ def call_mode(op: OpOverload, args: tuple[Any, ...], state: ThreadState, stack: 
     return value
 
 
-def dispatch_rule(op: OpOverload, kind: type, receiver: Any) -> Callable[..., Any] | None:
+def dispatch_rule(op: OpOverload, kind: type, receiver: object) -> Callable[..., Any] | None:
     """What a user registered for an op and a class, in the place of its `__torch_dispatch__`."""
     registered = op.options.get("torch_dispatch")
     rule = None if registered is None else registered.get(kind)

@@ -57,7 +57,7 @@ class dtype:
     real: dtype
     complex: dtype | None
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
         raise TypeError("cannot create 'torch.dtype' instances")
 
     def __getattr__(self, attribute: str) -> Any:
@@ -274,7 +274,7 @@ FLOAT_LIMITS: Final[dict[dtype, tuple[int, float, float, float, float]]] = {
 }
 
 
-def check_limits_argument(function: str, type: Any) -> None:
+def check_limits_argument(function: str, type: object) -> None:
     if not isinstance(type, dtype):
         given = type.__class__.__name__
         raise TypeError(

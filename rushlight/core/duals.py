@@ -8,7 +8,7 @@ view of its base's tangent; `make_dual` and `unpack_dual` end the way to the bas
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dispatch, history
 from rushlight.core import node as nodes
@@ -16,6 +16,9 @@ from rushlight.core.extras import PartInfo, ViewInfo
 from rushlight.core.node import autograd_state, recorded_node
 from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.core.protocols import Function
 
 __all__ = ["DualLevel", "DualView", "base_of", "keep_tangent", "tangent_of"]
 
@@ -25,7 +28,7 @@ class TangentSlot:
 
     __slots__ = ("__weakref__", "level", "tangent")
 
-    def __init__(self, level: DualLevel, tangent: Any) -> None:
+    def __init__(self, level: DualLevel, tangent: Tensor | None) -> None:
         self.level = level
         self.tangent = tangent
 
@@ -51,21 +54,21 @@ class DualView(PartInfo):
 
     __slots__ = ("owner",)
 
-    def __init__(self, tensor: Any) -> None:
+    def __init__(self, tensor: Tensor) -> None:
         recorded_node(tensor)
-        view = tensor._view
+        view: Any = tensor._view
         super().__init__(view.base, view.op, view.args, view.parent, view.kind, view.version)
         self.number = view.number
         self.owner = weakref.ref(tensor)
 
 
-def end_view(tensor: Any) -> None:
+def end_view(tensor: Tensor) -> None:
     """Cut an alias off from its base's tangent."""
     if tensor._view is not None:
         tensor._view = DualView(tensor)
 
 
-def base_of(tensor: Any) -> tuple[Any, list[ViewInfo]]:
+def base_of(tensor: Tensor) -> tuple[Any, list[ViewInfo]]:
     """(the tensor whose tangent a view's is a part of, the links that lead from there)."""
     links: list[ViewInfo] = []
     link = tensor._view
@@ -128,7 +131,7 @@ def tangent_of(tensor: Any) -> Any:
     return own
 
 
-def keep_tangent(tensor: Any, tangent: Any) -> None:
+def keep_tangent(tensor: Tensor, tangent: Tensor | None) -> None:
     """Store a tangent as it is; None forgets the one there was."""
     if tangent is None:
         if tensor._ag is not None:
@@ -141,7 +144,7 @@ def keep_tangent(tensor: Any, tangent: Any) -> None:
     autograd_state(tensor).tangent = slot
 
 
-def without_tangents(function: Any, *args: Any) -> Any:
+def without_tangents(function: Function, *args: Any) -> Any:
     """Call a function whose ops push no tangents."""
     if LOCAL.state.forward_level < 0:
         return function(*args)

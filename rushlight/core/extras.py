@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.core.device import cpu, device, layout, strided
+
+if TYPE_CHECKING:
+    from rushlight.core.op import OpOverload
+    from rushlight.core.protocols import Args
+    from rushlight.core.tensor import Tensor
 
 __all__ = ["Ext", "ViewInfo", "view_info"]
 
@@ -59,10 +64,10 @@ class ViewInfo:
 
     def __init__(
         self,
-        base: Any,
-        op: Any,
-        args: Any,
-        parent: Any,
+        base: Tensor,
+        op: OpOverload,
+        args: Args,
+        parent: ViewInfo | None,
         kind: int,
         version: int,
     ) -> None:
@@ -81,13 +86,27 @@ class PartInfo(ViewInfo):
 
     __slots__ = ("number",)
 
-    def __init__(self, base: Any, op: Any, args: Any, parent: Any, kind: int, version: int) -> None:
+    def __init__(
+        self,
+        base: Tensor,
+        op: OpOverload,
+        args: Args,
+        parent: ViewInfo | None,
+        kind: int,
+        version: int,
+    ) -> None:
         super().__init__(base, op, args, parent, kind, version)
         self.number = 0
 
 
 def view_info(
-    base: Any, op: Any, args: Any, parent: Any, kind: int, version: int, number: int
+    base: Tensor,
+    op: OpOverload,
+    args: Args,
+    parent: ViewInfo | None,
+    kind: int,
+    version: int,
+    number: int,
 ) -> ViewInfo:
     """The record of result `number` of a view op."""
     if number == 0:

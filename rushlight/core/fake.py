@@ -9,7 +9,7 @@ environment, becomes an unbacked symbol. Small constants keep their values.
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dispatch, geometry
 from rushlight.core.device import device
@@ -27,6 +27,11 @@ from rushlight.core.state import (
 )
 from rushlight.core.storage import Storage, VersionCounter
 from rushlight.core.tensor import Tensor, shell, sizes_of, storage_of, strides_of
+
+if TYPE_CHECKING:
+    from rushlight.symbolic.numbers import IntLike
+    from rushlight.symbolic.shapeenv import ShapeEnv, StatelessSymbolicContext
+    from rushlight.symbolic.sources import SourceLike
 
 __all__ = [
     "DataDependentOutputException",
@@ -60,18 +65,21 @@ class FakeTensor(Tensor):
     __slots__ = ()
 
     handling_layer = LAYER_FAKE
+    handling_mode: FakeTensorMode
     __torch_function__ = dispatch.DISABLED  # type: ignore[assignment]
     # The values, where they are known although the tensor is fake.
     constant: Any = None
 
     @staticmethod
-    def __new__(cls, fake_mode: Any, elem: Any, device: Any, constant: Any = None) -> Any:
+    def __new__(
+        cls, fake_mode: FakeTensorMode, elem: Tensor, device: device, constant: Tensor | None = None
+    ) -> Any:
         made = fake_of(shell(sizes_of(elem), strides_of(elem), elem._dtype, device), fake_mode)
         made.constant = constant
         return made
 
     @property
-    def fake_mode(self) -> Any:
+    def fake_mode(self) -> FakeTensorMode:
         return self.handling_mode
 
     @property
@@ -95,7 +103,7 @@ class FakeTensor(Tensor):
             "while a function is being traced."
         )
 
-    def __deepcopy__(self, memo: Any) -> Any:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         copy = fake_of(
             shell(sizes_of(self), strides_of(self), self._dtype, self.device, self._offset),
             self.handling_mode,
@@ -103,7 +111,7 @@ class FakeTensor(Tensor):
         copy._requires_grad = self.requires_grad
         return copy
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+    def __repr__(self, *, tensor_contents: object = None) -> str:  # type: ignore[override]
         shape = ", ".join(str(size) for size in self.shape)
         parts = [f"..., size=({shape}{',' if self.dim() == 1 else ''})"]
         if self._dtype.name != "float32":
@@ -119,14 +127,14 @@ class FakeTensor(Tensor):
         return f"FakeTensor({', '.join(parts)})"
 
 
-def fake_of(tensor: Tensor, mode: Any) -> Any:
+def fake_of(tensor: Tensor, mode: FakeTensorMode) -> Any:
     """A shell, from now on a fake tensor of this mode."""
     tensor.__class__ = FakeTensor
     tensor.handling_mode = mode
     return tensor
 
 
-def is_fake(value: Any) -> bool:
+def is_fake(value: object) -> bool:
     """Whether a tensor has no memory because it is fake, or wraps one that is."""
     if isinstance(value, FakeTensor):
         return True
@@ -172,7 +180,7 @@ class FakeTensorMode(Occupant):
         *,
         allow_fallback_kernels: bool = True,
         allow_non_fake_inputs: bool = False,
-        shape_env: Any = None,
+        shape_env: ShapeEnv | None = None,
         static_shapes: bool | None = None,
         export: bool = False,
     ) -> None:
@@ -184,7 +192,7 @@ class FakeTensorMode(Occupant):
         self.export = export
         # Real tensor or storage (by identity, alive as long as it is) -> its fake form.
         self.tensors: dict[int, tuple[Any, Any]] = {}
-        self.storages: dict[int, tuple[Any, Any]] = {}
+        self.storages: dict[int, tuple[weakref.ref[Storage], Storage]] = {}
         # Fakes whose values are known, to be forgotten when their memory is written to.
         self.known: dict[int, list[Any]] = {}
         self.fake_tensor_converter = Converter(self)
@@ -193,11 +201,11 @@ class FakeTensorMode(Occupant):
 
     def from_tensor(
         self,
-        tensor: Any,
+        tensor: Tensor,
         *,
         static_shapes: bool | None = None,
-        source: Any = None,
-        symbolic_context: Any = None,
+        source: SourceLike | None = None,
+        symbolic_context: StatelessSymbolicContext | None = None,
     ) -> Any:
         """The fake form of a real tensor; the same object for the same tensor. Tensors that share
         memory get fakes that share a storage, views get views of their base's fake."""
@@ -213,7 +221,13 @@ class FakeTensorMode(Occupant):
         self.tensors[key] = (weakref.ref(tensor, lambda _: self.tensors.pop(key, None)), made)
         return made
 
-    def faked(self, tensor: Any, static_shapes: Any, source: Any, context: Any) -> Any:
+    def faked(
+        self,
+        tensor: Tensor,
+        static_shapes: bool | None,
+        source: SourceLike | None,
+        context: StatelessSymbolicContext | None,
+    ) -> Any:
         if tensor._ext is not None and tensor._ext.parts is not None:
             raise UnsupportedFakeTensorException(f"tensors of layout {tensor.layout}")
         from rushlight.core.modes import is_traceable_wrapper_subclass, transform_subclass
@@ -222,6 +236,7 @@ class FakeTensorMode(Occupant):
             made = transform_subclass(tensor, lambda name, inner: self.from_tensor(inner))
             made._requires_grad = tensor.requires_grad
             return made
+        offset: IntLike
         sizes, strides, offset = sizes_of(tensor), strides_of(tensor), tensor._offset
         static = self.static_shapes if static_shapes is None else static_shapes
         if self.shape_env is not None and not static:
@@ -241,7 +256,13 @@ class FakeTensorMode(Occupant):
             made.grad = self.from_tensor(tensor._ag.grad, static_shapes=static_shapes)
         return made
 
-    def shell_over(self, tensor: Any, sizes: Any, strides: Any, offset: Any) -> Any:
+    def shell_over(
+        self,
+        tensor: Tensor,
+        sizes: tuple[IntLike, ...],
+        strides: tuple[IntLike, ...],
+        offset: IntLike,
+    ) -> Any:
         """A fake over the fake form of a real tensor's storage."""
         made = shell(sizes, strides, tensor._dtype, tensor.device, offset)
         ext = tensor._ext
@@ -253,20 +274,25 @@ class FakeTensorMode(Occupant):
         made._counter = VersionCounter()
         return fake_of(made, self)
 
-    def storage_for(self, tensor: Any, made: Any) -> Storage:
+    def storage_for(self, tensor: Tensor, made: Tensor) -> Storage:
         real = storage_of(tensor)
         known = self.storages.get(id(real))
         if known is not None and known[0]() is real:
-            found: Storage = known[1]
-            return found
+            return known[1]
         fresh = storage_of(made)
         key = id(real)
         self.storages[key] = (weakref.ref(real, lambda _: self.storages.pop(key, None)), fresh)
         return fresh
 
-    def faked_view(self, tensor: Any, sizes: Any, strides: Any, offset: Any) -> Any:
+    def faked_view(
+        self,
+        tensor: Tensor,
+        sizes: tuple[IntLike, ...],
+        strides: tuple[IntLike, ...],
+        offset: IntLike,
+    ) -> Any:
         """The fake of a view: a view of the fake of its base."""
-        base = self.from_tensor(tensor._view.base)
+        base = self.from_tensor(tensor._base)
         # A view made without grad mode keeps its base's need for a gradient.
         with only_fake(grad=tensor._requires_grad or not base.requires_grad):
             if base._dtype is tensor._dtype:
@@ -277,7 +303,7 @@ class FakeTensorMode(Occupant):
             made._requires_grad = True
         return made
 
-    def with_history(self, leaf: Any) -> Any:
+    def with_history(self, leaf: FakeTensor) -> Any:
         """A fake that is not a leaf, with the same storage identity as `leaf`."""
         with only_fake(grad=True):
             made = leaf.clone()
@@ -351,12 +377,12 @@ class FakeTensorMode(Occupant):
 
     # -- constants ---------------------------------------------------------------------------------
 
-    def constant_of(self, value: Any) -> Any:
+    def constant_of(self, value: Tensor) -> Any:
         made = self.shell_over(value, sizes_of(value), strides_of(value), value._offset)
         self.remember(made, value)
         return made
 
-    def remember(self, fake: Any, constant: Any) -> None:
+    def remember(self, fake: FakeTensor, constant: Tensor) -> None:
         fake.constant = constant
         self.known.setdefault(id(storage_of(fake)), []).append(weakref.ref(fake))
 
@@ -393,7 +419,7 @@ class FakeTensorMode(Occupant):
             return result
         return None
 
-    def number_of(self, op: OpOverload, tensor: Any) -> Any:
+    def number_of(self, op: OpOverload, tensor: Tensor) -> Any:
         """`item()`: a known constant, or an unbacked symbol."""
         constant = tensor if not isinstance(tensor, FakeTensor) else tensor.constant
         if constant is not None and constant._array is not None:
@@ -418,7 +444,7 @@ class Converter:
     def __init__(self, mode: FakeTensorMode) -> None:
         self.mode = mode
 
-    def from_real_tensor(self, fake_mode: Any, tensor: Any, **options: Any) -> Any:
+    def from_real_tensor(self, fake_mode: FakeTensorMode, tensor: Tensor, **options: Any) -> Any:
         options.pop("make_constant", None)
         options.pop("shape_env", None)
         return fake_mode.from_tensor(tensor, **options)

@@ -7,14 +7,21 @@ by their printed names only, so this module needs nothing else of the package bu
 dtype.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from rushlight.core import dtype as dtypes
+
+if TYPE_CHECKING:
+    from rushlight.core.dtype import dtype
+    from rushlight.core.protocols import Array
+    from rushlight.core.tensor import Tensor
 
 __all__ = ["get_printoptions", "parameter_str", "printoptions", "set_printoptions", "tensor_str"]
 
@@ -109,10 +116,10 @@ class _NumberStyle(Protocol):
 class _PlainStyle:
     """Integers and booleans: right-aligned, nothing else."""
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: Array) -> None:
         self.width = max((len(str(number)) for number in array.ravel().tolist()), default=1)
 
-    def text(self, number: Any) -> str:
+    def text(self, number: object) -> str:
         return str(number).rjust(self.width)
 
 
@@ -122,7 +129,7 @@ class _RealStyle:
     Only the finite numbers other than zero choose the style and the width.
     """
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: Array) -> None:
         numbers = np.asarray(array, dtype=np.float64).ravel()
         numbers = numbers[np.isfinite(numbers) & (numbers != 0)]
         self.width = 1
@@ -145,7 +152,7 @@ class _RealStyle:
         self.width = max(len(format(number, self.spec)) for number in numbers.tolist())
         self.width += len(self.point)
 
-    def text(self, number: Any) -> str:
+    def text(self, number: float) -> str:
         point = self.point if math.isfinite(number) else ""
         return (format(number, self.spec) + point).rjust(self.width)
 
@@ -153,18 +160,18 @@ class _RealStyle:
 class _ComplexStyle:
     """Complex numbers: each part styled over its own numbers, the sign between them."""
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: Array) -> None:
         self.real = _RealStyle(array.real)
         self.imag = _RealStyle(array.imag)
         self.width = self.real.width + self.imag.width + 1
 
-    def text(self, number: Any) -> str:
+    def text(self, number: complex) -> str:
         imag = self.imag.text(number.imag).lstrip()
         sign = "" if imag.startswith("-") else "+"
         return f"{self.real.text(number.real)}{sign}{imag}j"
 
 
-def _style_for(dtype: Any, array: Any) -> tuple[_NumberStyle, Any]:
+def _style_for(dtype: dtype, array: Array) -> tuple[_NumberStyle, Any]:
     """The style for the numbers of `array`, and the array in the type it is styled in."""
     if dtype.is_complex:
         if array.dtype.kind != "c":
@@ -181,7 +188,7 @@ def _style_for(dtype: Any, array: Any) -> tuple[_NumberStyle, Any]:
     return _PlainStyle(array), array
 
 
-def _edges(array: Any, count: int) -> tuple[Any, list[bool]]:
+def _edges(array: Array, count: int) -> tuple[Any, list[bool]]:
     """The first and last `count` entries along every axis, and which axes were cut."""
     cut = [length > 2 * count for length in array.shape]
     for axis, shortened in enumerate(cut):
@@ -220,7 +227,7 @@ class _Layout:
         return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
 
-def _array_text(dtype: Any, array: Any, indent: int) -> str:
+def _array_text(dtype: dtype, array: Array, indent: int) -> str:
     cut = [False] * array.ndim
     if array.ndim and array.size > _options.threshold:
         if _options.edgeitems == 0:
@@ -232,25 +239,25 @@ def _array_text(dtype: Any, array: Any, indent: int) -> str:
     return _Layout(style, cut).nested(array.tolist(), 0, indent)
 
 
-def _last_name(thing: Any) -> str:
+def _last_name(thing: object) -> str:
     """The name without its package: "float32" of torch.float32."""
     return repr(thing).rpartition(".")[2]
 
 
-def _host_array(tensor: Any) -> Any:
+def _host_array(tensor: Tensor) -> Any:
     return tensor._host_array()
 
 
-def _values(tensor: Any, values_of: ValuesOf) -> Any:
+def _values(tensor: Tensor, values_of: ValuesOf) -> Any:
     """The tensor's array, or None where it has no numbers to show."""
     return None if tensor.device.type == "meta" else values_of(tensor)
 
 
-def _size_suffix(tensor: Any) -> str:
+def _size_suffix(tensor: Tensor) -> str:
     return f"size={tuple(tensor.shape)}"
 
 
-def _part_text(name: str, part: Any, values_of: ValuesOf, indent: int) -> str:
+def _part_text(name: str, part: Tensor, values_of: ValuesOf, indent: int) -> str:
     """One of the dense tensors a sparse one is made of, as `name=tensor(...)`."""
     opening = f"{name}=tensor("
     size = ""
@@ -282,7 +289,7 @@ def _with_suffixes(body: str, suffixes: list[str], indent: int, break_first: boo
     return "".join(pieces)
 
 
-def _history_suffixes(tensor: Any) -> list[str]:
+def _history_suffixes(tensor: Tensor) -> list[str]:
     try:
         node = tensor.grad_fn
     except Exception:  # An error in reading the history must not keep the numbers from showing.
@@ -294,13 +301,13 @@ def _history_suffixes(tensor: Any) -> list[str]:
     return [f"grad_fn=<{name.rpartition('::')[2]}>"]
 
 
-def _is_parameter(tensor: Any) -> bool:
+def _is_parameter(tensor: Tensor) -> bool:
     if getattr(tensor, "_is_param", False):
         return True
     return any(cls.__name__ == "Parameter" for cls in type(tensor).__mro__)
 
 
-def _parts_text(tensor: Any, layout: str, values_of: ValuesOf, indent: int) -> str:
+def _parts_text(tensor: Tensor, layout: str, values_of: ValuesOf, indent: int) -> str:
     """The indices and values of a sparse tensor."""
     if layout == "sparse_coo":
         parts = [("indices", tensor._indices()), ("values", tensor._values())]
@@ -313,11 +320,11 @@ def _parts_text(tensor: Any, layout: str, values_of: ValuesOf, indent: int) -> s
 
 
 def tensor_str(
-    tensor: Any,
+    tensor: Tensor,
     *,
     values_of: ValuesOf | None = None,
-    default_dtype: Any = None,
-    tangent: Any = None,
+    default_dtype: dtype | None = None,
+    tangent: Tensor | None = None,
     tensor_contents: str | None = None,
 ) -> str:
     """What `repr(tensor)` shows.
@@ -384,7 +391,7 @@ def tensor_str(
 
 
 def parameter_str(
-    parameter: Any, *, values_of: ValuesOf | None = None, default_dtype: Any = None
+    parameter: Tensor, *, values_of: ValuesOf | None = None, default_dtype: dtype | None = None
 ) -> str:
     """What `repr()` shows of an `nn.Parameter`."""
     text = tensor_str(parameter, values_of=values_of, default_dtype=default_dtype)

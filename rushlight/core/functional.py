@@ -13,7 +13,7 @@ Graphs show how often views are replayed, so this order is part of what users co
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dispatch
 from rushlight.core.op import OpOverload, Refused
@@ -27,6 +27,9 @@ from rushlight.core.state import (
 )
 from rushlight.core.storage import Storage, VersionCounter
 from rushlight.core.tensor import Ext, Tensor, sizes_of, storage_of, strides_of, wrap
+
+if TYPE_CHECKING:
+    from rushlight.core.protocols import Args, Kwargs
 
 __all__ = [
     "FunctionalMode",
@@ -51,11 +54,11 @@ class ViewStep:
         # None where the op has one result.
         self.number = number
 
-    def replay(self, source: Any) -> Any:
+    def replay(self, source: Tensor) -> Any:
         result = dispatch.call(self.op, (source, *self.args))
         return result if self.number is None else result[self.number]
 
-    def inverse(self, source: Any, changed: Any) -> Any:
+    def inverse(self, source: Tensor, changed: Tensor) -> Any:
         """`source` with this view of it replaced by `changed`."""
         rule = self.op.rule("inverse")
         if rule is None or isinstance(rule, Refused):
@@ -82,7 +85,7 @@ class FunctionalStorage:
         "writes",
     )
 
-    def __init__(self, base: Any) -> None:
+    def __init__(self, base: Tensor) -> None:
         self.base = base
         self.updates: list[tuple[Any, tuple[ViewStep, ...]]] = []
         self.generation = 0
@@ -106,7 +109,7 @@ class FunctionalStorage:
             self.base = value
 
 
-def storage_like(value: Any) -> Storage:
+def storage_like(value: Tensor) -> Storage:
     real = storage_of(value)
     return Storage(None, real.nbytes_, value.device)
 
@@ -146,15 +149,15 @@ class FunctionalTensor(Tensor):
         sync(self)
         return self.functional_value.tolist()
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+    def __repr__(self, *, tensor_contents: object = None) -> str:  # type: ignore[override]
         return f"FunctionalTensor({self.functional_value!r})"
 
 
-def is_functional(value: Any) -> bool:
+def is_functional(value: object) -> bool:
     return isinstance(value, FunctionalTensor)
 
 
-def functional_over(value: Any, storage: FunctionalStorage, mode: Any) -> Any:
+def functional_over(value: Tensor, storage: FunctionalStorage, mode: FunctionalMode) -> Any:
     """A functional tensor with the geometry of `value`."""
     made: Any = wrap(None, value._dtype)
     made.__class__ = FunctionalTensor
@@ -169,7 +172,7 @@ def functional_over(value: Any, storage: FunctionalStorage, mode: Any) -> Any:
     return made
 
 
-def take_value(tensor: Any, value: Any) -> None:
+def take_value(tensor: FunctionalTensor, value: Tensor) -> None:
     """Make `value` a functional tensor's current value, and take over its geometry."""
     tensor.functional_value = value
     ext = tensor._ext = Ext(value.device)
@@ -182,7 +185,7 @@ def take_value(tensor: Any, value: Any) -> None:
         ext.inference = own.inference
 
 
-def to_functional(tensor: Any, mode: Any = None) -> Any:
+def to_functional(tensor: Any, mode: FunctionalMode | None = None) -> Any:
     """A functional tensor whose value is `tensor`; gradient requirements come along."""
     if not isinstance(tensor, Tensor):
         return tensor
@@ -199,7 +202,7 @@ def from_functional(tensor: Any) -> Any:
     return tensor.functional_value
 
 
-def sync(tensor: Any) -> None:
+def sync(tensor: FunctionalTensor) -> None:
     """Bring a tensor's value up to date with writes to its storage. Note [View steps]."""
     storage = tensor.functional_storage
     if tensor.generation == storage.generation:
@@ -279,7 +282,7 @@ class FunctionalMode(Occupant):
             ]
         return self.view_of(source, result, ViewStep(op, rest, None))
 
-    def view_of(self, source: Any, value: Any, step: ViewStep) -> Any:
+    def view_of(self, source: FunctionalTensor, value: Tensor, step: ViewStep) -> Any:
         made = functional_over(value, source.functional_storage, self)
         made._counter = source._counter
         made.chain = (*source.chain, step)
@@ -289,7 +292,7 @@ class FunctionalMode(Occupant):
     # -- writes ------------------------------------------------------------------------------------
 
     def write(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
-        written = []
+        written: list[Any] = []
         for position in op.mutated_positions:
             target = args[position]
             targets = target if isinstance(target, (list, tuple)) else [target]
@@ -322,7 +325,7 @@ class FunctionalMode(Occupant):
             return self.wrapped(tuple(extra) if len(extra) > 1 else extra[0])
         return written[0] if len(written) == 1 else tuple(written)
 
-    def replace(self, target: Any, value: Any) -> None:
+    def replace(self, target: FunctionalTensor, value: Tensor) -> None:
         """Give a functional tensor a new value, and queue the write for what shares its storage."""
         storage = target.functional_storage
         if storage.frozen:
@@ -410,12 +413,14 @@ class FunctionalLevel(FunctionalMode):
         state.refresh()
         return self
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
         state = LOCAL.state
         state.transforms = self.under
         state.refresh()
 
-    def apply_function(self, cls: Any, args: Any, kwargs: Any, direct: Any, has_rule: bool) -> Any:
+    def apply_function(
+        self, cls: type[Any], args: Args, kwargs: Kwargs, direct: Callable[[], Any], has_rule: bool
+    ) -> Any:
         with self.below():
             result = cls.apply(*[from_functional(value) for value in args], **kwargs)
         return self.wrapped(result)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import prod
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from rushlight.core.device import (
     channels_last,
@@ -18,6 +18,9 @@ from rushlight.core.device import (
     memory_format,
     preserve_format,
 )
+
+if TYPE_CHECKING:
+    from rushlight.symbolic.numbers import BoolLike, IntLike
 
 Ints = tuple[Any, ...]
 Geometry = tuple[Ints, Ints, Any]
@@ -41,13 +44,13 @@ def numel(sizes: Iterable[Any]) -> Any:
     return prod(sizes)
 
 
-def is_size(size: Any, value: int) -> bool:
+def is_size(size: IntLike, value: int) -> bool:
     """Whether a size is 0 or 1. A size that only run time tells is taken for neither, as memory
     of such sizes is laid out like that of all larger ones."""
     return bool(size == value) if size.__class__ is int else decided(size == value)
 
 
-def decided(test: Any) -> bool:
+def decided(test: BoolLike) -> bool:
     """The outcome of a comparison of sizes, of which those that only run time tells count as
     larger than 1."""
     if test.__class__ is bool:
@@ -66,7 +69,7 @@ def equal(a: Ints, b: Ints) -> bool:
         return len(a) == len(b) and all(decided(x == y) for x, y in zip(a, b, strict=True))
 
 
-def at_least_one(size: Any) -> Any:
+def at_least_one(size: IntLike) -> IntLike:
     """max(size, 1)."""
     return 1 if is_size(size, 0) else size
 
@@ -74,7 +77,7 @@ def at_least_one(size: Any) -> Any:
 # --- dimensions ---------------------------------------------------------------------------
 
 
-def wrap_dim(dim: Any, ndim: int, wrap_scalar: bool = True) -> Any:
+def wrap_dim(dim: int, ndim: int, wrap_scalar: bool = True) -> int:
     """A dimension counted from the front; a 0-dim tensor passes for one of one dimension."""
     if 0 <= dim < ndim:
         return dim
@@ -357,7 +360,7 @@ def broadcast_strides(out_shape: Ints, sizes: Ints, strides: Ints) -> Ints:
 # --- memory -------------------------------------------------------------------------------
 
 
-def storage_extent(sizes: Ints, strides: Ints, offset: Any = 0) -> Any:
+def storage_extent(sizes: Ints, strides: Ints, offset: IntLike = 0) -> Any:
     """How many elements a storage must hold for such a tensor."""
     extent: Any = 1
     for size, stride in zip(sizes, strides, strict=True):
@@ -463,7 +466,7 @@ def expand_geometry(
     return tuple(out_sizes), tuple(out_strides), 0
 
 
-def infer_size(shape: Sequence[Any], count: Any) -> Ints:
+def infer_size(shape: Sequence[Any], count: IntLike) -> Ints:
     """The shape with its -1 replaced so that it holds `count` elements."""
     inferred = -1
     known: Any = 1
@@ -496,7 +499,7 @@ def infer_size(shape: Sequence[Any], count: Any) -> Ints:
     return tuple(result)
 
 
-def refuse_shape(shape: Sequence[Any], count: Any) -> NoReturn:
+def refuse_shape(shape: Sequence[Any], count: IntLike) -> NoReturn:
     raise RuntimeError(f"shape '{show(shape)}' is invalid for input of size {count}")
 
 
@@ -580,7 +583,7 @@ def unsqueezed_geometry(sizes: Ints, strides: Ints, dim: int) -> Geometry:
     return (*sizes[:dim], 1, *sizes[dim:]), (*strides[:dim], stride, *strides[dim:]), 0
 
 
-def select_geometry(sizes: Ints, strides: Ints, dim: int, index: Any) -> Geometry:
+def select_geometry(sizes: Ints, strides: Ints, dim: int, index: IntLike) -> Geometry:
     if not sizes:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     dim = wrap_dim(dim, len(sizes))
@@ -595,7 +598,9 @@ def select_geometry(sizes: Ints, strides: Ints, dim: int, index: Any) -> Geometr
     return without(sizes, dim), without(strides, dim), index * strides[dim]
 
 
-def slice_bounds(start: Any, stop: Any, step: Any, size: Any) -> tuple[Any, Any]:
+def slice_bounds(
+    start: IntLike | None, stop: IntLike | None, step: IntLike, size: IntLike
+) -> tuple[Any, Any]:
     """A slice as (start, length) within a dimension of `size`; None means from end to end."""
     if step <= 0:
         raise RuntimeError("slice step must be positive")
@@ -616,7 +621,12 @@ def slice_bounds(start: Any, stop: Any, step: Any, size: Any) -> tuple[Any, Any]
 
 
 def slice_geometry(
-    sizes: Ints, strides: Ints, dim: int, start: Any = None, stop: Any = None, step: Any = 1
+    sizes: Ints,
+    strides: Ints,
+    dim: int,
+    start: IntLike | None = None,
+    stop: IntLike | None = None,
+    step: IntLike = 1,
 ) -> Geometry:
     if not sizes:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
@@ -631,7 +641,7 @@ def slice_geometry(
 
 
 def diagonal_geometry(
-    sizes: Ints, strides: Ints, offset: Any = 0, dim1: int = 0, dim2: int = 1
+    sizes: Ints, strides: Ints, offset: IntLike = 0, dim1: int = 0, dim2: int = 1
 ) -> Geometry:
     first = wrap_dim(dim1, len(sizes))
     second = wrap_dim(dim2, len(sizes))
@@ -655,7 +665,7 @@ def diagonal_geometry(
     )
 
 
-def unfold_geometry(sizes: Ints, strides: Ints, dim: int, size: Any, step: Any) -> Geometry:
+def unfold_geometry(sizes: Ints, strides: Ints, dim: int, size: IntLike, step: IntLike) -> Geometry:
     """Windows of `size` along a dimension, `step` apart, as a new last dimension."""
     dim = wrap_dim(dim, len(sizes))
     length, stride = (sizes[dim], strides[dim]) if sizes else (1, 1)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.core import node as nodes
 from rushlight.core import ports
@@ -30,22 +30,27 @@ from rushlight.core.tensor import (
     strides_of,
 )
 
+if TYPE_CHECKING:
+    from rushlight.core.gradrule import GradRule
+    from rushlight.core.op import OpOverload
+    from rushlight.core.protocols import Function
+
 __all__ = ["attach", "check_inplace", "mutating_call", "rebase_history", "record_view"]
 
 REGENERATE_LOCK = threading.RLock()
 
 
-def is_differentiable(tensor: Any) -> bool:
+def is_differentiable(tensor: Tensor) -> bool:
     kind = tensor._dtype
     return bool(kind.is_floating_point or kind.is_complex)
 
 
-def is_level(tensor: Any) -> bool:
+def is_level(tensor: object) -> bool:
     """Whether a tensor belongs to a level of `core.levels`."""
     return type(tensor) is nodes.LEVEL_TENSOR
 
 
-def attach(op: Any, node: Any, result: Any) -> None:
+def attach(op: OpOverload, node: GraphNode, result: Any) -> None:
     """Make `node` the producer of a functional op's result(s)."""
     rule = op.grad_rule
     if isinstance(result, Tensor):
@@ -87,7 +92,7 @@ def mark_inference(result: Any) -> None:
             mark_inference(item)
 
 
-def only_inference(op: Any, args: tuple[Any, ...]) -> bool:
+def only_inference(op: OpOverload, args: tuple[Any, ...]) -> bool:
     """Whether all tensor operands were made in inference mode: autograd then takes no notice."""
     operands = [args[position] for position in op.tensor_positions]
     for position in op.list_positions:
@@ -99,7 +104,7 @@ def only_inference(op: Any, args: tuple[Any, ...]) -> bool:
     )
 
 
-def without_history(tensor: Any) -> Any:
+def without_history(tensor: Tensor) -> Any:
     """Another object over the same tensor, tangent included, that no graph leads to. No op is
     called for it, so modes and graphs see the tensor itself."""
     result = recast(tensor._alias(), type(tensor))
@@ -116,7 +121,7 @@ def without_history(tensor: Any) -> Any:
 
 
 def record_view(
-    op: Any, args: tuple[Any, ...], result: Any, grad: bool, state: ThreadState | None
+    op: OpOverload, args: tuple[Any, ...], result: Any, grad: bool, state: ThreadState | None
 ) -> None:
     """Note base, op and version on the view(s) an op returned."""
     source = args[0]
@@ -129,9 +134,9 @@ def record_view(
 
 
 def view_of(
-    source: Any,
-    result: Any,
-    op: Any,
+    source: Tensor,
+    result: Tensor,
+    op: OpOverload,
     args: tuple[Any, ...],
     grad: bool,
     state: ThreadState | None,
@@ -194,7 +199,9 @@ def replay(view: ViewInfo, base: Any) -> Any:
     return current
 
 
-def replay_with(tensor: Any, base: Any, integers: Any = None, tensors: Any = None) -> Any:
+def replay_with(
+    tensor: Tensor, base: Tensor, integers: Function | None = None, tensors: Function | None = None
+) -> Any:
     """`Tensor._view_func`: a view's ops on another base, with their saved integers and tensors
     passed through the given functions."""
     view = tensor._view
@@ -210,7 +217,7 @@ def replay_with(tensor: Any, base: Any, integers: Any = None, tensors: Any = Non
     for link in reversed(chain):
         rest: list[Any] = []
         for argument, value in zip(link.op._schema.arguments[1:], link.args, strict=True):
-            kind = argument.type
+            kind: Any = argument.type
             if kind.kind == "SymInt" and integers is not None and value is not None:
                 value = integers(value)
             elif kind.kind == "List" and kind.element.kind == "SymInt" and integers is not None:
@@ -224,7 +231,7 @@ def replay_with(tensor: Any, base: Any, integers: Any = None, tensors: Any = Non
     return current
 
 
-def creation_error(tensor: Any, kind: int, is_write: bool) -> str:
+def creation_error(tensor: Tensor, kind: int, is_write: bool) -> str:
     """Why a view of this kind may not take part in an in-place change."""
     node = recorded_node(tensor)
     event = (
@@ -266,11 +273,12 @@ def creation_error(tensor: Any, kind: int, is_write: bool) -> str:
     )
 
 
-def regenerate(tensor: Any) -> Any:
+def regenerate(tensor: Tensor) -> Any:
     """Note [Stale views]."""
     with REGENERATE_LOCK:
-        view = tensor._view
-        version = tensor._counter.value
+        view: Any = tensor._view
+        counter: Any = tensor._counter
+        version = counter.value
         if view.version == version:
             return recorded_node(tensor)
         base = view.base
@@ -302,7 +310,7 @@ ports.fill(stale_view_node=regenerate)
 # -- in-place --------------------------------------------------------------------------------------
 
 
-def check_inplace(tensor: Any, grad: bool, operand_needs_grad: bool) -> None:
+def check_inplace(tensor: Tensor, grad: bool, operand_needs_grad: bool) -> None:
     """Refuse writes that gradients could not follow."""
     if tensor._ext is not None and tensor._ext.inference and not LOCAL.state.inference:
         raise RuntimeError(
@@ -330,7 +338,7 @@ def check_inplace(tensor: Any, grad: bool, operand_needs_grad: bool) -> None:
         )
 
 
-def bump_version(tensor: Any, state: ThreadState | None = None) -> None:
+def bump_version(tensor: Tensor, state: ThreadState | None = None) -> None:
     if tensor._ext is not None and tensor._ext.inference:
         return
     counter = tensor._counter
@@ -341,7 +349,9 @@ def bump_version(tensor: Any, state: ThreadState | None = None) -> None:
         counter.written_at = creation_trace()
 
 
-def mutating_call(op: Any, args: tuple[Any, ...], grad: bool, state: ThreadState | None) -> Any:
+def mutating_call(
+    op: OpOverload, args: tuple[Any, ...], grad: bool, state: ThreadState | None
+) -> Any:
     """The autograd layer of in-place and out= overloads."""
     from rushlight.core import dispatch
 
@@ -387,7 +397,7 @@ def mutating_call(op: Any, args: tuple[Any, ...], grad: bool, state: ThreadState
     return target if result is None or isinstance(result, Tensor) else result
 
 
-def any_operand_needs(op: Any, args: tuple[Any, ...]) -> bool:
+def any_operand_needs(op: OpOverload, args: tuple[Any, ...]) -> bool:
     """Whether a differentiable operand of a write needs a gradient."""
     for position in op.differentiable_positions:
         value = args[position]
@@ -397,7 +407,9 @@ def any_operand_needs(op: Any, args: tuple[Any, ...]) -> bool:
     return False
 
 
-def finish_write(rule: Any, node: Any, target: Any, state: ThreadState | None) -> None:
+def finish_write(
+    rule: GradRule, node: GraphNode, target: Tensor, state: ThreadState | None
+) -> None:
     """What the node of an in-place op learns from the result."""
     if rule.output_slots:
         rule.save_outputs(node, (target,))
@@ -407,7 +419,7 @@ def finish_write(rule: Any, node: Any, target: Any, state: ThreadState | None) -
         note_creation(node, state)
 
 
-def needs_original(op: Any, rule: Any, args: tuple[Any, ...]) -> bool:
+def needs_original(op: OpOverload, rule: GradRule, args: tuple[Any, ...]) -> bool:
     """Whether a formula that will run uses the in-place target's value from before the write."""
     for owner in rule.saves_self:
         if owner == "":
@@ -418,7 +430,7 @@ def needs_original(op: Any, rule: Any, args: tuple[Any, ...]) -> bool:
     return False
 
 
-def saved_copy(target: Any) -> Any:
+def saved_copy(target: Tensor) -> Any:
     """The value of an in-place target before the write, with the target's history."""
     if is_level(target):
         # Not recorded at this level, but at those below.
@@ -433,12 +445,12 @@ def saved_copy(target: Any) -> Any:
     return copy
 
 
-def quiet_copy(target: Any) -> Any:
+def quiet_copy(target: Tensor) -> Any:
     with changed(grad=False):
         return target.clone()
 
 
-def out_call(op: Any, args: tuple[Any, ...], grad: bool, state: ThreadState | None) -> Any:
+def out_call(op: OpOverload, args: tuple[Any, ...], grad: bool, state: ThreadState | None) -> Any:
     """out= overloads: no gradients, one version bump for each written tensor."""
     from rushlight.core import dispatch
 
@@ -463,7 +475,7 @@ def out_call(op: Any, args: tuple[Any, ...], grad: bool, state: ThreadState | No
     return result
 
 
-def rebase_history(tensor: Any, node: Any, number: int = 0) -> None:
+def rebase_history(tensor: Tensor, node: GraphNode, number: int = 0) -> None:
     """Make output `number` of `node` (an in-place op's) the producer of `tensor`'s new value.
 
     The version must have been bumped already. Retained-grad registrations follow the tensor;
@@ -488,7 +500,9 @@ def rebase_history(tensor: Any, node: Any, number: int = 0) -> None:
     regenerate(tensor)
 
 
-def take_view_history(tensor: Any, node: Any, view_op: Any, rest: tuple[Any, ...]) -> None:
+def take_view_history(
+    tensor: Tensor, node: GraphNode | None, view_op: OpOverload, rest: tuple[Any, ...]
+) -> None:
     """History of a tensor that took over the geometry of a view of itself (`transpose_`).
 
     No memory was written, so the base keeps its history and the tensor's becomes `node`, whose
@@ -500,7 +514,8 @@ def take_view_history(tensor: Any, node: Any, view_op: Any, rest: tuple[Any, ...
         if view.base._dtype is tensor._dtype:
             tensor._view = view = ViewInfo(view.base, view_op, rest, view, view.kind, view.version)
         if node is not None:
-            view.version = tensor._counter.value
+            counter: Any = tensor._counter
+            view.version = counter.value
     if node is not None:
         move_retained_grad(tensor, node, 0)
         node.output_metas = (output_meta(tensor),)
@@ -509,7 +524,7 @@ def take_view_history(tensor: Any, node: Any, view_op: Any, rest: tuple[Any, ...
         tensor._requires_grad = True
 
 
-def move_retained_grad(tensor: Any, node: Any, number: int) -> None:
+def move_retained_grad(tensor: Tensor, node: GraphNode, number: int) -> None:
     old = tensor._node
     if old is None or old.node_hooks is None:
         return
@@ -523,11 +538,11 @@ class CopySlices(GraphNode):
 
     __slots__ = ("base_geometry", "inner", "use_replay", "view", "view_geometry")
 
-    def __init__(self, base: Any, tensor: Any, view: ViewInfo, inner: Any) -> None:
+    def __init__(self, base: Tensor, tensor: Tensor, view: ViewInfo, inner: GraphNode) -> None:
         base_edge = edge(base)
         super().__init__((base_edge, *inner.next_nodes[1:]), (base._output_nr, *inner.next_nrs[1:]))
         self.output_metas = (output_meta(base),)
-        self.inner = inner
+        self.inner: GraphNode | None = inner
         self.view = ViewLink(view)
         self.use_replay = (
             LOCAL.state.view_replay or base._dtype is not tensor._dtype or is_level(base)
@@ -535,7 +550,7 @@ class CopySlices(GraphNode):
         self.base_geometry = (tuple(base.shape), strides_of(base), base._offset)
         self.view_geometry = (tuple(tensor.shape), strides_of(tensor), tensor._offset)
 
-    def slice_of(self, grad: Any) -> Any:
+    def slice_of(self, grad: Tensor) -> Any:
         """The view's part of a gradient laid out like the base."""
         if self.use_replay:
             return self.view.replay(grad)
@@ -626,7 +641,7 @@ def creation_trace() -> list[str]:
     return traceback.format_list(kept)
 
 
-def note_creation(node: Any, state: ThreadState) -> None:
+def note_creation(node: GraphNode, state: ThreadState) -> None:
     """Anomaly mode: remember where a node was made, and from which running node."""
     notes = node.metadata
     notes["traceback_"] = creation_trace()

@@ -5,14 +5,40 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from typing import Any
 
-__all__ = ["NodeHooks", "RemovableHandle"]
+__all__ = ["NodeHooks", "OwnedHook", "RemovableHandle"]
 
 
 class HookDict(OrderedDict[int, Callable[..., Any]]):
     """An ordered table of hooks by handle id."""
+
+
+# What a handle takes its hook out of.
+HookTable = MutableMapping[int, Any]
+
+
+class OwnedHook:
+    """A hook that is called with its owner first, and does not keep it alive."""
+
+    def __init__(self, hook: Callable[..., Any], owner: Any) -> None:
+        self.hook = hook
+        self.owner = weakref.ref(owner)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        owner = self.owner()
+        if owner is None:
+            raise RuntimeError("the module that this hook was registered on is gone")
+        return self.hook(owner, *args, **kwargs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The owner comes as state: it holds the table that holds this hook.
+        return OwnedHook.__new__, (OwnedHook,), (self.hook, self.owner())
+
+    def __setstate__(self, state: tuple[Any, Any]) -> None:
+        self.hook = state[0]
+        self.owner = weakref.ref(state[1])
 
 
 class RemovableHandle:
@@ -21,7 +47,9 @@ class RemovableHandle:
     next_id = 0
     ids = itertools.count()
 
-    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
+    def __init__(
+        self, hooks_dict: HookTable, *, extra_dict: HookTable | list[HookTable] | None = None
+    ) -> None:
         self.hooks_dict_ref = weakref.ref(hooks_dict)
         self.id = next(RemovableHandle.ids)
         RemovableHandle.next_id = self.id + 1
@@ -43,7 +71,7 @@ class RemovableHandle:
     def __getstate__(self) -> Any:
         return (self.hooks_dict_ref(), self.id)
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: tuple[HookTable | None, int]) -> None:
         hooks, self.id = state[0], state[1]
         self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
         self.extra_dict_ref = ()
@@ -51,7 +79,7 @@ class RemovableHandle:
     def __enter__(self) -> RemovableHandle:
         return self
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
         self.remove()
 
 

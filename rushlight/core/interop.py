@@ -7,7 +7,7 @@ refuses to leave unless asked with `force`.
 from __future__ import annotations
 
 import copyreg
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,13 +31,22 @@ from rushlight.core.tensor import (
     wrap_strided,
 )
 
+if TYPE_CHECKING:
+    from typing import SupportsIndex
+
+    from numpy.typing import DTypeLike
+
+    from rushlight.core.device import layout
+    from rushlight.core.hooks import HookDict
+    from rushlight.core.protocols import Array, DeviceLike, Function, Kwargs, Sizes
+
 UNKNOWN_TO_NUMPY = frozenset((dtypes.bfloat16, dtypes.complex32)) | dtypes.FLOAT8
 
 
 # -- NumPy -----------------------------------------------------------------------------------------
 
 
-def numpy(self: Any, *, force: bool = False) -> Any:
+def numpy(self: Tensor, *, force: bool = False) -> Any:
     """The tensor's memory as an ndarray; with force=True a copy where it cannot be shared."""
     layout = self.layout
     if layout.name != "strided":
@@ -88,7 +97,7 @@ LAYOUT_NAMES = {
 }
 
 
-def to_ndarray(self: Any, dtype: Any = None, copy: Any = None) -> Any:
+def to_ndarray(self: Tensor, dtype: DTypeLike | None = None, copy: bool | None = None) -> Any:
     """np.asarray(tensor)."""
     array = self.numpy()
     if dtype is not None and array.dtype != dtype:
@@ -98,7 +107,9 @@ def to_ndarray(self: Any, dtype: Any = None, copy: Any = None) -> Any:
     return array.copy() if copy else array
 
 
-def wrap_ndarray(self: Any, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+def wrap_ndarray(
+    self: Tensor, array: Array, context: object = None, return_scalar: bool = False
+) -> Any:
     """Results of NumPy functions applied to a tensor come back as tensors."""
     if array.dtype == np.bool_:
         # torch: booleans come back as bytes.
@@ -106,7 +117,7 @@ def wrap_ndarray(self: Any, array: Any, context: Any = None, return_scalar: bool
     return finish(adopt(np.array(array, copy=None)), None, False)
 
 
-def tolist(self: Any) -> Any:
+def tolist(self: Tensor) -> Any:
     """The elements as nested lists of Python numbers; one number for a 0-dim tensor."""
     if self._array is None:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
@@ -119,7 +130,7 @@ def tolist(self: Any) -> Any:
     return array.tolist()
 
 
-def formatted(self: Any, spec: str) -> str:
+def formatted(self: Tensor, spec: str) -> str:
     """f"{tensor:.2f}": of the number, where there is one; of its text otherwise."""
     if self.dim() == 0 and self._array is not None and type(self) in PLAIN:
         return self.item().__format__(spec)  # type: ignore[no-any-return]
@@ -130,11 +141,11 @@ def formatted(self: Any, spec: str) -> str:
 
 
 def dlpack(
-    self: Any,
+    self: Tensor,
     *,
-    stream: Any = -1,
-    max_version: Any = None,
-    dl_device: Any = None,
+    stream: int | None = -1,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
     copy: bool | None = None,
 ) -> Any:
     """A capsule of the tensor's memory."""
@@ -158,7 +169,7 @@ def dlpack(
     return array.__dlpack__(max_version=max_version, dl_device=dl_device)
 
 
-def dlpack_device(self: Any) -> tuple[int, int]:
+def dlpack_device(self: Tensor) -> tuple[int, int]:
     if self.device.type != "cpu":
         raise BufferError(f"Unknown device type {self.device.type} for Dlpack")
     return (1, 0)
@@ -169,17 +180,19 @@ class Capsule:
 
     __slots__ = ("capsule",)
 
-    def __init__(self, capsule: Any) -> None:
+    def __init__(self, capsule: object) -> None:
         self.capsule = capsule
 
-    def __dlpack__(self, **options: Any) -> Any:
+    def __dlpack__(self, **options: object) -> Any:
         return self.capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
 
 
-def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Any:
+def from_dlpack(
+    ext_tensor: Any, *, device: DeviceLike | None = None, copy: bool | None = None
+) -> Any:
     """A tensor over the memory of any object with `__dlpack__`, or of a capsule."""
     if isinstance(ext_tensor, Tensor):
         result = ext_tensor.detach()
@@ -199,7 +212,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     return result if device is None else result.to(device)
 
 
-def writable_alias(array: Any) -> Any:
+def writable_alias(array: Array) -> Any:
     """The same memory without NumPy's write protection, as torch hands it out."""
     import ctypes
 
@@ -212,20 +225,20 @@ def writable_alias(array: Any) -> Any:
     return np.ndarray(array.shape, array.dtype, memory, 0, array.strides)
 
 
-def to_dlpack(tensor: Any) -> Any:
+def to_dlpack(tensor: Tensor) -> Any:
     return tensor.__dlpack__()
 
 
 # -- pickling --------------------------------------------------------------------------------------
 
 
-def storage_state(self: Any) -> tuple[Any, ...]:
+def storage_state(self: Storage) -> tuple[Any, ...]:
     buffer = self.buffer
     data = None if buffer is None else buffer.tobytes()
     return rebuild_storage, (data, int(self.nbytes_), str(self.device))
 
 
-def rebuild_storage(data: Any, nbytes: int, place: str) -> Storage:
+def rebuild_storage(data: bytes | None, nbytes: int, place: str) -> Storage:
     from rushlight.core.device import device
 
     if data is None:
@@ -241,7 +254,7 @@ def rebuild_tensor(
     offset: int,
     requires_grad: bool,
     bits: tuple[bool, bool],
-    hooks: Any = None,
+    hooks: HookDict | None = None,
 ) -> Any:
     """A tensor over a storage: the inverse of what pickling takes apart."""
     if storage.buffer is None:
@@ -268,7 +281,7 @@ def rebuild_tensor(
     return result
 
 
-def rebuild_subclass(cls: type, tensor: Any, state: Any) -> Any:
+def rebuild_subclass(cls: type, tensor: Tensor, state: Any) -> Any:
     """A subclass's instance from its plain tensor and attributes."""
     if isinstance(tensor, (PlainParts, SparseParts)):
         # `copy.copy` hands over what it was given, unpickled.
@@ -286,7 +299,7 @@ def rebuild_subclass(cls: type, tensor: Any, state: Any) -> Any:
     return result
 
 
-def reduce_tensor(self: Any, protocol: Any) -> Any:
+def reduce_tensor(self: Tensor, protocol: SupportsIndex) -> Any:
     if self._ext is not None and self._ext.parts is not None:
         parts = self._ext.parts
         names = type(parts).__slots__
@@ -316,7 +329,9 @@ def reduce_tensor(self: Any, protocol: Any) -> Any:
     return rebuild_subclass, (type(self), plain, attributes)
 
 
-def rebuild_sparse(layout: Any, sizes: Any, kept: Any, requires_grad: bool) -> Any:
+def rebuild_sparse(
+    layout: layout, sizes: Sizes, kept: tuple[type, Kwargs], requires_grad: bool
+) -> Any:
     """A sparse tensor over its parts."""
     from rushlight.core.parts import sparse_tensor
 
@@ -351,7 +366,7 @@ class PlainParts:
         return rebuild_tensor, self.state
 
 
-def set_state(self: Any, state: Any) -> None:
+def set_state(self: Tensor, state: object) -> None:
     """Attributes of a subclass that pickles its own way."""
     if isinstance(state, dict):
         set_attributes(self, state)
@@ -360,7 +375,7 @@ def set_state(self: Any, state: Any) -> None:
 # -- copying ---------------------------------------------------------------------------------------
 
 
-def deepcopied(self: Any, memo: dict[int, Any]) -> Any:
+def deepcopied(self: Tensor, memo: dict[int, Any]) -> Any:
     """A copy with memory of its own; tensors that share storage share its copy."""
     if not self.is_leaf:
         raise RuntimeError(
@@ -430,7 +445,7 @@ def dispatching(kind: type) -> bool:
 
 def install() -> None:
     """Put the methods on Tensor."""
-    methods = {
+    methods: dict[str, Function] = {
         "numpy": numpy,
         "__array__": to_ndarray,
         "__array_wrap__": wrap_ndarray,

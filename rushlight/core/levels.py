@@ -9,13 +9,17 @@ Once a level has ended its tensors stand for their values.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dispatch, ports
 from rushlight.core.op import OpOverload
 from rushlight.core.state import LOCAL
 from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import Tensor, strides_of
+
+if TYPE_CHECKING:
+    from rushlight.core.protocols import Function
+    from rushlight.core.state import ThreadState
 
 __all__ = ["Level", "LevelTensor", "alive"]
 
@@ -90,7 +94,7 @@ class LevelTensor(Tensor):
     def __index__(self) -> int:
         return int(self._value.__index__())
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+    def __repr__(self, *, tensor_contents: object = None) -> str:  # type: ignore[override]
         inner = "\n".join("    " + line for line in repr(self._value).splitlines())
         return f"GradTrackingTensor(lvl={self._owner.level}, value=\n{inner}\n)"
 
@@ -149,16 +153,16 @@ class Level:
         state.refresh()
         return self
 
-    def enter(self, state: Any) -> None:
+    def enter(self, state: ThreadState) -> None:
         """More of the thread's state to set while the level is on the stack."""
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
         state = LOCAL.state
         state.transforms, state.grad, state.owner, state.forward_enabled = self.before
         state.refresh()
         self.is_open = False
 
-    def run(self, function: Any, *args: Any) -> Any:
+    def run(self, function: Function, *args: Any) -> Any:
         """Call a function of tensors below this level."""
         state = LOCAL.state
         before, grad, owner = state.transforms, state.grad, state.owner
@@ -177,7 +181,7 @@ class Level:
 
     # -- lifting ----------------------------------------------------------------------------------
 
-    def lift(self, value: Any) -> Any:
+    def lift(self, value: Tensor) -> Any:
         made: Any = object.__new__(LevelTensor)
         made._array = None
         made._dtype = value._dtype
@@ -194,13 +198,13 @@ class Level:
         show(made, value)
         return made
 
-    def is_own(self, value: Any) -> bool:
+    def is_own(self, value: object) -> bool:
         return type(value) is LevelTensor and value._owner is self
 
     def lower(self, value: Any) -> Any:
         return value._value if type(value) is LevelTensor and value._owner is self else value
 
-    def captured(self, value: Any) -> Any:
+    def captured(self, value: Tensor) -> Any:
         """A tensor of the levels below, as an operand of this one. Writes to it stay visible."""
         value = alive(value)
         if type(value) is LevelTensor and value._owner is self:
@@ -305,7 +309,7 @@ def operand_ids(op: OpOverload, args: tuple[Any, ...]) -> dict[int, Any]:
     return found
 
 
-def show(tensor: Any, value: Any) -> None:
+def show(tensor: Tensor, value: Tensor) -> None:
     """Take over the geometry of a value."""
     own = value._ext
     if own is None:

@@ -34,7 +34,7 @@ def from_file(
     nbytes = count * kind.itemsize
     storage = Storage(file_bytes(filename, bool(shared), nbytes))
     storage.shared = bool(shared)
-    storage.resizable = False
+    storage.can_grow = False
     array = alias_array(storage, kind, (count,), (1,), 0)
     result = wrap_strided(array, kind, storage)
     if device is not None:

@@ -8,7 +8,8 @@ the stack shortened by it.
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from rushlight.core.dispatch import disabled_torch_dispatch, disabled_torch_function
 from rushlight.core.state import (
@@ -24,6 +25,11 @@ from rushlight.core.state import (
     ThreadState,
 )
 from rushlight.core.tensor import Tensor, storage_of
+
+if TYPE_CHECKING:
+    from rushlight.base.schema import AliasInfo
+    from rushlight.core.op import OpOverload
+    from rushlight.core.protocols import Args, Function, Kwargs, Sizes, Strides
 
 __all__ = [
     "BaseTorchDispatchMode",
@@ -43,6 +49,8 @@ __all__ = [
     "transform_subclass",
 ]
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 # torch: the names under which classes switch their overrides off.
 disabled_torch_function_impl = disabled_torch_function
 disabled_torch_dispatch_impl = disabled_torch_dispatch
@@ -57,13 +65,13 @@ class StateSwitch(Change):
     def fields(self, state: ThreadState) -> dict[str, Any]:
         return {"excluded": (state.excluded | self.excludes) & ~self.admits}
 
-    def __call__(self, function: Any) -> Any:
+    def __call__(self, function: F) -> F:
         @functools.wraps(function)
         def inside(*args: Any, **kwargs: Any) -> Any:
             with type(self)():
                 return function(*args, **kwargs)
 
-        return inside
+        return cast(F, inside)
 
 
 class DisableTorchFunctionSubclass(StateSwitch):
@@ -138,12 +146,16 @@ class TorchDispatchMode:
 
     _dispatch_key: Any = None
 
-    def __init__(self, _dispatch_key: Any = None) -> None:
+    def __init__(self, _dispatch_key: object = None) -> None:
         if _dispatch_key is not None:
             self._dispatch_key = _dispatch_key
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+        self,
+        func: OpOverload,
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Kwargs | None = None,
     ) -> Any:
         raise NotImplementedError
 
@@ -154,7 +166,7 @@ class TorchDispatchMode:
             set_dispatch_modes((*LOCAL.state.dispatch_modes, self))
         return self
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
         if is_pre_dispatch(self._dispatch_key):
             set_pre_modes(LOCAL.state.pre_modes[:-1])
         else:
@@ -175,7 +187,7 @@ class TorchDispatchMode:
         return cls(*args, **kwargs)
 
 
-def is_pre_dispatch(key: Any) -> bool:
+def is_pre_dispatch(key: object) -> bool:
     """Whether a dispatch key names the layer above autograd."""
     return key is not None and str(getattr(key, "name", key)).rpartition(".")[2] == "PreDispatch"
 
@@ -184,7 +196,11 @@ class BaseTorchDispatchMode(TorchDispatchMode):
     """A mode that changes nothing."""
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+        self,
+        func: OpOverload,
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Kwargs | None = None,
     ) -> Any:
         return func(*args, **(kwargs or {}))
 
@@ -236,7 +252,11 @@ class TorchFunctionMode:
         pass
 
     def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+        self,
+        func: Function,
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Kwargs | None = None,
     ) -> Any:
         raise NotImplementedError
 
@@ -244,7 +264,7 @@ class TorchFunctionMode:
         set_function_modes((*LOCAL.state.function_modes, self))
         return self
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
         set_function_modes(LOCAL.state.function_modes[:-1])
 
     @classmethod
@@ -258,7 +278,11 @@ class BaseTorchFunctionMode(TorchFunctionMode):
     """A mode that changes nothing."""
 
     def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+        self,
+        func: Function,
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Kwargs | None = None,
     ) -> Any:
         return func(*args, **(kwargs or {}))
 
@@ -300,20 +324,24 @@ def is_traceable_wrapper_subclass_type(kind: type) -> bool:
     )
 
 
-def is_traceable_wrapper_subclass(value: Any) -> bool:
+def is_traceable_wrapper_subclass(value: object) -> bool:
     """Whether a tensor says how it is taken apart into plain tensors and put together again."""
     return isinstance(value, Tensor) and is_traceable_wrapper_subclass_type(type(value))
 
 
 def transform_subclass(
-    value: Any, callback: Any, outer_size: Any = None, outer_stride: Any = None
+    value: Tensor,
+    callback: Callable[[str, Tensor], Tensor],
+    outer_size: Sizes | None = None,
+    outer_stride: Strides | None = None,
 ) -> Any:
     """The same wrapper around inner tensors that `callback(name, inner)` returns."""
     outer_size = value.size() if outer_size is None else outer_size
     outer_stride = value.stride() if outer_stride is None else outer_stride
     names, context = value.__tensor_flatten__()
     inner = {name: callback(name, getattr(value, name)) for name in names}
-    made = type(value).__tensor_unflatten__(inner, context, outer_size, outer_stride)
+    kind: Any = type(value)
+    made = kind.__tensor_unflatten__(inner, context, outer_size, outer_stride)
     if tuple(made.shape) != tuple(outer_size) or tuple(made.stride()) != tuple(outer_stride):
         raise AssertionError(
             f"{type(value).__name__}.__tensor_unflatten__() gave a tensor of shape "
@@ -323,7 +351,7 @@ def transform_subclass(
     return made
 
 
-def aliased_argument(op: Any, alias: Any, args: Any, kwargs: Any) -> Any:
+def aliased_argument(op: OpOverload, alias: AliasInfo, args: Args, kwargs: Kwargs) -> Any:
     """The argument whose alias set a return's mark names."""
     for position, argument in enumerate(op._schema.arguments):
         found = argument.alias_info
@@ -334,7 +362,9 @@ def aliased_argument(op: Any, alias: Any, args: Any, kwargs: Any) -> Any:
     return None
 
 
-def return_and_correct_aliasing(func: Any, args: Any, kwargs: Any, out: Any) -> Any:
+def return_and_correct_aliasing(
+    func: OpOverload, args: Args, kwargs: Kwargs | None, out: Any
+) -> Any:
     """What a `__torch_dispatch__` should return for `func`: results that alias as its schema says.
 
     Written arguments come back as the objects given; views share their source's storage.

@@ -8,14 +8,19 @@ tensors know nothing of names.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from rushlight.core import ports
 from rushlight.core.op import find_overload
 from rushlight.core.operators import OP_OF
 from rushlight.core.state import LAYER_FUNCTION, USER_FUNCTION, excluding
 from rushlight.core.tensor import Tensor
+
+if TYPE_CHECKING:
+    from typing import SupportsIndex
+
+    from rushlight.core.protocols import Args, DimName, Function, Kwargs
 
 __all__ = ["NamedTensor", "align_to", "refine_names", "rename", "rename_", "with_names"]
 
@@ -27,24 +32,25 @@ class NamedTensor(Tensor):
 
     @property
     def names(self) -> Names:
-        found: Names = self.__dict__["dim_names"]
-        return found
+        return cast(Names, self.__dict__["dim_names"])
 
     @names.setter
-    def names(self, value: Any) -> None:
+    def names(self, value: Sequence[str | None] | None) -> None:
         rename_(self, *((None,) if value is None else value))
 
     def has_names(self) -> bool:
         return any(name is not None for name in self.names)
 
-    def size(self, dim: Any = None) -> Any:
+    def size(self, dim: int | str | None = None) -> Any:
         return super().size(position_of(self, dim) if isinstance(dim, str) else dim)
 
     @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        cls, func: Function, types: Sequence[type], args: Args = (), kwargs: Kwargs | None = None
+    ) -> Any:
         return call_named(func, args, dict(kwargs or {}))
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         raise RuntimeError(
             "NYI: Named tensors don't support serialization. Please drop names via `tensor = "
             "tensor.rename(None)` before serialization."
@@ -54,7 +60,7 @@ class NamedTensor(Tensor):
 # -- giving names ---------------------------------------------------------------------------------
 
 
-def checked(names: Any) -> Names:
+def checked(names: Sequence[Any]) -> Names:
     for name in names:
         if name is None:
             continue
@@ -73,16 +79,16 @@ def checked(names: Any) -> Names:
     return tuple(names)
 
 
-def show(names: Any) -> str:
+def show(names: Sequence[object]) -> str:
     return f"[{', '.join('None' if name is None else repr(name) for name in names)}]"
 
 
-def alias_of(tensor: Any) -> Any:
+def alias_of(tensor: Tensor) -> Any:
     """The same memory and history as another tensor object, of the plain class."""
     return without_overrides(find_overload("aten", "alias", "default"), (tensor,), {})
 
 
-def put_names(tensor: Any, names: Names) -> Any:
+def put_names(tensor: Tensor, names: Names) -> Tensor:
     """Names for a tensor that nobody else holds yet, or for one that is renamed in place."""
     if len(names) != tensor.dim():
         raise RuntimeError(
@@ -98,18 +104,18 @@ def put_names(tensor: Any, names: Names) -> Any:
     return tensor
 
 
-def with_names(make: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+def with_names(make: Callable[..., Any], args: Args, kwargs: dict[str, Any]) -> Any:
     """A factory call with `names=`."""
     names = kwargs.pop("names")
     result = make(*args, **kwargs)
     return result if names is None else put_names(result, checked(names))
 
 
-def names_of(tensor: Any) -> Names:
+def names_of(tensor: Tensor) -> Names:
     return tensor.names if isinstance(tensor, NamedTensor) else (None,) * tensor.dim()
 
 
-def spread_ellipsis(names: Any, current: Names) -> Any:
+def spread_ellipsis(names: Sequence[Any], current: Names) -> Sequence[Any]:
     """Put the current names of the dims it stands for in the place of `...`."""
     places = [i for i, name in enumerate(names) if name == "..." or name is ...]
     if not places:
@@ -121,7 +127,7 @@ def spread_ellipsis(names: Any, current: Names) -> Any:
     return (*names[:at], *current[at : at + max(count, 0)], *names[at + 1 :])
 
 
-def refine_names(tensor: Any, *names: Any) -> Any:
+def refine_names(tensor: Tensor, *names: DimName) -> Any:
     """Name dims that have no name yet."""
     current = names_of(tensor)
     wanted = checked(spread_ellipsis(names, current))
@@ -140,7 +146,7 @@ def refine_names(tensor: Any, *names: Any) -> Any:
     return put_names(alias_of(tensor), wanted)
 
 
-def renamed(tensor: Any, names: tuple[Any, ...], mapping: dict[str, Any]) -> Names:
+def renamed(tensor: Tensor, names: tuple[Any, ...], mapping: dict[str, Any]) -> Names:
     current = names_of(tensor)
     if mapping:
         if names:
@@ -157,17 +163,17 @@ def renamed(tensor: Any, names: tuple[Any, ...], mapping: dict[str, Any]) -> Nam
     return checked(spread_ellipsis(names, current))
 
 
-def rename(tensor: Any, *names: Any, **rename_map: Any) -> Any:
+def rename(tensor: Tensor, *names: DimName, **rename_map: str) -> Any:
     """The same tensor under other names; `rename(None)` drops them."""
     return put_names(alias_of(tensor), renamed(tensor, names, rename_map))
 
 
-def rename_(tensor: Any, *names: Any, **rename_map: Any) -> Any:
+def rename_(tensor: Tensor, *names: DimName, **rename_map: str) -> Any:
     """`rename` in place."""
     return put_names(tensor, renamed(tensor, names, rename_map))
 
 
-def align_to(tensor: Any, *names: Any) -> Any:
+def align_to(tensor: Tensor, *names: DimName) -> Any:
     """The dims in the order of `names`; a name that the tensor has not becomes a dim of size 1."""
     current = names_of(tensor)
     if None in current:
@@ -196,19 +202,19 @@ def align_to(tensor: Any, *names: Any) -> Any:
 # -- calls ----------------------------------------------------------------------------------------
 
 
-def without_overrides(function: Any, args: Any, kwargs: Any) -> Any:
+def without_overrides(function: Function, args: Args, kwargs: Kwargs) -> Any:
     with excluding(LAYER_FUNCTION | USER_FUNCTION):
         return function(*args, **kwargs)
 
 
-def position_of(tensor: Any, name: str) -> int:
+def position_of(tensor: Tensor, name: str) -> int:
     names = names_of(tensor)
     if name not in names:
         raise RuntimeError(f"Name '{name}' not found in Tensor{show(names)}.")
     return names.index(name)
 
 
-def call_named(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_named(func: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a function with at least one named argument, and name its results."""
     name = getattr(func, "__name__", "")
     if name == "__repr__":
@@ -246,7 +252,7 @@ def name_results(result: Any, names: Names) -> Any:
     return result
 
 
-def as_positions(tensor: Any, value: Any) -> Any:
+def as_positions(tensor: Tensor, value: Any) -> Any:
     """Dims given by name, as numbers."""
     if isinstance(value, str) and isinstance(tensor, NamedTensor):
         return position_of(tensor, value)

@@ -10,7 +10,7 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rushlight.core import ports
 from rushlight.core.hooks import HookDict, NodeHooks, RemovableHandle, add_hook
@@ -23,6 +23,11 @@ from rushlight.core.state import (
     changed,
 )
 from rushlight.core.storage import VersionCounter
+
+if TYPE_CHECKING:
+    from rushlight.core.duals import TangentSlot
+    from rushlight.core.protocols import Function
+    from rushlight.core.tensor import Tensor
 
 __all__ = ["AccumulateGrad", "GraphNode", "OpNode", "SavedTensor", "accumulator", "edge", "pack"]
 
@@ -96,8 +101,7 @@ class GraphNode:
     def metadata(self) -> dict[Any, Any]:
         if self.node_extra is None:
             self.node_extra = {}
-        found: dict[Any, Any] = self.node_extra.setdefault("metadata", {})
-        return found
+        return cast("dict[Any, Any]", self.node_extra.setdefault("metadata", {}))
 
     def hook_table(self) -> NodeHooks:
         if self.node_hooks is None:
@@ -116,7 +120,7 @@ class GraphNode:
             table.pre = HookDict()
         return add_hook(table.pre, fn)
 
-    def _register_hook_dict(self, table: Any) -> None:
+    def _register_hook_dict(self, table: HookDict) -> None:
         hooks = self.hook_table()
         hooks.tensor[0] = table
 
@@ -129,7 +133,7 @@ class GraphNode:
     def _input_metadata(self) -> tuple[Any, ...]:
         return self.output_metas
 
-    def __call__(self, *grads: Any) -> Any:
+    def __call__(self, *grads: Tensor | None) -> Any:
         expected = len(self.output_metas) or 1
         if len(grads) != expected:
             raise TypeError(
@@ -178,7 +182,7 @@ class AccumulateGrad(GraphNode):
 
     __slots__ = ("variable",)
 
-    def __init__(self, variable: Any) -> None:
+    def __init__(self, variable: Tensor) -> None:
         self.sequence_nr = ACCUMULATOR_SEQUENCE + next_sequence()
         self.next_nodes = ()
         self.next_nrs = ()
@@ -195,13 +199,13 @@ class AccumulateGrad(GraphNode):
     def name(self) -> str:
         return "torch::autograd::AccumulateGrad"
 
-    def apply(self, grads: tuple[Any, ...], needs: Any) -> tuple[Any, ...]:
+    def apply(self, grads: tuple[Any, ...], needs: tuple[bool, ...] | None) -> tuple[Any, ...]:
         # An instance called by hand; the engine goes to `accumulate` directly.
         ports.accumulate(self, grads[0])
         return ()
 
 
-def output_meta(tensor: Any) -> tuple[Any, Any, Any]:
+def output_meta(tensor: Tensor) -> tuple[Any, Any, Any]:
     """What the engine checks an incoming gradient against: (shape, dtype, ext)."""
     if tensor._ext is None and tensor._array is not None:
         return (tensor._array.shape, tensor._dtype, None)
@@ -211,7 +215,7 @@ def output_meta(tensor: Any) -> tuple[Any, Any, Any]:
 ACCUMULATOR_LOCK = threading.Lock()
 
 
-def accumulator(tensor: Any) -> AccumulateGrad:
+def accumulator(tensor: Tensor) -> AccumulateGrad:
     """The one live AccumulateGrad of a leaf, made on first use."""
     state = tensor._ag
     if state is None:
@@ -225,8 +229,7 @@ def accumulator(tensor: Any) -> AccumulateGrad:
             if node is None:
                 node = AccumulateGrad(tensor)
                 state.accumulator = weakref.ref(node)
-    found: AccumulateGrad = node
-    return found
+    return node
 
 
 class AutogradState:
@@ -245,30 +248,29 @@ class AutogradState:
     )
 
     def __init__(self) -> None:
-        self.grad: Any = None
-        self.accumulator: Any = None
+        self.grad: Tensor | None = None
+        self.accumulator: weakref.ref[AccumulateGrad] | None = None
         self.hooks: NodeHooks | None = None
         self.post_accumulate: HookDict | None = None
         self.retains_grad = False
         # Accumulators of before `retire_accumulator`: [sequence number, metas, weak reference].
         self.retired: list[Any] | None = None
         self.detached_at = 0
-        self.tangent: Any = None
-        self.user_hooks: Any = None
+        self.tangent: TangentSlot | None = None
+        self.user_hooks: HookDict | None = None
 
 
-def autograd_state(tensor: Any) -> AutogradState:
+def autograd_state(tensor: Tensor) -> AutogradState:
     state = tensor._ag
     if state is None:
         state = tensor._ag = AutogradState()
-    found: AutogradState = state
-    return found
+    return state
 
 
 MOST_RETIRED = 8
 
 
-def retire_accumulator(tensor: Any) -> None:
+def retire_accumulator(tensor: Tensor) -> None:
     """Called before a leaf takes other memory. Nodes recorded so far expect the shape it has now,
     also those that still point to the leaf itself (Note [Leaf edges]); later ones get a new
     accumulator.
@@ -285,7 +287,7 @@ def retire_accumulator(tensor: Any) -> None:
         state.hooks = NodeHooks()
 
 
-def accumulator_for(tensor: Any, node: Any) -> AccumulateGrad:
+def accumulator_for(tensor: Tensor, node: GraphNode) -> AccumulateGrad:
     """The accumulator that a leaf had when `node` was recorded."""
     state = tensor._ag
     if state is None or state.retired is None:
@@ -298,12 +300,11 @@ def accumulator_for(tensor: Any, node: Any) -> AccumulateGrad:
                     found = AccumulateGrad(tensor)
                     found.output_metas = entry[1]
                     entry[2] = weakref.ref(found)
-                old: AccumulateGrad = found
-                return old
+                return found
     return accumulator(tensor)
 
 
-def edge(tensor: Any) -> Any:
+def edge(tensor: Tensor) -> GraphNode | Tensor | None:
     """What receives this tensor's gradient: a node, a leaf (Note [Leaf edges]), or None."""
     node = tensor._node if tensor._view is None else view_node(tensor)
     if node is None and needs_grad(tensor):
@@ -317,13 +318,13 @@ def edge(tensor: Any) -> Any:
     return node
 
 
-def gradient_node(tensor: Any) -> Any:
+def gradient_node(tensor: Tensor) -> Any:
     """The node that receives this tensor's gradient, or None."""
     node = edge(tensor)
     return accumulator(tensor) if node is tensor else node
 
 
-def resolve_edges(node: Any) -> tuple[Any, ...]:
+def resolve_edges(node: GraphNode) -> tuple[Any, ...]:
     """Note [Leaf edges]: put accumulators in the place of leaves."""
     following: tuple[Any, ...] = node.next_nodes
     for entry in following:
@@ -338,9 +339,9 @@ def resolve_edges(node: Any) -> tuple[Any, ...]:
     return following
 
 
-def view_node(tensor: Any) -> Any:
+def view_node(tensor: Tensor) -> Any:
     """The up-to-date node of a view: regenerated when the base was written since."""
-    view = tensor._view
+    view: Any = tensor._view
     counter = tensor._counter
     if counter is not None and view.version != counter.value:
         return ports.stale_view_node(tensor)
@@ -350,7 +351,7 @@ def view_node(tensor: Any) -> Any:
 PENDING_LOCK = threading.Lock()
 
 
-def recorded_node(tensor: Any) -> Any:
+def recorded_node(tensor: Tensor) -> Any:
     """The node that was recorded for a tensor, made now if it is a view whose node is pending."""
     view = tensor._view
     if view is not None and view.pending is not None:
@@ -370,7 +371,7 @@ def recorded_node(tensor: Any) -> Any:
     return tensor._node
 
 
-def needs_grad(tensor: Any) -> bool:
+def needs_grad(tensor: Tensor) -> bool:
     """requires_grad as of now: a view has its base's, even one made without grad mode."""
     view = tensor._view
     return tensor._requires_grad or (view is not None and view.base._requires_grad)
@@ -409,7 +410,7 @@ class SavedTensor:
             "saved tensors are made when an operator is recorded."
         )
 
-    def register_hooks(self, *hooks: Any) -> None:
+    def register_hooks(self, *hooks: Function) -> None:
         if len(hooks) != 2 or not callable(hooks[0]) or not callable(hooks[1]):
             kinds = ", ".join(type(hook).__name__ for hook in hooks)
             raise TypeError(
@@ -430,7 +431,7 @@ class SavedTensor:
         apply_pack_hook(self, given, *hooks)
 
 
-def new_saved(tensor: Any, output_nr: int = -1) -> SavedTensor:
+def new_saved(tensor: Tensor | None, output_nr: int = -1) -> SavedTensor:
     saved: SavedTensor = SavedTensor.__new__(SavedTensor)
     saved.tensor = tensor
     counter = None if tensor is None else tensor._counter
@@ -443,7 +444,7 @@ def new_saved(tensor: Any, output_nr: int = -1) -> SavedTensor:
     return saved
 
 
-def note_history(saved: SavedTensor, tensor: Any) -> None:
+def note_history(saved: SavedTensor, tensor: Tensor) -> None:
     """Before an input is packed away: remember its place in the graph."""
     if saved.output_nr < 0 and needs_grad(tensor):
         saved.requires_grad = True
@@ -451,7 +452,9 @@ def note_history(saved: SavedTensor, tensor: Any) -> None:
         saved.version = tensor._output_nr
 
 
-def apply_pack_hook(saved: SavedTensor, tensor: Any, pack_hook: Any, unpack_hook: Any) -> None:
+def apply_pack_hook(
+    saved: SavedTensor, tensor: Tensor, pack_hook: Function, unpack_hook: Function
+) -> None:
     before = version_of(tensor)
     packed = without_grad(pack_hook, tensor)
     if version_of(tensor) != before:
@@ -472,12 +475,12 @@ def without_grad(function: Callable[..., Any], value: Any) -> Any:
         return function(value)
 
 
-def version_of(tensor: Any) -> int:
+def version_of(tensor: Tensor) -> int:
     counter = tensor._counter
     return 0 if counter is None else counter.value
 
 
-def pack(value: Any, node: Any) -> Any:
+def pack(value: Any, node: GraphNode) -> Any:
     """Save one input of an op: the tensor itself, a SavedTensor, or a plain value."""
     if isinstance(value, TENSOR_TYPES):
         ext = value._ext
@@ -509,7 +512,7 @@ alive: Any = ports.alive
 ports.mirror(globals(), TENSOR_TYPES="tensor_types", LEVEL_TENSOR="level_tensor", alive="alive")
 
 
-def pack_output(tensor: Any, output_nr: int) -> SavedTensor:
+def pack_output(tensor: Tensor, output_nr: int) -> SavedTensor:
     """Save a node's own output as an alias without history."""
     if PROCESS.special:
         hooks = LOCAL.state.saved_hooks
@@ -522,7 +525,7 @@ def pack_output(tensor: Any, output_nr: int) -> SavedTensor:
     return new_saved(tensor._shadow(), output_nr)
 
 
-def redirect_outputs(node: Any, tensor: Any) -> None:
+def redirect_outputs(node: GraphNode, tensor: Tensor) -> None:
     """Let the saved outputs of an in-place op on a view be followed through the view's own node:
     `node` itself lies inside the base's history. The reference is weak, as it leads back here.
     """
@@ -531,7 +534,7 @@ def redirect_outputs(node: Any, tensor: Any) -> None:
             entry.edge_node = weakref.ref(tensor._node)
 
 
-def pack_result(tensor: Any) -> SavedTensor:
+def pack_result(tensor: Tensor) -> SavedTensor:
     """`pack_output` for the first result of a stub: fresh, plain, and nobody watching."""
     counter = tensor._counter = VersionCounter()
     alias = tensor._shadow()
@@ -546,7 +549,7 @@ def pack_result(tensor: Any) -> SavedTensor:
     return saved
 
 
-def is_watched(tensor: Any) -> bool:
+def is_watched(tensor: Tensor) -> bool:
     """Whether an alias of the tensor must be made by a dispatched op: a subclass holds more than
     the memory, and modes see it."""
     kind = type(tensor)
@@ -555,7 +558,7 @@ def is_watched(tensor: Any) -> bool:
     return bool(PROCESS.special and LOCAL.state.below)
 
 
-def detached(tensor: Any) -> Any:
+def detached(tensor: Tensor) -> Any:
     """`tensor.detach()` below the API level and without gradients."""
     from rushlight.core.op import find_overload
 
@@ -563,7 +566,7 @@ def detached(tensor: Any) -> Any:
         return find_overload("aten", "detach", "default")(tensor)
 
 
-def unpack(node: Any, entry: Any) -> Any:
+def unpack(node: GraphNode, entry: Any) -> Any:
     """The inverse of `pack` / `pack_output`, with integrity checks."""
     if type(entry) is SavedTensor:
         return unpack_saved(node, entry)
@@ -582,7 +585,7 @@ def unpack(node: Any, entry: Any) -> Any:
     return entry
 
 
-def unpack_saved(node: Any, entry: SavedTensor) -> Any:
+def unpack_saved(node: GraphNode, entry: SavedTensor) -> Any:
     tensor = entry.tensor
     if (
         type(tensor) in TENSOR_TYPES
@@ -621,7 +624,7 @@ def unpack_saved(node: Any, entry: SavedTensor) -> Any:
     return tensor
 
 
-def unpack_packed(node: Any, entry: SavedTensor) -> Any:
+def unpack_packed(node: GraphNode, entry: SavedTensor) -> Any:
     """What an unpack hook makes of what was packed, in the place of the tensor in the graph."""
     value = without_grad(entry.unpack_hook, entry.packed)
     if not isinstance(value, TENSOR_TYPES):
@@ -644,7 +647,7 @@ def unpack_packed(node: Any, entry: SavedTensor) -> Any:
     return alias
 
 
-def raw_saved(node: Any, index: int) -> Any:
+def raw_saved(node: GraphNode, index: int) -> Any:
     """The SavedTensor of a slot, made (and kept) on demand so that hooks can attach to it."""
     entry = node.saved_slots[index]
     if type(entry) is tuple:
@@ -667,7 +670,11 @@ def raise_detached() -> None:
 
 
 def raise_modified(
-    tensor: Any, counter: Any, expected: int, node: Any, output_nr: int = -1
+    tensor: Tensor,
+    counter: VersionCounter,
+    expected: int,
+    node: GraphNode | None,
+    output_nr: int = -1,
 ) -> None:
     shape = ", ".join(str(size) for size in tensor.shape)
     producer = ""
@@ -678,7 +685,7 @@ def raise_modified(
         producer = f", which is output {output_nr} of {node.name()},"
     lines = ""
     saved_at = None if node is None else node.metadata.get("traceback_")
-    if saved_at is not None:
+    if node is not None and saved_at is not None:
         lines = f"\nThe tensor was saved by {node.name()} at:\n{''.join(saved_at)}"
         if counter.written_at is not None:
             lines += f"It was overwritten at:\n{''.join(counter.written_at)}"

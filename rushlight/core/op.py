@@ -7,12 +7,16 @@ stores; what follows from a record (binder, backend, node class) is derived on f
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from rushlight.base.schema import Schema
 from rushlight.core import ports
 from rushlight.core.gradrule import GradRule
+
+if TYPE_CHECKING:
+    from rushlight.core.protocols import OpKind
 
 __all__ = ["OpOverload", "OpOverloadPacket", "Refused", "Rule", "Tag", "refuse"]
 
@@ -39,7 +43,9 @@ OPTIONS: dict[str, str] = {
     "exact_out": "whether out= must have the result's dtype (as the kind says), or one of which",
     "out_decides": "the dtype of out= is the `dtype` argument where none is given",
     "out_check": "refuses tensors that a composite's results could be written into",
+    "out_by_count": "`out` of another shape is filled if it has as many elements",
     "may_overlap": "an in-place form may write to overlapping elements: all get the same value",
+    "only_index_apart": "an in-place form may read its value from the memory it writes",
     # Gradients and history
     "node": "the backward node's name",
     "node_index": "the digit at the end of the backward node's name",
@@ -68,7 +74,8 @@ OPTIONS: dict[str, str] = {
     "prepared": "function of example operands: the op as one call of their arrays whose result is "
     "fresh, or None",
     # What users register for an op
-    "replaced": "dispatch key -> what a user's kernel stands in for",
+    "replaced": "dispatch key -> a user's kernel in the place of the op's own",
+    "original": "(body, whether for autograd only, backend) that such kernels stand in for",
     "formula": "a user's autograd kernel",
     "definition": "the decorated function that the op was made from",
     "autocast_dtypes": "device type -> dtype that autocast casts operands to",
@@ -78,6 +85,19 @@ OPTIONS: dict[str, str] = {
 
 # Ops of the library that have kernels of a user's in the place of their own.
 REPLACED: set[Any] = set()
+
+
+def is_replaced(packet: OpOverloadPacket) -> bool:
+    """Whether a stub of this packet would run by itself what a user's kernel stands in for."""
+    if not REPLACED:
+        return False
+    for op in packet.candidates:
+        quick = op.options.get("quick")
+        if not REPLACED.isdisjoint((op, op.functional)) or (
+            quick is not None and (quick.graph or quick.as_op in REPLACED)
+        ):
+            return True
+    return False
 
 
 class Refused:
@@ -97,6 +117,9 @@ def refuse(reason: str) -> Refused:
     return Refused(reason)
 
 
+F = TypeVar("F")
+
+
 class Rule:
     """A rule slot: `op.vjp` reads as a decorator, `op.vjp = f` stores."""
 
@@ -105,16 +128,16 @@ class Rule:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def __get__(self, op: Any, owner: Any = None) -> Callable[[Any], Any]:
+    def __get__(self, op: Any, owner: type | None = None) -> Callable[[Any], Any]:
         name = self.name
 
-        def attach(function: Any) -> Any:
+        def attach(function: F) -> F:
             op.rules[name] = function
             return function
 
         return attach
 
-    def __set__(self, op: Any, value: Any) -> None:
+    def __set__(self, op: OpOverload, value: Any) -> None:
         op.rules[self.name] = value
 
 
@@ -156,7 +179,7 @@ class OpOverload:
     errors = Rule("errors")
 
     def __init__(
-        self, schema: str | Schema, kind: Any, namespace: str = "aten", **options: Any
+        self, schema: str | Schema, kind: OpKind, namespace: str = "aten", **options: Any
     ) -> None:
         self._schema = Schema(schema, namespace) if isinstance(schema, str) else schema
         self.kind = kind
@@ -219,7 +242,7 @@ class OpOverload:
     def is_view(self) -> bool:
         return bool(self.is_view_op)
 
-    def has_kernel_for_dispatch_key(self, key: Any) -> bool:
+    def has_kernel_for_dispatch_key(self, key: object) -> bool:
         return self.rule("kernel") is not None
 
     def __repr__(self) -> str:
@@ -232,7 +255,7 @@ class OpOverload:
     def __hash__(self) -> int:
         return id(self)
 
-    def __deepcopy__(self, memo: Any) -> OpOverload:
+    def __deepcopy__(self, memo: dict[int, Any]) -> OpOverload:
         return self
 
     def __reduce__(self) -> Any:
@@ -340,8 +363,7 @@ def grad_rule(op: OpOverload) -> GradRule | None:
     if vjp is None or isinstance(vjp, Refused):
         return None
     if source is not op and own is None and op.options.get("node") == source.options.get("node"):
-        shared: GradRule | None = source.grad_rule
-        return shared
+        return cast("GradRule | None", source.grad_rule)
     arguments = op._schema.arguments
     inputs = (source if own is None else op).differentiable_inputs()
     if not inputs:
@@ -360,8 +382,7 @@ def grad_rule(op: OpOverload) -> GradRule | None:
 
 def replayed_as(op: OpOverload) -> OpOverload | None:
     """The view op whose geometry an in-place view op (`transpose_`) takes over."""
-    found: OpOverload | None = op.options.get("replayed_as")
-    return found
+    return cast("OpOverload | None", op.options.get("replayed_as"))
 
 
 def node_name(op: OpOverload) -> str:
@@ -378,15 +399,13 @@ def backend(op: OpOverload) -> Callable[..., Any]:
     if op.body is not None and not op.autograd_only:
         # Reached through a derived out= or in-place form only. A composite runs as its body.
         return op.body
-    made: Callable[..., Any] = op.kind.make_backend(op)
-    return made
+    return op.kind.make_backend(op)
 
 
 def make_binder(op: OpOverload) -> Callable[..., Any]:
     from rushlight.core.binding import compile_binder
 
-    binder: Callable[..., Any] = compile_binder(op)
-    return binder
+    return compile_binder(op)
 
 
 def recompute(op: OpOverload) -> bool:
@@ -462,6 +481,23 @@ class OpOverloadPacket:
         # Read off the text: parsing every schema would cost more than all the rest of import.
         if "!) out" not in op._schema.text and op.kind.name != "OUT":
             self.candidates.append(op)
+            self.__dict__.pop("tensors_first", None)
+
+    @functools.cached_property
+    def tensors_first(self) -> list[OpOverload] | None:
+        """The order in which a call with a tensor among its operands tries the overloads, where
+        it differs: a 0-dim tensor would also do as a number, but it brings its dtype."""
+        numbers = [
+            sum([argument.type.kind == "Scalar" for argument in op._schema.arguments])
+            for op in self.candidates
+        ]
+        named = {
+            tuple([argument.name for argument in op._schema.arguments]) for op in self.candidates
+        }
+        if len(named) == len(self.candidates) or numbers == sorted(numbers):
+            return None
+        ranked = sorted(zip(numbers, self.candidates, strict=True), key=lambda pair: pair[0])
+        return [op for _, op in ranked]
 
     def overloads(self) -> list[str]:
         return list(self.table)
@@ -496,5 +532,4 @@ class OpOverloadPacket:
 
 def find_overload(namespace: str, name: str, overload: str) -> OpOverload:
     """The record behind a pickled overload."""
-    found: OpOverload = getattr(ports.find_packet(namespace, name), overload)
-    return found
+    return cast(OpOverload, getattr(ports.find_packet(namespace, name), overload))

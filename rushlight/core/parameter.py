@@ -13,7 +13,7 @@ __all__ = ["Parameter"]
 
 
 class ParameterType(TensorType):
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: object) -> bool:
         return super().__instancecheck__(instance) or (
             isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
         )
@@ -24,7 +24,7 @@ class Parameter(Tensor, metaclass=ParameterType):
 
     __slots__ = ()
 
-    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Any:
         if data is None:
             data = wrap(np.empty((0,), np.float32), float32)
         if type(data) is Tensor or type(data) is Parameter:
@@ -37,7 +37,7 @@ class Parameter(Tensor, metaclass=ParameterType):
 
     __torch_function__ = None  # type: ignore[assignment]
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+    def __repr__(self, *, tensor_contents: object = None) -> str:  # type: ignore[override]
         from rushlight.core.format import parameter_str
 
         return parameter_str(self)

@@ -5,11 +5,15 @@ Parts are never changed but replaced, so that aliases of a tensor keep what they
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.core.tensor import Ext, Tensor, values_of, wrap
+
+if TYPE_CHECKING:
+    from rushlight.core.device import layout
+    from rushlight.core.protocols import Sizes
 
 __all__ = ["Compressed", "Coo", "copied_parts", "owned", "parts_of", "sparse_tensor"]
 
@@ -36,7 +40,7 @@ class Compressed:
         self.values = values
 
 
-def sparse_tensor(layout: Any, sizes: Any, parts: Any) -> Tensor:
+def sparse_tensor(layout: layout, sizes: Sizes, parts: Coo | Compressed) -> Tensor:
     """A tensor of the given layout over its parts."""
     result = wrap(None, parts.values._dtype)
     result._contig = False
@@ -52,7 +56,7 @@ def parts_of(tensor: Any) -> Any:
     return tensor._ext.parts
 
 
-def copied_parts(source: Any) -> Any:
+def copied_parts(source: Tensor) -> Any:
     """A sparse tensor with memory of its own."""
     parts = parts_of(source)
     if isinstance(parts, Coo):

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 __all__ = ["fill", "mirror"]
 
 
-def nothing(*args: Any, **options: Any) -> None:
+def nothing(*args: object, **options: object) -> None:
     """Where there is no such thing, nothing is done or found."""
 
 
-def never(*args: Any) -> bool:
+def never(*args: object) -> bool:
     return False
 
 
-def unchanged(*args: Any) -> Any:
+def unchanged(*args: object) -> Any:
     return args[-1]
 
 
@@ -35,7 +35,7 @@ def no_packet(namespace: str, name: str) -> NoReturn:
     raise LookupError(f"no operator {namespace}::{name}")
 
 
-def not_set_up(*args: Any, **options: Any) -> NoReturn:
+def not_set_up(*args: object, **options: object) -> NoReturn:
     raise RuntimeError("the engine is not set up; import rushlight first")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from rushlight.core.determinism import ASKED, OFF, RAISE, WARN, ask
+
 __all__ = [
     "are_deterministic_algorithms_enabled", "get_deterministic_debug_mode",
     "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads",
@@ -17,10 +19,8 @@ class Switches:
     """The current values."""
 
     interop_threads = 0
-    deterministic = False
     warn_only = False
     # Whether deterministic mode sets memory that `empty` leaves as it finds it.
-    fills_memory = True
     matmul_precision = "highest"
     has_warned_of_threads = False
 
@@ -68,18 +68,19 @@ def set_num_interop_threads(num: int) -> None:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Ask for repeatable results. Every kernel gives them already."""
+    """Ask for repeatable results. Kernels give them; memory that is not set is filled, and ops
+    whose result depends on an order that is not said are refused (`warn_only`: with a warning)."""
     if type(mode) is not bool:
         raise TypeError(
             "use_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not "
             f"{type(mode).__name__}"
         )
-    Switches.deterministic = mode
     Switches.warn_only = bool(warn_only)
+    ask(OFF if not mode else WARN if warn_only else RAISE)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    return Switches.deterministic
+    return ASKED.mode != OFF
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
@@ -100,9 +101,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_deterministic_debug_mode() -> int:
-    if not Switches.deterministic:
-        return 0
-    return 1 if Switches.warn_only else 2
+    return ASKED.mode
 
 
 def set_float32_matmul_precision(precision: str) -> None:

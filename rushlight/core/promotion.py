@@ -9,12 +9,15 @@ computed on demand and remembered; nothing here depends on values.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, FLOAT8, INTEGER, dtype
+
+if TYPE_CHECKING:
+    from rushlight.core.protocols import Scalar
 
 # Ranks of operands.
 DIM: Final = 0
@@ -69,7 +72,7 @@ def refuse(what: str, a: dtype, b: dtype) -> None:
     )
 
 
-def check_dtype(function: str, argument: str, position: int, value: Any) -> None:
+def check_dtype(function: str, argument: str, position: int, value: object) -> None:
     if not isinstance(value, dtype):
         raise TypeError(
             f"{function}(): argument '{argument}' (position {position}) must be torch.dtype,"
@@ -86,7 +89,7 @@ def can_cast(from_: dtype, to: dtype) -> bool:
     return from_.category <= to.category
 
 
-def scalar_dtype(value: Any) -> dtype:
+def scalar_dtype(value: Scalar) -> dtype:
     """The dtype a Python (or symbolic) number counts as."""
     kind = type(value)
     if kind is float:
@@ -166,7 +169,7 @@ def result_dtype2(a: dtype, a_is_dim: bool, b: dtype, b_is_dim: bool) -> dtype:
     return found
 
 
-def result_dtype_scalar(tensor: dtype, value: Any) -> dtype:
+def result_dtype_scalar(tensor: dtype, value: Scalar) -> dtype:
     """`result_type` of a tensor, whatever its dimensions, and a Python number."""
     kind = type(value)
     if kind is float and tensor.category >= FLOAT:

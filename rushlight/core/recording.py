@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rushlight.core import dispatch, fake
 from rushlight.core.device import channels_last, channels_last_3d, contiguous_format
@@ -20,6 +20,12 @@ from rushlight.core.state import BELOW_PROXY, BELOW_SUBCLASS, Occupant, excludin
 from rushlight.core.tensor import Tensor, sizes_of, strides_of
 from rushlight.graph.graph import Graph
 from rushlight.symbolic import NUMBERS, SymInt
+
+if TYPE_CHECKING:
+    from rushlight.core.protocols import Function
+    from rushlight.graph.node import Node
+    from rushlight.symbolic.numbers import SymNumber
+    from rushlight.symbolic.protocols import Expr
 
 __all__ = ["Recorder", "TensorMetadata", "tensor_metadata"]
 
@@ -36,7 +42,7 @@ class TensorMetadata(NamedTuple):
     qparams: Any = {}
 
 
-def tensor_metadata(tensor: Any, include_contiguity: bool = True) -> TensorMetadata:
+def tensor_metadata(tensor: Tensor, include_contiguity: bool = True) -> TensorMetadata:
     found, strides = None, ()
     if tensor.layout.name == "strided":
         strides = strides_of(tensor)
@@ -74,7 +80,7 @@ class Recorder(Occupant):
 
     # -- what is known -----------------------------------------------------------------------------
 
-    def track(self, value: Any, node: Any, fixed: bool = False, binds_sizes: bool = True) -> None:
+    def track(self, value: Any, node: Node, fixed: bool = False, binds_sizes: bool = True) -> None:
         """Note that `node` made this value; members of a sequence get nodes of their own. Unless
         it `binds_sizes`, the sizes of a tensor are to be had from other tensors."""
         describe(node, value)
@@ -92,9 +98,9 @@ class Recorder(Occupant):
                     item, self.graph.call_function(operator.getitem, (node, position)), fixed
                 )
 
-    def track_sizes(self, tensor: Any, node: Any) -> None:
+    def track_sizes(self, tensor: Tensor, node: Node) -> None:
         """Make symbolic sizes, strides and offsets known; their nodes are made on first use."""
-        ext = tensor._ext
+        ext: Any = tensor._ext
         if ext is None or ext.sizes is None:
             return
         facts: list[Any] = [
@@ -108,7 +114,7 @@ class Recorder(Occupant):
                     value.node.expr, SizeNode(node, name, overload, rest, value)
                 )
 
-    def track_alias(self, alias: Any, tensor: Any) -> None:
+    def track_alias(self, alias: Tensor, tensor: Tensor) -> None:
         """Let another object over the same tensor stand for the same node."""
         found = self.known(tensor)
         if found is not None:
@@ -116,7 +122,7 @@ class Recorder(Occupant):
             reference = weakref.ref(alias, lambda _: self.tensors.pop(key, None))
             self.tensors[key] = Tracked(reference, found.node, found.fixed)
 
-    def known(self, tensor: Any) -> Tracked | None:
+    def known(self, tensor: Tensor) -> Tracked | None:
         found = self.tensors.get(id(tensor))
         return found if found is not None and found.tensor() is tensor else None
 
@@ -134,7 +140,7 @@ class Recorder(Occupant):
             return {key: self.node_of(item) for key, item in value.items()}
         return value
 
-    def number_node(self, number: Any) -> Any:
+    def number_node(self, number: SymNumber) -> Any:
         """The node of a symbolic number, computed from known ones where it has none."""
         expr = number.node.expr
         found = self.numbers.get(expr)
@@ -148,7 +154,7 @@ class Recorder(Occupant):
                 describe(found, number)
         return found
 
-    def symbol_node(self, symbol: Any) -> Any:
+    def symbol_node(self, symbol: Expr) -> Any:
         found = self.numbers.get(symbol)
         if isinstance(found, SizeNode):
             found = self.numbers[symbol] = found.make(self.graph)
@@ -159,10 +165,10 @@ class Recorder(Occupant):
             )
         return found
 
-    def apply_number(self, function: Any, *operands: Any) -> Any:
+    def apply_number(self, function: Function, *operands: Any) -> Any:
         return self.graph.call_function(function, operands)
 
-    def constant(self, tensor: Any) -> Any:
+    def constant(self, tensor: Tensor) -> Node:
         """An attribute of the traced module for a tensor that comes from outside."""
         prefix = "_param_constant" if isinstance(tensor, Parameter) else "_tensor_constant"
         for name, known in self.attributes.items():
@@ -173,7 +179,7 @@ class Recorder(Occupant):
         self.attributes[name] = tensor
         return self.attribute_node(name, tensor)
 
-    def attribute_node(self, name: str, tensor: Any) -> Any:
+    def attribute_node(self, name: str, tensor: Tensor) -> Node:
         node = self.graph.create_node("get_attr", name)
         self.track(tensor, node, fixed=True)
         return node
@@ -220,7 +226,7 @@ class Recorder(Occupant):
             self.track_writes(op, args, result, node)
         return result
 
-    def track_writes(self, op: OpOverload, args: tuple[Any, ...], result: Any, node: Any) -> None:
+    def track_writes(self, op: OpOverload, args: tuple[Any, ...], result: Any, node: Node) -> None:
         """Later uses of a written tensor depend on the write."""
         returned = result if isinstance(result, (list, tuple)) else (result,)
         for position in op.mutated_positions:
@@ -229,7 +235,7 @@ class Recorder(Occupant):
                 known = self.known(target)
                 self.track(target, node if known is None else known.node)
 
-    def is_fixed(self, tensor: Any) -> bool:
+    def is_fixed(self, tensor: Tensor) -> bool:
         found = self.known(tensor)
         return found is None or found.fixed
 
@@ -251,7 +257,9 @@ class SizeNode:
 
     __slots__ = ("name", "node", "overload", "rest", "value")
 
-    def __init__(self, node: Any, name: str, overload: str, rest: Any, value: Any) -> None:
+    def __init__(
+        self, node: Node, name: str, overload: str, rest: tuple[int, ...], value: SymInt
+    ) -> None:
         self.node = node
         self.name = name
         self.overload = overload
@@ -267,7 +275,7 @@ class SizeNode:
         return node
 
 
-def describe(node: Any, value: Any) -> None:
+def describe(node: Node, value: Any) -> None:
     """Put a value's geometry into its node's metadata."""
     if isinstance(value, Tensor):
         node.meta["val"] = fake.snapshot(value)
@@ -279,7 +287,7 @@ def describe(node: Any, value: Any) -> None:
         node.meta["val"] = value
 
 
-def small(value: Any) -> bool:
+def small(value: object) -> bool:
     """Whether a constant is small enough to be followed."""
     if isinstance(value, Tensor):
         sizes = sizes_of(value)

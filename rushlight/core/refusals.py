@@ -3,9 +3,14 @@ for want of values."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.core.state import LOCAL
+
+if TYPE_CHECKING:
+    from rushlight.core.op import OpOverload
+    from rushlight.core.tensor import Tensor
+    from rushlight.symbolic.numbers import IntLike
 
 __all__ = [
     "DataDependentOutputException",
@@ -16,12 +21,12 @@ __all__ = [
 ]
 
 
-def dim_type_error(name: str, dim: Any) -> TypeError:
+def dim_type_error(name: str, dim: object) -> TypeError:
     kind = type(dim).__name__
     return TypeError(f"{name}(): argument 'dim' (position 1) must be int, not {kind}")
 
 
-def check_grad_assignment(tensor: Any, value: Any, is_tensor: bool) -> None:
+def check_grad_assignment(tensor: Tensor, value: Any, is_tensor: bool) -> None:
     """Refuse a gradient that does not match its tensor."""
     if not is_tensor:
         raise TypeError(
@@ -53,7 +58,7 @@ def check_grad_assignment(tensor: Any, value: Any, is_tensor: bool) -> None:
 class DynamicOutputShapeException(RuntimeError):
     """The sizes of an op's result depend on values that a fake tensor does not have."""
 
-    def __init__(self, func: Any) -> None:
+    def __init__(self, func: OpOverload | str) -> None:
         self.func = func
         super().__init__(func)
 
@@ -61,12 +66,12 @@ class DynamicOutputShapeException(RuntimeError):
 class DataDependentOutputException(RuntimeError):
     """An op's answer is a number read from memory that a fake tensor does not have."""
 
-    def __init__(self, func: Any) -> None:
+    def __init__(self, func: OpOverload | str) -> None:
         self.func = func
         super().__init__(func)
 
 
-def unknown_size(op: Any, what: str) -> Any:
+def unknown_size(op: OpOverload, what: str) -> IntLike:
     """For shape rules: a size that depends on values which the operands do not have. An unbacked
     symbol where the running fake mode has a shape environment, an error otherwise."""
     mode = LOCAL.state.fake

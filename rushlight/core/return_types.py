@@ -8,11 +8,14 @@ with named returns gives, so that kernels and `ops.aten` calls know only tuples.
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.base.lazy import namespace
 from rushlight.base.pytree import register_sequence_node
 from rushlight.core import ports
+
+if TYPE_CHECKING:
+    from rushlight.core.op import OpOverloadPacket
 
 __all__ = ["ReturnType", "return_type"]
 
@@ -70,7 +73,7 @@ def return_type(name: str, *fields: str) -> Any:
     return found
 
 
-def named_result(packet: Any) -> Any:
+def named_result(packet: OpOverloadPacket) -> Any:
     """The result class of a packet's public function; None where results have no names."""
     for op in packet.candidates:
         names = [entry.name for entry in op._schema.returns]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from rushlight.core.protocols import DeviceLike
     from rushlight.core.tensor import Tensor
 
     U32Array = NDArray[np.uint32]
@@ -195,7 +196,7 @@ class Generator:
 
     device: Any
 
-    def __init__(self, device: Any = "cpu") -> None:
+    def __init__(self, device: DeviceLike | None = "cpu") -> None:
         self.device = device_class("cpu" if device is None else device)
         if self.device.type != "cpu":
             raise RuntimeError(
@@ -268,7 +269,7 @@ class Generator:
 
         return wrap(np.frombuffer(bytearray(self.state_bytes()), np.uint8), uint8)
 
-    def set_state(self, state: Any) -> Self:
+    def set_state(self, state: Tensor) -> Self:
         """Restore what `get_state` gave."""
         from rushlight.core.tensor import Tensor
 

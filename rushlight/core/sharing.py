@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import mmap
 from sys import getrefcount
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rushlight.core.ownership import COUNTS
 from rushlight.core.tensor import alias_array, sizes_of, storage_of, strides_of
 
+if TYPE_CHECKING:
+    from rushlight.core.tensor import Tensor
+
 __all__ = ["share"]
 
 
-def share(tensor: Any) -> None:
+def share(tensor: Tensor) -> None:
     """Move a tensor's storage to an anonymous shared mapping.
 
     Tensors hold arrays over their storage, so no other tensor may be over this one.
@@ -38,7 +41,7 @@ def share(tensor: Any) -> None:
     memory[:] = storage.buffer
     storage.buffer = memory
     storage.shared = True
-    storage.resizable = False
+    storage.can_grow = False
     for each in moved:
         each._array = alias_array(
             storage, each._dtype, sizes_of(each), strides_of(each), each._offset

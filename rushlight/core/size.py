@@ -35,18 +35,18 @@ class Size(tuple[Any, ...]):
     def __reduce__(self) -> tuple[Any, tuple[tuple[Any, ...]]]:
         return Size, (tuple(self),)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: SupportsIndex | slice) -> Any:
         found = tuple.__getitem__(self, key)
         return unchecked(found) if type(key) is slice else found
 
-    def __add__(self, other: Any) -> Size:
+    def __add__(self, other: tuple[Any, ...]) -> Size:
         if not isinstance(other, tuple):
             raise TypeError(
                 f"can only concatenate tuple (not {type(other).__name__}) to torch.Size"
             )
         return Size(tuple.__add__(self, other))
 
-    def __radd__(self, other: Any) -> Size:
+    def __radd__(self, other: object) -> Size:
         if not isinstance(other, tuple):
             return NotImplemented
         return Size(tuple.__add__(other, self))

@@ -11,7 +11,10 @@ may raise in any call.
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rushlight.core.fake import FakeTensorMode
 
 __all__ = ["LAYER_AUTOGRAD", "LAYER_FUNCTION", "LAYER_MODES", "LOCAL", "PROCESS", "ThreadState"]
 __all__ += ["Change", "Occupant", "changed", "excluding"]
@@ -116,7 +119,7 @@ class ThreadState:
         # Occupants of their layer: objects with `process(op, args)`.
         self.functional: Any = None
         self.proxy: Any = None
-        self.fake: Any = None
+        self.fake: FakeTensorMode | None = None
         self.transforms: tuple[Any, ...] = ()
         # The level of differentiation whose call the autograd layer is recording, if not plain.
         self.owner: Any = None
@@ -272,7 +275,7 @@ class changed:
             raise
         return state
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
         state = self.state
         before = self.before
         try:
@@ -319,7 +322,7 @@ class Change:
             raise
         return self
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
         state = LOCAL.state
         before = state.leave(self)
         try:
@@ -338,7 +341,7 @@ class Occupant(Change):
         return {self.slot: self}
 
 
-def stash_obj_in_tls(key: str, value: Any) -> None:
+def stash_obj_in_tls(key: str, value: object) -> None:
     """Keep an object where code run by this thread's backwards finds it too."""
     LOCAL.state.stash[key] = value
 

@@ -5,13 +5,18 @@ A Storage never knows its element type; tensors view it through dtype, sizes, st
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.core.device import cpu as CPU
 from rushlight.core.device import device
 from rushlight.core.device import meta as META
+
+if TYPE_CHECKING:
+    from rushlight.core.protocols import Array, DeviceLike
+    from rushlight.symbolic.numbers import IntLike
 
 __all__ = ["Storage", "VersionCounter"]
 
@@ -26,7 +31,7 @@ class VersionCounter:
         self.written_at: Any = None
 
 
-def memory_for(wanted: Any, place: Any) -> tuple[Any, int, device]:
+def memory_for(wanted: int | Iterable[int], place: DeviceLike | None) -> tuple[Any, int, device]:
     """(buffer, length, device) for a length or for the bytes to hold."""
     where = CPU if place is None else device(place)
     if not isinstance(wanted, int):
@@ -43,22 +48,28 @@ class Storage:
     Called with a length or with numbers, as `torch.UntypedStorage(4)`, it finds its own memory.
     """
 
-    __slots__ = ("__weakref__", "buffer", "device", "nbytes_", "resizable", "shared")
+    __slots__ = ("__weakref__", "buffer", "can_grow", "device", "nbytes_", "shared")
 
     def __init__(
-        self, buffer: Any = 0, nbytes: int | None = None, place: device = CPU, *, device: Any = None
+        self,
+        buffer: Any = 0,
+        nbytes: IntLike | None = None,
+        place: device = CPU,
+        *,
+        device: DeviceLike | None = None,
     ) -> None:
         if type(buffer) is not np.ndarray and buffer is not None:
             buffer, nbytes, place = memory_for(buffer, device)
         self.buffer = buffer
-        self.nbytes_ = buffer.nbytes if nbytes is None else nbytes
+        self.nbytes_: Any = buffer.nbytes if nbytes is None else nbytes
         self.device = place
-        self.resizable = True
+        # False over memory that others own or see: it cannot move.
+        self.can_grow = True
         # Whether forked processes see writes to it.
         self.shared = False
 
     @classmethod
-    def of_array(cls, array: Any) -> Storage:
+    def of_array(cls, array: Array) -> Storage:
         """The storage of an array that starts where its memory starts, sharing that memory."""
         if array.size == 0:
             return cls(np.empty(0, np.uint8))
@@ -67,7 +78,14 @@ class Storage:
         return cls(array.reshape(-1).view(np.uint8))
 
     @classmethod
-    def meta(cls, nbytes: Any) -> Storage:
+    def foreign(cls, buffer: Any) -> Storage:
+        """Memory that an object outside owns."""
+        storage = cls(buffer)
+        storage.can_grow = False
+        return storage
+
+    @classmethod
+    def meta(cls, nbytes: IntLike) -> Storage:
         return cls(None, nbytes, META)
 
     def nbytes(self) -> Any:
@@ -84,8 +102,16 @@ class Storage:
             return 0
         return int(self.buffer.ctypes.data)
 
+    def resizable(self) -> bool:
+        return self.can_grow
+
     def resize_(self, nbytes: int) -> Storage:
         """Change the length, keeping the common prefix."""
+        if not self.can_grow:
+            raise RuntimeError(
+                "Trying to resize storage that is not resizable: its memory belongs to an array or "
+                "a buffer, or other processes see it. Resize a clone() of the tensor instead."
+            )
         if self.buffer is not None:
             fresh = np.empty(nbytes, np.uint8)
             kept = min(nbytes, self.buffer.size)

@@ -69,7 +69,7 @@ def slow_path(w: Writer, packet: Any, api: Any, answer: Any, is_operator: bool) 
             return slow(values, given, rest, keywords)
         except TypeError:
             if is_foreign(packet, values[1:]):
-                return NotImplemented
+                return foreign_answer(packet, api, *values[:2])
             raise
 
     return slow_operator
@@ -84,6 +84,19 @@ def is_foreign(packet: Any, args: tuple[Any, ...]) -> bool:
     return bool(args) and not isinstance(args[0], known)
 
 
+def foreign_answer(packet: Any, api: Any, self: Any, other: Any) -> Any:
+    """What an operator says to an operand of a foreign type. torch: `==` alone reads arrays."""
+    if api.__name__ != "__eq__" or not isinstance(other, np.ndarray):
+        return NotImplemented
+    from rushlight.core.construct import from_numpy
+
+    try:
+        tensor = from_numpy(other)
+    except TypeError:
+        return NotImplemented
+    return packet_call(packet, api, (self, tensor), {})
+
+
 GENERAL = """
 def stub(*args, **kwargs):
     return {result}
@@ -94,7 +107,7 @@ def stub(self, *args):
         return packet_call(packet, stub, (self, *args), {})
     except TypeError:
         if is_foreign(packet, args):
-            return NotImplemented
+            return foreign_answer(packet, stub, self, args[0])
         raise
 """
 
@@ -110,6 +123,7 @@ def general_stub(packet: Any, label: str, answer: Any, is_operator: bool) -> Any
         "packet_call": packet_call,
         "answer": answer,
         "is_foreign": is_foreign,
+        "foreign_answer": foreign_answer,
     }
     return compile_source(source.lstrip(), f"stub of {label}", scope)["stub"]
 
@@ -140,8 +154,11 @@ def answer_of(packet: Any, named: bool) -> Any:
     return partial(as_named, result_class=result_class, lists=lists)
 
 
-def make_stub(packet: Any, name: str, method: bool, named: bool = True) -> Any:
-    """The function object behind one public name; `named` results are for the public only."""
+def make_stub(
+    packet: Any, name: str, method: bool, named: bool = True, module: str = "rushlight"
+) -> Any:
+    """The function object behind one public name; `named` results are for the public only.
+    `module` is where pickle finds it again."""
     key = f"Tensor.{name}" if method else name if named else f"({name})"
     found = packet.stubs.get(key)
     if found is not None:
@@ -165,8 +182,7 @@ def make_stub(packet: Any, name: str, method: bool, named: bool = True) -> Any:
             other.scope["slow"] = slow_path(other, packet, stub, answer, is_operator)
     stub.__name__ = name
     stub.__qualname__ = f"Tensor.{name}" if method else name
-    # Where pickle finds the function again.
-    stub.__module__ = "rushlight" if method or named else "rushlight.opset.functions"
+    stub.__module__ = module
     stub.__doc__ = "\n".join(str(record._schema) for record in packet.candidates)
     # One function for all threads.
     return packet.stubs.setdefault(key, stub)

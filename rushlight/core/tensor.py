@@ -9,10 +9,10 @@ one `is None` test admits a tensor to the hot path.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -53,6 +53,20 @@ from rushlight.core.state import (
     excluding,
 )
 from rushlight.core.storage import Storage, VersionCounter
+
+if TYPE_CHECKING:
+    from rushlight.core.node import GraphNode
+    from rushlight.core.protocols import (
+        Args,
+        Array,
+        DeviceLike,
+        DimName,
+        Function,
+        Kwargs,
+        Sizes,
+        Strides,
+    )
+    from rushlight.symbolic.numbers import IntLike
 
 __all__ = ["Ext", "Tensor", "ViewInfo", "alias_array", "storage_of", "wrap"]
 
@@ -95,7 +109,7 @@ class Tensor(metaclass=TensorType):
     _dtype: dtype
     _contig: bool
     _requires_grad: bool
-    _node: Any
+    _node: GraphNode | None
     _output_nr: int
     _counter: VersionCounter | None
     _storage: Storage | None
@@ -135,7 +149,7 @@ class Tensor(metaclass=TensorType):
             return as_size(ext.sizes)
         return as_size(self._array.shape)
 
-    def size(self, dim: Any = None) -> Any:
+    def size(self, dim: int | None = None) -> Any:
         if dim is None:
             return self.shape
         sizes = self.shape
@@ -153,7 +167,7 @@ class Tensor(metaclass=TensorType):
     ndim = property(dim)
     ndimension = dim
 
-    def stride(self, dim: Any = None) -> Any:
+    def stride(self, dim: int | None = None) -> Any:
         refuse_compressed(self, "strides")
         strides = strides_of(self)
         if dim is None:
@@ -244,33 +258,33 @@ class Tensor(metaclass=TensorType):
         return (None,) * self.dim()
 
     @names.setter
-    def names(self, value: Any) -> None:
+    def names(self, value: Sequence[str | None] | None) -> None:
         self.rename_(*((None,) if value is None else value))
 
     def has_names(self) -> bool:
         return False
 
-    def refine_names(self, *names: Any) -> Any:
+    def refine_names(self, *names: DimName) -> Any:
         from rushlight.core.names import refine_names
 
         return refine_names(self, *names)
 
-    def rename(self, *names: Any, **rename_map: Any) -> Any:
+    def rename(self, *names: DimName, **rename_map: str) -> Any:
         from rushlight.core.names import rename
 
         return rename(self, *names, **rename_map)
 
-    def rename_(self, *names: Any, **rename_map: Any) -> Any:
+    def rename_(self, *names: DimName, **rename_map: str) -> Any:
         from rushlight.core.names import rename_
 
         return rename_(self, *names, **rename_map)
 
-    def align_to(self, *names: Any) -> Any:
+    def align_to(self, *names: DimName) -> Any:
         from rushlight.core.names import align_to
 
         return align_to(self, *names)
 
-    def align_as(self, other: Any) -> Any:
+    def align_as(self, other: Tensor) -> Any:
         return self.align_to(*other.names)
 
     # -- memory -----------------------------------------------------------------------------
@@ -357,7 +371,7 @@ class Tensor(metaclass=TensorType):
         return self._node is None
 
     @property
-    def grad_fn(self) -> Any:
+    def grad_fn(self) -> GraphNode | None:
         return self._node if self._view is None else view_node(self)
 
     @property
@@ -387,7 +401,7 @@ class Tensor(metaclass=TensorType):
         return None if state is None else state.grad
 
     @grad.setter
-    def grad(self, value: Any) -> None:
+    def grad(self, value: Tensor | None) -> None:
         if value is None:
             if self._ag is not None:
                 self._ag.grad = None
@@ -405,7 +419,7 @@ class Tensor(metaclass=TensorType):
         return None if self._ag is None else self._ag.grad
 
     @_grad.setter
-    def _grad(self, value: Any) -> None:
+    def _grad(self, value: Tensor | None) -> None:
         self.grad = value
 
     @property
@@ -425,7 +439,7 @@ class Tensor(metaclass=TensorType):
         )
 
     @data.setter
-    def data(self, value: Any) -> None:
+    def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
         if self.layout is not value.layout:
@@ -467,7 +481,7 @@ class Tensor(metaclass=TensorType):
         return None if self._ag is None else self._ag.user_hooks
 
     @_backward_hooks.setter
-    def _backward_hooks(self, value: Any) -> None:
+    def _backward_hooks(self, value: HookDict | None) -> None:
         state = autograd_state(self)
         state.user_hooks = value
         if value is not None and self._requires_grad:
@@ -477,7 +491,7 @@ class Tensor(metaclass=TensorType):
     def _backward_hooks(self) -> None:
         raise RuntimeError("cannot delete _backward_hooks")
 
-    def register_hook(self, hook: Any) -> RemovableHandle:
+    def register_hook(self, hook: Function) -> RemovableHandle:
         if not self.requires_grad:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         hooks = tensor_hooks(self)
@@ -486,7 +500,7 @@ class Tensor(metaclass=TensorType):
             table = hooks.tensor[self._output_nr] = HookDict()
         return add_hook(table, hook)
 
-    def register_post_accumulate_grad_hook(self, hook: Any) -> RemovableHandle:
+    def register_post_accumulate_grad_hook(self, hook: Function) -> RemovableHandle:
         if not self.requires_grad:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if self.grad_fn is not None:
@@ -537,7 +551,9 @@ class Tensor(metaclass=TensorType):
     # -- subclasses ---------------------------------------------------------------------------
 
     @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        cls, func: Function, types: Sequence[type], args: Args = (), kwargs: Kwargs | None = None
+    ) -> Any:
         """Run `func` with overrides of subclasses off, and return results as `cls`."""
         for kind in types:
             if not issubclass(cls, kind):
@@ -562,7 +578,7 @@ class Tensor(metaclass=TensorType):
     handling_mode: Any = None
 
     @staticmethod
-    def _make_subclass(cls: type, data: Any, require_grad: bool = False, **options: Any) -> Any:
+    def _make_subclass(cls: type, data: Tensor, require_grad: bool = False, **options: Any) -> Any:
         if not isinstance(data, Tensor):
             raise TypeError(
                 f"_make_subclass(): argument 'data' must be Tensor, not {type(data).__name__}"
@@ -575,17 +591,17 @@ class Tensor(metaclass=TensorType):
     @staticmethod
     def _make_wrapper_subclass(
         cls: type,
-        size: Any,
+        size: Sizes,
         *,
-        strides: Any = None,
-        storage_offset: Any = 0,
-        memory_format: Any = None,
+        strides: Strides | None = None,
+        storage_offset: IntLike = 0,
+        memory_format: object = None,
         dtype: Any = None,
         layout: Any = strided,
-        device: Any = None,
+        device: DeviceLike | None = None,
         pin_memory: bool = False,
         requires_grad: bool = False,
-        dispatch_sizes_strides_policy: Any = None,
+        dispatch_sizes_strides_policy: object = None,
         **options: Any,
     ) -> Any:
         """A tensor of class `cls` with geometry but no memory of its own."""
@@ -614,7 +630,7 @@ class Tensor(metaclass=TensorType):
         """What `base.naming.typename` shows: `torch.FloatTensor`."""
         return str(self.type())
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: object = None) -> str:
         from rushlight.core import dispatch
 
         if type(self) is not Tensor and type(self) not in PLAIN:
@@ -622,8 +638,7 @@ class Tensor(metaclass=TensorType):
                 Tensor.__repr__, (self,), {"tensor_contents": tensor_contents}
             )
             if handled:
-                found: str = value
-                return found
+                return cast(str, value)
         from rushlight.core.format import tensor_str
 
         with excluding(OVERRIDES) as state:
@@ -675,7 +690,7 @@ wrap: Callable[[Any, dtype], Tensor] = compile_source(
 )["wrap"]
 
 
-def wrap_strided(array: Any, kind: dtype, storage: Storage, offset: int = 0) -> Tensor:
+def wrap_strided(array: Array, kind: dtype, storage: Storage, offset: int = 0) -> Tensor:
     """An array over a known storage as a tensor, contiguous or not."""
     result = wrap(array, kind)
     result._storage = storage
@@ -689,7 +704,7 @@ def wrap_strided(array: Any, kind: dtype, storage: Storage, offset: int = 0) -> 
     return result
 
 
-def empty_strided(sizes: Any, strides: Any, kind: dtype) -> Tensor:
+def empty_strided(sizes: tuple[int, ...], strides: tuple[int, ...], kind: dtype) -> Tensor:
     """Fresh memory with exactly these strides."""
     if strides == geometry.contiguous_strides(sizes):
         return wrap(np.empty(sizes, kind.np), kind)
@@ -698,7 +713,13 @@ def empty_strided(sizes: Any, strides: Any, kind: dtype) -> Tensor:
     return wrap_strided(alias_array(storage, kind, sizes, strides, 0), kind, storage)
 
 
-def shell(sizes: Any, strides: Any, kind: dtype, place: device, offset: Any = 0) -> Tensor:
+def shell(
+    sizes: tuple[IntLike, ...],
+    strides: Strides | None,
+    kind: dtype,
+    place: device,
+    offset: Any = 0,
+) -> Tensor:
     """A tensor with geometry and no array: meta, fake, wrapper subclasses."""
     result = wrap(None, kind)
     ext = result._ext = Ext(place)
@@ -709,7 +730,9 @@ def shell(sizes: Any, strides: Any, kind: dtype, place: device, offset: Any = 0)
     return result
 
 
-def alias_array(storage: Storage, kind: dtype, sizes: Any, strides: Any, offset: int) -> Any:
+def alias_array(
+    storage: Storage, kind: dtype, sizes: tuple[int, ...], strides: tuple[int, ...], offset: int
+) -> Array:
     """The ndarray over a storage with the given geometry, in elements of `kind`."""
     width = kind.itemsize
     if storage.nbytes_ == 0 or 0 in sizes:
@@ -763,8 +786,7 @@ def strides_of(tensor: Tensor) -> tuple[Any, ...]:
         return ext.strides
     array = tensor._array
     if tensor._contig:
-        found: tuple[int, ...] = geometry.contiguous_strides(array.shape)
-        return found
+        return geometry.contiguous_strides(array.shape)
     width = tensor._dtype.itemsize
     return tuple([step // width for step in array.strides])
 
@@ -833,8 +855,7 @@ def tensor_hooks(tensor: Tensor) -> NodeHooks:
     """The table a tensor's hooks belong to: its node's, or its own for a leaf."""
     found = tensor.grad_fn
     if found is not None:
-        table: NodeHooks = found.hook_table()
-        return table
+        return found.hook_table()
     state = autograd_state(tensor)
     if state.hooks is None:
         state.hooks = NodeHooks()

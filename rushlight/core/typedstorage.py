@@ -84,11 +84,11 @@ class TypedStorage:
     def clone(self) -> TypedStorage:
         return TypedStorage.over(self._untyped_storage.clone(), self.dtype)
 
-    def copy_(self, source: Any) -> TypedStorage:
+    def copy_(self, source: TypedStorage) -> TypedStorage:
         self.array()[:] = source.array()
         return self
 
-    def fill_(self, value: Any) -> TypedStorage:
+    def fill_(self, value: complex) -> TypedStorage:
         self.array()[:] = value
         return self
 
@@ -111,14 +111,14 @@ class TypedStorage:
     def __iter__(self) -> Any:
         return iter(self.tolist())
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: int) -> Any:
         if isinstance(index, slice):
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
         if not -len(self) <= index < len(self):
             raise IndexError(f"index {index} out of range for storage of size {len(self)}")
         return self.array()[index].item()
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: int | slice, value: complex) -> None:
         self.array()[index] = value
 
     def __eq__(self, other: object) -> bool:

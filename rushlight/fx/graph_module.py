@@ -142,6 +142,9 @@ class GraphModule(Module):
     `root` gives the attributes that the graph's nodes name: a module, or a dict from dotted paths.
     """
 
+    _graph: Graph
+    _code: str
+
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         base = next(c for c in cls.__mro__ if "is_graph_module_instance_class" not in vars(c))
         own = type("GraphModuleImpl", (base,), {"is_graph_module_instance_class": True})
@@ -188,8 +191,7 @@ class GraphModule(Module):
     @property
     def graph(self) -> Graph:
         """The graph; after changing it, call `recompile()`."""
-        graph: Graph = self._graph
-        return graph
+        return self._graph
 
     @graph.setter
     def graph(self, g: Graph) -> None:
@@ -206,8 +208,7 @@ class GraphModule(Module):
     @property
     def code(self) -> str:
         """The source of forward."""
-        code: str = self._code
-        return code
+        return self._code
 
     @property
     def _boxed_call(self) -> bool:

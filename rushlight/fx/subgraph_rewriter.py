@@ -36,8 +36,7 @@ def graph_of(source: Any) -> Graph:
     graph = getattr(source, "graph", None)
     if isinstance(graph, Graph):
         return graph
-    traced: Graph = symbolic_trace(source).graph
-    return traced
+    return symbolic_trace(source).graph
 
 
 def results_of(graph: Graph) -> list[Node]:

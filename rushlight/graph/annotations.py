@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from rushlight.graph import host
@@ -62,11 +63,11 @@ def parse_stack_trace(stack_trace: str | None) -> ParsedStackTrace | None:
     return None
 
 
-def bracketed(sizes: Any) -> str:
+def bracketed(sizes: Iterable[object]) -> str:
     return f"[{', '.join(str(size) for size in sizes)}]"
 
 
-def dtype_code(dtype: Any) -> str:
+def dtype_code(dtype: object) -> str:
     name = str(dtype).rpartition(".")[2]
     return DTYPE_CODES.get(name, name)
 

@@ -10,7 +10,7 @@ import copy
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.graph import host
 from rushlight.graph.immutable_collections import immutable_dict
@@ -23,12 +23,25 @@ from rushlight.graph.names import (
     resolve,
     snake_case,
 )
-from rushlight.graph.node import LEGAL_OPS, Node, map_aggregate, map_arg, typename
+from rushlight.graph.node import (
+    LEGAL_OPS,
+    Args,
+    Argument,
+    Kwargs,
+    Node,
+    Target,
+    map_aggregate,
+    map_arg,
+    typename,
+)
 from rushlight.graph.printing import (
     CodeGen,
     PythonCode,
     TransformCodeFunc,
 )
+
+if TYPE_CHECKING:
+    from rushlight.graph.host import OwningModule
 
 __all__ = ["Graph"]
 
@@ -50,7 +63,7 @@ class InsertPoint:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, *exception: Any) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.graph._insert = self.former
 
 
@@ -93,7 +106,7 @@ class Graph:
 
     def __init__(
         self,
-        owning_module: Any = None,
+        owning_module: OwningModule | None = None,
         tracer_cls: type | None = None,
         tracer_extras: dict[str, Any] | None = None,
     ) -> None:
@@ -108,12 +121,12 @@ class Graph:
         self._co_fields: dict[str, Any] = {}
 
     @property
-    def owning_module(self) -> Any:
+    def owning_module(self) -> OwningModule | None:
         """The GraphModule that runs this graph."""
         return self._owning_module
 
     @owning_module.setter
-    def owning_module(self, mod: Any) -> None:
+    def owning_module(self, mod: OwningModule | None) -> None:
         self._owning_module = mod
 
     # -- reading ----------------------------------------------------------------------------------
@@ -130,7 +143,7 @@ class Graph:
             raise AssertionError(f"Expected output node, got op={last.op}")
         return last
 
-    def find_nodes(self, *, op: str, target: Any = None, sort: bool = True) -> list[Node]:
+    def find_nodes(self, *, op: str, target: Target | None = None, sort: bool = True) -> list[Node]:
         """The nodes of a kind, in the order of the graph."""
         if op == "call_function" and target is None:
             raise AssertionError("target must not be None for call_function op")
@@ -145,11 +158,11 @@ class Graph:
     def create_node(
         self,
         op: str,
-        target: Any,
-        args: tuple[Any, ...] | None = None,
-        kwargs: dict[str, Any] | None = None,
+        target: Target,
+        args: Args | None = None,
+        kwargs: Kwargs | None = None,
         name: str | None = None,
-        type_expr: Any = None,
+        type_expr: object = None,
     ) -> Node:
         """Add a node at the insert point; its name is `name` or the target's, made unique."""
         if not args:
@@ -170,13 +183,15 @@ class Graph:
         self._len += 1
         return node
 
-    def placeholder(self, name: str, type_expr: Any = None, default_value: Any = UNSET) -> Node:
+    def placeholder(
+        self, name: str, type_expr: object = None, default_value: Argument = UNSET
+    ) -> Node:
         """Add a parameter of the function."""
         if default_value is UNSET or getattr(default_value, "__name__", "") == "_empty":
             return self.create_node("placeholder", name, type_expr=type_expr)
         return self.create_node("placeholder", name, args=(default_value,), type_expr=type_expr)
 
-    def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
+    def get_attr(self, qualified_name: str, type_expr: object = None) -> Node:
         """Add a read of a parameter, buffer or submodule of the owning module."""
         if self.owning_module is not None and not has_member(self.owning_module, qualified_name):
             warnings.warn(
@@ -191,9 +206,9 @@ class Graph:
     def call_module(
         self,
         module_name: str,
-        args: tuple[Any, ...] | None = None,
-        kwargs: dict[str, Any] | None = None,
-        type_expr: Any = None,
+        args: Args | None = None,
+        kwargs: Kwargs | None = None,
+        type_expr: object = None,
     ) -> Node:
         """Add a call of a submodule."""
         if self.owning_module is not None and self.owning_module.get_submodule(module_name) is None:
@@ -208,9 +223,9 @@ class Graph:
     def call_method(
         self,
         method_name: str,
-        args: tuple[Any, ...] | None = None,
-        kwargs: dict[str, Any] | None = None,
-        type_expr: Any = None,
+        args: Args | None = None,
+        kwargs: Kwargs | None = None,
+        type_expr: object = None,
     ) -> Node:
         """Add a call of a method of `args[0]`."""
         return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
@@ -218,9 +233,9 @@ class Graph:
     def call_function(
         self,
         the_function: Callable[..., Any],
-        args: tuple[Any, ...] | None = None,
-        kwargs: dict[str, Any] | None = None,
-        type_expr: Any = None,
+        args: Args | None = None,
+        kwargs: Kwargs | None = None,
+        type_expr: object = None,
         name: str | None = None,
     ) -> Node:
         """Add a call of a function or operator."""
@@ -228,7 +243,7 @@ class Graph:
             "call_function", the_function, args, kwargs, name=name, type_expr=type_expr
         )
 
-    def output(self, result: Any, type_expr: Any = None) -> Node:
+    def output(self, result: Argument, type_expr: object = None) -> Node:
         """Add the return."""
         return self.create_node("output", "output", args=(result,), type_expr=type_expr)
 
@@ -261,7 +276,7 @@ class Graph:
             val_map[node] = self.node_copy(node, lambda n: val_map[n])
         return None
 
-    def _target_to_str(self, target: Any) -> str:
+    def _target_to_str(self, target: Target) -> str:
         if callable(target):
             name = plain_name(target)
         elif isinstance(target, str):
@@ -501,7 +516,7 @@ def rebuild(
     graph = Graph(tracer_cls=tracer_cls, tracer_extras=tracer_extras)
     made: list[Node] = []
 
-    def node_at(value: Any) -> Any:
+    def node_at(value: object) -> Any:
         return made[value.index] if isinstance(value, NodeRef) else value
 
     for op, target, args, kwargs, name, kind, meta in records:
@@ -516,7 +531,7 @@ def rebuild(
     return graph
 
 
-def pickled_target(target: Any) -> Any:
+def pickled_target(target: Target) -> Any:
     """A target that pickles: functions shown as torch's travel as a one-element tuple."""
     if isinstance(target, str) or hasattr(target, "_schema"):
         return target
@@ -527,7 +542,7 @@ def pickled_target(target: Any) -> Any:
     return target
 
 
-def has_member(module: Any, path: str) -> bool:
+def has_member(module: OwningModule, path: str) -> bool:
     """Whether `module` has a parameter, buffer or submodule at a dotted path."""
     parent, _, name = path.rpartition(".")
     try:
@@ -539,7 +554,7 @@ def has_member(module: Any, path: str) -> bool:
     return any(name in table for table in tables)
 
 
-def check_target(module: Any, node: Node) -> None:
+def check_target(module: OwningModule, node: Node) -> None:
     """Raise unless the node's target is of the right sort and exists in `module`."""
     if node.op == "call_function":
         if not callable(node.target):
@@ -555,7 +570,7 @@ def check_target(module: Any, node: Node) -> None:
     if node.op not in ("get_attr", "call_module"):
         return
     parts = node.target.split(".")
-    current = module
+    current: Any = module
     for index, part in enumerate(parts):
         above = ".".join(parts[:index])
         current = getattr(current, part, None)

@@ -5,6 +5,7 @@ Graph code says `torch`: `library` is what that means.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -19,17 +20,34 @@ class Library(Protocol):
     _FUNCTIONS: dict[str, str]
 
 
+class OwningModule(Protocol):
+    """What is asked of the module that a graph belongs to."""
+
+    @property
+    def _parameters(self) -> Mapping[str, Any]: ...
+    @property
+    def _buffers(self) -> Mapping[str, Any]: ...
+    @property
+    def _modules(self) -> Mapping[str, Any]: ...
+    def get_submodule(self, target: str) -> Any: ...
+    def named_children(self) -> Iterable[tuple[str, Any]]: ...
+
+
 library: Library
 # torch: functions that torch shows under private modules: path -> "module:name".
 PRIVATE: dict[str, str] = {}
-# The same the other way round.
+# The `__module__` of functions that are operators, wherever else they are public.
+OPERATORS: set[str] = set()
+# The same as PRIVATE the other way round.
 PRIVATE_PATHS: dict[str, str] = {}
 
 
-def serve(root: Library, private: dict[str, str]) -> None:
-    """Let graphs be graphs over `root`, which also stands behind these private names."""
+def serve(root: Library, private: dict[str, str], operators: tuple[str, ...]) -> None:
+    """Let graphs be graphs over `root`, which also stands behind these private names. Operators
+    say that they come from one of the modules `operators`."""
     global library
     library = root
+    OPERATORS.update(operators)
     PRIVATE.update(private)
     PRIVATE_PATHS.update((place, path) for path, place in private.items())
 

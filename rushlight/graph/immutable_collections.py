@@ -19,7 +19,7 @@ ADVICE = (
 )
 
 
-def refuse_mutation(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+def refuse_mutation(self: object, *args: object, **kwargs: object) -> NoReturn:
     raise TypeError(f"{type(self).__name__!r} object does not support mutation. {ADVICE}")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
+from collections.abc import Callable, Hashable, Iterable
 from importlib import import_module
 from types import FunctionType, GenericAlias
 from typing import Any
@@ -43,8 +44,6 @@ FUNCTIONAL = frozenset(
         "unique_consecutive", "unravel_index",
     )
 )  # fmt: skip
-# The `__module__` of functions that are operators, wherever else they are public.
-OPERATORS = frozenset(("rushlight", "rushlight.opset.functions"))
 # Modules that hold such functions.
 HOMES = {
     "torch._C._nn": "nn.functional",
@@ -68,7 +67,7 @@ class Namespace:
         self._used_names: set[str] = set()
         self._base_count: dict[str, int] = {}
 
-    def create_name(self, candidate: str, obj: Any = None) -> str:
+    def create_name(self, candidate: str, obj: Hashable = None) -> str:
         """A name like `candidate` that is a legal identifier, hides no built-in and is not used."""
         if obj is not None and obj in self._obj_to_name:
             return self._obj_to_name[obj]
@@ -96,17 +95,17 @@ class Namespace:
             self._obj_to_name[obj] = candidate
         return candidate
 
-    def reserve(self, name: str, obj: Any) -> None:
+    def reserve(self, name: str, obj: Hashable) -> None:
         """Use `name` for `obj` even though it would hide a name of the code's builtins."""
         self._used_names.add(name)
         self._obj_to_name[obj] = name
 
-    def associate_name_with_obj(self, name: str, obj: Any) -> None:
+    def associate_name_with_obj(self, name: str, obj: Hashable) -> None:
         """Bind a name given out without an object to the object it was for."""
         if self._obj_to_name.setdefault(obj, name) is not name:
             raise AssertionError("obj is already associated")
 
-    def _rename_object(self, obj: Any, name: str) -> None:
+    def _rename_object(self, obj: Hashable, name: str) -> None:
         if obj not in self._obj_to_name:
             raise AssertionError(f"Object {obj} is not in _obj_to_name")
         self._obj_to_name[obj] = name
@@ -121,7 +120,7 @@ def is_torch_name(module: str | None) -> bool:
     return module is not None and module.partition(".")[0] in ("torch", "rushlight")
 
 
-def lookup(root: Any, path: str) -> Any:
+def lookup(root: object, path: str) -> Any:
     """The object at a dotted path below `root`, or None."""
     for part in path.split(".") if path else ():
         try:
@@ -160,7 +159,7 @@ def names_function(path: str, function: Any) -> bool:
         return True
     # An operator may have several stubs; they differ only in how they take their arguments.
     both = (getattr(found, "__module__", None), getattr(function, "__module__", None))
-    return OPERATORS.issuperset(both) and found.__name__ == function.__name__
+    return host.OPERATORS.issuperset(both) and found.__name__ == function.__name__
 
 
 class TorchNames:
@@ -184,7 +183,7 @@ class TorchNames:
 TORCH_NAMES = TorchNames("torch")
 
 
-def torch_names(paths: Any) -> Any:
+def torch_names(paths: Iterable[str]) -> Any:
     """What `torch` must be in code that uses `paths`: Rushlight, where that has them all."""
     root = host.library
     if all(
@@ -195,7 +194,7 @@ def torch_names(paths: Any) -> Any:
     return TORCH_NAMES
 
 
-def public_home(module: str, name: str, obj: Any) -> str | None:
+def public_home(module: str, name: str, obj: object) -> str | None:
     """The outermost package inside rushlight that has `obj` under `name`, in torch's words."""
     parts = module.split(".")
     for length in range(2, len(parts) + 1):
@@ -208,7 +207,7 @@ def public_home(module: str, name: str, obj: Any) -> str | None:
     return None
 
 
-def rushlight_name(module: str, name: str, obj: Any) -> str | None:
+def rushlight_name(module: str, name: str, obj: object) -> str | None:
     """torch's name of a function or type that Rushlight defines."""
     qualified = getattr(obj, "__qualname__", name)
     if not isinstance(qualified, str):
@@ -221,7 +220,7 @@ def rushlight_name(module: str, name: str, obj: Any) -> str | None:
         return f"torch.functional.{name}" if name in FUNCTIONAL else f"torch.{name}"
     if lookup(root.Tensor, name) is obj:
         return f"torch.Tensor.{name}"
-    if module in OPERATORS:
+    if module in host.OPERATORS:
         for home in HOMES:
             if resolve(f"{home}.{name}") is obj:
                 return f"{home}.{name}"
@@ -242,7 +241,7 @@ def lambda_name(function: Any) -> str:
         raise RuntimeError("Unable to represent lambda") from error
 
 
-def qualified_name(function: Any) -> str:
+def qualified_name(function: object) -> str:
     """The dotted name of a function or class: torch's for Rushlight's own."""
     name = getattr(function, "__name__", None)
     if name is None:
@@ -263,14 +262,14 @@ def qualified_name(function: Any) -> str:
     return f"{module}.{name}"
 
 
-def plain_name(function: Any) -> str:
+def plain_name(function: Callable[..., Any]) -> str:
     """The last part of a function's torch name."""
     name: str = function.__name__
     private = host.PRIVATE_PATHS.get(f"{getattr(function, '__module__', '')}:{name}")
     return name if private is None else private.rpartition(".")[2]
 
 
-def type_name(obj: Any) -> str:
+def type_name(obj: object) -> str:
     """A type as annotations show it; other objects by their repr."""
     if isinstance(obj, type) and not isinstance(obj, GenericAlias):
         if obj.__module__ == "builtins":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from rushlight.graph.immutable_collections import immutable_dict, immutable_list
 from rushlight.graph.names import qualified_name, type_name
@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 __all__ = ["Argument", "Node", "Target", "has_side_effect", "map_aggregate", "map_arg"]
 
 # A node argument: Nodes, plain values, and tuples, lists, dicts and slices of them.
-Argument = Any
+Argument = object
 Target = Callable[..., Any] | str
+Args = tuple[Any, ...]
+Kwargs = dict[str, Any]
+F = TypeVar("F", bound=Callable[..., Any])
 
 LEGAL_OPS = frozenset(
     ("placeholder", "call_method", "call_module", "call_function", "get_attr", "output", "root")
@@ -48,7 +51,7 @@ SIDE_EFFECT_NAMES = frozenset(
 )
 
 
-def has_side_effect(fn: Any) -> Any:
+def has_side_effect(fn: F) -> F:
     """Mark a function that dead code elimination must keep; returns it."""
     _side_effectful_functions.add(fn)
     return fn
@@ -106,7 +109,7 @@ def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:
     return map_aggregate(a, lambda value: fn(value) if isinstance(value, Node) else value)
 
 
-def format_arg(arg: Any, max_list_len: float = float("inf")) -> str:
+def format_arg(arg: Argument, max_list_len: float = float("inf")) -> str:
     """An argument as `str(graph)` shows it."""
     custom = getattr(arg, "_custom_fx_repr_fn", None)
     if custom is not None:
@@ -155,10 +158,10 @@ class Node:
         graph: Graph,
         name: str,
         op: str,
-        target: Any,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        return_type: Any = None,
+        target: Target,
+        args: Args,
+        kwargs: Kwargs,
+        return_type: object = None,
     ) -> None:
         if op == "call_function":
             if not callable(target):
@@ -182,8 +185,8 @@ class Node:
         self.users = {}
         self.meta = {}
         self._input_nodes: dict[Node, None] = {}
-        self._args: tuple[Any, ...] = ()
-        self._kwargs: dict[str, Any] = {}
+        self._args: Args = ()
+        self._kwargs: Kwargs = {}
         self._prev = self
         self._next = self
         self._erased = False
@@ -237,21 +240,21 @@ class Node:
     # -- arguments --------------------------------------------------------------------------------
 
     @property
-    def args(self) -> tuple[Any, ...]:
+    def args(self) -> Args:
         """Positional arguments; assign a new tuple to change them."""
         return self._args
 
     @args.setter
-    def args(self, a: tuple[Any, ...]) -> None:
+    def args(self, a: Args) -> None:
         self._update_args_kwargs(a, self._kwargs)
 
     @property
-    def kwargs(self) -> dict[str, Any]:
+    def kwargs(self) -> Kwargs:
         """Keyword arguments; assign a new dict to change them."""
         return self._kwargs
 
     @kwargs.setter
-    def kwargs(self, k: dict[str, Any]) -> None:
+    def kwargs(self, k: Kwargs) -> None:
         self._update_args_kwargs(self._args, k)
 
     @property
@@ -259,12 +262,12 @@ class Node:
         """The nodes among the arguments, in the order of their first mention."""
         return list(self._input_nodes)
 
-    def _update_args_kwargs(self, args: Any, kwargs: Any) -> None:
+    def _update_args_kwargs(self, args: Args, kwargs: Kwargs) -> None:
         for used in self._input_nodes:
             used.users.pop(self, None)
         found: dict[Node, None] = {}
 
-        def note(value: Any) -> Any:
+        def note(value: object) -> Any:
             if isinstance(value, Node):
                 found[value] = None
             return value
@@ -275,13 +278,13 @@ class Node:
         for used in found:
             used.users[self] = None
 
-    def update_arg(self, idx: int, arg: Any) -> None:
+    def update_arg(self, idx: int, arg: Argument) -> None:
         """Replace the positional argument at `idx`."""
         args = list(self._args)
         args[idx] = arg
         self.args = tuple(args)
 
-    def insert_arg(self, idx: int, arg: Any) -> None:
+    def insert_arg(self, idx: int, arg: Argument) -> None:
         """Insert a positional argument before position `idx`."""
         if not 0 <= idx <= len(self._args):
             raise AssertionError(
@@ -289,7 +292,7 @@ class Node:
             )
         self.args = (*self._args[:idx], arg, *self._args[idx:])
 
-    def update_kwarg(self, key: str, arg: Any) -> None:
+    def update_kwarg(self, key: str, arg: Argument) -> None:
         """Set the keyword argument `key`."""
         self.kwargs = {**self._kwargs, key: arg}
 
@@ -336,8 +339,7 @@ class Node:
     @property
     def stack_trace(self) -> str | None:
         """Where the traced program made this node, innermost frame last."""
-        trace: str | None = self.meta.get("stack_trace")
-        return trace
+        return cast("str | None", self.meta.get("stack_trace"))
 
     @stack_trace.setter
     def stack_trace(self, trace: str | None) -> None:
@@ -367,7 +369,7 @@ class Node:
         return self.name if self._repr_fn is None else self._repr_fn(self)
 
     @staticmethod
-    def _pretty_print_target(target: Any) -> str:
+    def _pretty_print_target(target: Target) -> str:
         if isinstance(target, str):
             return target
         name = getattr(target, "__name__", None)
@@ -408,7 +410,7 @@ class Node:
         return f"{head}(args = {format_arg(self.args)}, kwargs = {format_arg(self.kwargs)})"
 
 
-def typename(value: Any) -> str:
+def typename(value: object) -> str:
     """The type of `value` as error texts name it."""
     kind = value if isinstance(value, type) else type(value)
     return kind.__qualname__ if kind.__module__ == "builtins" else type_name(kind)

@@ -13,7 +13,7 @@ import linecache
 import math
 import types
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, NamedTuple
 
 from rushlight.base import pytree
@@ -28,7 +28,7 @@ from rushlight.graph.names import (
     torch_names,
     type_name,
 )
-from rushlight.graph.node import Node, last_uses
+from rushlight.graph.node import Argument, Node, last_uses
 
 __all__ = ["CodeGen", "PythonCode", "inplace_methods", "magic_methods", "reflectable_magic_methods"]
 
@@ -114,8 +114,8 @@ class _PyTreeInfo(NamedTuple):
     """The parameters of the original function, and how its inputs and outputs nest."""
 
     orig_args: list[str]
-    in_spec: Any
-    out_spec: Any
+    in_spec: pytree.TreeSpec
+    out_spec: pytree.TreeSpec | None
 
 
 def format_target(base: str, target: str) -> str:
@@ -150,7 +150,7 @@ class CodeGen:
         return f"def {self._func_name}({', '.join(free_vars)}){maybe_return_annotation}:"
 
     def generate_output(
-        self, output_args: Any, *, repr_fn: Callable[[Any], str] | None = None
+        self, output_args: Argument, *, repr_fn: Callable[[Any], str] | None = None
     ) -> str:
         """The return statement."""
         return f"return {(repr_fn or repr)(output_args)}"
@@ -236,7 +236,7 @@ class _PyTreeCodeGen(CodeGen):
         return text
 
     def generate_output(
-        self, output_args: Any, *, repr_fn: Callable[[Any], str] | None = None
+        self, output_args: Argument, *, repr_fn: Callable[[Any], str] | None = None
     ) -> str:
         if self.pytree_info and self.pytree_info.out_spec:
             shown = (repr_fn or repr)(output_args)
@@ -314,14 +314,14 @@ class GraphWriter:
 
     # -- names ------------------------------------------------------------------------------------
 
-    def add_global(self, hint: str, obj: Any) -> str:
+    def add_global(self, hint: str, obj: Hashable) -> str:
         """The name under which the code reaches `obj`."""
         known = self.global_names.get(id(obj))
         if known is None:
             known = self.global_names[id(obj)] = self.name_global(hint, obj)
         return known
 
-    def name_global(self, hint: str, obj: Any) -> str:
+    def name_global(self, hint: str, obj: Hashable) -> str:
         if obj is self.globals["device"]:
             return "device"
         if is_torch_name(getattr(obj, "__module__", None)) and hasattr(obj, "__name__"):
@@ -333,7 +333,7 @@ class GraphWriter:
         self.globals[name] = obj
         return name
 
-    def type_text(self, annotation: Any) -> str:
+    def type_text(self, annotation: object) -> str:
         if annotation == ():
             return "()"
         text = type_name(annotation)
@@ -419,7 +419,7 @@ class GraphWriter:
         called = format_target(self.text(node.args[0]), node.target)
         return f"{left}{called}({self.arguments(node.args[1:], node.kwargs)})"
 
-    def return_statement(self, value: Any) -> str:
+    def return_statement(self, value: Argument) -> str:
         try:
             return self.codegen.generate_output(value, repr_fn=self.text)
         except TypeError as error:

@@ -10,22 +10,25 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.base import pytree
+from rushlight.base.pytree import TreeSpec
 
 __all__ = ["register_pytree_flatten_spec", "tree_flatten_spec"]
 
-FlattenBySpec = Callable[[Any, Any], list[Any]]
+FlattenBySpec = Callable[[Any, TreeSpec], list[Any]]
 
 SUPPORTED_NODES: dict[Any, FlattenBySpec] = {}
 
 
 def register_pytree_flatten_spec(
-    cls: type, flatten_fn_spec: FlattenBySpec, flatten_fn_exact_match_spec: Any = None
+    cls: type,
+    flatten_fn_spec: FlattenBySpec,
+    flatten_fn_exact_match_spec: Callable[[Any, TreeSpec], bool] | None = None,
 ) -> None:
     """Let `cls` be flattened by a spec: `flatten_fn_spec(tree, spec)` lists the children."""
     SUPPORTED_NODES[cls] = flatten_fn_spec
 
 
-def flatten_sequence(tree: Any, spec: Any) -> list[Any]:
+def flatten_sequence(tree: Any, spec: TreeSpec) -> list[Any]:
     return [tree[i] for i in range(spec.num_children)]
 
 
@@ -33,7 +36,7 @@ SUPPORTED_NODES[list] = SUPPORTED_NODES[tuple] = flatten_sequence
 SUPPORTED_NODES[dict] = lambda tree, spec: [tree[key] for key in spec.context]
 
 
-def tree_flatten_spec(tree: Any, spec: Any) -> list[Any]:
+def tree_flatten_spec(tree: Any, spec: TreeSpec) -> list[Any]:
     """The leaves of `tree`, as `spec` divides it."""
     if spec.is_leaf():
         return [tree]

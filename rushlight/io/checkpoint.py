@@ -1,7 +1,7 @@
 """`save` and `load`: objects that hold tensors, in torch's checkpoint format.
 
 Files are written as torch writes them and can be read by it. By default `load` reads without
-importing or calling anything that the file names; what it does not know comes out as inert records.
+importing or calling anything that the file names; a file that names others is refused.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import io
 import os
 import pickle
 import sys
-import warnings
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from rushlight.base.errors import CheckpointError
 from rushlight.core import dtype as dtypes
 from rushlight.core.device import device, layout
 from rushlight.core.hooks import HookDict
@@ -38,6 +38,7 @@ __all__ = [
     "get_safe_globals",
     "get_unsafe_globals_in_checkpoint",
     "load",
+    "load_inert",
     "safe_globals",
     "save",
 ]
@@ -290,6 +291,8 @@ def save(
     pickler.dump(obj)
     if not is_path:
         write_archive(f.write, "archive", body.getvalue(), pickler, _disable_byteorder_record)
+        if hasattr(f, "flush"):
+            f.flush()
         return
     path = os.fspath(f)
     folder = os.path.dirname(path)
@@ -333,8 +336,8 @@ def load(
 ) -> Any:
     """Read an object that `save` (torch's, too) has written.
 
-    With `weights_only` (the default) nothing that the file names is imported or called; objects of
-    unknown classes come out as `Inert` records and a warning names them. With
+    With `weights_only` (the default) nothing that the file names is imported or called, and a file
+    with objects of unknown classes is refused (`load_inert` shows what it holds). With
     `weights_only=False` the file is unpickled, which runs code that it brings: do that with
     files you trust only.
     """
@@ -348,14 +351,21 @@ def load(
             return unpickled(source, pickle_module or pickle, encoding, pickle_load_args)
         result, inert = source.load(encoding)
         if inert:
-            warnings.warn(
-                "The file holds objects of classes that are not known to be safe; they were read "
-                f"as inert records: {listed(inert)}. If you trust the file, load it with "
-                "weights_only=False, or allow the classes with "
-                "torch.serialization.add_safe_globals.",
-                stacklevel=2,
+            raise CheckpointError(
+                "Weights only load failed: the file names classes or functions that are not known "
+                f"to be safe: {listed(inert)}. If you trust the file, allow them with "
+                "torch.serialization.add_safe_globals([...]), or load it with weights_only=False, "
+                "which lets it run code. torch.serialization.load_inert(f) shows what it holds."
             )
         return result
+
+
+def load_inert(f: Any, map_location: Any = None, *, mmap: bool = False) -> Any:
+    """What a file holds, with `Inert` records for objects of unknown classes; nothing that the
+    file names is imported or called."""
+    with opened(f) as file:
+        source = open_source(file, map_location, mapped(f, file) if mmap else None)
+        return source.load("utf-8")[0]
 
 
 def listed(names: set[str]) -> str:
@@ -466,7 +476,11 @@ def name_of(entry: Any) -> tuple[tuple[str, str], tuple[Any, Any]]:
             )
         module, _, name = entry[1].rpartition(".")
         return (module, name), (entry, entry[0])
-    return (entry.__module__, entry.__qualname__), (entry, entry)
+    module = entry.__module__
+    if module == "rushlight" or module.startswith("rushlight."):
+        # Files name torch's classes by where torch defines them.
+        module = "torch"
+    return (module, entry.__qualname__), (entry, entry)
 
 
 def add_safe_globals(safe_globals: list[Any]) -> None:
@@ -502,7 +516,7 @@ class safe_globals:
 
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
-    """The names of a file that `load` would read as inert records. Its storages are not read."""
+    """The names of a file that `load` refuses. Its storages are not read."""
     with opened(f) as file:
         source = open_source(file, "meta")
         if not isinstance(source, Archive):

@@ -528,12 +528,26 @@ def find_name(module: str, name: str) -> Any:
     """What a name of a file stands for; an Inert record where that is nothing known."""
     found = NAMES.get((module, name))
     if found is None:
-        trusted = SAFE_GLOBALS.get((module, name))
+        trusted = vouched_for(module, name)
         if trusted is None or module in BLOCKED:
             found = Inert(module, name)
         else:
             found = trusting(f"{module}.{name}", trusted[1])
     return found
+
+
+def vouched_for(module: str, name: str) -> Any:
+    """What `SAFE_GLOBALS` has for a name of a file, where modules may have older names."""
+    if not SAFE_GLOBALS:
+        return None
+    from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
+
+    new_module, new_name = NAME_MAPPING.get((module, name), (module, name))
+    for place in (module, IMPORT_MAPPING.get(module, new_module), new_module):
+        found = SAFE_GLOBALS.get((place, name)) or SAFE_GLOBALS.get((place, new_name))
+        if found is not None:
+            return found
+    return SAFE_GLOBALS.get(("torch", name)) if module.startswith("torch.") else None
 
 
 def trusting(name: str, trusted: Any) -> Any:

@@ -165,80 +165,94 @@ def attach_to_last_node(module: Any, result: Any) -> None:
         node.register_hook(functools.partial(hook, module))
 
 
-def run_pre_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The arguments as the hooks before `forward` leave them."""
-    for hook in list(GLOBAL_FORWARD_PRE_HOOKS.values()):
-        replaced = hook(module, args)
-        if replaced is not None:
-            args = replaced if isinstance(replaced, tuple) else (replaced,)
-    for number, hook in list(module._forward_pre_hooks.items()):
-        if number in module._forward_pre_hooks_with_kwargs:
-            replaced = hook(module, args, kwargs)
-            if replaced is not None:
+class Call:
+    """One call of a module: what its hooks have made of arguments and result so far."""
+
+    __slots__ = ("args", "called", "kwargs", "module", "result")
+
+    def __init__(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.module = module
+        self.args = args
+        self.kwargs = kwargs
+        self.result: Any = None
+        self.called: set[int] = set()
+
+    def run_pre_hooks(self) -> None:
+        module = self.module
+        for number, hook in [
+            *((None, hook) for hook in GLOBAL_FORWARD_PRE_HOOKS.values()),
+            *module._forward_pre_hooks.items(),
+        ]:
+            if number is not None and number in module._forward_pre_hooks_with_kwargs:
+                replaced = hook(module, self.args, self.kwargs)
+                if replaced is None:
+                    continue
                 if not (isinstance(replaced, tuple) and len(replaced) == 2):
                     raise RuntimeError(
                         "forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
                         f"but got {replaced}."
                     )
-                args, kwargs = replaced
+                self.args, self.kwargs = replaced
+            else:
+                replaced = hook(module, self.args)
+                if replaced is not None:
+                    self.args = replaced if isinstance(replaced, tuple) else (replaced,)
+
+    def run_hook(self, number: int | None, hook: Any) -> None:
+        if number is not None:
+            self.called.add(number)
+        if number is not None and number in self.module._forward_hooks_with_kwargs:
+            replaced = hook(self.module, self.args, self.kwargs, self.result)
         else:
-            replaced = hook(module, args)
-            if replaced is not None:
-                args = replaced if isinstance(replaced, tuple) else (replaced,)
-    return args, kwargs
+            replaced = hook(self.module, self.args, self.result)
+        if replaced is not None:
+            self.result = replaced
 
-
-def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`module(*args, **kwargs)` with every hook in its place."""
-    args, kwargs = run_pre_hooks(module, args, kwargs)
-    backward = None
-    older = module._is_full_backward_hook is False and module._backward_hooks
-    if (
-        (module._backward_hooks and not older)
-        or module._backward_pre_hooks
-        or GLOBAL_BACKWARD_HOOKS
-        or GLOBAL_BACKWARD_PRE_HOOKS
-    ):
-        backward = BackwardHook(module)
-        args = backward.around_inputs(args)
-    called: set[int] = set()
-    try:
-        result = module.forward(*args, **kwargs)
+    def run_forward(self) -> Any:
+        module = self.module
+        self.run_pre_hooks()
+        backward = None
+        older = module._is_full_backward_hook is False and module._backward_hooks
+        if (
+            (module._backward_hooks and not older)
+            or module._backward_pre_hooks
+            or GLOBAL_BACKWARD_HOOKS
+            or GLOBAL_BACKWARD_PRE_HOOKS
+        ):
+            backward = BackwardHook(module)
+            self.args = backward.around_inputs(self.args)
+        self.result = module.forward(*self.args, **self.kwargs)
         for number, hook in [
             *((None, hook) for hook in GLOBAL_FORWARD_HOOKS.values()),
             *module._forward_hooks.items(),
         ]:
-            if number is not None:
-                called.add(number)
-            if number is not None and number in module._forward_hooks_with_kwargs:
-                replaced = hook(module, args, kwargs, result)
-            else:
-                replaced = hook(module, args, result)
-            if replaced is not None:
-                result = replaced
-    except BaseException:
-        run_skipped_hooks(module, args, kwargs, called)
+            self.run_hook(number, hook)
+        if backward is not None:
+            self.result = backward.around_outputs(self.result)
+        if older:
+            attach_to_last_node(module, self.result)
+        return self.result
+
+    def run_skipped_hooks(self) -> None:
+        """After a failure: the hooks that are always called and were not yet."""
+        for number, hook in list(self.module._forward_hooks.items()):
+            if number not in self.module._forward_hooks_always_called or number in self.called:
+                continue
+            try:
+                self.run_hook(number, hook)
+            except Exception as error:
+                warnings.warn(
+                    "module forward hook with ``always_call=True`` raised an exception that "
+                    f"was silenced as another error was raised in forward: {error}",
+                    stacklevel=4,
+                )
+
+
+def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`module(*args, **kwargs)` with every hook in its place."""
+    call = Call(module, args, kwargs)
+    try:
+        return call.run_forward()
+    except Exception:
+        call.run_skipped_hooks()
         raise
-    if backward is not None:
-        result = backward.around_outputs(result)
-    if older:
-        attach_to_last_node(module, result)
-    return result
-
-
-def run_skipped_hooks(module: Any, args: Any, kwargs: Any, called: set[int]) -> None:
-    """After a failed forward: the hooks that are always called and were not yet."""
-    for number, hook in list(module._forward_hooks.items()):
-        if number not in module._forward_hooks_always_called or number in called:
-            continue
-        try:
-            if number in module._forward_hooks_with_kwargs:
-                hook(module, args, kwargs, None)
-            else:
-                hook(module, args, None)
-        except Exception as error:
-            warnings.warn(
-                "module forward hook with ``always_call=True`` raised an exception that "
-                f"was silenced as another error was raised in forward: {error}",
-                stacklevel=3,
-            )

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.base.naming import typename
 from rushlight.core import ports
-from rushlight.core.device import device
-from rushlight.core.device import memory_format as MemoryFormat
+from rushlight.core.binding import as_dtype
+from rushlight.core.device import device, memory_format
 from rushlight.core.dtype import dtype
-from rushlight.core.hooks import HookDict, RemovableHandle
+from rushlight.core.hooks import HookDict, OwnedHook, RemovableHandle
 from rushlight.core.parameter import Parameter
 from rushlight.core.tensor import Tensor, TensorType
 from rushlight.nn.conversion import convert_parameters
@@ -321,14 +321,14 @@ class Module:
         return add(self._state_dict_hooks, hook, False)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        return add(self._load_state_dict_pre_hooks, functools.partial(hook, self), False)
+        return add(self._load_state_dict_pre_hooks, OwnedHook(hook, self), False)
 
     def _register_load_state_dict_pre_hook(
         self, hook: Callable[..., Any], with_module: bool = False
     ) -> RemovableHandle:
         return add(
             self._load_state_dict_pre_hooks,
-            functools.partial(hook, self) if with_module else hook,
+            OwnedHook(hook, self) if with_module else hook,
             False,
         )
 
@@ -490,26 +490,17 @@ class Module:
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Module:
-        place, kind = kwargs.get("device"), kwargs.get("dtype")
-        memory_format = kwargs.get("memory_format")
-        if memory_format is not None and not isinstance(memory_format, MemoryFormat):
-            raise TypeError(
-                "to(): argument 'memory_format' must be torch.memory_format, not "
-                f"{type(memory_format).__name__}"
-            )
-        for value in args:
-            if isinstance(value, dtype):
-                kind = value
-            elif isinstance(value, Tensor):
-                kind, place = value.dtype, value.device
-            elif value is not None and not isinstance(value, bool):
-                place = value
-        if place is not None:
-            place = device(place)
+        place, kind, layout = conversion(args, kwargs)
         if kind is not None and not (kind.is_floating_point or kind.is_complex):
             raise TypeError(
                 "nn.Module.to only accepts floating point or complex dtypes, but got desired "
                 f"dtype={kind}"
+            )
+        if kind is not None and kind.is_complex:
+            warnings.warn(
+                "Complex modules are a new feature: some of them may not work as they should with "
+                "complex parameters.",
+                stacklevel=2,
             )
 
         def convert(value: Any) -> Any:
@@ -520,10 +511,8 @@ class Module:
                     "from meta to a different device."
                 )
             fits = value.is_floating_point() or value.is_complex()
-            # A memory format is for the parameters that have its rank, and leaves others alone.
-            laid = memory_format is not None and value.dim() in (4, 5)
-            others = {"memory_format": memory_format} if laid else {}
-            return value.to(device=place, dtype=kind if fits else None, **others)
+            own_layout = layout if value.dim() in (4, 5) else None
+            return value.to(device=place, dtype=kind if fits else None, memory_format=own_layout)
 
         return self._apply(convert)
 
@@ -675,14 +664,16 @@ class Module:
         metadata = getattr(state_dict, "_metadata", None) or {}
         values = OrderedDict(state_dict)
 
-        def load(module: Module, prefix: str) -> None:
+        def load(module: Module, values: dict[str, Any], prefix: str) -> None:
             local = dict(metadata.get(prefix[:-1], {}))
             if assign:
                 local["assign_to_params_buffers"] = True
             module._load_from_state_dict(values, prefix, local, True, missing, unexpected, errors)
             for name, child in module._modules.items():
                 if child is not None:
-                    load(child, f"{prefix}{name}.")
+                    inner = f"{prefix}{name}."
+                    its = {key: value for key, value in values.items() if key.startswith(inner)}
+                    load(child, its, inner)
             found = _IncompatibleKeys(missing, unexpected)
             for hook in module._load_state_dict_post_hooks.values():
                 if hook(module, found) is not None:
@@ -692,7 +683,7 @@ class Module:
                         "it should be done inplace."
                     )
 
-        load(self, "")
+        load(self, values, "")
         if strict:
             if unexpected:
                 shown = ", ".join(f'"{key}"' for key in unexpected)
@@ -804,6 +795,48 @@ def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Removabl
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call a hook with the gradients of every module's inputs and outputs."""
     return add(GLOBAL_BACKWARD_HOOKS, hook, False)
+
+
+def conversion(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """(device, dtype, memory format) that arguments of `Module.to` ask for."""
+    first = args[0] if args else None
+    order = ["device", "dtype", "non_blocking", "copy"]
+    if isinstance(first, Tensor) or (not args and "tensor" in kwargs):
+        order[:2] = ["tensor"]
+    elif isinstance(first, (dtype, type)):
+        order[:1] = []
+    given = dict(zip(order, args, strict=False))
+    if len(args) > len(order) or given.keys() & kwargs.keys():
+        raise wrong_conversion(args, kwargs)
+    given.update(kwargs)
+    if given.keys() - {*order, "memory_format"}:
+        raise wrong_conversion(args, kwargs)
+    if "copy" in given:
+        raise RuntimeError(
+            ".to() does not accept copy argument: modules change in place. Use copy.deepcopy first."
+        )
+    layout = given.get("memory_format")
+    known_layout = layout is None or isinstance(layout, memory_format)
+    if not known_layout or not isinstance(given.get("non_blocking", False), bool):
+        raise wrong_conversion(args, kwargs)
+    if "tensor" in given:
+        return given["tensor"].device, given["tensor"].dtype, layout
+    place, kind = given.get("device"), given.get("dtype")
+    try:
+        kind = None if kind is None else as_dtype(kind)
+    except TypeError:
+        raise wrong_conversion(args, kwargs) from None
+    return None if place is None else device(place), kind, layout
+
+
+def wrong_conversion(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
+    shown = [type(value).__name__ for value in args]
+    shown += [f"{name}={type(value).__name__}" for name, value in kwargs.items()]
+    return TypeError(
+        f"to() received an invalid combination of arguments - got ({', '.join(shown)}), but "
+        "expected one of (device, dtype, non_blocking), (dtype, non_blocking) or "
+        "(tensor, non_blocking), each with memory_format by name"
+    )
 
 
 def load_value(

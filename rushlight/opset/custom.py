@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from rushlight.base.errors import MissingFeature
 from rushlight.core import dispatch, history
 from rushlight.core.node import needs_grad
-from rushlight.core.op import REPLACED, OpOverload
-from rushlight.core.state import LAYER_AUTOGRAD, LOCAL
+from rushlight.core.op import REPLACED, OpOverload, is_replaced
+from rushlight.core.state import LAYER_AUTOGRAD, LOCAL, PROCESS
 from rushlight.core.stubs import generalize
 from rushlight.core.tensor import Tensor
 from rushlight.opset.kinds import Kind, common_device, tensors_in
+from rushlight.opset.registry import PACKETS
 
 __all__ = ["CUSTOM", "KEYS", "install", "kernel_for", "remove", "with_keywords"]
 
@@ -36,6 +38,15 @@ KEYS = frozenset(
         EXPLICIT, "FuncTorchBatched", "Functionalize", "Meta", "Python",
     )
 )  # fmt: skip
+# Layers that look for no kernel of a user's, and what serves instead.
+UNSERVED = {
+    "ADInplaceOrView": "Register a kernel for the key 'Autograd' instead.",
+    "AutocastCPU": "Use torch.library.register_autocast instead.",
+    "AutocastCUDA": "Use torch.library.register_autocast instead.",
+    "FuncTorchBatched": "Use torch.library.register_vmap instead.",
+    "Functionalize": "The functional form follows from the operator's schema.",
+    "Python": "Use torch.library.register_torch_dispatch instead.",
+}
 BACKENDS = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta"}
 
 
@@ -163,6 +174,8 @@ def refresh(op: OpOverload) -> None:
 
 def install(op: OpOverload, key: str, function: Callable[..., Any]) -> None:
     """Add a kernel. On an op of the library itself it replaces what the key stands for."""
+    if key in UNSERVED:
+        raise MissingFeature(f"kernels of the dispatch key {key}", UNSERVED[key])
     kernel = with_keywords(op, function)
     if op.kind is not CUSTOM:
         replace_builtin(op, key, kernel)
@@ -172,27 +185,59 @@ def install(op: OpOverload, key: str, function: Callable[..., Any]) -> None:
 
 
 def replace_builtin(op: OpOverload, key: str, kernel: Callable[..., Any]) -> None:
-    replaced = op.options.setdefault("replaced", {})
-    REPLACED.add(op)
-    if key == "Autograd":
-        replaced[key] = (op.body, op.autograd_only)
-        op.body, op.autograd_only = kernel, True
-    elif key == IMPLICIT:
-        replaced[key] = (op.body, op.autograd_only)
-        op.body, op.autograd_only = kernel, False
-    else:
-        original = op.backend
-        replaced[key] = (original,)
+    op.options.setdefault("original", (op.body, op.autograd_only, op.__dict__.get("backend")))
+    op.options.setdefault("replaced", {})[key] = kernel
+    note_replaced(op, True)
+    rebuild(op)
+    for packet in PACKETS["aten"].values():
+        if packet.stubs and is_replaced(packet):
+            for stub in packet.stubs.values():
+                generalize(stub, packet)
 
-        def backend(*args: Any) -> Any:
-            tensors = tensors_in(args)
-            place = "meta" if any([t._array is None for t in tensors]) else "cpu"
-            chosen = key in (EXPLICIT, BACKENDS[place])
-            return kernel(*args) if chosen else original(*args)
 
+def note_replaced(op: OpOverload, present: bool) -> None:
+    """Keep count. While there is any, calls take no shortcut past the dispatcher."""
+    with PROCESS.lock:
+        before = bool(REPLACED)
+        (REPLACED.add if present else REPLACED.discard)(op)
+        PROCESS.special += bool(REPLACED) - before
+
+
+def rebuild(op: OpOverload) -> None:
+    """Derive what an op of the library runs from its own parts and those put in their place."""
+    body, only, backend = op.options["original"]
+    op.body, op.autograd_only = body, only
+    for name in ("backend", "make_view"):
+        op.__dict__.pop(name, None)
+    if op.options["replaced"]:
+        op.__dict__["make_view"] = lambda *args: dispatch.call(op, args)
+    if backend is not None:
         op.__dict__["backend"] = backend
-    for stub in op.packet.stubs.values():
-        generalize(stub, op.packet)
+    for key, kernel in op.options["replaced"].items():
+        if key in ("Autograd", IMPLICIT):
+            continue
+        if op.body is not None and not op.autograd_only:
+            # A composite: the kernel stands in for its body where it is meant.
+            op.body = chosen_by_place(key, kernel, op.body)
+        else:
+            op.__dict__["backend"] = chosen_by_place(key, kernel, op.backend)
+    for key in (IMPLICIT, "Autograd"):
+        if key in op.options["replaced"]:
+            op.body, op.autograd_only = op.options["replaced"][key], key == "Autograd"
+
+
+def chosen_by_place(
+    key: str, kernel: Callable[..., Any], original: Callable[..., Any]
+) -> Callable[..., Any]:
+    """The kernel for operands in the place that the key names, else what was there before."""
+
+    def choose(*args: Any) -> Any:
+        tensors = tensors_in(args)
+        place = "meta" if any([t._array is None for t in tensors]) else "cpu"
+        chosen = key in (EXPLICIT, BACKENDS[place])
+        return kernel(*args) if chosen else original(*args)
+
+    return choose
 
 
 def remove(op: OpOverload, key: str) -> None:
@@ -201,12 +246,9 @@ def remove(op: OpOverload, key: str) -> None:
         kernels_of(op).pop(key, None)
         refresh(op)
         return
-    before = op.options.get("replaced", {}).pop(key, None)
-    if before is None:
+    if op.options.get("replaced", {}).pop(key, None) is None:
         return
+    rebuild(op)
     if not op.options["replaced"]:
-        REPLACED.discard(op)
-    if len(before) == 2:
-        op.body, op.autograd_only = before
-    else:
-        op.__dict__["backend"] = before[0]
+        note_replaced(op, False)
+        del op.options["original"], op.options["replaced"]

@@ -70,11 +70,24 @@ def check_operands(target: Tensor, operands: tuple[Any, ...]) -> None:
     """Refuse to write element by element to memory that an operand reads elsewhere."""
     for other in tensors_in(operands):
         if other is not target and may_share(target, other) and overlaps_partly(target, other):
-            raise RuntimeError(
-                "unsupported operation: some elements of the input tensor and the written-to "
-                "tensor refer to a single memory location. Please clone() the tensor before "
-                "performing the operation."
-            )
+            raise shared_memory()
+
+
+def check_apart(target: Tensor, operands: tuple[Any, ...]) -> None:
+    """Refuse to write in any order to memory that an operand reads."""
+    for other in tensors_in(operands):
+        if other is target or (
+            may_share(target, other)
+            and (covers_same(target, other) or overlaps_partly(target, other))
+        ):
+            raise shared_memory()
+
+
+def shared_memory() -> RuntimeError:
+    return RuntimeError(
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer "
+        "to a single memory location. Please clone() the tensor before performing the operation."
+    )
 
 
 def may_share(first: Tensor, second: Tensor) -> bool:
@@ -87,18 +100,31 @@ def may_share(first: Tensor, second: Tensor) -> bool:
     return np.may_share_memory(first._array, second._array)
 
 
+def dense_span(tensor: Tensor) -> tuple[int, int] | None:
+    """Where a tensor's memory begins and ends, if it is all of the memory in between."""
+    sizes = sizes_of(tensor)
+    if 0 in sizes or not geometry.is_non_overlapping_and_dense(sizes, strides_of(tensor)):
+        return None
+    begin = tensor.data_ptr()
+    return begin, begin + geometry.numel(sizes) * tensor._dtype.itemsize
+
+
 def overlaps_partly(first: Tensor, second: Tensor) -> bool:
     """Whether two dense tensors share some memory, but not element by element."""
-    spans = []
-    for tensor in (first, second):
-        sizes = sizes_of(tensor)
-        if 0 in sizes or not geometry.is_non_overlapping_and_dense(sizes, strides_of(tensor)):
-            return False
-        begin = tensor.data_ptr()
-        spans.append((begin, begin + geometry.numel(sizes) * tensor._dtype.itemsize))
-    if spans[0] == spans[1]:
+    one, other = dense_span(first), dense_span(second)
+    if one is None or other is None:
+        return False
+    if one == other:
         return strides_of(first) != strides_of(second)
-    return bool(spans[0][0] < spans[1][1] and spans[1][0] < spans[0][1])
+    return one[0] < other[1] and other[0] < one[1]
+
+
+def covers_same(first: Tensor, second: Tensor) -> bool:
+    """Whether two dense tensors share memory element by element."""
+    span = dense_span(first)
+    return (
+        span is not None and span == dense_span(second) and strides_of(first) == strides_of(second)
+    )
 
 
 def is_structured(op: Any) -> bool:
@@ -284,8 +310,13 @@ class Out(Kind):
         decides = base.options.get("out_decides")
         dtype_at = base.argument_names.index("dtype") if decides else None
         indexes = count > 1 or base.base_name in ("argmax", "argmin")
-        # torch: the iterator of elementwise ops gives a tensor it resizes the result's strides.
+        # torch: the iterator of elementwise ops looks for overlap before it resizes a tensor, and
+        # gives it the result's strides.
         by_element = base.kind.name == "POINTWISE"
+        looks_first = by_element or base.base_name in CHECKED_AS_GIVEN
+        keeps_strides = by_element or base.kind.name == "LINALG"
+        reads_apart = READ_APART.get(base.base_name)
+        checks_partly = by_element or base.base_name in READ_IN_ORDER
 
         def backend(*args: Any) -> Any:
             outs = args[-count:]
@@ -305,9 +336,13 @@ class Out(Kind):
                     )
                 check_out_dtype(exact or (indexes and value._dtype is dtypes.int64), target, value)
                 if target.shape != value.shape:
-                    resize_out(target, value.shape, strides_of(value) if by_element else None)
+                    if looks_first:
+                        check_writable(target)
+                    value = fitted(base, target, value, keeps_strides)
                 check_writable(target)
-                if by_element:
+                if reads_apart is not None:
+                    check_apart(target, args[:-count][reads_apart])
+                if checks_partly:
                     check_operands(target, args[:-count])
                 write_into(target, value)
             return outs[0] if count == 1 else tuple(outs)
@@ -315,7 +350,49 @@ class Out(Kind):
         return backend
 
 
-def resize_out(target: Tensor, shape: Any, strides: Any = None) -> None:
+# torch: these look at the memory of `out` as it is given, before they resize it.
+CHECKED_AS_GIVEN = frozenset(
+    ("addr", "index_select", "masked_select", "nonzero", "scatter", "take")
+)
+# torch: `out` of these may share no memory with these arguments.
+READ_APART = {
+    **dict.fromkeys(("cat", "index_select", "masked_select", "stack", "take"), slice(None)),
+    **dict.fromkeys(("index_add", "index_copy", "index_reduce"), slice(2, None)),
+    **dict.fromkeys(("scatter", "scatter_add", "scatter_reduce"), slice(2, None)),
+    "gather": slice(1),
+}
+# torch: `out` of these may be the operand itself, but not share a part of it.
+READ_IN_ORDER = frozenset(
+    ("cummax", "cummin", "cumprod", "cumsum", "logcumsumexp", "sort", "topk", "gather")
+)
+# torch: these resize `out` without a word.
+QUIET_KINDS = frozenset(("CREATION", "RANDOM"))
+QUIET_NAMES = frozenset(("addbmm", "narrow_copy"))
+
+
+def fitted(base: Any, target: Tensor, value: Tensor, keeps_strides: bool = False) -> Tensor:
+    """Resize `target` for a result of `base`, or give the result the shape of `target`."""
+    if base.options.get("out_by_count"):
+        if target.numel() == value.numel():
+            sizes = sizes_of(target)
+            return make_view(value, sizes, geometry.contiguous_strides(sizes), value._offset)
+        if base.base_name == "arange" and target.numel() != 0:
+            warnings.warn(
+                f"The number of elements in the out tensor of shape {list(target.shape)} is "
+                f"{target.numel()} which does not match the computed number of elements "
+                f"{value.numel()}. Note that this may occur as a result of rounding error. The out "
+                f"tensor will be resized to a tensor of shape ({value.numel()},).",
+                UserWarning,
+                stacklevel=2,
+            )
+    elif base.kind.name not in QUIET_KINDS and base.base_name not in QUIET_NAMES:
+        warn_of_resize(target, value.shape)
+    strides = strides_of(value) if keeps_strides else None
+    resize_tensor(target, value.shape, strides or geometry.contiguous_strides(sizes_of(value)))
+    return value
+
+
+def warn_of_resize(target: Tensor, shape: Any) -> None:
     if target.numel() != 0:
         warnings.warn(
             f"An output with one or more elements was resized since it had shape "
@@ -326,9 +403,6 @@ def resize_out(target: Tensor, shape: Any, strides: Any = None) -> None:
             UserWarning,
             stacklevel=2,
         )
-    if strides is None:
-        strides = geometry.contiguous_strides(tuple(shape))
-    resize_tensor(target, shape, strides)
 
 
 def resize_tensor(target: Tensor, sizes: Any, strides: Any) -> None:
@@ -470,25 +544,25 @@ def out_record(base: OpOverload) -> OpOverload | None:
         def checked(*args: Any) -> Any:
             if check is not None:
                 check(*args[-count:])
-            return fill(args[-count:], body(*args[:-count]), base.options.get("exact_out"))
+            return fill(base, args[-count:], body(*args[:-count]))
 
         record.body = checked
     record.packet = base.packet
     return table.setdefault(name, record)
 
 
-def fill(outs: tuple[Tensor, ...], result: Any, exact: Any) -> Any:
+def fill(base: OpOverload, outs: tuple[Tensor, ...], result: Any) -> Any:
     """Write a composite's results into the given tensors."""
     results = result if isinstance(result, (tuple, list)) else (result,)
     for target, value in zip(outs, results, strict=True):
-        check_out_dtype(exact, target, value)
+        check_out_dtype(base.options.get("exact_out"), target, value)
         if not can_cast(value.dtype, target.dtype):
             raise RuntimeError(
                 f"result type {value.dtype.scalar_type_name} can't be cast to the desired output "
                 f"type {target.dtype.scalar_type_name}"
             )
         if target.shape != value.shape:
-            resize_out(target, value.shape)
+            value = fitted(base, target, value)
         target.copy_(value)
     return outs[0] if len(outs) == 1 else outs
 

@@ -55,10 +55,9 @@ def operand_rank(tensor: Tensor) -> int:
 
 
 class Plan(NamedTuple):
-    """The dtype that operands promote to, the one that the text computes in, that of the result,
-    and for each operand that is not in the second already the dtypes to take it through."""
+    """The dtype that an elementwise op's text computes in, that of its result, and for each operand
+    that is not in the former already the dtypes to take it through."""
 
-    compute: dtype
     working: dtype
     result: dtype
     casts: list[tuple[int, tuple[dtype, ...]]]
@@ -79,7 +78,9 @@ class Pointwise(Kind):
         "promoted_scalars": "positions of numbers that do, and are cast to the common dtype",
         "cast_scalars": "positions of numbers that are cast to the common dtype only",
         "exact_scalars": "numbers are not rounded to half precision first",
-        "native_halves": "computed in half precision itself, not in float32",
+        "native_halves": "computed in half precision itself, not in float32 (or function of the "
+        "arguments: whether it is)",
+        "rounded_scalars": "positions of numbers that are rounded to the computing dtype",
         "swapped": "the last operand decides about the result's strides",
         "weak_numbers": "the kernel takes Python numbers as they are",
     }
@@ -136,6 +137,12 @@ class Pointwise(Kind):
             # torch: sizes are looked at first.
             geometry.broadcast_shapes(*[tuple(t.shape) for t in tensors_in(args)])
             raise dtypes.unsupported(op.options.get("kernel_name", f"{op.base_name}_cpu"), common)
+        for value in args:
+            if value.__class__ is complex and value.imag and common.category != dtypes.COMPLEX:
+                raise RuntimeError(
+                    f"value cannot be converted to type {common.cpp_name} without overflow: "
+                    f"{value} is complex and the operands are real"
+                )
         if promote == DEFAULT:
             return common, common
         if promote == INT_TO_FLOAT:
@@ -181,8 +188,10 @@ class Pointwise(Kind):
         compute, result = self.dtypes_of(op, args)
         options = op.options
         working = compute
-        if compute in HALVES and not options.get("native_halves"):
-            working = dtypes.float32
+        if compute in HALVES:
+            native = options.get("native_halves", False)
+            if not (native is True or (native and native(args))):
+                working = dtypes.float32
         elif compute in NARROW:
             if compute not in options.get("narrow", ()):
                 raise dtypes.unsupported(f"{op.base_name}_cpu", compute)
@@ -207,9 +216,16 @@ class Pointwise(Kind):
             elif value is not None:
                 casts.append((position, number))
         casts += [(position, (working,)) for position in options.get("cast_scalars", ())]
+        rounded = options.get("rounded_scalars", ())
+        casts += [(position, (compute, working)) for position in rounded]
         promoted = options.get("promoted_scalars", ())
         casts += [(position, number) for position in promoted if args[position] is not None]
-        return Plan(compute, working, result, casts)
+        if working.category == dtypes.INTEGER:
+            # A negative number wraps into an unsigned type, as C has it; NumPy refuses it.
+            for position in options.get("factors", ()):
+                fill_number(args[position], working)  # refuses what no wrapping can fit
+                casts.append((position, (working,)))
+        return Plan(working, result, casts)
 
     def compute(self, op: Any, args: tuple[Any, ...]) -> tuple[Any, dtype, bool]:
         """(raw kernel answer, result dtype, whether its layout is right by construction)."""
@@ -230,10 +246,6 @@ class Pointwise(Kind):
                     source = target
             elif type(value) in NUMBERS:
                 arrays[position] = number_array(value, chain)
-        if plan.working.category == dtypes.INTEGER:
-            # A negative number wraps into an unsigned type, as C has it; NumPy refuses it.
-            for position in op.options.get("factors", ()):
-                arrays[position] = fill_number(args[position], plan.working)
         return op.rule("kernel")(MATH, *arrays), plan.result, contiguous
 
     def make_backend(self, op: Any) -> Callable[..., Any]:
@@ -284,14 +296,14 @@ def number_array(value: Any, chain: tuple[dtype, ...]) -> Any:
 
 def scalar_array(value: Any, kind: dtype) -> Any:
     """A Python number as a 0-d array of the computing dtype, wrapping as C casts do."""
+    if isinstance(value, complex) and kind.category != dtypes.COMPLEX:
+        value = value.real
     if kind.category == dtypes.INTEGER:
         bits = kind.itemsize * 8
         number = int(value) & ((1 << bits) - 1)
         if kind.is_signed and number >> (bits - 1):
             number -= 1 << bits
         return np.array(number, kind.np)
-    if kind.category == dtypes.FLOAT and isinstance(value, complex):
-        value = value.real
     return np.array(value, kind.np)
 
 

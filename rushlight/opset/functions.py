@@ -12,7 +12,7 @@ def _find(name: str) -> Any:
     from rushlight.opset.registry import packet
 
     try:
-        return make_stub(packet(name), name, method=False, named=False)
+        return make_stub(packet(name), name, method=False, named=False, module=__name__)
     except KeyError:
         return None
 

@@ -263,10 +263,13 @@ class Optimizer:
         return result
 
     def _plain_state_dict(self) -> dict[str, Any]:
-        numbers = {
-            id(value): number
-            for number, value in enumerate(v for g in self.param_groups for v in g["params"])
-        }
+        # torch: a parameter has the last of its numbers in the first group that holds it.
+        numbers: dict[int, int] = {}
+        count = 0
+        for group in self.param_groups:
+            fresh = {id(value): count + i for i, value in enumerate(group["params"])}
+            numbers = {**fresh, **numbers}
+            count += len(group["params"])
         groups = [
             {
                 **{name: value for name, value in group.items() if name != "params"},

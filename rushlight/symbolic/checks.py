@@ -6,15 +6,14 @@ On a plain bool they raise; on a symbolic one they state a fact that is checked 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from rushlight.symbolic.numbers import SymBool, SymInt
+from rushlight.symbolic.numbers import BoolLike, IntLike, SymBool, SymInt
 from rushlight.symbolic.queries import expect_true
 
 Message = Callable[[], object] | None
 
 
-def check_with(error: type[Exception], cond: Any, message: Message) -> None:
+def check_with(error: type[Exception], cond: BoolLike, message: Message) -> None:
     """Raises `error` unless `cond` holds."""
     if not isinstance(cond, (bool, SymBool)):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
@@ -30,27 +29,27 @@ def check_with(error: type[Exception], cond: Any, message: Message) -> None:
     raise error(str(message()))
 
 
-def check(cond: Any, message: Message = None) -> None:
+def check(cond: BoolLike, message: Message = None) -> None:
     check_with(RuntimeError, cond, message)
 
 
-def check_index(cond: Any, message: Message = None) -> None:
+def check_index(cond: BoolLike, message: Message = None) -> None:
     check_with(IndexError, cond, message)
 
 
-def check_value(cond: Any, message: Message = None) -> None:
+def check_value(cond: BoolLike, message: Message = None) -> None:
     check_with(ValueError, cond, message)
 
 
-def check_type(cond: Any, message: Message = None) -> None:
+def check_type(cond: BoolLike, message: Message = None) -> None:
     check_with(TypeError, cond, message)
 
 
-def check_not_implemented(cond: Any, message: Message = None) -> None:
+def check_not_implemented(cond: BoolLike, message: Message = None) -> None:
     check_with(NotImplementedError, cond, message)
 
 
-def check_is_size(i: Any, message: Message = None, *, max: Any = None) -> None:
+def check_is_size(i: IntLike, message: Message = None, *, max: IntLike | None = None) -> None:
     """States that `i` is a size: not negative, and reasoned about as neither 0 nor 1."""
     check(i >= 0, message)
     if isinstance(i, SymInt):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rushlight.symbolic.protocols import Expr
+    from rushlight.symbolic.shapeenv import ShapeEnv
 
 
 class GuardOnDataDependentSymNode(RuntimeError):
     """A question about a value that is not known until the graph runs."""
 
-    def __init__(self, cond: Any, message: str) -> None:
+    def __init__(self, cond: Expr, message: str) -> None:
         super().__init__(message)
         self.cond = cond
 
@@ -21,7 +25,7 @@ class PendingUnbackedSymbolNotFound(RuntimeError):
     """A symbol was made for data that no value of the graph gives."""
 
 
-def data_dependent(env: Any, expr: Any, unhinted: Any, number: bool) -> RuntimeError:
+def data_dependent(env: ShapeEnv, expr: Expr, unhinted: Expr, number: bool) -> RuntimeError:
     """The error for an undecidable question; `number` for one that asks for an integer."""
     task = "extract specialized integer from" if number else "guard on"
     sizes = sorted(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rushlight.base.lazy import load
 from rushlight.symbolic.numbers import (
@@ -23,29 +23,36 @@ from rushlight.symbolic.numbers import (
     sym_sqrt,
 )
 
+if TYPE_CHECKING:
+    from rushlight.symbolic.protocols import Expr, Head, SeriesHead, SymbolHead
+
 sympy: Any = load("sympy", extra="compile")
 
-Add = sympy.Add
-Mul = sympy.Mul
-Pow = sympy.Pow
-Integer = sympy.Integer
-Symbol = sympy.Symbol
-Eq = sympy.Eq
-Ne = sympy.Ne
-Lt = sympy.StrictLessThan
-Le = sympy.LessThan
-Gt = sympy.StrictGreaterThan
-Ge = sympy.GreaterThan
-And = sympy.And
-Or = sympy.Or
-Not = sympy.Not
-Relational = sympy.core.relational.Relational
+Add: SeriesHead = sympy.Add
+Mul: SeriesHead = sympy.Mul
+Pow: Head = sympy.Pow
+Integer: Head = sympy.Integer
+Symbol: SymbolHead = sympy.Symbol
+Eq: Head = sympy.Eq
+Ne: Head = sympy.Ne
+Lt: Head = sympy.StrictLessThan
+Le: Head = sympy.LessThan
+Gt: Head = sympy.StrictGreaterThan
+Ge: Head = sympy.GreaterThan
+And: Head = sympy.And
+Or: Head = sympy.Or
+Not: Head = sympy.Not
 Boolean = sympy.logic.boolalg.Boolean
-true = sympy.true
-false = sympy.false
+Float: Head = sympy.Float
+Piecewise: Head = sympy.Piecewise
+true: Expr = sympy.true
+false: Expr = sympy.false
+Zero: Expr = sympy.S.Zero
+One: Expr = sympy.S.One
+NegativeOne: Expr = sympy.S.NegativeOne
 
 
-def sign_agnostic_quotient(term: Any, divisor: Any) -> Any:
+def sign_agnostic_quotient(term: Expr, divisor: Expr) -> Expr | None:
     """`term / divisor` where that is an integer for all values of the symbols, else None."""
     if divisor.is_Integer:
         coefficient, rest = term.as_coeff_Mul()
@@ -62,7 +69,7 @@ def sign_agnostic_quotient(term: Any, divisor: Any) -> Any:
     return None
 
 
-def split_multiples(base: Any, divisor: Any) -> tuple[Any, Any]:
+def split_multiples(base: Expr, divisor: Expr) -> tuple[Expr, Expr]:
     """`base` as `divisor * quotient + rest`: (quotient, rest), taking whole terms only."""
     quotients = []
     rest = []
@@ -73,11 +80,11 @@ def split_multiples(base: Any, divisor: Any) -> tuple[Any, Any]:
         else:
             quotients.append(quotient)
     if not quotients:
-        return sympy.S.Zero, base
+        return Zero, base
     return Add(*quotients), Add(*rest)
 
 
-def common_coefficient(expr: Any) -> int:
+def common_coefficient(expr: Expr) -> int:
     """The greatest integer that divides every term of `expr`."""
     return math.gcd(
         *(
@@ -87,7 +94,7 @@ def common_coefficient(expr: Any) -> int:
     )
 
 
-def without_coefficient(expr: Any, divisor: int) -> Any:
+def without_coefficient(expr: Expr, divisor: int) -> Expr:
     """`expr / divisor`, for a divisor of every coefficient."""
     terms = []
     for term in Add.make_args(expr):
@@ -99,42 +106,43 @@ def without_coefficient(expr: Any, divisor: int) -> Any:
 class FloorDiv(sympy.Function):  # type: ignore[misc]
     """Python's `base // divisor` of integers."""
 
+    args: tuple[Expr, ...]
     nargs = (2,)
     is_integer = True
     precedence = 35
 
     @property
-    def base(self) -> Any:
+    def base(self) -> Expr:
         return self.args[0]
 
     @property
-    def divisor(self) -> Any:
+    def divisor(self) -> Expr:
         return self.args[1]
 
     @classmethod
-    def eval(cls, base: Any, divisor: Any) -> Any:
+    def eval(cls, base: Expr, divisor: Expr) -> Expr | None:
         if divisor.is_zero:
             raise ZeroDivisionError("division by zero")
         if base.is_zero:
-            return sympy.S.Zero
+            return Zero
         if base.is_Integer and divisor.is_Integer:
             return Integer(int(base) // int(divisor))
-        if divisor is sympy.S.One:
+        if divisor is One:
             return base
-        if divisor is sympy.S.NegativeOne:
+        if divisor is NegativeOne:
             return -base
         if base == divisor:
-            return sympy.S.One
+            return One
         if isinstance(base, FloorDiv) and divisor.is_positive:
             # (x // a) // b == x // (a * b) for b > 0, whatever the sign of a.
             return FloorDiv(base.args[0], base.args[1] * divisor)
         quotient, rest = split_multiples(base, divisor)
-        if quotient is not sympy.S.Zero:
-            return quotient + (FloorDiv(rest, divisor) if rest is not sympy.S.Zero else 0)
+        if quotient is not Zero:
+            return quotient + (FloorDiv(rest, divisor) if rest is not Zero else 0)
         return cls.lower_terms(base, divisor)
 
     @classmethod
-    def lower_terms(cls, base: Any, divisor: Any) -> Any:
+    def lower_terms(cls, base: Expr, divisor: Expr) -> Expr | None:
         """Cancels what base and divisor have in common; None where that is nothing."""
         factor: Any = Integer(math.gcd(common_coefficient(base), common_coefficient(divisor)))
         if not divisor.is_Add:
@@ -143,7 +151,7 @@ class FloorDiv(sympy.Function):  # type: ignore[misc]
                     part in Mul.make_args(term) for term in Add.make_args(base)
                 ):
                     factor *= part
-        if factor is sympy.S.One:
+        if factor is One:
             return None
         base = Add(*(term / factor for term in Add.make_args(base)))
         return FloorDiv(base, Add(*(term / factor for term in Add.make_args(divisor))))
@@ -165,19 +173,19 @@ class Mod(sympy.Function):  # type: ignore[misc]
     is_integer = True
 
     @classmethod
-    def eval(cls, base: Any, divisor: Any) -> Any:
+    def eval(cls, base: Expr, divisor: Expr) -> Expr | None:
         if divisor.is_zero:
             raise ZeroDivisionError("modulo by zero")
-        if base.is_zero or divisor is sympy.S.One or divisor is sympy.S.NegativeOne:
-            return sympy.S.Zero
+        if base.is_zero or divisor is One or divisor is NegativeOne:
+            return Zero
         if base == divisor:
-            return sympy.S.Zero
+            return Zero
         if base.is_Integer and divisor.is_Integer:
             return Integer(int(base) % int(divisor))
         if isinstance(base, Mod) and base.args[1] == divisor:
             return base
         quotient, rest = split_multiples(base, divisor)
-        if quotient is not sympy.S.Zero:
+        if quotient is not Zero:
             return Mod(rest, divisor)
         return None
 
@@ -186,17 +194,20 @@ class Mod(sympy.Function):  # type: ignore[misc]
 
 
 def extremum_arguments(
-    kind: Any, arguments: tuple[Any, ...], fold: Any, least: bool
-) -> tuple[Any, ...]:
+    kind: type[Max] | type[Min],
+    arguments: tuple[Expr, ...],
+    fold: Callable[[Any, Any], Any],
+    least: bool,
+) -> tuple[Expr, ...]:
     """Flattened, distinct, constants folded into one that stands first, the rest in sympy's order.
 
     `least` says that the smallest argument wins.
     """
     constant: Any = None
-    rest: dict[Any, None] = {}
+    rest: dict[Expr, None] = {}
     pending = list(arguments)
     while pending:
-        argument = sympy.sympify(pending.pop(0))
+        argument: Any = sympy.sympify(pending.pop(0))
         if isinstance(argument, kind):
             pending = [*argument.args, *pending]
         elif argument.is_number:
@@ -214,7 +225,7 @@ def extremum_arguments(
     return (constant, *ordered) if constant is not None else tuple(ordered)
 
 
-def known_at_least(expr: Any, constant: Any) -> bool:
+def known_at_least(expr: Expr, constant: Expr) -> bool:
     """Whether the symbols' signs alone say that `expr >= constant`."""
     if constant <= 0:
         return bool(expr.is_nonnegative)
@@ -225,7 +236,7 @@ class Max(sympy.Function):  # type: ignore[misc]
     """The greatest of its arguments."""
 
     @classmethod
-    def eval(cls, *arguments: Any) -> Any:
+    def eval(cls, *arguments: Expr) -> Expr | None:
         ordered = extremum_arguments(Max, arguments, max, False)
         if len(ordered) == 1:
             return ordered[0]
@@ -245,7 +256,7 @@ class Min(sympy.Function):  # type: ignore[misc]
     """The least of its arguments."""
 
     @classmethod
-    def eval(cls, *arguments: Any) -> Any:
+    def eval(cls, *arguments: Expr) -> Expr | None:
         ordered = extremum_arguments(Min, arguments, min, True)
         if len(ordered) == 1:
             return ordered[0]
@@ -268,9 +279,9 @@ class ToFloat(sympy.Function):  # type: ignore[misc]
     is_real = True
 
     @classmethod
-    def eval(cls, value: Any) -> Any:
+    def eval(cls, value: Expr) -> Expr | None:
         if value.is_Integer:
-            return sympy.Float(int(value))
+            return Float(int(value))
         return None
 
 
@@ -281,11 +292,11 @@ class IntTrueDiv(sympy.Function):  # type: ignore[misc]
     is_real = True
 
     @classmethod
-    def eval(cls, base: Any, divisor: Any) -> Any:
+    def eval(cls, base: Expr, divisor: Expr) -> Expr | None:
         if divisor.is_zero:
             raise ZeroDivisionError("division by zero")
         if base.is_Integer and divisor.is_Integer:
-            return sympy.Float(int(base) / int(divisor))
+            return Float(int(base) / int(divisor))
         return None
 
 
@@ -296,11 +307,11 @@ class FloatTrueDiv(sympy.Function):  # type: ignore[misc]
     is_real = True
 
     @classmethod
-    def eval(cls, base: Any, divisor: Any) -> Any:
+    def eval(cls, base: Expr, divisor: Expr) -> Expr | None:
         if divisor.is_zero:
             raise ZeroDivisionError("float division by zero")
         if base.is_number and divisor.is_number:
-            return sympy.Float(float(base) / float(divisor))
+            return Float(float(base) / float(divisor))
         return None
 
 
@@ -318,27 +329,24 @@ class FloatPow(sympy.Function):  # type: ignore[misc]
     is_real = True
 
     @classmethod
-    def eval(cls, base: Any, exponent: Any) -> Any:
+    def eval(cls, base: Expr, exponent: Expr) -> Expr | None:
         if base.is_number and exponent.is_number:
-            return sympy.Float(float(base) ** float(exponent))
+            return Float(float(base) ** float(exponent))
         return None
 
 
-def rounding(name: str, function: Callable[[float], int]) -> Any:
+def rounding(name: str, function: Callable[[float], int]) -> Head:
     """A function class that turns a float into an integer."""
 
-    def evaluate_constant(cls: Any, value: Any) -> Any:
+    def evaluate_constant(cls: type, value: Expr) -> Expr | None:
         if value.is_number:
             return Integer(function(float(value)))
         if isinstance(value, ToFloat):
-            return value.args[0]
+            return cast("Expr", value.args[0])
         return value if value.is_integer else None
 
-    return type(
-        name,
-        (sympy.Function,),
-        {"nargs": (1,), "is_integer": True, "eval": classmethod(evaluate_constant)},
-    )
+    members = {"nargs": (1,), "is_integer": True, "eval": classmethod(evaluate_constant)}
+    return cast("Head", type(name, (sympy.Function,), members))
 
 
 FloorToInt = rounding("FloorToInt", math.floor)
@@ -354,9 +362,9 @@ class RoundDecimal(sympy.Function):  # type: ignore[misc]
     is_real = True
 
     @classmethod
-    def eval(cls, value: Any, digits: Any) -> Any:
+    def eval(cls, value: Expr, digits: Expr) -> Expr | None:
         if value.is_number and digits.is_number:
-            return sympy.Float(round(float(value), int(digits)))
+            return Float(round(float(value), int(digits)))
         return None
 
 
@@ -367,25 +375,30 @@ class OpaqueUnaryFn_sqrt(sympy.Function):  # type: ignore[misc]
     is_real = True
 
     @classmethod
-    def eval(cls, value: Any) -> Any:
-        return sympy.Float(math.sqrt(float(value))) if value.is_number else None
+    def eval(cls, value: Expr) -> Expr | None:
+        return Float(math.sqrt(float(value))) if value.is_number else None
 
 
-def where(condition: Any, positive: Any, negative: Any) -> Any:
+def where(condition: Expr, positive: Expr, negative: Expr) -> Expr:
     """`positive if condition else negative`."""
     if condition is true:
         return positive
     if condition is false or positive == negative:
         return negative
-    return sympy.Piecewise((positive, condition), (negative, True), evaluate=False)
+    return Piecewise((positive, condition), (negative, True), evaluate=False)
 
 
-def is_boolean(expr: Any) -> bool:
+def branches(expr: Expr) -> list[tuple[Expr, ...]]:
+    """The pairs of value and condition that a choice consists of."""
+    return [pair.args for pair in expr.args]
+
+
+def is_boolean(expr: Expr) -> bool:
     """Whether `expr` is a truth value rather than a number."""
     return isinstance(expr, Boolean) and not expr.is_Symbol
 
 
-def constant(value: Any) -> Any:
+def constant(value: Expr | float) -> Expr:
     """A Python number as an expression."""
     if value is True:
         return true
@@ -394,11 +407,11 @@ def constant(value: Any) -> Any:
     if isinstance(value, int):
         return Integer(value)
     if isinstance(value, float):
-        return sympy.Float(value) if math.isfinite(value) else sympy.sympify(value)
+        return Float(value) if math.isfinite(value) else sympy.sympify(value)
     return value
 
 
-def plain(expr: Any) -> Any:
+def plain(expr: Expr) -> float | None:
     """The Python number that a constant expression is; None for others."""
     if expr.is_Integer:
         return expr.p
@@ -412,7 +425,7 @@ def plain(expr: Any) -> Any:
 
 
 NEGATIONS = {Eq: Ne, Ne: Eq, Lt: Ge, Ge: Lt, Gt: Le, Le: Gt}
-RELATIONS: dict[Any, Callable[[Any, Any], Any]] = {
+RELATIONS: dict[Head, Callable[[Any, Any], Any]] = {
     Eq: operator.eq,
     Ne: operator.ne,
     Lt: operator.lt,
@@ -422,7 +435,7 @@ RELATIONS: dict[Any, Callable[[Any, Any], Any]] = {
 }
 
 
-def relation(kind: Any, left: Any, right: Any) -> Any:
+def relation(kind: Head, left: Expr, right: Expr) -> Expr:
     """`left kind right` as written: equality of the sides is all that is looked at."""
     if left == right:
         return true if kind in (Eq, Le, Ge) else false
@@ -431,7 +444,7 @@ def relation(kind: Any, left: Any, right: Any) -> Any:
     return kind(left, right, evaluate=False)
 
 
-def negate(expr: Any) -> Any:
+def negate(expr: Expr) -> Expr:
     """The opposite of a boolean expression."""
     kind = NEGATIONS.get(expr.func)
     if kind is not None:
@@ -443,7 +456,7 @@ def negate(expr: Any) -> Any:
     return Not(expr)
 
 
-def conjunction(left: Any, right: Any) -> Any:
+def conjunction(left: Expr, right: Expr) -> Expr:
     """`left and right`."""
     if left is false or right is false:
         return false
@@ -452,12 +465,12 @@ def conjunction(left: Any, right: Any) -> Any:
     return left if right is true else And(left, right, evaluate=False)
 
 
-def disjunction(left: Any, right: Any) -> Any:
+def disjunction(left: Expr, right: Expr) -> Expr:
     """`left or right`."""
     return negate(conjunction(negate(left), negate(right)))
 
 
-def canonical(expr: Any) -> Any:
+def canonical(expr: Expr) -> Expr:
     """A relation with `<` or `<=` and only positive terms on both sides, in lowest terms."""
     if expr.func in (And, Or):
         return expr.func(*map(canonical, expr.args), evaluate=False)
@@ -473,8 +486,8 @@ def canonical(expr: Any) -> Any:
     divisor = common_coefficient(difference)
     if divisor > 1:
         difference = without_coefficient(difference, divisor)
-    positive: list[Any] = []
-    negative: list[Any] = []
+    positive: list[Expr] = []
+    negative: list[Expr] = []
     for term in Add.make_args(difference):
         (negative if term.as_coeff_Mul()[0].is_negative else positive).append(term)
     left, right = Add(*(-term for term in negative)), Add(*positive)
@@ -483,7 +496,7 @@ def canonical(expr: Any) -> Any:
     return kind(left, right, evaluate=False)
 
 
-FUNCTIONS: dict[Any, Callable[..., Any]] = {
+FUNCTIONS: dict[Head, Callable[..., Any]] = {
     **RELATIONS,
     FloorDiv: operator.floordiv,
     CleanDiv: operator.floordiv,
@@ -510,7 +523,7 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
 FOLDED = (Max, Min, And, Or)
 
 
-def evaluate(expr: Any, values: Mapping[Any, Any]) -> Any:
+def evaluate(expr: Expr, values: Mapping[Expr, float]) -> Any:
     """The value of `expr` for Python numbers in place of its symbols."""
     if expr.is_Symbol:
         return values[expr]
@@ -525,8 +538,8 @@ def evaluate(expr: Any, values: Mapping[Any, Any]) -> Any:
         for factor in expr.args:
             product *= evaluate(factor, values)
         return product
-    if kind is sympy.Piecewise:
-        for value, condition in expr.args:
+    if kind is Piecewise:
+        for value, condition in branches(expr):
             if evaluate(condition, values):
                 return evaluate(value, values)
     function = FUNCTIONS.get(kind)
@@ -541,7 +554,7 @@ def evaluate(expr: Any, values: Mapping[Any, Any]) -> Any:
     return function(*arguments)
 
 
-def build(expr: Any, leaf: Callable[[Any], Any], apply: Callable[..., Any]) -> Any:
+def build(expr: Expr | float, leaf: Callable[[Expr], Any], apply: Callable[..., Any]) -> Any:
     """Computes `expr` by Python-level operations, bottom up, in the order in which it prints.
 
     `leaf(symbol)` gives the value of a symbol, `apply(function, *operands)` that of an operation;
@@ -556,8 +569,8 @@ def build(expr: Any, leaf: Callable[[Any], Any], apply: Callable[..., Any]) -> A
         return build_sum(expr, leaf, apply)
     if kind is Mul:
         return build_product(expr, leaf, apply)
-    if kind is sympy.Piecewise:
-        (positive, condition), (negative, _) = expr.args
+    if kind is Piecewise:
+        (positive, condition), (negative, _) = branches(expr)
         chosen = [build(part, leaf, apply) for part in (condition, positive, negative)]
         return apply(sym_ite, *chosen)
     function = FUNCTIONS.get(kind)
@@ -572,7 +585,7 @@ def build(expr: Any, leaf: Callable[[Any], Any], apply: Callable[..., Any]) -> A
     return apply(function, *operands)
 
 
-def build_sum(expr: Any, leaf: Callable[[Any], Any], apply: Callable[..., Any]) -> Any:
+def build_sum(expr: Expr, leaf: Callable[[Expr], Any], apply: Callable[..., Any]) -> Any:
     total: Any = None
     for term in expr.as_ordered_terms():
         if total is None:
@@ -584,11 +597,11 @@ def build_sum(expr: Any, leaf: Callable[[Any], Any], apply: Callable[..., Any]) 
     return total
 
 
-def build_product(expr: Any, leaf: Callable[[Any], Any], apply: Callable[..., Any]) -> Any:
+def build_product(expr: Expr, leaf: Callable[[Expr], Any], apply: Callable[..., Any]) -> Any:
     coefficient, rest = expr.as_coeff_Mul()
-    if coefficient is sympy.S.NegativeOne:
+    if coefficient is NegativeOne:
         return apply(operator.neg, build(rest, leaf, apply))
-    product: Any = None if coefficient is sympy.S.One else plain(coefficient)
+    product: Any = None if coefficient is One else plain(coefficient)
     for factor in rest.as_ordered_factors():
         value = build(factor, leaf, apply)
         product = value if product is None else apply(operator.mul, product, value)

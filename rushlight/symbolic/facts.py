@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rushlight.symbolic import expressions as ex
 from rushlight.symbolic.ranges import Analysis, ValueRanges, int_oo
 
+if TYPE_CHECKING:
+    from rushlight.symbolic.protocols import Expr, Head, Symbol
 
-def form(difference: Any) -> tuple[Any, int, int]:
+
+def form(difference: Expr) -> tuple[Expr, int, int]:
     """An integer expression as `(terms, factor, offset)`: factor * terms + offset.
 
     The sign of the factor is such that an expression and its opposite have the same terms.
@@ -52,29 +55,29 @@ def scaled(range_: ValueRanges, factor: int, offset: int) -> ValueRanges:
 class Facts:
     """The knowledge of one shape environment."""
 
-    def __init__(self, order: Callable[[Any], tuple[Any, ...]], unbacked: set[Any]) -> None:
+    def __init__(self, order: Callable[[Symbol], tuple[float, int]], unbacked: set[Symbol]) -> None:
         # `order` ranks symbols: of an equality the highest is replaced by the others.
         self.order = order
         self.unbacked = unbacked
-        self.size_like: set[Any] = set()
-        self.ranges: dict[Any, ValueRanges] = {}
-        self.replacements: dict[Any, Any] = {}
-        self.divisible: set[Any] = set()
-        self.forms: dict[Any, ValueRanges] = {}
-        self.unequal: set[Any] = set()
-        self.truths: dict[Any, bool] = {}
+        self.size_like: set[Expr] = set()
+        self.ranges: dict[Expr, ValueRanges] = {}
+        self.replacements: dict[Expr, Expr] = {}
+        self.divisible: set[Expr] = set()
+        self.forms: dict[Expr, ValueRanges] = {}
+        self.unequal: set[tuple[Expr, int]] = set()
+        self.truths: dict[Expr, bool] = {}
         # Counts replacements: an expression replaced at one version is final until the next.
         self.version = 0
-        self.replaced: dict[Any, Any] = {}
-        self.rewrites: dict[Any, Any] = {}
-        self.decided: dict[Any, bool] = {}
-        self.undecided: set[tuple[Any, bool]] = set()
+        self.replaced: dict[Expr, Expr] = {}
+        self.rewrites: dict[Expr, Expr] = {}
+        self.decided: dict[Expr, bool] = {}
+        self.undecided: set[tuple[Expr, bool]] = set()
         self.analysis = Analysis(self.known)
         self.analysis_as_size = Analysis(self.known_as_size)
 
     # ------------------------------------------------------------ reading
 
-    def known(self, expr: Any) -> ValueRanges | None:
+    def known(self, expr: Expr) -> ValueRanges | None:
         if expr.is_Symbol:
             found = self.ranges.get(expr)
             if found is None:
@@ -83,14 +86,14 @@ class Facts:
             return found
         return self.forms.get(expr)
 
-    def known_as_size(self, expr: Any) -> ValueRanges | None:
+    def known_as_size(self, expr: Expr) -> ValueRanges | None:
         """As `known`, with sizes taken to be neither 0 nor 1."""
         found = self.known(expr)
         if found is not None and expr in self.size_like and found.upper >= 2:
             return ValueRanges(max(2, found.lower), found.upper)
         return found
 
-    def replace(self, expr: Any) -> Any:
+    def replace(self, expr: Expr) -> Expr:
         """`expr` with symbols replaced by what they are known to equal."""
         if not self.rewrites:
             return expr
@@ -105,10 +108,10 @@ class Facts:
             self.replaced[expr] = result
         return result
 
-    def bound(self, expr: Any, as_size: bool = False) -> ValueRanges:
+    def bound(self, expr: Expr, as_size: bool = False) -> ValueRanges:
         return (self.analysis_as_size if as_size else self.analysis).bound(expr)
 
-    def decide(self, expr: Any, as_size: bool = False) -> bool | None:
+    def decide(self, expr: Expr, as_size: bool = False) -> bool | None:
         """Whether a boolean expression is always true or always false; None if neither."""
         if expr is ex.true:
             return True
@@ -126,7 +129,7 @@ class Facts:
             self.decided[expr] = result
         return result
 
-    def deduce(self, expr: Any, as_size: bool) -> bool | None:
+    def deduce(self, expr: Expr, as_size: bool) -> bool | None:
         if expr is ex.true:
             return True
         if expr is ex.false:
@@ -152,7 +155,7 @@ class Facts:
             return None if part is None else not part
         return self.truths.get(expr)
 
-    def deduce_integer(self, kind: Any, difference: Any, as_size: bool) -> bool | None:
+    def deduce_integer(self, kind: Head, difference: Expr, as_size: bool) -> bool | None:
         result = sign(kind, self.bound(difference, as_size))
         if result is not None:
             return result
@@ -171,7 +174,7 @@ class Facts:
 
     # ------------------------------------------------------------ learning
 
-    def learn(self, expr: Any) -> None:
+    def learn(self, expr: Expr) -> None:
         """Takes a boolean expression to be true from now on."""
         self.decided[expr] = True
         expr = self.replace(expr)
@@ -205,15 +208,15 @@ class Facts:
         self.analysis.cache.clear()
         self.analysis_as_size.cache.clear()
 
-    def learn_float(self, kind: Any, difference: Any) -> None:
+    def learn_float(self, kind: Head, difference: Expr) -> None:
         """A float symbol that equals a constant is that constant."""
         if kind is ex.Eq:
             constant, terms = difference.as_coeff_Add()
             coefficient, symbol = terms.as_coeff_Mul()
             if symbol.is_Symbol:
-                self.substitute(symbol, ex.sympy.Float(float(-constant / coefficient)))
+                self.substitute(symbol, ex.Float(float(-constant / coefficient)))
 
-    def learn_bounds(self, difference: Any, range_: ValueRanges) -> None:
+    def learn_bounds(self, difference: Expr, range_: ValueRanges) -> None:
         """Takes an integer expression to lie in `range_`, which is open at one end."""
         terms, factor, offset = form(difference)
         range_ = unscaled(range_, factor, offset)
@@ -232,12 +235,12 @@ class Facts:
             )
             self.narrow(symbol, unscaled(left, coefficient.p, 0))
 
-    def bound_form(self, terms: Any, range_: ValueRanges) -> None:
+    def bound_form(self, terms: Expr, range_: ValueRanges) -> None:
         if not terms.is_Symbol:
             known = self.forms.get(terms)
             self.forms[terms] = range_ if known is None else known & range_
 
-    def narrow(self, symbol: Any, range_: ValueRanges) -> None:
+    def narrow(self, symbol: Expr, range_: ValueRanges) -> None:
         """Intersects the range of a symbol; a single value left replaces the symbol."""
         known = self.ranges.get(symbol)
         if known is not None:
@@ -253,7 +256,7 @@ class Facts:
         if range_.is_singleton() and not range_.is_float:
             self.substitute(symbol, ex.Integer(range_.lower))
 
-    def learn_equality(self, difference: Any) -> None:
+    def learn_equality(self, difference: Expr) -> None:
         terms, factor, offset = form(difference)
         if offset % factor == 0:
             value = -offset // factor
@@ -267,23 +270,23 @@ class Facts:
         if solution is not None and not solution.free_symbols & self.unbacked:
             self.substitute(symbol, solution)
 
-    def learn_unequal(self, difference: Any) -> None:
+    def learn_unequal(self, difference: Expr) -> None:
         if not difference.is_number:
             terms, factor, offset = form(difference)
             if offset % factor == 0:
                 self.unequal.add((terms, -offset // factor))
 
-    def learn_remainder(self, terms: Any, value: int) -> None:
+    def learn_remainder(self, terms: Expr, value: int) -> None:
         if value == 0 and isinstance(terms, ex.Mod):
             self.divisible.add(terms)
             base, divisor = terms.args
-            self.rewrites[terms] = ex.sympy.S.Zero
+            self.rewrites[terms] = ex.Zero
             quotient = ex.FloorDiv(base, divisor)
             if isinstance(quotient, ex.FloorDiv) and quotient.args == (base, divisor):
                 self.rewrites[quotient] = ex.CleanDiv(base, divisor, evaluate=False)
             self.renew()
 
-    def solve(self, difference: Any, symbol: Any) -> Any:
+    def solve(self, difference: Expr, symbol: Expr) -> Expr | None:
         """The integer expression that `symbol` is where `difference` vanishes; None if none."""
         rest = []
         coefficient = 0
@@ -305,7 +308,7 @@ class Facts:
         solution = ex.without_coefficient(remaining, abs(coefficient))
         return -solution if coefficient > 0 else solution
 
-    def substitute(self, symbol: Any, value: Any) -> bool:
+    def substitute(self, symbol: Expr, value: Expr) -> bool:
         """Replaces `symbol` by `value` from now on, unless its range would be forgotten."""
         if symbol in self.replacements or value.has(symbol):
             return False
@@ -330,7 +333,7 @@ class Facts:
         self.renew()
         return True
 
-    def carry_range(self, value: Any, range_: ValueRanges) -> None:
+    def carry_range(self, value: Expr, range_: ValueRanges) -> None:
         """Narrows the one symbol of `value` so that `value` stays within `range_`."""
         constant, term = value.as_coeff_Add()
         coefficient, symbol = term.as_coeff_Mul()
@@ -351,7 +354,7 @@ class Facts:
         self.truths = {self.replace(expr): value for expr, value in self.truths.items()}
         self.forget_undecided()
 
-    def restate(self, terms: Any, range_: ValueRanges) -> None:
+    def restate(self, terms: Expr, range_: ValueRanges) -> None:
         if terms.is_number:
             return
         rest, factor, offset = form(terms)
@@ -367,7 +370,7 @@ SIDES = {
 }
 
 
-def sign(kind: Any, range_: ValueRanges) -> bool | None:
+def sign(kind: Head, range_: ValueRanges) -> bool | None:
     """Whether a difference in `range_` stands in the relation `kind` to zero."""
     lower, upper = range_.lower, range_.upper
     if kind is ex.Eq or kind is ex.Ne:

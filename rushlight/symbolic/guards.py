@@ -9,13 +9,17 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.symbolic import expressions as ex
 from rushlight.symbolic.facts import Facts
-from rushlight.symbolic.numbers import SymNumber
+from rushlight.symbolic.numbers import Number, SymNumber
 from rushlight.symbolic.ranges import ValueRanges, int_oo
-from rushlight.symbolic.sources import Source, source_name
+from rushlight.symbolic.sources import Source, SourceLike, source_name
+
+if TYPE_CHECKING:
+    from rushlight.symbolic.protocols import Expr
+    from rushlight.symbolic.shapeenv import ShapeEnv
 
 Frame = tuple[str, int, str]
 
@@ -28,7 +32,7 @@ class ShapeGuard:
 
     __slots__ = ("expr", "stack")
 
-    def __init__(self, expr: Any, stack: Sequence[Frame] = ()) -> None:
+    def __init__(self, expr: Expr, stack: Sequence[Frame] = ()) -> None:
         self.expr = expr
         self.stack = stack
 
@@ -41,7 +45,7 @@ class RuntimeAssert:
 
     __slots__ = ("expr", "msg", "stack")
 
-    def __init__(self, expr: Any, msg: str = "", stack: Sequence[Frame] = ()) -> None:
+    def __init__(self, expr: Expr, msg: str = "", stack: Sequence[Frame] = ()) -> None:
         self.expr = expr
         self.msg = msg
         self.stack = stack
@@ -74,7 +78,7 @@ def format_guards(guards: Sequence[ShapeGuard], verbose: bool) -> str:
     return "\n".join(lines)
 
 
-def ranges_only(env: Any) -> Facts:
+def ranges_only(env: ShapeEnv) -> Facts:
     """The environment's ranges and replacements without what guards said of sums and products."""
     facts = Facts(env.rank, env.unbacked_symbols)
     facts.ranges = env.facts.ranges
@@ -84,10 +88,10 @@ def ranges_only(env: Any) -> Facts:
     return facts
 
 
-def nontrivial(env: Any, guards: Sequence[ShapeGuard] | None = None) -> list[Any]:
+def nontrivial(env: ShapeEnv, guards: Sequence[ShapeGuard] | None = None) -> list[Expr]:
     """Guards that the ranges do not imply, in terms of what symbols were replaced by."""
     facts = ranges_only(env)
-    result: dict[Any, None] = {}
+    result: dict[Expr, None] = {}
     for guard in env.guards if guards is None else guards:
         if facts.decide(guard.expr) is None:
             result[facts.replace(guard.expr)] = None
@@ -127,7 +131,7 @@ INFIX = {
 }
 
 
-def python_text(expr: Any, name: Callable[[Any], str]) -> str:
+def python_text(expr: Expr, name: Callable[[Expr], str]) -> str:
     """`expr` as Python, with `name(symbol)` for its symbols."""
     if expr.is_Symbol:
         return name(expr)
@@ -153,21 +157,21 @@ def python_text(expr: Any, name: Callable[[Any], str]) -> str:
         return word.join(f"({python_text(part, name)})" for part in expr.args)
     if kind is ex.Not:
         return f"not ({python_text(expr.args[0], name)})"
-    if kind is ex.sympy.Piecewise:
-        (positive, condition), (negative, _) = expr.args
+    if kind is ex.Piecewise:
+        (positive, condition), (negative, _) = ex.branches(expr)
         texts = [python_text(part, name) for part in (positive, condition, negative)]
         return f"({texts[0]} if {texts[1]} else {texts[2]})"
     return repr(ex.plain(expr))
 
 
-def grouped(expr: Any, name: Callable[[Any], str]) -> str:
+def grouped(expr: Expr, name: Callable[[Expr], str]) -> str:
     """As an operand of something that binds tighter than a sum or product."""
     text = python_text(expr, name)
     loose = expr.func in (ex.Add, ex.Mul) or (expr.is_number and expr.is_negative)
     return f"({text})" if loose else text
 
 
-def sum_text(expr: Any, name: Callable[[Any], str]) -> str:
+def sum_text(expr: Expr, name: Callable[[Expr], str]) -> str:
     result = ""
     for term in expr.as_ordered_terms():
         negative = bool(term.as_coeff_Mul()[0].is_negative)
@@ -176,16 +180,16 @@ def sum_text(expr: Any, name: Callable[[Any], str]) -> str:
     return result
 
 
-def product_text(expr: Any, name: Callable[[Any], str]) -> str:
+def product_text(expr: Expr, name: Callable[[Expr], str]) -> str:
     coefficient, rest = expr.as_coeff_Mul()
     factors = []
     for factor in rest.as_ordered_factors():
         text = python_text(factor, name)
         factors.append(f"({text})" if factor.is_Add else text)
     text = "*".join(factors)
-    if coefficient is ex.sympy.S.One:
+    if coefficient is ex.One:
         return text
-    if coefficient is ex.sympy.S.NegativeOne:
+    if coefficient is ex.NegativeOne:
         return f"-{text}"
     return f"{ex.plain(coefficient)!r}*{text}"
 
@@ -193,7 +197,7 @@ def product_text(expr: Any, name: Callable[[Any], str]) -> str:
 # ---------------------------------------------------------------- inputs
 
 
-def properties(value: Any, source: Any) -> list[tuple[Source, Any]]:
+def properties(value: Any, source: SourceLike) -> list[tuple[Source, Any]]:
     """Each number that an input gives, with the expression that reads it."""
     base = source_name(source)
     if isinstance(value, (SymNumber, int, float)):
@@ -208,15 +212,15 @@ def properties(value: Any, source: Any) -> list[tuple[Source, Any]]:
     return [*result, (offset, value.storage_offset())]
 
 
-def expression(number: Any) -> Any:
+def expression(number: Number) -> Expr:
     return number.node.expr if isinstance(number, SymNumber) else ex.constant(number)
 
 
 def produce(
-    env: Any,
+    env: ShapeEnv,
     placeholders: Sequence[Any],
-    sources: Sequence[Any],
-    source_ref: Callable[[Any], str],
+    sources: Sequence[SourceLike],
+    source_ref: Callable[[SourceLike], str],
     guards: Sequence[ShapeGuard] | None,
     ignore_static: bool,
 ) -> list[str]:
@@ -226,12 +230,12 @@ def produce(
         for value, origin in zip(placeholders, sources)
         for source, number in properties(value, origin)
     ]
-    readers: dict[Any, Source] = {}
+    readers: dict[Expr, Source] = {}
     for source, expr in inputs:
         if expr.is_Symbol:
             readers.setdefault(expr, source)
 
-    def name(symbol: Any) -> str:
+    def name(symbol: Expr) -> str:
         reader = readers.get(symbol)
         if reader is None:
             known = env.var_to_sources.get(symbol)
@@ -259,7 +263,7 @@ def produce(
     return list(result)
 
 
-def is_loose(expr: Any) -> bool:
+def is_loose(expr: Expr) -> bool:
     """A relation whose sides still share a constant or a factor after replacement."""
     return expr.func in OPERATORS and any(side.is_Add for side in expr.args)
 
@@ -275,9 +279,9 @@ def range_text(range_: ValueRanges | None, reader: str, kind: str) -> str | None
     return " <= ".join(parts) if len(parts) > 1 else None
 
 
-def bind(placeholders: Sequence[Any], args: Sequence[Any]) -> dict[Any, Any]:
+def bind(placeholders: Sequence[Any], args: Sequence[Any]) -> dict[Expr, Any]:
     """Symbol -> value, from inputs that are a symbol or its negative."""
-    result: dict[Any, Any] = {}
+    result: dict[Expr, Any] = {}
     for placeholder, argument in zip(placeholders, args):
         expected = properties(placeholder, "")
         actual = properties(argument, "")

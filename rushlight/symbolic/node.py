@@ -8,30 +8,37 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rushlight.symbolic import expressions as ex
-from rushlight.symbolic.numbers import SymBool, SymFloat, SymInt, SymNumber
+from rushlight.symbolic.numbers import Number, SymBool, SymFloat, SymInt, SymNumber
+
+if TYPE_CHECKING:
+    from rushlight.symbolic.protocols import Expr, Head
+    from rushlight.symbolic.shapeenv import ShapeEnv
+
+    # (expression, value in the example, Python type)
+    Operand = tuple[Expr, float | None, type]
 
 WRAPPERS: dict[type, Any] = {int: SymInt, float: SymFloat, bool: SymBool}
 
 
-def power(base: Any, exponent: Any) -> Any:
+def power(base: Expr, exponent: Expr) -> Expr:
     if exponent.is_Integer:
         return base**exponent
     return ex.PowByNatural(base, exponent)
 
 
-def float_floor_divide(base: Any, divisor: Any) -> Any:
+def float_floor_divide(base: Expr, divisor: Expr) -> Expr:
     return ex.ToFloat(ex.FloorToInt(ex.FloatTrueDiv(base, divisor)))
 
 
-def float_remainder(base: Any, divisor: Any) -> Any:
+def float_remainder(base: Expr, divisor: Expr) -> Expr:
     return base - divisor * float_floor_divide(base, divisor)
 
 
-def relation(kind: Any) -> Callable[[Any, Any], Any]:
-    def apply(left: Any, right: Any) -> Any:
+def relation(kind: Head) -> Callable[[Any, Any], Any]:
+    def apply(left: Expr, right: Expr) -> Expr:
         return ex.relation(kind, left, right)
 
     return apply
@@ -78,12 +85,12 @@ class SymNode:
 
     def __init__(
         self,
-        expr: Any,
-        shape_env: Any,
+        expr: Expr,
+        shape_env: ShapeEnv,
         pytype: type,
-        hint: Any = None,
-        constant: Any = None,
-        fx_node: Any = None,
+        hint: float | None = None,
+        constant: float | None = None,
+        fx_node: object = None,
     ) -> None:
         self._expr = expr
         self._version = shape_env.facts.version
@@ -96,7 +103,7 @@ class SymNode:
     # ------------------------------------------------------------ reading
 
     @property
-    def expr(self) -> Any:
+    def expr(self) -> Expr:
         """The expression, in terms of what is known by now."""
         facts = self.shape_env.facts
         if self._version != facts.version:
@@ -105,7 +112,7 @@ class SymNode:
         return self._expr
 
     @property
-    def hint(self) -> Any:
+    def hint(self) -> float | None:
         """The value in the example, or None where it depends on data."""
         if self._hint is None:
             self._hint = self.shape_env.size_hint(self.expr, allow_none=True)
@@ -114,12 +121,12 @@ class SymNode:
     def has_hint(self) -> bool:
         return self.hint is not None
 
-    def require_hint(self, fallback: Any = None) -> Any:
+    def require_hint(self, fallback: float | None = None) -> float:
         hint = self.hint
         if hint is None:
             if fallback is not None:
                 return fallback
-            return self.shape_env.size_hint(self.expr)
+            return cast(float, self.shape_env.size_hint(self.expr))
         return hint
 
     def maybe_as_int(self) -> int | None:
@@ -130,7 +137,7 @@ class SymNode:
         return float(self.expr) if self.pytype is float and self.expr.is_number else None
 
     def maybe_as_bool(self) -> bool | None:
-        return ex.plain(self.expr) if self.pytype is bool else None
+        return cast("bool | None", ex.plain(self.expr)) if self.pytype is bool else None
 
     def is_int(self) -> bool:
         return self.pytype is int
@@ -156,12 +163,12 @@ class SymNode:
     def __repr__(self) -> str:
         return f"SymNode({self.expr}, {self.pytype.__name__}, hint={self.hint})"
 
-    def __deepcopy__(self, memo: Any) -> SymNode:
+    def __deepcopy__(self, memo: dict[int, Any]) -> SymNode:
         return self
 
     # ------------------------------------------------------------ deciding
 
-    def guard_number(self) -> Any:
+    def guard_number(self) -> float:
         """The value, which becomes a guard: the expression is that value from now on."""
         return self.shape_env.evaluate_expr(self.expr, self._hint)
 
@@ -190,7 +197,7 @@ class SymNode:
 
     # ------------------------------------------------------------ computing
 
-    def operand(self, other: Any) -> tuple[Any, Any, type] | None:
+    def operand(self, other: Any) -> Operand | None:
         """(expression, example value, type) of the other operand; None if it is no number."""
         if isinstance(other, SymNumber):
             node = other.node
@@ -209,19 +216,19 @@ class SymNode:
             return self.operand(other.item())
         return None
 
-    def compute(self, name: str, other: Any) -> Any:
+    def compute(self, name: str, other: object) -> Any:
         found = self.operand(other)
         if found is None:
             return NotImplemented
         return self.apply(name, (self.expr, self.hint, self.pytype), found)
 
-    def compute_reflected(self, name: str, other: Any) -> Any:
+    def compute_reflected(self, name: str, other: object) -> Any:
         found = self.operand(other)
         if found is None:
             return NotImplemented
         return self.apply(name, found, (self.expr, self.hint, self.pytype))
 
-    def apply(self, name: str, a: tuple[Any, Any, type], b: tuple[Any, Any, type]) -> Any:
+    def apply(self, name: str, a: Operand, b: Operand) -> Any:
         left, left_hint, left_type = a
         right, right_hint, right_type = b
         if left_type is bool or right_type is bool:
@@ -239,7 +246,7 @@ class SymNode:
             hint = BINARY[name][0](left_hint, right_hint)
         return WRAPPERS[pytype](SymNode(expr, env, pytype, hint))
 
-    def apply_boolean(self, name: str, a: tuple[Any, Any, type], b: tuple[Any, Any, type]) -> Any:
+    def apply_boolean(self, name: str, a: Operand, b: Operand) -> Any:
         if not (a[2] is bool and b[2] is bool):
             if name in ("and", "or"):
                 return NotImplemented
@@ -260,7 +267,7 @@ class SymNode:
             return self.apply(name, as_integer(a), as_integer(b))
         return self.wrap(expr, bool)
 
-    def wrap(self, expr: Any, pytype: type) -> Any:
+    def wrap(self, expr: Expr, pytype: type) -> Any:
         """A value for `expr`: a plain number if it is one."""
         plain = ex.plain(expr)
         if plain is None and pytype is bool:
@@ -285,12 +292,12 @@ class SymNode:
                 return self.wrap(-expr, self.pytype)
         return self.wrap(symbolic(expr), pytype or self.pytype)
 
-    def round(self, ndigits: Any = None) -> Any:
+    def round(self, ndigits: int | None = None) -> Any:
         if ndigits is None:
             return self.transform("round")
         return self.wrap(ex.RoundDecimal(self.expr, ex.constant(ndigits)), float)
 
-    def choose(self, positive: Any, negative: Any) -> Any:
+    def choose(self, positive: Number, negative: Number) -> Any:
         """`positive` where this boolean holds, else `negative`."""
         known = self.shape_env.facts.decide(self.expr)
         if known is not None:
@@ -306,16 +313,16 @@ class SymNode:
         return self.wrap(ex.where(self.expr, left[0], right[0]), left[2])
 
 
-def as_integer(operand: tuple[Any, Any, type]) -> tuple[Any, Any, type]:
+def as_integer(operand: Operand) -> Operand:
     expr, hint, pytype = operand
     if pytype is not bool:
         return operand
-    number = ex.where(expr, ex.sympy.S.One, ex.sympy.S.Zero)
+    number = ex.where(expr, ex.One, ex.Zero)
     return number, (None if hint is None else int(hint)), int
 
 
 def operate(
-    env: Any, name: str, left: Any, left_type: type, right: Any, right_type: type
+    env: ShapeEnv, name: str, left: Expr, left_type: type, right: Expr, right_type: type
 ) -> tuple[Any, Any, Any]:
     """(plain result, None, None) or (None, expression, type)."""
     _, of_integers, of_floats = BINARY[name]
@@ -342,7 +349,7 @@ def operate(
     return (None, expr, pytype) if plain is None else (pytype(plain), None, None)
 
 
-def decide_extremum(env: Any, name: str, left: Any, right: Any, expr: Any) -> Any:
+def decide_extremum(env: ShapeEnv, name: str, left: Expr, right: Expr, expr: Expr) -> Expr:
     """One of the operands where it is known which one it is."""
     known = env.facts.decide(ex.relation(ex.Ge, left, right))
     if known is None:

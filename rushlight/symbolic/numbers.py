@@ -8,7 +8,11 @@ exists only once something symbolic does.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rushlight.symbolic.node import SymNode
 
 
 class SymNumber:
@@ -16,7 +20,7 @@ class SymNumber:
 
     __slots__ = ("__weakref__", "node")
 
-    def __init__(self, node: Any) -> None:
+    def __init__(self, node: SymNode) -> None:
         self.node = node
 
     def __eq__(self, other: object) -> Any:
@@ -25,16 +29,16 @@ class SymNumber:
     def __ne__(self, other: object) -> Any:
         return self.node.compute("ne", other)
 
-    def __lt__(self, other: Any) -> Any:
+    def __lt__(self, other: Number) -> Any:
         return self.node.compute("lt", other)
 
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: Number) -> Any:
         return self.node.compute("le", other)
 
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: Number) -> Any:
         return self.node.compute("gt", other)
 
-    def __ge__(self, other: Any) -> Any:
+    def __ge__(self, other: Number) -> Any:
         return self.node.compute("ge", other)
 
     def __hash__(self) -> int:
@@ -46,7 +50,7 @@ class SymNumber:
     def __copy__(self) -> Any:
         return self
 
-    def __deepcopy__(self, memo: Any) -> Any:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         # The node belongs to a shape environment; a copy would be a stranger there.
         return self
 
@@ -56,52 +60,52 @@ class Arithmetic(SymNumber):
 
     __slots__ = ()
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Number) -> Any:
         return self.node.compute("add", other)
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: Number) -> Any:
         return self.node.compute_reflected("add", other)
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: Number) -> Any:
         return self.node.compute("sub", other)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: Number) -> Any:
         return self.node.compute_reflected("sub", other)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: Number) -> Any:
         return self.node.compute("mul", other)
 
-    def __rmul__(self, other: Any) -> Any:
+    def __rmul__(self, other: Number) -> Any:
         return self.node.compute_reflected("mul", other)
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: Number) -> Any:
         return self.node.compute("truediv", other)
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: Number) -> Any:
         return self.node.compute_reflected("truediv", other)
 
-    def __floordiv__(self, other: Any) -> Any:
+    def __floordiv__(self, other: Number) -> Any:
         return self.node.compute("floordiv", other)
 
-    def __rfloordiv__(self, other: Any) -> Any:
+    def __rfloordiv__(self, other: Number) -> Any:
         return self.node.compute_reflected("floordiv", other)
 
-    def __mod__(self, other: Any) -> Any:
+    def __mod__(self, other: Number) -> Any:
         return self.node.compute("mod", other)
 
-    def __rmod__(self, other: Any) -> Any:
+    def __rmod__(self, other: Number) -> Any:
         return self.node.compute_reflected("mod", other)
 
-    def __divmod__(self, other: Any) -> Any:
+    def __divmod__(self, other: Number) -> Any:
         return self // other, self % other
 
-    def __rdivmod__(self, other: Any) -> Any:
+    def __rdivmod__(self, other: Number) -> Any:
         return other // self, other % self
 
-    def __pow__(self, other: Any) -> Any:
+    def __pow__(self, other: Number) -> Any:
         return self.node.compute("pow", other)
 
-    def __rpow__(self, other: Any) -> Any:
+    def __rpow__(self, other: Number) -> Any:
         return self.node.compute_reflected("pow", other)
 
     def __neg__(self) -> Any:
@@ -146,13 +150,13 @@ class SymInt(Arithmetic):
     def __hash__(self) -> int:
         raise TypeError("unhashable type: non-nested SymInt")
 
-    def __round__(self, ndigits: Any = None) -> Any:
+    def __round__(self, ndigits: int | None = None) -> Any:
         return self
 
-    def __lshift__(self, other: Any) -> Any:
+    def __lshift__(self, other: IntLike) -> Any:
         return self * 2**other
 
-    def __rshift__(self, other: Any) -> Any:
+    def __rshift__(self, other: IntLike) -> Any:
         return self // 2**other
 
     def as_integer_ratio(self) -> tuple[Any, int]:
@@ -173,7 +177,7 @@ class SymFloat(Arithmetic):
     def __hash__(self) -> int:
         return hash(float(self))
 
-    def __round__(self, ndigits: Any = None) -> Any:
+    def __round__(self, ndigits: int | None = None) -> Any:
         return self.node.round(ndigits)
 
     def is_integer(self) -> Any:
@@ -200,10 +204,10 @@ class SymBool(SymNumber):
     def __int__(self) -> int:
         return int(bool(self))
 
-    def __and__(self, other: Any) -> Any:
+    def __and__(self, other: BoolLike) -> Any:
         return self.node.compute("and", other)
 
-    def __or__(self, other: Any) -> Any:
+    def __or__(self, other: BoolLike) -> Any:
         return self.node.compute("or", other)
 
     __rand__ = __and__
@@ -218,37 +222,44 @@ class SymBool(SymNumber):
 
 NUMBERS = (SymInt, SymFloat, SymBool)
 
+# Python numbers and those that may be symbols.
+IntLike = int | SymInt
+FloatLike = float | SymFloat
+BoolLike = bool | SymBool
+Real = float | SymInt | SymFloat
+Number = float | SymNumber
 
-def sym_not(a: Any) -> Any:
+
+def sym_not(a: BoolLike) -> Any:
     """The opposite of a boolean, without deciding it."""
     return a.node.transform("not") if isinstance(a, SymNumber) else not a
 
 
-def sym_float(a: Any) -> Any:
+def sym_float(a: Real) -> Any:
     """`float(a)`, without deciding what `a` is."""
     if isinstance(a, SymFloat):
         return a
     return a.node.transform("float") if isinstance(a, SymInt) else float(a)
 
 
-def sym_int(a: Any) -> Any:
+def sym_int(a: Real) -> Any:
     """`int(a)`, without deciding what `a` is."""
     if isinstance(a, SymInt):
         return a
     return a.node.transform("trunc") if isinstance(a, SymFloat) else int(a)
 
 
-def sym_max(a: Any, b: Any) -> Any:
+def sym_max(a: Real, b: Real) -> Any:
     """`max(a, b)`, without deciding which. torch: a float argument makes the result a float."""
     return extremum("max", a, b)
 
 
-def sym_min(a: Any, b: Any) -> Any:
+def sym_min(a: Real, b: Real) -> Any:
     """`min(a, b)`, without deciding which. torch: a float argument makes the result a float."""
     return extremum("min", a, b)
 
 
-def extremum(name: str, a: Any, b: Any) -> Any:
+def extremum(name: str, a: Real, b: Real) -> Any:
     for first, second in ((a, b), (b, a)):
         if isinstance(first, Arithmetic):
             result = first.node.compute(name, second)
@@ -259,17 +270,17 @@ def extremum(name: str, a: Any, b: Any) -> Any:
     return float(result) if isinstance(a, float) or isinstance(b, float) else result
 
 
-def sym_sqrt(a: Any) -> Any:
+def sym_sqrt(a: Real) -> Any:
     """The square root, without deciding what `a` is."""
     return a.node.transform("sqrt") if isinstance(a, Arithmetic) else math.sqrt(a)
 
 
-def sym_ite(b: Any, t: Any, f: Any) -> Any:
+def sym_ite(b: BoolLike, t: Number, f: Number) -> Any:
     """`t if b else f`, without deciding `b`."""
     return b.node.choose(t, f) if isinstance(b, SymBool) else (t if b else f)
 
 
-def sym_sum(args: Any) -> Any:
+def sym_sum(args: Iterable[Number]) -> Any:
     """The sum of many numbers."""
     total: Any = 0
     for value in args:

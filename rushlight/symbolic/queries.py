@@ -3,78 +3,89 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rushlight.symbolic.numbers import SymBool, SymFloat, SymInt, SymNumber
+from rushlight.symbolic.numbers import (
+    BoolLike,
+    IntLike,
+    Number,
+    SymBool,
+    SymFloat,
+    SymInt,
+    SymNumber,
+)
 from rushlight.symbolic.ranges import int_oo
 
+if TYPE_CHECKING:
+    from rushlight.symbolic.protocols import Expr, Symbol
 
-def is_symbolic(value: Any) -> bool:
+
+def is_symbolic(value: object) -> bool:
     """Whether `value` is a number whose value is not settled."""
     return isinstance(value, SymNumber) and not value.node.is_constant()
 
 
-def is_concrete_int(a: Any) -> bool:
+def is_concrete_int(a: Number) -> bool:
     """Whether an integer's value is settled. Decides nothing."""
     return not isinstance(a, SymInt) or a.node.expr.is_Integer
 
 
-def is_concrete_float(a: Any) -> bool:
+def is_concrete_float(a: Number) -> bool:
     return not isinstance(a, SymFloat) or bool(a.node.expr.is_number)
 
 
-def is_concrete_bool(a: Any) -> bool:
+def is_concrete_bool(a: Number) -> bool:
     return not isinstance(a, SymBool) or a.node.is_constant()
 
 
-def has_hint(a: Any) -> bool:
+def has_hint(a: Number) -> bool:
     """Whether the value in the example is known."""
     return a.node.has_hint() if isinstance(a, SymNumber) else True
 
 
-def hint_int(a: Any, fallback: int | None = None) -> int:
+def hint_int(a: Number, fallback: int | None = None) -> int:
     """The value in the example; `fallback` for what depends on data. Decides nothing."""
     return int(a.node.require_hint(fallback)) if isinstance(a, SymNumber) else int(a)
 
 
-def size_hint(a: Any, fallback: int | None = None) -> int:
+def size_hint(a: Number, fallback: int | None = None) -> int:
     return hint_int(a, fallback)
 
 
-def guard_int(a: Any) -> int:
+def guard_int(a: Number) -> int:
     """The value, which the graph is then special to."""
     return a.node.guard_int() if isinstance(a, SymNumber) else int(a)
 
 
-def guard_float(a: Any) -> float:
+def guard_float(a: Number) -> float:
     return a.node.guard_float() if isinstance(a, SymNumber) else float(a)
 
 
-def guard_bool(a: Any) -> bool:
+def guard_bool(a: BoolLike) -> bool:
     return bool(a)
 
 
-def guard_scalar(a: Any) -> Any:
+def guard_scalar(a: Number) -> float:
     """The value of a number of any kind, which the graph is then special to."""
     if isinstance(a, SymBool):
         return bool(a)
     return a.node.guard_number() if isinstance(a, SymNumber) else a
 
 
-def statically_known_true(x: Any) -> bool:
+def statically_known_true(x: BoolLike) -> bool:
     """Whether `x` holds for all values of the symbols. Adds no guard and never raises."""
     if isinstance(x, SymBool):
         return bool(x.node.shape_env.statically_known_true(x.node.expr))
     return bool(x)
 
 
-def statically_known_false(x: Any) -> bool:
+def statically_known_false(x: BoolLike) -> bool:
     if isinstance(x, SymBool):
         return x.node.shape_env.facts.decide(x.node.expr) is False
     return not x
 
 
-def guard_or(x: Any, fallback: bool) -> bool:
+def guard_or(x: BoolLike, fallback: bool) -> bool:
     if isinstance(x, SymBool):
         node = x.node
         known: bool | None = node.shape_env.facts.decide(node.expr)
@@ -85,35 +96,35 @@ def guard_or(x: Any, fallback: bool) -> bool:
     return bool(x)
 
 
-def guard_or_false(a: Any) -> bool:
+def guard_or_false(a: BoolLike) -> bool:
     """The value where it can be had, with a guard; False for what depends on data."""
     return guard_or(a, False)
 
 
-def guard_or_true(a: Any) -> bool:
+def guard_or_true(a: BoolLike) -> bool:
     return guard_or(a, True)
 
 
-def definitely_true(a: Any) -> bool:
+def definitely_true(a: BoolLike) -> bool:
     """True only where that is known or can be a guard; False for what depends on data."""
     return guard_or(a, False)
 
 
-def definitely_false(a: Any) -> bool:
+def definitely_false(a: BoolLike) -> bool:
     return not guard_or(a, True)
 
 
-def guard_size_oblivious(expr: Any) -> bool:
+def guard_size_oblivious(expr: BoolLike) -> bool:
     """The value of a test of framework code, for sizes that are taken to be neither 0 nor 1."""
     return expr.node.guard_size_oblivious() if isinstance(expr, SymBool) else bool(expr)
 
 
-def expect_true(a: Any, skip: int = 0) -> bool:
+def expect_true(a: BoolLike, skip: int = 0) -> bool:
     """Takes `a` to be true; checked when the graph runs where it depends on data."""
     return bool(a.node.expect_true()) if isinstance(a, SymBool) else bool(a)
 
 
-def constrain_range(a: Any, *, min: int | None = None, max: int | None = None) -> None:
+def constrain_range(a: IntLike, *, min: int | None = None, max: int | None = None) -> None:
     """Takes an integer to lie between `min` and `max`; a plain one is checked."""
     lower = -int_oo if min is None else min
     upper = int_oo if max is None else max
@@ -128,7 +139,7 @@ def constrain_range(a: Any, *, min: int | None = None, max: int | None = None) -
         raise ValueError(f"Invalid value {a} for range [{lower}:{upper}]")
 
 
-def constrain_range_for_size(a: Any, min: int | None = None, max: int | None = None) -> None:
+def constrain_range_for_size(a: IntLike, min: int | None = None, max: int | None = None) -> None:
     """As `constrain_range`, for an integer that is used as a size."""
     if isinstance(a, SymInt):
         upper = int_oo if max is None else max
@@ -137,7 +148,7 @@ def constrain_range_for_size(a: Any, min: int | None = None, max: int | None = N
         constrain_range(a, min=0 if min is None else min, max=max)
 
 
-def expressions_in(value: Any) -> Iterable[Any]:
+def expressions_in(value: Any) -> Iterable[Expr]:
     """The expressions in a number, a tensor, an expression, or a collection of them."""
     if isinstance(value, SymNumber):
         yield value.node.expr
@@ -157,22 +168,22 @@ def expressions_in(value: Any) -> Iterable[Any]:
         yield value
 
 
-def free_symbols(val: Any) -> set[Any]:
+def free_symbols(val: object) -> set[Symbol]:
     """The symbols a value depends on."""
-    result: set[Any] = set()
+    result: set[Symbol] = set()
     for expr in expressions_in(val):
         result |= expr.free_symbols
     return result
 
 
-def has_free_symbols(val: Any) -> bool:
+def has_free_symbols(val: object) -> bool:
     return any(not expr.is_number for expr in expressions_in(val) if expr.free_symbols)
 
 
-def free_unbacked_symbols(x: Any) -> set[Any]:
+def free_unbacked_symbols(x: object) -> set[Symbol]:
     """The symbols a value depends on that stand for data."""
     return {symbol for symbol in free_symbols(x) if symbol.name.startswith(("u", "zuf"))}
 
 
-def has_free_unbacked_symbols(x: Any) -> bool:
+def has_free_unbacked_symbols(x: object) -> bool:
     return bool(free_unbacked_symbols(x))

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rushlight.symbolic.protocols import Expr, Head
 
 int_oo = math.inf
-Bound = Any
+Bound = float
 
 
 class ValueRanges:
@@ -41,7 +44,7 @@ class ValueRanges:
     def issubset(self, other: ValueRanges) -> bool:
         return bool(self.lower >= other.lower and self.upper <= other.upper)
 
-    def __contains__(self, value: Any) -> bool:
+    def __contains__(self, value: float) -> bool:
         return bool(self.lower <= value <= self.upper)
 
     def __and__(self, other: ValueRanges) -> ValueRanges:
@@ -85,7 +88,7 @@ class ValueRanges:
         return ValueRanges(False, True)
 
     @staticmethod
-    def wrap(value: Any) -> ValueRanges:
+    def wrap(value: Bound | ValueRanges) -> ValueRanges:
         return value if isinstance(value, ValueRanges) else ValueRanges(value, value)
 
 
@@ -93,7 +96,7 @@ class ValueRangeError(RuntimeError):
     """An interval with nothing in it: what is known contradicts itself."""
 
 
-def as_number(value: Any) -> Bound:
+def as_number(value: Bound | Expr) -> Bound:
     """A bound as a Python number; sympy's numbers are accepted."""
     if isinstance(value, (bool, int, float)):
         return value
@@ -200,7 +203,7 @@ def near_float(bound: Bound) -> float:
         return int_oo if bound > 0 else -int_oo
 
 
-def rounded(function: Callable[[Any], int]) -> Callable[[ValueRanges], ValueRanges]:
+def rounded(function: Callable[[float], int]) -> Callable[[ValueRanges], ValueRanges]:
     def apply(a: ValueRanges) -> ValueRanges:
         lower = a.lower if math.isinf(a.lower) else function(a.lower)
         return ValueRanges(lower, a.upper if math.isinf(a.upper) else function(a.upper))
@@ -226,16 +229,17 @@ def least(a: ValueRanges, b: ValueRanges) -> ValueRanges:
 class Analysis:
     """Intervals of expressions. `known(expr)` gives what is known beyond the structure, or None."""
 
-    def __init__(self, known: Callable[[Any], ValueRanges | None]) -> None:
+    def __init__(self, known: Callable[[Expr], ValueRanges | None]) -> None:
         from rushlight.symbolic import expressions as ex
 
         self.known = known
-        self.cache: dict[Any, ValueRanges] = {}
+        self.cache: dict[Expr, ValueRanges] = {}
         self.add = ex.Add
         self.mul = ex.Mul
         self.pow = ex.Pow
-        self.piecewise = ex.sympy.Piecewise
-        self.rules: dict[Any, Callable[..., ValueRanges]] = {
+        self.piecewise = ex.Piecewise
+        self.branches = ex.branches
+        self.rules: dict[Head, Callable[..., ValueRanges]] = {
             ex.FloorDiv: floor_divide,
             ex.CleanDiv: floor_divide,
             ex.Mod: remainder,
@@ -253,7 +257,7 @@ class Analysis:
             ex.sympy.Abs: absolute,
         }
 
-    def bound(self, expr: Any) -> ValueRanges:
+    def bound(self, expr: Expr) -> ValueRanges:
         """An interval that holds every value of a number expression."""
         result = self.cache.get(expr)
         if result is None:
@@ -265,7 +269,7 @@ class Analysis:
             self.cache[expr] = result
         return result
 
-    def compute(self, expr: Any) -> ValueRanges:
+    def compute(self, expr: Expr) -> ValueRanges:
         if expr.is_Integer:
             return ValueRanges(expr.p, expr.p)
         if expr.is_number:
@@ -285,9 +289,10 @@ class Analysis:
                 return power(self.bound(base), ValueRanges(exponent.p, exponent.p))
             return ValueRanges.unknown()
         if kind is self.piecewise:
-            result = self.bound(expr.args[0][0])
-            for value, _ in expr.args[1:]:
-                result = result | self.bound(value)
+            chosen = [self.bound(value) for value, _ in self.branches(expr)]
+            result = chosen[0]
+            for range_ in chosen[1:]:
+                result = result | range_
             return result
         rule = self.rules.get(kind)
         if rule is None:
@@ -300,7 +305,7 @@ class Analysis:
             result = rule(result, operand)
         return result
 
-    def sum(self, expr: Any) -> ValueRanges:
+    def sum(self, expr: Expr) -> ValueRanges:
         result = self.bound(expr.args[0])
         for term in expr.args[1:]:
             result = add(result, self.bound(term))

@@ -10,8 +10,8 @@ from __future__ import annotations
 import contextlib
 import enum
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rushlight.symbolic import expressions as ex
 from rushlight.symbolic import guards as guarding
@@ -19,9 +19,19 @@ from rushlight.symbolic.errors import ConstraintViolationError, data_dependent
 from rushlight.symbolic.facts import Facts
 from rushlight.symbolic.guards import RuntimeAssert, ShapeGuard
 from rushlight.symbolic.node import SymNode
-from rushlight.symbolic.numbers import SymBool, SymFloat, SymInt
+from rushlight.symbolic.numbers import (
+    BoolLike,
+    FloatLike,
+    IntLike,
+    SymBool,
+    SymFloat,
+    SymInt,
+)
 from rushlight.symbolic.ranges import ValueRanges, int_oo
-from rushlight.symbolic.sources import Source, source_name
+from rushlight.symbolic.sources import Source, SourceLike, source_name
+
+if TYPE_CHECKING:
+    from rushlight.symbolic.protocols import Expr, Symbol
 
 
 class DimDynamic(enum.Enum):
@@ -48,9 +58,9 @@ class StatelessSymbolicContext(SymbolicContext):
         self,
         dynamic_sizes: Sequence[DimDynamic],
         dynamic_strides: Sequence[DimDynamic] | None = None,
-        constraint_sizes: Sequence[Any] | None = None,
-        constraint_strides: Sequence[Any] | None = None,
-        view_base_context: Any = None,
+        constraint_sizes: Sequence[object] | None = None,
+        constraint_strides: Sequence[object] | None = None,
+        view_base_context: SymbolicContext | None = None,
     ) -> None:
         count = len(dynamic_sizes)
         self.dynamic_sizes = list(dynamic_sizes)
@@ -67,11 +77,11 @@ class StatefulSymbolicContext(StatelessSymbolicContext):
         self,
         dynamic_sizes: Sequence[DimDynamic],
         dynamic_strides: Sequence[DimDynamic] | None = None,
-        constraint_sizes: Sequence[Any] | None = None,
-        constraint_strides: Sequence[Any] | None = None,
-        view_base_context: Any = None,
-        tensor_source: Any = None,
-        shape_env_to_source_to_symbol_cache: dict[int, dict[str, Any]] | None = None,
+        constraint_sizes: Sequence[object] | None = None,
+        constraint_strides: Sequence[object] | None = None,
+        view_base_context: SymbolicContext | None = None,
+        tensor_source: SourceLike | None = None,
+        shape_env_to_source_to_symbol_cache: dict[int, dict[str, Expr]] | None = None,
     ) -> None:
         super().__init__(
             dynamic_sizes, dynamic_strides, constraint_sizes, constraint_strides, view_base_context
@@ -106,22 +116,22 @@ class ShapeEnv:
         )
         self.co_fields = dict(co_fields or {})
         self.guards: list[ShapeGuard] = []
-        self.var_to_val: dict[Any, Any] = {}
-        self.var_to_sources: dict[Any, list[Any]] = {}
-        self.val_to_var: dict[Any, Any] = {}
-        self.source_to_var: dict[str, Any] = {}
+        self.var_to_val: dict[Expr, float] = {}
+        self.var_to_sources: dict[Expr, list[SourceLike]] = {}
+        self.val_to_var: dict[tuple[type, float], Symbol] = {}
+        self.source_to_var: dict[str, Expr] = {}
         self.source_to_symbol = self.source_to_var
-        self.var_to_stack: dict[Any, Any] = {}
-        self.var_to_constraint: dict[Any, Any] = {}
-        self.unbacked_symbols: set[Any] = set()
-        self.pending_fresh_unbacked_symbols: list[Any] = []
-        self.deferred_runtime_asserts: dict[Any, list[RuntimeAssert]] = {}
+        self.var_to_stack: dict[Expr, list[guarding.Frame]] = {}
+        self.var_to_constraint: dict[Expr, object] = {}
+        self.unbacked_symbols: set[Symbol] = set()
+        self.pending_fresh_unbacked_symbols: list[Symbol] = []
+        self.deferred_runtime_asserts: dict[Symbol | None, list[RuntimeAssert]] = {}
         self.num_deferred_runtime_asserts = 0
         self.facts = Facts(self.rank, self.unbacked_symbols)
         self.operations: dict[tuple[str, Any, Any], tuple[Any, Any, Any]] = {}
-        self.hints: dict[Any, Any] = {}
-        self.answers: dict[Any, Any] = {}
-        self.order: dict[Any, int] = {}
+        self.hints: dict[Expr, float] = {}
+        self.answers: dict[Expr, float] = {}
+        self.order: dict[Symbol, int] = {}
         self.counts = {"s": 0, "u": 0, "zf": 0, "zuf": 0}
         self.frozen = False
         self.runtime_asserts_frozen = False
@@ -131,23 +141,23 @@ class ShapeEnv:
     # ------------------------------------------------------------ what is known
 
     @property
-    def var_to_range(self) -> dict[Any, ValueRanges]:
+    def var_to_range(self) -> dict[Expr, ValueRanges]:
         return self.facts.ranges
 
     @property
-    def replacements(self) -> dict[Any, Any]:
+    def replacements(self) -> dict[Expr, Expr]:
         return self.facts.replacements
 
     @property
-    def divisible(self) -> set[Any]:
+    def divisible(self) -> set[Expr]:
         return self.facts.divisible
 
     @property
-    def size_like(self) -> set[Any]:
+    def size_like(self) -> set[Expr]:
         return self.facts.size_like
 
     @property
-    def backed_var_to_val(self) -> dict[Any, Any]:
+    def backed_var_to_val(self) -> dict[Expr, float]:
         return self.var_to_val
 
     @property
@@ -155,24 +165,24 @@ class ShapeEnv:
         """All run-time assertions, in the order of the symbols they hang on."""
         return [one for many in self.deferred_runtime_asserts.values() for one in many]
 
-    def rank(self, symbol: Any) -> tuple[Any, ...]:
+    def rank(self, symbol: Symbol) -> tuple[float, int]:
         """Of the symbols of an equality the one that ranks highest is replaced."""
         return self.var_to_val.get(symbol, sys.maxsize), self.order.get(symbol, -1)
 
-    def replace(self, expr: Any) -> Any:
+    def replace(self, expr: Expr) -> Expr:
         return self.facts.replace(expr)
 
-    def simplify(self, expr: Any) -> Any:
+    def simplify(self, expr: Expr) -> Expr:
         """`expr` in terms of what is known by now."""
         return self.facts.replace(expr)
 
-    def bound_sympy(self, expr: Any, size_oblivious: bool = False) -> ValueRanges:
+    def bound_sympy(self, expr: Expr, size_oblivious: bool = False) -> ValueRanges:
         return self.facts.bound(self.replace(expr), size_oblivious)
 
-    def is_unbacked_symint(self, symbol: Any) -> bool:
+    def is_unbacked_symint(self, symbol: Symbol) -> bool:
         return symbol in self.unbacked_symbols
 
-    def size_hint(self, expr: Any, *, allow_none: bool = False) -> Any:
+    def size_hint(self, expr: Expr | float, *, allow_none: bool = False) -> Any:
         """The value of `expr` in the example; for what depends on data None, or an error."""
         expr = ex.constant(expr)
         found = self.hints.get(expr)
@@ -188,7 +198,7 @@ class ShapeEnv:
 
     # ------------------------------------------------------------ symbols
 
-    def new_symbol(self, prefix: str, **assumptions: Any) -> Any:
+    def new_symbol(self, prefix: str, **assumptions: bool) -> Symbol:
         number = self.counts[prefix]
         self.counts[prefix] = number + 1
         symbol = ex.Symbol(f"{prefix}{number}", **assumptions)
@@ -197,20 +207,20 @@ class ShapeEnv:
 
     def create_symbol(
         self,
-        val: Any,
-        source: Any,
+        val: float,
+        source: SourceLike,
         dynamic_dim: DimDynamic = DimDynamic.DUCK,
-        constraint_dim: Any = None,
+        constraint_dim: object = None,
         positive: bool | None = True,
         do_not_specialize_zero_one: bool = False,
         symbolic_context: SymbolicContext | None = None,
-    ) -> Any:
+    ) -> Expr:
         """An expression for an input number whose value in the example is `val`."""
         name = source_name(source)
         range_ = getattr(constraint_dim, "vr", None)
         if range_ is not None and range_.is_singleton():
             dynamic_dim = DimDynamic.STATIC
-        remembered: dict[str, Any] = {}
+        remembered: dict[str, Expr] = {}
         if isinstance(symbolic_context, StatefulSymbolicContext):
             remembered = symbolic_context.shape_env_to_source_to_symbol_cache.setdefault(
                 id(self), {}
@@ -218,10 +228,10 @@ class ShapeEnv:
             if name in remembered:
                 return remembered[name]
         if dynamic_dim is DimDynamic.UNBACKED:
-            symbol = self.create_unbacked_symint(source).node.expr
-            self.constrain_size(symbol)
-            remembered[name] = symbol
-            return symbol
+            unbacked = self.create_unbacked_symint(source).node.expr
+            self.constrain_size(unbacked)
+            remembered[name] = unbacked
+            return unbacked
         if positive and val < 0:
             raise AssertionError(f"positive set for negative value: {val}")
         if constraint_dim is not None:
@@ -245,8 +255,8 @@ class ShapeEnv:
         return symbol
 
     def create_backed(
-        self, val: Any, positive: bool | None, specialised: bool, range_: ValueRanges | None
-    ) -> Any:
+        self, val: float, positive: bool | None, specialised: bool, range_: ValueRanges | None
+    ) -> Symbol:
         """A new symbol with an example value."""
         if isinstance(val, float):
             symbol = self.new_symbol("zf", real=True)
@@ -269,12 +279,12 @@ class ShapeEnv:
 
     def create_unspecified_symbol(
         self,
-        val: Any,
-        source: Any,
+        val: float,
+        source: SourceLike,
         dynamic_dim: DimDynamic = DimDynamic.DUCK,
-        constraint_dim: Any = None,
+        constraint_dim: object = None,
         symbolic_context: SymbolicContext | None = None,
-    ) -> Any:
+    ) -> Expr:
         """A symbol for a number that need not be a size: of any sign, 0 and 1 included."""
         return self.create_symbol(
             val,
@@ -286,7 +296,9 @@ class ShapeEnv:
             symbolic_context=symbolic_context,
         )
 
-    def create_symintnode(self, sym: Any, *, hint: Any = None, source: Any = None) -> Any:
+    def create_symintnode(
+        self, sym: Expr, *, hint: float | None = None, source: SourceLike | None = None
+    ) -> IntLike:
         """The number that `sym` is: plain where it is a constant."""
         expr = self.replace(sym)
         if expr.is_Integer:
@@ -297,22 +309,26 @@ class ShapeEnv:
             hint = None
         return SymInt(SymNode(expr, self, int, hint))
 
-    def create_symfloatnode(self, sym: Any, *, hint: Any = None, source: Any = None) -> Any:
+    def create_symfloatnode(
+        self, sym: Expr, *, hint: float | None = None, source: SourceLike | None = None
+    ) -> FloatLike:
         expr = self.replace(sym)
         return float(expr) if expr.is_number else SymFloat(SymNode(expr, self, float, hint))
 
-    def create_symboolnode(self, sym: Any) -> Any:
+    def create_symboolnode(self, sym: Expr) -> BoolLike:
         expr = self.replace(sym)
         plain = ex.plain(expr)
-        return SymBool(SymNode(expr, self, bool)) if plain is None else plain
+        return SymBool(SymNode(expr, self, bool)) if plain is None else bool(plain)
 
     def create_unspecified_symint_and_symbol(
-        self, value: int, source: Any, dynamic_dim: DimDynamic
-    ) -> Any:
+        self, value: int, source: SourceLike, dynamic_dim: DimDynamic
+    ) -> IntLike:
         symbol = self.create_unspecified_symbol(value, source, dynamic_dim)
         return self.create_symintnode(symbol, hint=value, source=source)
 
-    def create_unbacked(self, prefix: str, source: Any, **assumptions: Any) -> Any:
+    def create_unbacked(
+        self, prefix: str, source: SourceLike | None, **assumptions: bool
+    ) -> Symbol:
         symbol = self.new_symbol(prefix, **assumptions)
         self.unbacked_symbols.add(symbol)
         if not self.fresh_symbols_ignored:
@@ -322,7 +338,7 @@ class ShapeEnv:
             self.var_to_sources.setdefault(symbol, []).append(source)
         return symbol
 
-    def create_unbacked_symint(self, source: Any = None) -> SymInt:
+    def create_unbacked_symint(self, source: SourceLike | None = None) -> SymInt:
         """An integer that depends on data."""
         symbol = self.create_unbacked("u", source, integer=True)
         self.facts.ranges[symbol] = ValueRanges.unknown_int()
@@ -336,7 +352,7 @@ class ShapeEnv:
     def create_unbacked_symbool(self) -> SymBool:
         symbol = self.create_unbacked("u", None, integer=True)
         self.facts.ranges[symbol] = ValueRanges(0, 1)
-        return SymBool(SymNode(ex.relation(ex.Eq, symbol, ex.sympy.S.One), self, bool))
+        return SymBool(SymNode(ex.relation(ex.Eq, symbol, ex.One), self, bool))
 
     @contextlib.contextmanager
     def ignore_fresh_unbacked_symbols(self) -> Iterator[None]:
@@ -352,12 +368,12 @@ class ShapeEnv:
     def create_symbolic_sizes_strides_storage_offset(
         self,
         ex_size: Any,
-        source: Any,
+        source: SourceLike | None,
         ex_stride: Sequence[int] | None = None,
         ex_storage_offset: int = 0,
         *,
         symbolic_context: StatelessSymbolicContext | None = None,
-    ) -> tuple[tuple[Any, ...], tuple[Any, ...], Any]:
+    ) -> tuple[tuple[IntLike, ...], tuple[IntLike, ...], IntLike]:
         """(sizes, strides, storage offset) of a tensor like the example, as symbols.
 
         The example is an object with size(), stride() and storage_offset(), or the sizes
@@ -408,25 +424,25 @@ class ShapeEnv:
             self.number(offset, ex_storage_offset),
         )
 
-    def number(self, expr: Any, value: int) -> Any:
+    def number(self, expr: Expr, value: int) -> IntLike:
         return value if expr.is_Integer else self.create_symintnode(expr, hint=value)
 
     def symbolic_strides(
         self,
-        size_exprs: Sequence[Any],
+        size_exprs: Sequence[Expr],
         sizes: Sequence[int],
         strides: Sequence[int],
-        source: Any,
+        source: SourceLike | None,
         context: StatelessSymbolicContext,
         all_static: bool,
-    ) -> list[Any]:
+    ) -> list[Expr]:
         """Strides as products of sizes where the example's numbers fit, else symbols.
 
         Small strides are settled first; size times stride of a settled dim is what a larger
         stride may be.
         """
         result: list[Any] = [None] * len(sizes)
-        candidates: dict[int, Any] = {}
+        candidates: dict[int, Expr] = {}
         last = len(sizes) - 1
         for stride, negative in sorted((stride, -dim) for dim, stride in enumerate(strides)):
             dim = -negative
@@ -453,8 +469,12 @@ class ShapeEnv:
     # ------------------------------------------------------------ questions
 
     def evaluate_expr(
-        self, expr: Any, hint: Any = None, fx_node: Any = None, size_oblivious: bool = False
-    ) -> Any:
+        self,
+        expr: Expr,
+        hint: float | None = None,
+        fx_node: object = None,
+        size_oblivious: bool = False,
+    ) -> float:
         """The value of `expr`, as a Python number or bool; a guard unless it is known anyway."""
         found = self.answers.get(expr)
         if found is not None:
@@ -488,13 +508,15 @@ class ShapeEnv:
         self.answers[expr] = value
         return value
 
-    def statically_known_true(self, expr: Any) -> bool:
+    def statically_known_true(self, expr: Expr) -> bool:
         return self.facts.decide(expr) is True
 
-    def defer_runtime_assert(self, expr: Any, msg: str = "", fx_node: Any = None) -> bool:
+    def defer_runtime_assert(self, expr: Expr, msg: str = "", fx_node: object = None) -> bool:
         return self.guard_or_defer_runtime_assert(expr, msg, fx_node)
 
-    def guard_or_defer_runtime_assert(self, expr: Any, msg: str = "", fx_node: Any = None) -> bool:
+    def guard_or_defer_runtime_assert(
+        self, expr: Expr, msg: str = "", fx_node: object = None
+    ) -> bool:
         """Takes `expr` to be true: known, a guard, or an assertion for when the graph runs.
 
         False where it is known to be false.
@@ -516,7 +538,7 @@ class ShapeEnv:
         self.facts.learn(replaced)
         return True
 
-    def constrain_range(self, symbol: Any, lower: Any, upper: Any) -> None:
+    def constrain_range(self, symbol: Expr, lower: float, upper: float) -> None:
         """Takes the range of an expression's value to be known, without checking it."""
         expr = self.replace(symbol)
         if expr.is_Symbol:
@@ -527,7 +549,7 @@ class ShapeEnv:
         if upper < int_oo:
             self.facts.learn(ex.relation(ex.Le, expr, ex.constant(upper)))
 
-    def constrain_size(self, symbol: Any, lower: Any = 0, upper: Any = int_oo) -> None:
+    def constrain_size(self, symbol: Expr, lower: float = 0, upper: float = int_oo) -> None:
         """Marks a symbol as a size: not negative, and reasoned about as neither 0 nor 1."""
         expr = self.replace(symbol)
         self.constrain_range(expr, max(lower, 0), upper)
@@ -553,10 +575,10 @@ class ShapeEnv:
 
     # ------------------------------------------------------------ guards
 
-    def get_guards(self) -> list[Any]:
+    def get_guards(self) -> list[Expr]:
         return [guard.expr for guard in self.guards]
 
-    def get_nontrivial_guards(self) -> list[Any]:
+    def get_nontrivial_guards(self) -> list[Expr]:
         """The guards that the symbols' ranges do not imply, in terms of what is known."""
         return guarding.nontrivial(self)
 
@@ -566,8 +588,8 @@ class ShapeEnv:
     def produce_guards(
         self,
         placeholders: Sequence[Any],
-        sources: Sequence[Any],
-        source_ref: Any = source_name,
+        sources: Sequence[SourceLike],
+        source_ref: Callable[[SourceLike], str] = source_name,
         *,
         guards: Sequence[ShapeGuard] | None = None,
         ignore_static: bool = True,
@@ -601,7 +623,7 @@ class ShapeEnv:
         code = self.produce_guards_expression(placeholders, ignore_static=ignore_static)
         return code is None or self.evaluate_guards_expression(code, args)
 
-    def bind_symbols(self, placeholders: Sequence[Any], args: Sequence[Any]) -> dict[Any, Any]:
+    def bind_symbols(self, placeholders: Sequence[Any], args: Sequence[Any]) -> dict[Expr, Any]:
         """The values that symbols of the placeholders have in the arguments."""
         return guarding.bind(placeholders, args)
 

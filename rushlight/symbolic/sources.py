@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Protocol
+
+
+class NamedSource(Protocol):
+    """A source as others write it: with a `name` or a `name()`."""
+
+    @property
+    def name(self) -> str | Callable[[], str]: ...
+
+
+SourceLike = str | NamedSource
 
 
 class Source:
@@ -10,7 +21,9 @@ class Source:
 
     __slots__ = ("base", "idx", "kind", "text")
 
-    def __init__(self, text: str, base: Any = None, kind: str = "", idx: int | None = None) -> None:
+    def __init__(
+        self, text: str, base: SourceLike | None = None, kind: str = "", idx: int | None = None
+    ) -> None:
         self.text = text
         self.base = base
         self.kind = kind
@@ -24,7 +37,7 @@ class Source:
         return f"Source({self.text})"
 
 
-def source_name(source: Any) -> str:
+def source_name(source: SourceLike | None) -> str:
     """The text of a source: a string, or an object with a `name` or a `name()`."""
     if isinstance(source, str):
         return source

@@ -269,11 +269,56 @@ def compare_tensors(actual: Any, expected: Any, options: Options) -> None:
     strided = actual.layout.name == expected.layout.name == "strided"
     if options.check_stride and strided:
         check("stride()", actual.stride(), expected.stride())
-    rtol, atol = options.tolerances(actual.dtype, expected.dtype)
+    tolerances = options.tolerances(actual.dtype, expected.dtype)
+    if not strided and actual.layout is expected.layout:
+        compare_sparse(actual, expected, tolerances, options)
+        return
     if not strided:
         actual, expected = [
             t.to_dense() if t.layout.name != "strided" else t for t in (actual, expected)
         ]
+    compare_values(actual, expected, tolerances, options)
+
+
+# Parts of a sparse tensor that say where its values are.
+INDICES = {
+    "sparse_coo": ("_indices",),
+    "sparse_csr": ("crow_indices", "col_indices"),
+    "sparse_bsr": ("crow_indices", "col_indices"),
+    "sparse_csc": ("ccol_indices", "row_indices"),
+    "sparse_bsc": ("ccol_indices", "row_indices"),
+}
+
+
+def compare_sparse(
+    actual: Any, expected: Any, tolerances: tuple[float, float], options: Options
+) -> None:
+    """Sparse tensors of one layout: equal indices, close values."""
+    layout = actual.layout.name
+    shown = "sparse " + layout.removeprefix("sparse_").upper()
+    if actual._nnz() != expected._nnz():
+        raise Mismatch(
+            AssertionError,
+            f"The number of specified values in {shown} tensors does not match: "
+            f"{actual._nnz()} != {expected._nnz()}",
+        )
+    title = shown[0].upper() + shown[1:]
+    for part in INDICES[layout]:
+        pair = (getattr(actual, part)(), getattr(expected, part)())
+        compare_values(*pair, (0.0, 0.0), options, f"{title} {part.lstrip('_')}")
+    values = "_values" if layout == "sparse_coo" else "values"
+    pair = (getattr(actual, values)(), getattr(expected, values)())
+    compare_values(*pair, tolerances, options, f"{title} values")
+
+
+def compare_values(
+    actual: Any,
+    expected: Any,
+    tolerances: tuple[float, float],
+    options: Options,
+    title: str = "Tensor-likes",
+) -> None:
+    rtol, atol = tolerances
     if actual.device.type == "meta" or expected.device.type == "meta":
         # Nothing to compare but what was compared above.
         return
@@ -286,7 +331,7 @@ def compare_tensors(actual: Any, expected: Any, options: Options) -> None:
         return
     if left.dim() == 0:
         raise Mismatch(AssertionError, number_text(left.item(), right.item(), rtol, atol))
-    raise Mismatch(AssertionError, tensor_text(left, right, agree.reshape(-1), rtol, atol))
+    raise Mismatch(AssertionError, tensor_text(left, right, agree.reshape(-1), tolerances, title))
 
 
 def check(name: str, actual: Any, expected: Any) -> None:
@@ -297,7 +342,10 @@ def check(name: str, actual: Any, expected: Any) -> None:
         )
 
 
-def tensor_text(actual: Any, expected: Any, agree: Any, rtol: float, atol: float) -> str:
+def tensor_text(
+    actual: Any, expected: Any, agree: Any, tolerances: tuple[float, float], title: str
+) -> str:
+    rtol, atol = tolerances
     shape = tuple(actual.shape)
     if actual.dtype is dtypes.bool_:
         actual, expected = actual.to(dtypes.int64), expected.to(dtypes.int64)
@@ -306,7 +354,7 @@ def tensor_text(actual: Any, expected: Any, agree: Any, rtol: float, atol: float
     equal = rtol == 0 and atol == 0
     wrong = int((~agree).sum())
     share = f"{wrong / agree.size:.1%}"
-    lines = ["Tensor-likes are not equal!" if equal else "Tensor-likes are not close!", ""]
+    lines = [f"{title} are not {'equal' if equal else 'close'}!", ""]
     lines.append(f"Mismatched elements: {wrong} / {agree.size} ({share})")
     for name, tensor, allowed in (("absolute", difference, atol), ("relative", relative, rtol)):
         exact = tensor.reshape(-1).tolist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from rushlight.core.process import Switches
+from rushlight.core.determinism import ASKED
 
 
 class Settings(ModuleType):
@@ -13,15 +13,15 @@ class Settings(ModuleType):
 
     @property
     def fill_uninitialized_memory(self) -> bool:
-        return Switches.fills_memory
+        return ASKED.fills
 
     @fill_uninitialized_memory.setter
     def fill_uninitialized_memory(self, mode: bool) -> None:
         if not isinstance(mode, bool):
-            raise TypeError(
-                f"fill_uninitialized_memory must be a bool, but got {type(mode).__name__}"
+            raise RuntimeError(
+                f"fill_uninitialized_memory: expected a bool, but got {type(mode).__name__}"
             )
-        Switches.fills_memory = mode
+        ASKED.fills = mode
 
 
 sys.modules[__name__].__class__ = Settings

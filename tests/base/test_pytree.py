@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
 import pytest
@@ -253,3 +254,12 @@ def test_the_text_of_a_spec():
         pytree.treespec_loads("[99, {}]")
     with pytest.raises(NotImplementedError, match="'tests.Nobody'"):
         pytree.treespec_loads('[1, {"type": "tests.Nobody", "context": "1", "children_spec": []}]')
+
+
+def test_reading_a_spec_imports_nothing():
+    spec = pytree.tree_structure(defaultdict(list, a=1))
+    text = pytree.treespec_dumps(spec).replace('"builtins"', '"antigravity"')
+    with pytest.raises(ImportError, match="antigravity is not imported") as caught:
+        pytree.treespec_loads(text)
+    assert caught.value.code == "RL0218"
+    assert "antigravity" not in sys.modules

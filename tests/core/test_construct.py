@@ -147,6 +147,16 @@ def test_legacy_constructors() -> None:
     assert type(Mine([1, 2])) is Mine
 
 
+def test_values_of_a_subclass_are_copied_without_it() -> None:
+    class Mine(rl.Tensor):
+        pass
+
+    mine = rl.ones(2).as_subclass(Mine)
+    with pytest.warns(UserWarning, match="copy construct"):
+        assert type(rl.tensor(mine)) is rl.Tensor
+    assert type(mine.detach()) is Mine
+
+
 def test_public_functions_pickle_by_name():
     functional = rl.nn.functional
     for function in (

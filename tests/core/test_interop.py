@@ -89,3 +89,67 @@ def test_format() -> None:
     assert f"{rl.tensor([1.0])}" == "tensor([1.])"
     with pytest.raises(TypeError):
         format(rl.tensor([1.0]), ".2f")
+
+
+def unpickled(values: object) -> rl.Tensor:
+    return rl.from_numpy(pickle.loads(pickle.dumps(np.asarray(values))))
+
+
+def test_unpickled_arrays_keep_their_precision() -> None:
+    big = 2**24
+    assert unpickled([big + 1, big]).unique().tolist() == [big, big + 1]
+    assert unpickled([big + 1.0, big]).sort()[1].tolist() == [1, 0]
+    assert unpickled([big + 1j, big]).real.tolist() == [big, big]
+    assert rl.searchsorted(unpickled([big, big + 1.0]), unpickled([big + 1.0])).tolist() == [1]
+    index, ones = rl.tensor([0, 0]), rl.ones(2, dtype=rl.int64)
+    assert unpickled([big]).index_add_(0, index, ones).tolist() == [big + 2]
+    assert unpickled([big]).scatter_add_(0, index, ones).tolist() == [big + 2]
+    assert unpickled([big]).index_put_((index,), ones, accumulate=True).tolist() == [big + 2]
+    assert unpickled([big + 1]).numpy().dtype.isbuiltin == 1
+
+
+def test_arrays_with_metadata_are_like_others() -> None:
+    marked = np.array([2.0**24 + 1, 2.0**24], np.dtype(np.float64, metadata={"unit": "m"}))
+    assert rl.from_numpy(marked).sort()[1].tolist() == [1, 0]
+    assert rl.tensor(marked).unique().numel() == 2
+
+
+def test_equality_with_arrays() -> None:
+    x = rl.arange(3)
+    assert (x == np.array([0, 5, 2])).tolist() == [True, False, True]
+    assert (np.array([[0], [1]]) == x).tolist() == [[True, False, False], [False, True, False]]
+    assert (x.float().requires_grad_() == np.zeros(3)).tolist() == [True, False, False]
+    with pytest.raises(RuntimeError, match=r"size of tensor a \(3\) must match"):
+        x == np.zeros(2)  # noqa: B015
+    assert (x == np.array(["a"])) is False
+    assert x.__ne__(np.zeros(3)) is NotImplemented
+    assert x.__eq__([0, 1, 2]) is NotImplemented
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: rl.from_numpy(np.zeros(3)),
+        lambda: rl.from_numpy(np.zeros((3, 2))[:, 0]),
+        lambda: rl.from_numpy(np.zeros((0, 3))),
+        lambda: rl.as_tensor(np.zeros(3)),
+        lambda: rl.from_dlpack(np.zeros(3)),
+        lambda: rl.frombuffer(bytearray(24), dtype=rl.float64),
+        lambda: rl.zeros(3).double().share_memory_(),
+    ],
+)
+def test_memory_of_others_does_not_grow(make) -> None:
+    x = make()
+    assert not x.untyped_storage().resizable()
+    with pytest.raises(RuntimeError, match=r"not resizable.*Resize a clone"):
+        x.resize_(6)
+    with pytest.raises(RuntimeError, match="not resizable"):
+        rl.zeros(2, dtype=rl.float64).set_(x.untyped_storage(), 0, (9,))
+    assert x.clone().resize_(6).shape == (6,)
+
+
+def test_memory_of_others_is_resized_within_its_length() -> None:
+    array = np.zeros((2, 3))
+    rl.from_numpy(array).resize_(4).fill_(1)
+    assert array.tolist() == [[1, 1, 1], [1, 0, 0]]
+    assert rl.tensor(array).resize_(9).shape == (9,)

@@ -214,3 +214,12 @@ def test_seeds_repeat_draws() -> None:
     first = d.sample((2,))
     torch.manual_seed(5)
     assert torch.equal(first, d.sample((2,)))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_simplex_draws_keep_off_the_border(dtype: Any) -> None:
+    shape = torch.full((2,), 0.01, dtype=dtype)
+    for d in (dist.Beta(shape, shape), dist.Dirichlet(shape)):
+        drawn = d.sample((DRAWS,))
+        assert (drawn > 0).all() and (drawn < 1).all()
+        assert torch.isfinite(d.log_prob(drawn)).all()

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from hostile import NO_HOOKS, Case, archive, call, cases, indices, tensor, whole
 
-import rushlight
 from rushlight.base.errors import CheckpointError
 from rushlight.io import safetensors as reader
+from rushlight.io.checkpoint import load_inert
 
 # Said of every frame and identity that Python looks up, of tensors that become parameters, and of
 # the mapping that was asked for; none of them runs anything.
@@ -35,8 +35,8 @@ def main() -> None:
         if kind == "safetensors":
             return reader.load(data)
         if kind == "mapped":
-            return rushlight.load(path, mmap=True)
-        return rushlight.load(io.BytesIO(data))
+            return load_inert(path, mmap=True)
+        return load_inert(io.BytesIO(data))
 
     def attempt(case: Case) -> tuple[str, str]:
         try:

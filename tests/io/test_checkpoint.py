@@ -152,9 +152,10 @@ def test_files_without_checksums():
 # -- unknown classes -------------------------------------------------------------------------------
 
 
-def test_unknown_classes_are_inert_and_named():
-    with pytest.warns(UserWarning, match=r"inert records: shapes\.Point\."):
-        found = torch.load(FILES / "unknown.pt")
+def test_unknown_classes_are_refused_and_shown():
+    with pytest.raises(pickle.UnpicklingError, match=r"safe: shapes\.Point\..*add_safe_globals"):
+        torch.load(FILES / "unknown.pt")
+    found = torch.serialization.load_inert(FILES / "unknown.pt")
     assert found["w"].tolist() == [1, 1]
     point = found["point"]
     assert isinstance(point, Inert) and repr(point) == "<inert shapes.Point>"
@@ -177,8 +178,27 @@ def test_classes_that_a_program_allows():
     torch.serialization.add_safe_globals([(Point, "shapes.Point")])
     assert type(torch.load(FILES / "unknown.pt")["point"]) is Point
     torch.serialization.clear_safe_globals()
-    with pytest.warns(UserWarning, match="inert"):
+    with pytest.raises(CheckpointError, match="Weights only load failed"):
         torch.load(FILES / "unknown.pt")
+
+
+def test_whole_modules_need_trust_or_vouching():
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
+    classes = [torch.nn.Sequential, torch.nn.Linear, torch.nn.ReLU]
+    for file in (written(model), FILES / "module.pt"):
+        with pytest.raises(pickle.UnpicklingError, match="weights_only=False"):
+            torch.load(file)
+        if not isinstance(file, Path):
+            file.seek(0)
+        with torch.serialization.safe_globals(classes):
+            found = torch.load(file)
+        assert isinstance(found, torch.nn.Sequential) and isinstance(found[0], torch.nn.Linear)
+        assert found(torch.ones(1, found[0].in_features)).shape[0] == 1
+
+
+def test_old_names_of_builtins_are_known():
+    with torch.serialization.safe_globals([range]):
+        assert again(range(3)) == range(3)
 
 
 @pytest.mark.parametrize("entry, error", [((Point, "a", "b"), ValueError), ((Point, 1), TypeError)])
@@ -194,8 +214,9 @@ class Tagged(torch.Tensor):
 def test_subclasses():
     tagged = torch.ones(2).as_subclass(Tagged)
     tagged.tag = "x"
-    with pytest.warns(UserWarning, match="Tagged"):
-        record = again(tagged)
+    with pytest.raises(CheckpointError, match="Tagged"):
+        again(tagged)
+    record = torch.serialization.load_inert(written(tagged))
     assert isinstance(record, Inert) and record.args[0].tolist() == [1, 1]
     assert record.state == {"tag": "x"}
     with torch.serialization.safe_globals([Tagged]):
@@ -210,8 +231,11 @@ def test_blocked_modules_stay_blocked():
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("a/data.pkl", body)
-    with torch.serialization.safe_globals([(os.system, "os.system")]), pytest.warns(UserWarning):
-        assert isinstance(torch.load(io.BytesIO(file.getvalue())), Inert)
+    with torch.serialization.safe_globals([(os.system, "os.system")]):
+        with pytest.raises(CheckpointError, match=r"os\.system"):
+            torch.load(io.BytesIO(file.getvalue()))
+        found = torch.serialization.load_inert(io.BytesIO(file.getvalue()))
+        assert isinstance(found, Inert)
 
 
 # -- writing ---------------------------------------------------------------------------------------
@@ -497,6 +521,12 @@ def test_mutated_files():
         outcomes, complaints, _ = fuzz(2000, seed=3)
     assert complaints == []
     assert len(outcomes) == 6
+
+
+def test_saving_to_an_open_file_reaches_the_disk(tmp_path):
+    with open(tmp_path / "x.pt", "wb") as file:
+        torch.save(torch.ones(2), file)
+        assert torch.load(tmp_path / "x.pt").tolist() == [1, 1]
 
 
 def test_the_format_before_the_zip_archive_is_written(tmp_path):

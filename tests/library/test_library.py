@@ -208,6 +208,72 @@ def test_a_built_in_kernel_can_be_replaced_for_a_while():
     assert (-torch.ones(1)).item() == -1.0
 
 
+REPLACEMENTS = {
+    "sum": lambda: torch.ones(3).sum(),
+    "sum.dim_IntList": lambda: torch.sum(torch.ones(3), 0),
+    "add.Tensor": lambda: torch.ones(3) + 1,
+    "addmm": lambda: torch.nn.functional.linear(torch.ones(2, 2), torch.ones(2, 2), torch.ones(2)),
+    "linear": lambda: torch.nn.functional.linear(torch.ones(2, 2), torch.ones(2, 2)),
+    "matmul": lambda: torch.ones(2, 2) @ torch.ones(2, 2),
+    "softmax.int": lambda: torch.softmax(torch.ones(2), 0),
+    "_softmax": lambda: torch.softmax(torch.ones(2), 0),
+    "view": lambda: torch.ones(2).view(2),
+    "select.int": lambda: torch.ones(2)[0],
+    "slice.Tensor": lambda: torch.ones(2)[1:],
+    "ones": lambda: torch.ones(2),
+    "fill_.Scalar": lambda: torch.ones(2).fill_(3),
+    "clone": lambda: torch.ones(2).clone(),
+}
+
+
+@pytest.mark.parametrize("name", REPLACEMENTS)
+@pytest.mark.parametrize("warm", [False, True])
+def test_a_kernel_of_a_program_is_never_passed_by(name, warm):
+    run = REPLACEMENTS[name]
+    before = run() if warm else None
+    called = []
+
+    def kernel(*args, **kwargs):
+        called.append(True)
+        return torch.empty(2)
+
+    with library._scoped_library("aten", "IMPL") as lib:
+        lib.impl(name, kernel, "CPU")
+        run()
+    assert called
+    called.clear()
+    after = run()
+    assert not called
+    if warm and isinstance(after, torch.Tensor):
+        assert after.tolist() == before.tolist()
+
+
+def test_kernels_of_two_keys_are_taken_out_again():
+    with library._scoped_library("aten", "IMPL") as lib:
+        lib.impl("sum", lambda x, dtype=None: torch.full((), 7.0), "CPU")
+        lib.impl("sum", lambda x, dtype=None: torch.empty(5, device="meta"), "Meta")
+        assert torch.ones(3).sum().item() == 7
+        assert torch.ones(3, device="meta").sum().shape == (5,)
+    assert torch.ones(3).sum().item() == 3
+    assert torch.ones(3, device="meta").sum().shape == ()
+
+
+def test_a_replaced_operator_still_leaves_foreign_operands_alone():
+    with library._scoped_library("aten", "IMPL") as lib:
+        lib.impl("add.Tensor", lambda x, y, alpha=1: x, "CPU")
+        assert torch.ones(1).__add__("a") is NotImplemented
+        assert torch.max(torch.ones(2), 0).values.item() == 1
+
+
+@pytest.mark.parametrize("key", ["FuncTorchBatched", "AutocastCPU", "Functionalize", "Python"])
+def test_keys_that_nothing_looks_at_are_refused(key):
+    with (
+        library._scoped_library("aten", "IMPL") as lib,
+        pytest.raises(NotImplementedError, match=f"dispatch key {key}"),
+    ):
+        lib.impl("neg", lambda x: x, key)
+
+
 def test_define_impl_and_register_fake_by_name():
     library.define("tests::h", "(Tensor x) -> Tensor")
 

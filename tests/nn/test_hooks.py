@@ -204,3 +204,72 @@ def test_hooks_of_state_dicts_return_nothing():
     module.register_load_state_dict_post_hook(lambda m, found: found)
     with pytest.raises(AssertionError, match="not expected to return new values"):
         module.load_state_dict(module.state_dict())
+
+
+def failing(*args):
+    raise ZeroDivisionError
+
+
+def test_always_called_hooks_see_failures_of_other_hooks():
+    for register, seen in (("register_forward_pre_hook", None), ("register_forward_hook", [3.0])):
+        module = Scaled()
+        module.log = []
+        getattr(module, register)(failing)
+        module.register_forward_hook(
+            lambda m, args, out: m.log.append((args, out)), always_call=True
+        )
+        with pytest.raises(ZeroDivisionError):
+            module(torch.ones(1))
+        ((args, out),) = module.log
+        assert args[0].tolist() == [1] and (out if out is None else out.tolist()) == seen
+
+
+def test_always_called_hooks_see_replaced_arguments():
+    log = []
+    module = Scaled()
+    module.register_forward_pre_hook(lambda m, args: (args[0] + 1,))
+    module.register_forward_pre_hook(failing)
+    module.register_forward_hook(lambda m, args, out: 5, always_call=True)
+    module.register_forward_hook(lambda m, args, out: log.append((args, out)), always_call=True)
+    with pytest.raises(ZeroDivisionError):
+        module(torch.ones(1))
+    assert log[0][0][0].item() == 2 and log[0][1] == 5
+
+
+def test_hooks_before_loading_see_their_part():
+    log = []
+    net = nn.Sequential(nn.Sequential(nn.Linear(1, 1)), nn.Linear(1, 1))
+
+    def rename(module, state, prefix, *rest):
+        log.append((prefix, len(state)))
+        if f"{prefix}w" in state:
+            state[f"{prefix}weight"] = state.pop(f"{prefix}w")
+
+    for module in net.modules():
+        module.register_load_state_dict_pre_hook(rename)
+    net.load_state_dict(net.state_dict())
+    assert log == [("", 4), ("0.", 2), ("0.0.", 2), ("1.", 2)]
+    net[1].load_state_dict({"w": torch.full((1, 1), 7.0), "bias": torch.zeros(1)})
+    assert net[1].weight.item() == 7
+
+
+def test_hooks_before_loading_do_not_keep_their_module():
+    import copy
+    import gc
+    import weakref
+
+    def mark(module, *rest):
+        module.marked = True
+
+    module = nn.Linear(1, 1)
+    module.register_load_state_dict_pre_hook(mark)
+    twin = copy.deepcopy(module)
+    twin.load_state_dict(module.state_dict())
+    assert hasattr(twin, "marked") and not hasattr(module, "marked")
+    gone = weakref.ref(module)
+    gc.disable()
+    try:
+        del module
+        assert gone() is None
+    finally:
+        gc.enable()

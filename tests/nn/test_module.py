@@ -381,6 +381,50 @@ def test_extra_state():
     )[1]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "given", [{"copy": True}, {"copy": False}, {"dtype": torch.float64, "copy": True}]
+)
+def test_to_refuses_copies(given):
+    with pytest.raises(RuntimeError, match="does not accept copy"):
+        nn.Linear(1, 1).to(**given)
+    with pytest.raises(RuntimeError, match="does not accept copy"):
+        nn.Linear(1, 1).to(torch.float64, False, True)
+
+
+@pytest.mark.parametrize(
+    "args, kwargs",
+    [
+        ((), {"nonblocking": True}),
+        ((), {"other": torch.ones(1)}),
+        ((torch.float64, torch.float32), {}),
+        (("cpu",), {"device": "cpu"}),
+        ((), {"dtype": "float"}),
+        ((), {"memory_format": "x"}),
+    ],
+)
+def test_to_refuses_what_it_does_not_know(args, kwargs):
+    with pytest.raises(TypeError, match=r"to\(\) received an invalid combination"):
+        nn.Linear(1, 1).to(*args, **kwargs)
+
+
+def test_to_takes_every_form():
+    wide = torch.ones(1, dtype=torch.float64)
+    for args, kwargs in (
+        (("cpu", torch.float64), {}),
+        ((None, torch.float64, True), {}),
+        ((torch.float64, True), {}),
+        ((float,), {}),
+        ((wide,), {}),
+        ((), {"tensor": wide}),
+        ((), {"dtype": torch.float64, "non_blocking": True}),
+    ):
+        assert nn.Linear(1, 1).to(*args, **kwargs).weight.dtype is torch.float64
+    layer = nn.Conv2d(2, 3, 2).to(memory_format=torch.channels_last)
+    assert layer.weight.is_contiguous(memory_format=torch.channels_last)
+    with pytest.warns(UserWarning, match="Complex modules"):
+        assert nn.Linear(1, 1).to(torch.complex64).weight.is_complex()
+
+
 @pytest.mark.parametrize("layout", [torch.channels_last, torch.channels_last_3d])
 def test_a_memory_format_is_for_parameters_of_its_rank(layout):
     other = nn.Conv2d(3, 4, 3) if layout is torch.channels_last else nn.Conv3d(3, 4, 3)

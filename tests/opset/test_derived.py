@@ -73,6 +73,20 @@ def test_indices_are_long_integers():
         torch.max(torch.ones(3), 0, out=(torch.empty(0, dtype=torch.float64), indices))
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, out: torch.add(x, 1, out=out),
+        lambda x, out: torch.take(x, torch.tensor([0]), out=out),
+        lambda x, out: torch.masked_select(x, x > 0, out=out),
+        lambda x, out: torch.index_select(x, 0, torch.tensor([0]), out=out),
+    ],
+)
+def test_overlap_of_out_is_seen_before_it_is_resized(call):
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        call(torch.ones(3), torch.zeros(1).expand(5))
+
+
 X = torch.tensor([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]])
 DOUBLE, INT, FLOAT = torch.float64, torch.int32, torch.float32
 

@@ -22,7 +22,10 @@ READ = re.compile(
     r"\boptions(?:\.(?:get|setdefault|pop)\(\s*|\[)[\"'](\w+)[\"']|[\"'](\w+)[\"'] in op\.options"
 )
 # Where `options` are those of ops; elsewhere they are of optimisers, windows or compilers.
-READERS = ("core", "opset", "codegen", "autograd/writing.py", "amp/autocasting.py", "library")
+READERS = (
+    "core", "opset", "codegen", "autograd/writing.py", "amp/autocasting.py", "library",
+    "nn/functional/__init__.py",
+)  # fmt: skip
 
 
 def kinds() -> Iterator[type[Kind]]:

@@ -370,6 +370,15 @@ def test_groups_are_told_apart_when_shown():
     assert shown[2].endswith("    weight_decay: 0\n)")
 
 
+def test_repeated_parameters_have_one_number():
+    first, second = (torch.nn.Parameter(torch.ones(1)) for _ in range(2))
+    with pytest.warns(UserWarning, match="duplicate"):
+        optimizer = torch.optim.SGD([first, first, second], lr=0.1)
+    assert optimizer.state_dict()["param_groups"][0]["params"] == [1, 1, 2]
+    optimizer.param_groups.append({**optimizer.param_groups[0], "params": [second, first]})
+    assert optimizer.state_dict()["param_groups"][1]["params"] == [2, 1]
+
+
 RULES = [
     ("SGD", {}),
     ("SGD", {"momentum": 0.9}),

@@ -80,3 +80,46 @@ def test_attributes():
 def test_allclose_is_deprecated():
     with pytest.warns(FutureWarning, match="deprecated"):
         torch.testing.assert_allclose(torch.ones(2), torch.ones(2, dtype=torch.float64))
+
+
+def coo(places, values):
+    return torch.sparse_coo_tensor(torch.tensor([places]), torch.tensor(values), (3,))
+
+
+def csr(starts, columns, values):
+    parts = (torch.tensor(part) for part in (starts, columns, values))
+    return torch.sparse_csr_tensor(*parts, (2, 2))
+
+
+SPARSE_PAIRS = {
+    "COO tensors does not match: 2 != 1": (coo([0, 0], [1.0, 1.0]), coo([0], [2.0])),
+    "Sparse COO indices are not equal": (coo([0], [2.0]), coo([1], [2.0])),
+    "Sparse COO values are not close": (coo([0], [2.0]), coo([0], [3.0])),
+    "CSR tensors does not match: 2 != 1": (
+        csr([0, 1, 2], [0, 1], [1.0, 1.0]), csr([0, 1, 1], [0], [1.0])
+    ),
+    "Sparse CSR crow_indices are not equal": (
+        csr([0, 1, 2], [0, 1], [1.0, 1.0]), csr([0, 2, 2], [0, 1], [1.0, 1.0])
+    ),
+    "Sparse CSR col_indices are not equal": (
+        csr([0, 1, 2], [0, 1], [1.0, 1.0]), csr([0, 1, 2], [1, 1], [1.0, 1.0])
+    ),
+    "Sparse CSR values are not close": (
+        csr([0, 1, 2], [0, 1], [1.0, 1.0]), csr([0, 1, 2], [0, 1], [1.0, 2.0])
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SPARSE_PAIRS)
+def test_sparse_tensors_are_compared_part_by_part(text):
+    actual, expected = SPARSE_PAIRS[text]
+    with pytest.raises(AssertionError, match=text):
+        torch.testing.assert_close(actual, expected)
+    torch.testing.assert_close(actual, actual.clone())
+
+
+def test_sparse_and_dense_are_compared_by_value():
+    dense = torch.tensor([0.0, 2.0, 0.0])
+    torch.testing.assert_close(coo([1], [2.0]), dense, check_layout=False)
+    with pytest.raises(AssertionError, match="layout"):
+        torch.testing.assert_close(coo([1], [2.0]), dense)

@@ -38,7 +38,7 @@ def test_filling_is_a_setting():
     settings.fill_uninitialized_memory = False
     try:
         assert settings.fill_uninitialized_memory is False
-        with pytest.raises(TypeError, match="must be a bool"):
+        with pytest.raises(RuntimeError, match="expected a bool"):
             settings.fill_uninitialized_memory = 1
     finally:
         settings.fill_uninitialized_memory = True

@@ -37,7 +37,7 @@ def embedding(
     padding_idx = -1 if row is None else row
     if max_norm is not None:
         with no_grad():
-            functions.embedding_renorm_(weight, input.contiguous(), max_norm, norm_type)
+            functions.embedding_renorm_(weight.detach(), input.contiguous(), max_norm, norm_type)
     return functions.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
@@ -104,7 +104,7 @@ def embedding_bag(
         raise ValueError("max mode does not support sparse weights")
     if max_norm is not None:
         with no_grad():
-            functions.embedding_renorm_(weight, input, max_norm, norm_type)
+            functions.embedding_renorm_(weight.detach(), input, max_norm, norm_type)
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported "

@@ -14,6 +14,7 @@ from rushlight.arrays.casting import fill_number
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry, interop, ports, promotion
+from rushlight.core.determinism import unwritten, unwritten_array
 from rushlight.core.dispatch import INSIDE, call, call_function_mode, overridable, packet_call
 from rushlight.core.dtype import dtype
 from rushlight.core.op import Tag, refuse
@@ -215,7 +216,8 @@ def _(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_f
 @empty_op.kernel
 def _(xp: Any, size: Any, dtype: Any, *rest: Any) -> Any:
     check_sizes(size)
-    return xp.empty(size, (dtype or dtypes.get_default_dtype()).np)
+    kind = dtype or dtypes.get_default_dtype()
+    return unwritten(xp.empty(size, kind.np), kind)
 
 
 zeros_op = op(
@@ -269,15 +271,21 @@ full_op = op(
 )
 
 
+def fill_dtype(value: Any) -> dtype:
+    """torch: complex numbers are never filled in at half precision."""
+    kind = scalar_dtype(value)
+    return dtypes.complex64 if kind is dtypes.complex32 else kind
+
+
 @full_op.shape
 def _(size: Any, fill_value: Any, dtype: Any, *rest: Any) -> Any:
-    return sized_spec(size, dtype or scalar_dtype(fill_value))
+    return sized_spec(size, dtype or fill_dtype(fill_value))
 
 
 @full_op.kernel
 def _(xp: Any, size: Any, fill_value: Any, dtype: Any, *rest: Any) -> Any:
     check_sizes(size)
-    return filled(xp, size, fill_value, dtype or scalar_dtype(fill_value))
+    return filled(xp, size, fill_value, dtype or fill_dtype(fill_value))
 
 
 def sample_sizes(make: Any, *rest: Any) -> Any:
@@ -325,9 +333,9 @@ class Strided(Kind):
 
 def fresh_strided(sizes: Any, strides: Any, kind: dtype) -> Any:
     if strides == geometry.contiguous_strides(sizes):
-        return wrap(np.empty(sizes, kind.np), kind)
+        return wrap(unwritten_array(sizes, kind), kind)
     extent = geometry.storage_extent(sizes, strides, 0)
-    storage = Storage(np.empty(extent * kind.itemsize, np.uint8))
+    storage = Storage(unwritten_array(extent, kind).view(np.uint8))
     result = wrap_strided(alias_array(storage, kind, sizes, strides, 0), kind, storage)
     if extent == 0:
         ext = result._ext = Ext()
@@ -433,7 +441,7 @@ empty_like_op = op(
     method=False,
     layout="shape",
     shape=like_spec,
-    kernel=lambda xp, self, dtype, *rest: xp.empty(self.shape, (dtype or source_dtype(self)).np),
+    kernel=lambda xp, self, dtype, *rest: new_empty_kernel(xp, self, self.shape, dtype),
 )
 ones_like_op = op(
     f"ones_like(Tensor self, *, {LIKE}) -> Tensor",
@@ -475,7 +483,8 @@ def new_filled(value: Any) -> Any:
 
 def new_empty_kernel(xp: Any, self: Any, size: Any, dtype: Any, *rest: Any) -> Any:
     check_sizes(size)
-    return xp.empty(size, (dtype or source_dtype(self)).np)
+    kind = dtype or source_dtype(self)
+    return unwritten(xp.empty(size, kind.np), kind)
 
 
 for name, kernel in (

@@ -621,8 +621,9 @@ sample_dirichlet = op(
 def _(xp: Any, self: Any, generator: Any) -> Any:
     refuse_dtype("dirichlet", self, is_single_or_double)
     parts = sampling.gamma(drawn_from(generator), self.astype(xp.float64))
-    result = parts / parts.sum(axis=-1, keepdims=True)
-    return result.astype(self.dtype)
+    result = (parts / parts.sum(axis=-1, keepdims=True)).astype(self.dtype)
+    # The density may be infinite at the border of the simplex: rounding must not reach it.
+    return xp.clip(result, xp.finfo(self.dtype).tiny, xp.nextafter(self.dtype.type(1), 0))
 
 
 def digamma(a: Any) -> Any:

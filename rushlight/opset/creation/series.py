@@ -95,6 +95,7 @@ op(
     errors=lambda make: [(RuntimeError, (-1,))],
     kind=CREATION,
     method=False,
+    out_by_count=True,
     shape=lambda end, dtype, *rest: arange_spec(0, end, 1, dtype),
     kernel=lambda xp, end, dtype, *rest: arange_values(xp, 0, end, 1, dtype),
     samples=lambda make: ((5,), (0,), (4.5,)),
@@ -103,6 +104,7 @@ op(
     f"arange.start(Scalar start, Scalar end, *, {OPTIONS}) -> Tensor",
     kind=CREATION,
     method=False,
+    out_by_count=True,
     shape=lambda start, end, dtype, *rest: arange_spec(start, end, 1, dtype),
     kernel=lambda xp, start, end, dtype, *rest: arange_values(xp, start, end, 1, dtype),
     samples=lambda make: ((1, 5), (-2, 3), (0.5, 4)),
@@ -112,6 +114,7 @@ op(
     errors=lambda make: [(RuntimeError, (0, 5, 0)), (RuntimeError, (0, 5, -1))],
     kind=CREATION,
     method=False,
+    out_by_count=True,
     tags=(Tag.core,),
     shape=lambda start, end, step, dtype, *rest: arange_spec(start, end, step, dtype),
     kernel=lambda xp, start, end, step, dtype, *rest: arange_values(xp, start, end, step, dtype),
@@ -135,6 +138,7 @@ op(
     f"range.step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS}) -> Tensor",
     kind=CREATION,
     method=False,
+    out_by_count=True,
     shape=lambda start, end, step, dtype, *rest: range_spec(start, end, step, dtype),
     kernel=range_values,
     samples=lambda make: ((0, 3, 1), (0, 2, 0.5)),
@@ -143,23 +147,30 @@ op(
     f"range(Scalar start, Scalar end, *, {OPTIONS}) -> Tensor",
     kind=CREATION,
     method=False,
+    out_by_count=True,
     shape=lambda start, end, dtype, *rest: range_spec(start, end, 1, dtype),
     kernel=lambda xp, start, end, dtype, *rest: range_values(xp, start, end, 1, dtype),
 )
 
 
-def spaced_dtype(start: Any, end: Any, given: Any) -> dtype:
+def spaced_dtype(name: str, start: Any, end: Any, given: Any) -> dtype:
+    is_complex = isinstance(start, complex) or isinstance(end, complex)
+    inferred = dtypes.default_complex_dtype if is_complex else dtypes.get_default_dtype()
     if given is None:
-        is_complex = isinstance(start, complex) or isinstance(end, complex)
-        return dtypes.default_complex_dtype if is_complex else dtypes.get_default_dtype()
+        return inferred
+    if is_complex and given.category != dtypes.COMPLEX:
+        raise RuntimeError(
+            f"torch.{name}(): inferred dtype {inferred.cpp_name} can't be safely cast to passed "
+            f"dtype {given.scalar_type_name}"
+        )
     found: dtype = given
     return found
 
 
-def spaced_spec(start: Any, end: Any, steps: int, dtype: Any) -> Spec:
+def spaced_spec(name: str, start: Any, end: Any, steps: int, dtype: Any) -> Spec:
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
-    return Spec((steps,), spaced_dtype(start, end, dtype))
+    return Spec((steps,), spaced_dtype(name, start, end, dtype))
 
 
 # The step is rounded to the dtype; products and sums are not rounded in between.
@@ -185,7 +196,7 @@ def working_dtype(kind: dtype) -> Any:
 
 
 def linspace_values(xp: Any, start: Any, end: Any, steps: int, dtype: Any, *rest: Any) -> Any:
-    spec = spaced_spec(start, end, steps, dtype)
+    spec = spaced_spec("linspace", start, end, steps, dtype)
     require("linspace_cpu", spec.dtype, dtypes.INTEGER, dtypes.FLOAT, dtypes.COMPLEX)
     if spec.dtype.category == dtypes.INTEGER:
         # torch: the ends are truncated first.
@@ -196,7 +207,7 @@ def linspace_values(xp: Any, start: Any, end: Any, steps: int, dtype: Any, *rest
 def logspace_values(
     xp: Any, start: Any, end: Any, steps: int, base: float, dtype: Any, *rest: Any
 ) -> Any:
-    spec = spaced_spec(start, end, steps, dtype)
+    spec = spaced_spec("logspace", start, end, steps, dtype)
     require("logspace_cpu", spec.dtype, dtypes.INTEGER, dtypes.FLOAT, dtypes.COMPLEX)
     working = working_dtype(spec.dtype)
     exponents = spaced_values(xp, start, end, steps, working)
@@ -229,11 +240,11 @@ def spaced_with_tensors(name: str, schema: str) -> None:
         if bare is not None:
             dtype, device = rest[-4], rest[-2] or bare.device
             is_complex = any(isinstance(b, Tensor) and b.is_complex() for b in (start, end))
-            kind = spaced_dtype(1j if is_complex else 0, 0, dtype)
+            kind = spaced_dtype(name, 1j if is_complex else 0, 0, dtype)
             return bare.new_empty((rest[0],), dtype=kind, device=device)
         return call(find(name), (*map(number_of, (start, end)), *rest))
 
-    composite(schema, method=False, batch="loop")(body)
+    composite(schema, method=False, out_by_count=True, batch="loop")(body)
 
 
 for overload, first_kind, last_kind in SPACED_BOUNDS:
@@ -249,7 +260,10 @@ for overload, first_kind, last_kind in SPACED_BOUNDS:
                 text,
                 kind=CREATION,
                 method=False,
-                shape=lambda start, end, steps, dtype, *rest: spaced_spec(start, end, steps, dtype),
+                out_by_count=True,
+                shape=lambda start, end, steps, dtype, *rest: spaced_spec(
+                    "linspace", start, end, steps, dtype
+                ),
                 kernel=linspace_values,
                 errors=lambda make: [(RuntimeError, (0, 1, -1))],
                 batch="loop",
@@ -260,8 +274,9 @@ for overload, first_kind, last_kind in SPACED_BOUNDS:
                 text,
                 kind=CREATION,
                 method=False,
+                out_by_count=True,
                 shape=lambda start, end, steps, base, dtype, *rest: spaced_spec(
-                    start, end, steps, dtype
+                    "logspace", start, end, steps, dtype
                 ),
                 kernel=logspace_values,
                 errors=lambda make: [(RuntimeError, (0, 1, -1))],

@@ -61,5 +61,5 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     if any(size < 0 for size in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
     steps = contiguous_strides(sizes)
-    whole: Any = indices
+    whole: Any = indices.to(dtypes.int64)
     return tuple([whole // step % size for step, size in zip(steps, sizes, strict=True)])

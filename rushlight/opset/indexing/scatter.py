@@ -162,7 +162,8 @@ def scatter_places(self: Any, dim: int, index: Any, src: Any) -> tuple[Any, Any,
     """(a view of the target, places in it, values for them)."""
     if self.ndim == 0 or index.ndim == 0:
         self, index = self.reshape(-1), index.reshape(-1)
-        src = src.reshape(-1) if isinstance(src, ndarray) and src.ndim == 0 else src
+    if isinstance(src, ndarray) and src.ndim == 0:
+        src = src.reshape(-1)
     dim %= self.ndim
     check_positions(self, dim, index)
     if isinstance(src, ndarray):

@@ -6,17 +6,26 @@ text serves the functional form (on a copy) and the in-place form (on the tensor
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from rushlight.arrays.casting import fill_number
+from rushlight.arrays.numpy_ import is_narrow
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
+from rushlight.core.determinism import refuse_nondeterministic
 from rushlight.core.op import OpOverload
-from rushlight.core.tensor import Tensor, strides_of, wrap
-from rushlight.opset.derived import check_writable, inplace_record, write_into
+from rushlight.core.tensor import Tensor, sizes_of, strides_of, wrap
+from rushlight.opset.derived import (
+    check_apart,
+    check_operands,
+    check_writable,
+    inplace_record,
+    write_into,
+)
 from rushlight.opset.indexing.index import (
     INDEX_DTYPES,
     check_bounds,
@@ -71,11 +80,21 @@ class WritingInPlace(Kind):
         base = op.functional
         shape, kernel = base.rules["shape"], base.rules["kernel"]
         may_overlap = base.options.get("may_overlap", False)
+        only_index = base.options.get("only_index_apart", False)
+        masked = base.base_name.startswith("masked")
+        name = op.base_name
 
         def backend(*args: Any) -> Any:
             target = args[0]
-            if not may_overlap:
-                check_writable(target)
+            if not target._contig:
+                if may_overlap:
+                    warn_of_overlap(name, target)
+                else:
+                    check_writable(target)
+            if masked:
+                check_operands(target, args[1:2])
+            else:
+                check_apart(target, args[1:3] if only_index else args[1:])
             if any(is_lazy(tensor) for tensor in tensors_in(args)):
                 write_into(target, base.backend(*args))
                 return target
@@ -89,6 +108,16 @@ class WritingInPlace(Kind):
             return target
 
         return backend
+
+
+def warn_of_overlap(name: str, target: Tensor) -> None:
+    if geometry.is_overlapping(sizes_of(target), strides_of(target)):
+        warnings.warn(
+            f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before "
+            "performing this operation: several of its elements are one place in memory.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 WRITING = Writing("SCATTER", along_dims=True)
@@ -152,7 +181,16 @@ def accumulate(ufunc: Any, target: Any, places: tuple[Any, ...], values: Any) ->
     shape = np.broadcast_shapes(*[np.shape(place) for place in places])
     if 0 in shape or target.size == 0:
         return
-    if target.dtype == np.float16 or target.dtype.isbuiltin != 1:
+    if 0 in target.strides and geometry.is_overlapping(target.shape, target.strides):
+        # Repeated elements are one place: their own array is accumulated into, through its repeats.
+        once = target[tuple([slice(None if step else 1) for step in target.strides])]
+        wide = once.astype(np.float32) if is_narrow(once.dtype) else once.copy()
+        steps = [own if step else 0 for own, step in zip(wide.strides, target.strides, strict=True)]
+        repeated = np.lib.stride_tricks.as_strided(wide, target.shape, steps)
+        ufunc.at(repeated, places, values.astype(wide.dtype))
+        once[...] = wide.astype(once.dtype)
+        return
+    if is_narrow(target.dtype):
         wide = target.astype(np.float32)
         accumulate(ufunc, wide, places, values.astype(np.float32))
         target[...] = wide.astype(target.dtype)
@@ -553,6 +591,8 @@ def fill_samples(make: Any) -> Any:
 
 index_fill_tensor = writing(
     "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
+    may_overlap=True,
+    only_index_apart=True,
     errors=lambda make: [(IndexError, (make(3, 4), 1, make(3), make()))],
     node_index=1,
     shape=fill_shape,
@@ -568,6 +608,8 @@ index_fill_tensor = writing(
 )
 index_fill_scalar = writing(
     "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+    may_overlap=True,
+    only_index_apart=True,
     errors=lambda make: [(IndexError, (make(3, 4), 0, make(2), 2))],
     shape=fill_shape,
     kernel=fill_rows,
@@ -620,6 +662,7 @@ def mask_samples(make: Any) -> Any:
 
 masked_fill_tensor = writing(
     "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
+    may_overlap=True,
     node_index=1,
     shape=mask_shape,
     kernel=fill_mask,
@@ -636,6 +679,7 @@ masked_fill_tensor = writing(
 )
 masked_fill_scalar = writing(
     "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
+    may_overlap=True,
     shape=mask_shape,
     kernel=fill_mask,
     vjp={"self": lambda grad, mask: grad.masked_fill(mask, 0)},
@@ -778,6 +822,9 @@ def _(self: Any, index: Any, source: Any, accumulate: bool) -> Any:
 
 @put.kernel
 def _(xp: Any, self: Any, index: Any, source: Any, accumulate_: bool) -> None:
+    if not accumulate_:
+        # The same place may be named twice.
+        refuse_nondeterministic("put_")
     refuse_flat_positions(self, index)
     index, source = index.reshape(-1), source.reshape(-1)
     index = xp.where(index < 0, index + self.size, index)

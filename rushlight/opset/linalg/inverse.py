@@ -459,6 +459,37 @@ def _(self: Any, b: Any, rcond: Any, driver: Any) -> Any:
     )
 
 
+def pivoted_solution(matrix: Any, values: Any, limit: float) -> tuple[Any, Any]:
+    """(shortest solution, rank) by QR with column pivoting: the rank is that of the longest leading
+    triangle that is conditioned well enough."""
+    batch, (rows, columns), count = matrix.shape[:-2], matrix.shape[-2:], values.shape[-1]
+    found = np.zeros((*batch, columns, count), matrix.dtype)
+    rank = np.zeros(batch, np.int64)
+    for place in np.ndindex(*batch):
+        rest, order = matrix[place].copy(), list(range(columns))
+        chosen: list[int] = []
+        for _ in range(min(rows, columns)):
+            # The column with the longest part orthogonal to those chosen.
+            longest = max(order, key=lambda column: float(np.linalg.norm(rest[:, column])))
+            length = np.linalg.norm(rest[:, longest])
+            if length == 0:
+                break
+            direction = rest[:, longest] / length
+            trial = [*chosen, longest]
+            values_of_trial = np.linalg.svd(matrix[place][:, trial], compute_uv=False)
+            if chosen and values_of_trial[-1] < limit * values_of_trial[0]:
+                break
+            chosen = trial
+            order.remove(longest)
+            rest = rest - np.outer(direction, direction.conj() @ rest)
+        if chosen:
+            basis = np.linalg.qr(matrix[place][:, chosen])[0]
+            triangle = basis.conj().T @ matrix[place]
+            found[place] = np.linalg.pinv(triangle) @ (basis.conj().T @ values[place])
+        rank[place] = len(chosen)
+    return found, rank
+
+
 @linalg_lstsq.kernel
 def _(xp: Any, self: Any, b: Any, rcond: Any, driver: Any) -> Any:
     driver = "gelsy" if driver is None else driver
@@ -470,8 +501,11 @@ def _(xp: Any, self: Any, b: Any, rcond: Any, driver: Any) -> Any:
     left, sizes, right = xp.linalg.svd(matrix, full_matrices=False)
     small = xp.finfo(sizes.dtype).eps
     limit = small * max(rows, columns) if rcond is None else rcond
+    if driver == "gels" or (driver == "gelsd" and not limit < 1) or limit != limit:
+        # LAPACK: what is no fraction stands for its own precision; `gelsy` is as strict as can be.
+        limit = xp.inf if driver == "gelsy" else small
     largest = sizes.max(-1, keepdims=True, initial=0)
-    counted = sizes > (small if driver == "gels" else limit) * largest
+    counted = sizes > limit * largest
     rank = counted.sum(-1)
     if driver == "gels":
         # torch: a matrix of zeros passes.
@@ -480,6 +514,10 @@ def _(xp: Any, self: Any, b: Any, rcond: Any, driver: Any) -> Any:
     inverse = xp.where(counted, 1 / xp.where(counted, sizes, 1), 0)
     found = factoring.adjoint(left) @ values
     found = factoring.adjoint(right) @ (inverse[..., None] * found)
+    if driver == "gelsy" and (rank < min(rows, columns)).any():
+        found, rank = pivoted_solution(
+            matrix, xp.broadcast_to(values, found.shape[:-2] + values.shape[-2:]), limit
+        )
     nothing = xp.empty(0, sizes.dtype)
     residuals = nothing
     if rows > columns and driver != "gelsy" and (driver == "gels" or (rank == columns).all()):

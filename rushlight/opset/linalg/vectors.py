@@ -81,8 +81,10 @@ def linalg_vander(x: Any, N: Any) -> Any:
             "linalg.vander supports floating point, complex, and integer tensors, but got "
             f"{x._dtype.scalar_type_name}"
         )
+    if x.dim() == 0:
+        x = x.unsqueeze(0)
     if N is None:
-        N = x.shape[-1] if x.dim() else 1
+        N = x.shape[-1]
     if N <= 1:
         raise RuntimeError("N must be greater than 1.")
     shape = tuple(x.shape)

@@ -270,6 +270,11 @@ def _(
         if other is not None and other.dtype != input.dtype:
             kind = np.dtype(np.float32)
     if training:
+        if input.size == 0:
+            raise RuntimeError(
+                "input tensor must have at least one element, but got input_sizes = "
+                f"{list(input.shape)}"
+            )
         mean, variance, rstd = statistics(picture, layout.stats, eps)
         count = picture.shape[0] * picture.shape[2]
         if running_mean is not None:
@@ -398,6 +403,12 @@ def batch_norm(
             raise RuntimeError(f"{name} should contain {channels} elements not {value.numel()}")
     if not training and (running_mean is None or running_var is None):
         raise RuntimeError("running_mean and running_var must be defined in evaluation mode")
+    if geometry.is_size(input.numel(), 0):
+        # Nothing to take statistics of: the running ones stay. Gradients are zeros.
+        result = input.clone()
+        if weight is not None:
+            result = result * weight[0]
+        return result if bias is None else result + bias[0]
     return aten.native_batch_norm(
         input, weight, bias, running_mean, running_var, training, momentum, eps
     )[0]

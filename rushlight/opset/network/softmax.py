@@ -47,8 +47,7 @@ def public_samples(make: Any) -> Any:
 def check_dim(half_to_float: bool, ndim: int, dim: int) -> int:
     if half_to_float:
         raise RuntimeError("softmax with half to float conversion is not supported on CPU")
-    position: int = geometry.wrap_dim(dim, ndim)
-    return position
+    return geometry.wrap_dim(dim, ndim)
 
 
 def check_floating(name: str, kind: DType, ndim: int, position: int) -> None:

@@ -243,6 +243,7 @@ hardswish_backward = backward_op(
 )
 hardshrink = pointwise(
     "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+    rounded_scalars=(1,),
     functional=True,
     scalar=lambda m, x, lambd: m.where(
         m.logical_and(m.greater_equal(x, -lambd), m.less_equal(x, lambd)), 0, x
@@ -254,6 +255,7 @@ hardshrink = pointwise(
 )
 hardshrink_backward = backward_op(
     "hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor",
+    rounded_scalars=(2,),
     kernel_name="shrink_backward_cpu",
     scalar=lambda m, grad, x, lambd: m.where(
         m.logical_and(m.greater_equal(x, -lambd), m.less_equal(x, lambd)), 0, grad
@@ -292,6 +294,7 @@ softshrink = activation(
 )
 softshrink_backward = backward_op(
     "softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor",
+    rounded_scalars=(2,),
     kernel_name="shrink_backward_cpu",
     scalar=hardshrink_backward.options["scalar"],
     vjp={

@@ -263,6 +263,15 @@ def promote_quotient(common: dtype, args: tuple[Any, ...]) -> tuple[dtype, dtype
     return common, common
 
 
+def is_wide(other: Any) -> bool:
+    """Whether a divisor is more than one number, which alone has more than half precision."""
+    return isinstance(other, Tensor) and other.dim() > 0
+
+
+def rounds_on_the_way(args: tuple[Any, ...]) -> bool:
+    return args[2] is not None and is_wide(args[1])
+
+
 def quotient_text(m: Any, x: Any, y: Any, rounding_mode: Any) -> Any:
     if rounding_mode is None:
         return m.divide(x, y)
@@ -280,6 +289,8 @@ pointwise(
     ],
     sparse=late("sparse.math:div"),
     scalar=quotient_text,
+    exact_scalars=True,
+    native_halves=rounds_on_the_way,
     promote=promote_quotient,
     numbers="any",
     node_index=2,
@@ -306,6 +317,7 @@ pointwise(
 )
 pointwise(
     "div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
+    exact_scalars=True,
     sparse=late("sparse.math:div"),
     scalar=quotient_text,
     promote=promote_quotient,
@@ -340,6 +352,8 @@ def one_operand(make: Any) -> Any:
 floor_divide = pointwise(
     "floor_divide(Tensor self, Tensor other) -> Tensor",
     scalar=lambda m, x, y: m.floor_divide(x, y),
+    exact_scalars=True,
+    native_halves=lambda args: is_wide(args[1]),
     numbers="any",
     dtypes=is_number_type,
     kernel_name="div_floor_cpu",
@@ -359,6 +373,7 @@ floor_divide = pointwise(
 pointwise(
     "floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
     scalar=floor_divide.options["scalar"],
+    exact_scalars=True,
     node="NotImplemented",
     vjp={"self": underivable("aten::floor_divide.Scalar")},
     promoted_scalars=(1,),

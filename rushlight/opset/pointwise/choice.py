@@ -104,7 +104,11 @@ def check_clamp(common: dtype, args: tuple[Any, ...]) -> None:
 
 
 def check_clamp_tensor(common: dtype, args: tuple[Any, ...]) -> None:
-    check_clamp(common, args)
+    if args[1] is None or args[2] is None:
+        if common.category == COMPLEX:
+            raise unsupported("maximum_cpu" if args[2] is None else "minimum_cpu", common)
+    else:
+        check_bound(common, args)
     if common.category == BOOL and args[1] is not None and args[2] is not None:
         raise unsupported("clamp_cpu", common)
 

@@ -607,6 +607,7 @@ heaviside = pointwise(
     exact_out=True,
     scalar=lambda m, x, values: m.heaviside(x, values),
     numbers=False,
+    dtypes=is_real,
     check=check_heaviside,
     node="torch::autograd::NotImplemented",
     vjp={name: underivable("aten::heaviside") for name in ("self", "values")},

@@ -295,12 +295,13 @@ def diff(self: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
                     f"except along the differencing dimension; input.size({at}) = {size}, but got "
                     f"tensor.size({at}) = {extra.shape[at]}"
                 )
+    if n == 0:
+        # torch: nothing is joined either.
+        return self.clone()
     if prepend is not None or append is not None:
         parts = [part for part in (prepend, self, append) if part is not None]
         self = packet("cat")(parts, dim)
     size = self.shape[dim]
-    if n == 0:
-        return self.clone()
     for _ in range(min(n, size) if type(size) is int else n):
         size = self.shape[dim]
         if size == 0:
@@ -353,8 +354,7 @@ def constant_samples(make: Any) -> Any:
 
 
 def along(y: Any, dim: int) -> int:
-    position: int = geometry.wrap_dim(dim, y.dim(), wrap_scalar=False)
-    return position
+    return geometry.wrap_dim(dim, y.dim(), wrap_scalar=False)
 
 
 @composite(

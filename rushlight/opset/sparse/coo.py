@@ -46,12 +46,15 @@ LAYOUT_NAMES = {
 # -- making and reading ----------------------------------------------------------------------------
 
 
-def make_coo(indices: Any, values: Any, sizes: Any, coalesced: bool = False) -> Tensor:
-    """A COO tensor from arrays or plain tensors."""
+def make_coo(indices: Any, values: Any, sizes: Any, coalesced: bool | None = None) -> Tensor:
+    """A COO tensor from arrays or plain tensors. Fewer than two elements need no coalescing,
+    unless it is said that they do."""
     if not isinstance(indices, Tensor):
         indices = wrap(np.ascontiguousarray(indices, np.int64), dtypes.int64)
     if not isinstance(values, Tensor):
         values = dense_of(values)
+    if coalesced is None:
+        coalesced = bool(values.shape[0] < 2)
     return sparse_tensor(devices.sparse_coo, sizes, Coo(indices, values, coalesced))
 
 
@@ -110,12 +113,11 @@ def converted(tensor: Tensor, kind: Any) -> Tensor:
     return wrap(cast(values_of(tensor), tensor._dtype, kind), kind)
 
 
-def plain_alias(tensor: Any) -> Tensor:
+def plain_alias(tensor: Tensor) -> Tensor:
     """The same memory as a tensor without history, fit to be a part."""
     if tensor._ext is not None and (tensor._ext.conj or tensor._ext.neg):
         return dense_of(values_of(tensor))
-    found: Tensor = tensor._alias(share_counter=False)
-    return found
+    return tensor._alias(share_counter=False)
 
 
 def taken_over(grad: Any) -> Any:
@@ -370,7 +372,7 @@ def _(
     is_coalesced: Any,
 ) -> Any:
     check_value_dtype(values, dtype)
-    return make_coo(plain_alias(indices), plain_alias(values), size, bool(is_coalesced))
+    return make_coo(plain_alias(indices), plain_alias(values), size, is_coalesced)
 
 
 def check_value_dtype(values: Any, dtype: Any) -> None:

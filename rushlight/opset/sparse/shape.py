@@ -136,7 +136,8 @@ def selected(self: Any, dim: int, index: Any) -> Any:
     values = value_array(given)[kept]
     if count == 1:
         return find("sum", "dim_IntList").backend(dense_of(values), [0], False, self._dtype)
-    return make_coo(np.delete(indices[:, kept], dim, axis=0), values, sizes, parts.coalesced)
+    picked = np.delete(indices[:, kept], dim, axis=0)
+    return make_coo(picked, values, sizes, parts.coalesced or None)
 
 
 def index_selected(self: Any, dim: int, index: Any) -> Any:

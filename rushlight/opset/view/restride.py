@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.core import geometry, history
+from rushlight.core.determinism import unwritten
 from rushlight.core.device import contiguous_format, preserve_format
 from rushlight.core.gradrule import GradRule
 from rushlight.core.node import needs_grad, output_meta, retire_accumulator
@@ -108,7 +109,12 @@ def _(self: Any, size: Any, memory_format: Any) -> Any:
         return self
     changed = sizes_of(self) != tuple(size)
     strides = geometry.strides_for_memory_format(tuple(size), memory_format)
+    before = storage_of(self).nbytes_
     resize_tensor(self, size, strides)
+    grown = storage_of(self)
+    if grown.buffer is not None and grown.nbytes_ > before:
+        width = self._dtype.itemsize
+        unwritten(grown.buffer[-(-before // width) * width :].view(self._dtype.np), self._dtype)
     if changed:
         history.bump_version(self)
     return self
@@ -220,15 +226,29 @@ def _(self: Any, source: Any, storage_offset: Any, size: Any, stride: Any) -> An
     )
 
 
+def untyped(self: Any, source: Any) -> Storage:
+    """The bytes of a storage whose elements, if it names them, are of the tensor's dtype."""
+    if not isinstance(source, TypedStorage):
+        return source  # type: ignore[no-any-return]
+    if source.dtype is not self._dtype:
+        raise RuntimeError(
+            f"Expected a Storage of type {self._dtype.scalar_type_name.lower()} or an "
+            f"UntypedStorage, but got type {source.dtype.scalar_type_name} for argument 1 "
+            "'storage'"
+        )
+    return source._untyped_storage
+
+
 @set_storage.kernel
 def _(self: Any, source: Any) -> Any:
+    source = untyped(self, source)
     return set_memory(self, source, 0, (source.nbytes_ // self._dtype.itemsize,), (1,))
 
 
 @set_storage_offset.kernel
 def _(self: Any, source: Any, storage_offset: Any, size: Any, stride: Any) -> Any:
     strides = stride or geometry.contiguous_strides(size)
-    return set_memory(self, source, storage_offset, size, strides)
+    return set_memory(self, untyped(self, source), storage_offset, size, strides)
 
 
 @set_nothing.kernel
@@ -242,7 +262,7 @@ def _(self: Any) -> Any:
 @composite("is_set_to(Tensor self, Tensor tensor) -> bool", function=False)
 def is_set_to(self: Any, tensor: Any) -> bool:
     return bool(
-        storage_of(self) == storage_of(tensor)
+        storage_of(self) is storage_of(tensor)
         and self._offset == tensor._offset
         and sizes_of(self) == sizes_of(tensor)
         and strides_of(self) == strides_of(tensor)

@@ -379,12 +379,11 @@ def delitem(self: Any, index: Any) -> None:
 
 
 def iterate(self: Any) -> Any:
-    if type(self) not in PLAIN or PROCESS.special:
-        handled, value = overridden(iterate, self, (self,))
-        if handled:
-            return value
     if self.dim() == 0:
         raise TypeError("iteration over a 0-d tensor")
+    if type(self) not in PLAIN or PROCESS.special:
+        # torch: overrides see `unbind` instead.
+        return iter(self.unbind(0))
     return iter(call(splits.unbind, (self, 0)))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from rushlight.arrays.precision import widened
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
+from rushlight.core.determinism import refuse_nondeterministic
 from rushlight.core.dtype import INTEGER, unsupported
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import sizes_of
@@ -298,6 +299,7 @@ def _(self: Any, indices: Any, output_size: Any) -> Any:
 
 @max_unpool2d.kernel
 def _(xp: Any, self: Any, indices: Any, output_size: Any) -> Any:
+    refuse_nondeterministic("max_unpooling2d_forward_out")
     return unpooled(self, indices, output_size)
 
 
@@ -320,6 +322,7 @@ def _(self: Any, indices: Any, output_size: Any, stride: Any, padding: Any) -> A
 
 @max_unpool3d.kernel
 def _(xp: Any, self: Any, indices: Any, output_size: Any, stride: Any, padding: Any) -> Any:
+    refuse_nondeterministic("max_unpooling3d_forward_out")
     return unpooled(self, indices, output_size)
 
 

@@ -137,3 +137,10 @@ def test_to_a_memory_format_asks_what_strides_suggest():
     assert image.contiguous(memory_format=rl.channels_last) is image
     turned = rl.rand(2, 3).t()
     assert turned.to(memory_format=rl.contiguous_format) is turned
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16", "float8_e5m2"])
+@pytest.mark.parametrize("target", [rl.int8, rl.int32, rl.int64])
+def test_narrow_floats_become_integers_as_float32_does(name, target) -> None:
+    x = rl.tensor([float("inf"), float("nan"), -1.5, 3.75]).to(getattr(rl, name))
+    assert x.to(target).tolist() == x.float().to(target).tolist()

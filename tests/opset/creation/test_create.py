@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 
 import pytest
 
@@ -131,3 +132,58 @@ def test_sparse_layouts_need_nothing_loaded_before():
         "assert x.to_dense().tolist() == [0.0, 0.0] and x._nnz() == 0"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+SERIES = {
+    "arange": (lambda out: rl.arange(0, 4, out=out), [0, 1, 2, 3]),
+    "linspace": (lambda out: rl.linspace(0, 6, 4, out=out), [0, 2, 4, 6]),
+    "linspace of tensors": (lambda out: rl.linspace(rl.tensor(0), 6, 4, out=out), [0, 2, 4, 6]),
+    "logspace": (lambda out: rl.logspace(0, 3, 4, out=out), [1, 10, 100, 1000]),
+    "range": (lambda out: rl.range(0, 3, out=out), [0, 1, 2, 3]),
+}
+
+
+@pytest.mark.filterwarnings("ignore:torch.range is deprecated")
+@pytest.mark.parametrize("name", SERIES)
+def test_series_fill_out_by_count(name: str) -> None:
+    make, values = SERIES[name]
+    base = rl.full((2, 3), -1.0)
+    assert make(base.narrow(1, 1, 2)).shape == (2, 2)
+    assert base.tolist() == [[-1, *values[:2]], [-1, *values[2:]]]
+    turned = rl.zeros(2, 2).t()
+    assert make(turned).flatten().tolist() == values and turned.stride() == (1, 2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert make(rl.zeros(3)).tolist() == values
+    assert len(caught) == (name == "arange")
+
+
+def test_factories_resize_out_silently() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert rl.zeros(2, 2, out=rl.ones(3)).tolist() == [[0, 0], [0, 0]]
+        assert rl.eye(2, out=rl.ones(3)).tolist() == [[1, 0], [0, 1]]
+        assert rl.rand(2, out=rl.ones(3)).shape == (2,)
+        assert rl.randperm(4, out=rl.ones(3, dtype=rl.int64)).shape == (4,)
+
+
+@pytest.mark.parametrize("name", ["linspace", "logspace"])
+def test_complex_ends_need_a_complex_dtype(name: str) -> None:
+    with pytest.raises(RuntimeError, match=f"torch.{name}.*can't be safely cast.*Float"):
+        getattr(rl, name)(0, 1j, 3, dtype=rl.float32)
+    assert getattr(rl, name)(0, 1j, 3).dtype is rl.complex64
+
+
+@pytest.mark.parametrize("kind", [rl.float16, rl.bfloat16])
+def test_complex_numbers_are_filled_in_at_single_precision(kind) -> None:
+    rl.set_default_dtype(kind)
+    try:
+        assert rl.full((2,), 1j).dtype is rl.complex64
+    finally:
+        rl.set_default_dtype(rl.float32)
+
+
+@pytest.mark.parametrize("kind", [rl.uint8, rl.int32, rl.int64])
+def test_unravelled_positions_are_long_integers(kind) -> None:
+    rows, columns = rl.unravel_index(rl.tensor([200, 3], dtype=kind), (300, 2))
+    assert rows.dtype is rl.int64 and rows.tolist() == [100, 1] and columns.tolist() == [0, 1]

@@ -129,3 +129,78 @@ def test_embedding_gradient():
     index = t([[0, 1], [1, 3]])
     torch.embedding(weight, index, padding_idx=3).sum().backward()
     assert weight.grad.tolist() == [[1, 1], [2, 2], [0, 0], [0, 0]]
+
+
+PLACES = [0, 1, 2, 3, 4]
+WRITERS = {
+    "index_add_": lambda x, index, source: x.index_add_(0, index, source),
+    "index_copy_": lambda x, index, source: x.index_copy_(0, index, source),
+    "index_reduce_": lambda x, index, source: x.index_reduce_(0, index, source, "prod"),
+    "index_put_": lambda x, index, source: x.index_put_((index,), source),
+    "setitem": lambda x, index, source: x.__setitem__(index, source),
+    "put_": lambda x, index, source: x.put_(index, source),
+    "scatter_": lambda x, index, source: x.scatter_(0, index, source),
+    "scatter_ reducing": lambda x, index, source: x.scatter_(0, index, source, reduce="add"),
+    "scatter_add_": lambda x, index, source: x.scatter_add_(0, index, source),
+    "scatter_reduce_": lambda x, index, source: x.scatter_reduce_(0, index, source, "sum"),
+    "take out": lambda x, index, source: torch.take(source, index, out=x),
+    "gather out": lambda x, index, source: torch.gather(source, 0, index, out=x),
+    "index_select out": lambda x, index, source: torch.index_select(source, 0, index, out=x),
+    "index_add out": lambda x, index, source: torch.index_add(x, 0, index, source, out=x),
+}
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_what_is_read_may_not_be_what_is_written(write):
+    for source in (slice(0, 5), slice(1, 6)):
+        memory = torch.arange(8) % 5
+        with pytest.raises(RuntimeError, match="input tensor and the written-to tensor"):
+            write(memory[:5], t(PLACES), memory[source])
+    with pytest.raises(RuntimeError, match="input tensor and the written-to tensor"):
+        write(memory[:5], memory[1:6], torch.ones(5, dtype=torch.int64))
+    write(memory[:5], t(PLACES), torch.ones(5, dtype=torch.int64))
+
+
+def test_an_index_may_not_be_filled():
+    memory = torch.arange(8)
+    with pytest.raises(RuntimeError, match="input tensor and the written-to tensor"):
+        memory[:5].index_fill_(0, memory[:5], 1)
+    with pytest.raises(RuntimeError, match="input tensor and the written-to tensor"):
+        memory[:5].scatter_(0, memory[1:6], 1)
+    assert memory[:5].index_fill_(0, t([0, 1]), memory[3]).tolist() == [3, 3, 2, 3, 4]
+
+
+def test_partly_read_in_order_is_refused():
+    memory = torch.arange(8)
+    for call in (
+        lambda x, out: torch.cumsum(x, 0, out=out),
+        lambda x, out: torch.cat([x], out=out),
+    ):
+        with pytest.raises(RuntimeError, match="input tensor and the written-to tensor"):
+            call(memory[1:6], memory[:5])
+    assert torch.cumsum(memory[:3], 0, out=memory[:3]).tolist() == [0, 1, 3]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_expanded_tensors_are_written_with_a_warning(dtype):
+    index, mask = t([0, 1, 2]), t([True, False, True])
+    ones = torch.ones(3, dtype=dtype)
+
+    def expanded():
+        return torch.zeros(1, dtype=dtype).expand(3)
+
+    with pytest.warns(UserWarning, match="index_put_ on expanded tensors"):
+        assert expanded().index_put_((index,), ones).tolist() == [1, 1, 1]
+    with pytest.warns(UserWarning, match="index_put_ on expanded tensors"):
+        assert expanded().index_put_((index,), ones, accumulate=True).tolist() == [3, 3, 3]
+    with pytest.warns(UserWarning, match="index_fill_ on expanded tensors"):
+        assert expanded().index_fill_(0, index, 2).tolist() == [2, 2, 2]
+    with pytest.warns(UserWarning, match="masked_fill_ on expanded tensors"):
+        assert expanded().masked_fill_(mask, 2).tolist() == [2, 2, 2]
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        expanded().index_add_(0, index, ones)
+
+
+def test_a_source_without_dims_has_one_element():
+    assert torch.zeros(3).scatter(0, t([1]), t(2.0)).tolist() == [0, 2, 0]
+    assert torch.zeros(3).scatter_add(0, t([1]), t(2.0)).tolist() == [0, 2, 0]

@@ -155,3 +155,28 @@ def test_solving_tensors() -> None:
     found = linalg.tensorsolve(matrix, values)
     assert torch.allclose(torch.tensordot(matrix, found, 1), values)
     assert torch.allclose(torch.tensordot(linalg.tensorinv(matrix), values, 2), found)
+
+
+def test_limits_beyond_one_are_no_limits_to_gelsd():
+    # Singular values 4 and 1.
+    matrix = torch.tensor([[4.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    values = torch.tensor([[8.0], [3.0], [5.0]])
+    for limit in (1.0, 7.0, float("inf"), float("nan")):
+        found = torch.linalg.lstsq(matrix, values, rcond=limit, driver="gelsd")
+        assert found.solution.flatten().tolist() == pytest.approx([2, 3]) and found.rank == 2
+    found = torch.linalg.lstsq(matrix, values, rcond=0.5, driver="gelsd")
+    assert found.solution.flatten().tolist() == pytest.approx([2, 0]) and found.rank == 1
+    found = torch.linalg.lstsq(matrix, values, rcond=2.0, driver="gelss")
+    assert found.solution.flatten().tolist() == [0, 0] and found.rank == 0
+
+
+def test_gelsy_keeps_the_longest_column():
+    matrix = torch.tensor([[0.0, 4.0], [1.0, 0.0], [0.0, 0.0]], dtype=torch.float64)
+    values = torch.tensor([[8.0], [3.0], [5.0]], dtype=torch.float64)
+    for limit in (0.5, 1.0, 9.0):
+        found = torch.linalg.lstsq(matrix, values, rcond=limit, driver="gelsy")
+        assert found.solution.flatten().tolist() == pytest.approx([0, 2]) and found.rank == 1
+    found = torch.linalg.lstsq(matrix.expand(2, 3, 2), values.expand(2, 3, 1), rcond=0.1)
+    assert found.solution.flatten().tolist() == pytest.approx([3, 2, 3, 2])
+    nothing = torch.linalg.lstsq(torch.zeros_like(matrix), values, rcond=1.0, driver="gelsy")
+    assert nothing.solution.tolist() == [[0], [0]] and nothing.rank == 0

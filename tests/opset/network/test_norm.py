@@ -84,6 +84,20 @@ def test_meta_tensors_have_shapes():
     )
 
 
+@pytest.mark.parametrize("sizes", [(0, 3), (0, 3, 2, 2), (2, 3, 0, 2)])
+def test_empty_batches_leave_running_statistics(sizes):
+    mean, var = torch.zeros(3), torch.ones(3)
+    weight = torch.ones(3, requires_grad=True)
+    x = torch.zeros(sizes, requires_grad=True)
+    result = torch.batch_norm(x, weight, torch.zeros(3), mean, var, True, 0.1, 1e-5, False)
+    assert result.shape == sizes
+    assert mean.tolist() == [0, 0, 0] and var.tolist() == [1, 1, 1]
+    result.sum().backward()
+    assert weight.grad.tolist() == [0, 0, 0] and x.grad.shape == sizes
+    with pytest.raises(RuntimeError, match="at least one element"):
+        torch.native_batch_norm(x, None, None, mean, var, True, 0.1, 1e-5)
+
+
 @pytest.mark.parametrize(
     ("sizes", "layout"),
     [((2, 4, 5, 6), torch.channels_last), ((2, 4, 5, 3, 2), torch.channels_last_3d)],

@@ -153,3 +153,13 @@ def test_operands_of_one_dtype():
         functions.log_sigmoid_backward(single, double, single)
     with pytest.raises(RuntimeError, match="Found dtype Double but expected Float"):
         functions._prelu_kernel(single, double)
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_the_bound_of_shrinking_is_rounded_to_halves(kind):
+    for bound in (0.1, 0.7, 2.3):
+        x = torch.tensor([bound, -bound], dtype=kind, requires_grad=True)
+        result = torch.nn.functional.hardshrink(x, bound)
+        assert result.tolist() == [0, 0]
+        result.sum().backward()
+        assert x.grad.tolist() == [0, 0]

@@ -194,6 +194,44 @@ def test_power_of_a_number_is_contiguous():
     assert torch.pow(x, 2).stride() == (1, 4)
 
 
+@pytest.mark.parametrize(
+    ("kind", "mode", "x", "y", "expected"),
+    [
+        # What torch answers; quotients in float32 give the next number.
+        ("bfloat16", "trunc", -12.875, 0.053466796875, -241),
+        ("bfloat16", "trunc", 44.0, 0.62890625, 70),
+        ("bfloat16", "floor", 64.5, -0.68359375, -96),
+        ("bfloat16", "floor", -55.25, -0.205078125, 270),
+        ("float16", "trunc", 25.125, 0.01806640625, 1391),
+        ("float16", "floor", 24.53125, 0.00930023193359375, 2638),
+        ("float16", "floor", -44.9375, -0.048095703125, 933),
+    ],
+)
+def test_quotients_of_halves_are_rounded_on_the_way(kind, mode, x, y, expected):
+    a, b = (torch.tensor([value], dtype=getattr(torch, kind)) for value in (x, y))
+    assert torch.div(a, b, rounding_mode=mode).item() == expected
+    assert a.clone().div_(b, rounding_mode=mode).item() == expected
+    if mode == "floor":
+        assert (a // b).item() == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "x", "y", "trunc", "floor"),
+    [
+        ("bfloat16", -36.75, 2.3, -15, -16),
+        ("bfloat16", 22.375, -0.7, -31, -32),
+        ("float16", 11.5, 2.3, 5, 5),
+        ("float16", 50.40625, -0.7, -72, -73),
+    ],
+)
+def test_numbers_divide_halves_at_full_precision(kind, x, y, trunc, floor):
+    a = torch.tensor([x], dtype=getattr(torch, kind))
+    for divisor in (y, torch.tensor(y)):
+        assert torch.div(a, divisor, rounding_mode="trunc").item() == trunc
+        assert torch.div(a, divisor, rounding_mode="floor").item() == floor
+        assert torch.floor_divide(a, divisor).item() == floor
+
+
 def test_a_negative_factor_wraps_for_unsigned_numbers():
     five, one = (torch.tensor([n], dtype=torch.uint8) for n in (5, 1))
     assert torch.add(five, one, alpha=-3).tolist() == [2]

@@ -25,3 +25,39 @@ def test_a_factor_must_fit(kind, value, name):
     x = torch.ones(2, dtype=kind)
     with pytest.raises(RuntimeError, match=f"cannot be converted to type {name} without overflow"):
         torch.addcmul(x, x, x, value=value)
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [
+        lambda x, y: torch.clamp(x, min=y),
+        lambda x, y: torch.clamp(x, max=y),
+        lambda x, y: torch.clamp(x, y, y),
+        lambda x, y: x.clip(y),
+        torch.clamp_min,
+        torch.clamp_max,
+    ],
+)
+def test_bounds_without_dims_bring_their_dtype(bound):
+    whole = torch.arange(3, dtype=torch.int32)
+    assert bound(whole, torch.tensor(1.5, dtype=torch.float64)).dtype is torch.float64
+    assert bound(whole, torch.tensor(1.5, dtype=torch.float16)).dtype is torch.float16
+    assert bound(whole, torch.tensor(1)).dtype is torch.int32
+    assert bound(whole, 1.5).dtype is torch.float32
+    assert bound(whole.to(torch.bfloat16), torch.tensor(1.5)).dtype is torch.bfloat16
+    assert bound(whole > 1, torch.tensor(3, dtype=torch.uint8)).dtype is torch.uint8
+
+
+def test_lists_take_tensors_without_dims_as_tensors():
+    wide = torch.tensor(2.0, dtype=torch.float64)
+    for name, kind in (("mul", "float64"), ("div", "float64"), ("add", "float32")):
+        (found,) = getattr(torch, f"_foreach_{name}")([torch.ones(2, dtype=torch.int32)], wide)
+        assert found.dtype is getattr(torch, kind)
+
+
+def test_real_operands_refuse_complex_numbers():
+    x = torch.ones(2)
+    for call in (lambda z: torch.lerp(x, x, z), lambda z: torch.threshold(x, 1, z)):
+        with pytest.raises(RuntimeError, match="cannot be converted to type float"):
+            call(1j)
+        assert call(2 + 0j).dtype is torch.float32

@@ -33,6 +33,20 @@ def test_a_function_without_derivative_fails_in_backward():
         y.sum().backward()
 
 
+@pytest.mark.parametrize("kind", [torch.complex64, torch.complex128])
+def test_log1p_keeps_small_real_parts(kind):
+    z = torch.tensor([1e-10 + 1e-10j, 1e-5j, 1e-200j + 1e-20, -0.25 + 0.25j, 3 + 4j], dtype=kind)
+    expected = [1e-10, 4.99999999975e-11, 1e-20, -0.23500181462286778, 1.7328679513998633]
+    assert torch.log1p(z).real.tolist() == pytest.approx(expected, rel=1e-5, abs=0)
+    assert torch.log1p(z).imag[3:].tolist() == pytest.approx([0.32175055439664, 0.78539816339745])
+
+
+def test_heaviside_has_no_complex_form():
+    z = torch.ones(1, dtype=torch.complex64)
+    with pytest.raises(RuntimeError, match="not yet implemented for complex"):
+        torch.heaviside(z, z)
+
+
 @pytest.mark.parametrize("name", ["xlogy", "special_xlog1py", "special_zeta"])
 def test_a_single_element_and_a_number_keep_the_elements_dtype(name):
     """The element is no number: the overload of (number, tensor) does not fit."""

@@ -46,3 +46,9 @@ def test_recorded_gradients_read_no_values(name: str) -> None:
     assert grad.tolist() == expected
     plain = torch.autograd.grad(getattr(x, name)(1).sum(), x)[0]
     assert plain.tolist() == expected
+
+
+def test_no_difference_joins_nothing():
+    x = torch.arange(3)
+    assert torch.diff(x, n=0, prepend=torch.tensor([9])).tolist() == [0, 1, 2]
+    assert torch.diff(x, n=1, prepend=torch.tensor([9])).tolist() == [-9, 1, 1]

@@ -109,7 +109,7 @@ def test_refused() -> None:
 def test_out_of_a_composite_loses_no_fraction(name: str, sizes: list[Any]) -> None:
     operands = [rushlight.full(size, 1.5) for size in sizes]
     out = rushlight.zeros_like(getattr(rushlight, name)(*operands), dtype=rushlight.int64)
-    with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output"):
+    with pytest.raises(RuntimeError, match="Float can't be cast|Expected out tensor to have dtype"):
         getattr(rushlight, name)(*operands, out=out)
 
 

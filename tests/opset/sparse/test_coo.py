@@ -513,6 +513,22 @@ def test_conversions_refuse_what_they_would_ignore() -> None:
         torch.eye(4).to_sparse_bsr((0, 2))
 
 
+def test_fewer_than_two_elements_are_coalesced():
+    def coo(places, values, **options):
+        return torch.sparse_coo_tensor(
+            torch.tensor([places]), torch.tensor(values), (3,), **options
+        )
+
+    one, two = coo([1], [2.0]), coo([0, 0], [1.0, 1.0])
+    assert one.is_coalesced() and not two.is_coalesced()
+    assert one.indices().tolist() == [[1]] and one.values().tolist() == [2]
+    assert torch.sparse_coo_tensor((3,)).is_coalesced()
+    for made in (one * 2, one + one, one.clone(), one.double(), one.unsqueeze(0)):
+        assert made.is_coalesced()
+    assert not coo([1], [2.0], is_coalesced=False).is_coalesced()
+    assert not one.unsqueeze(0).t().is_coalesced()
+
+
 def test_results_are_written_into_sparse_tensors():
     one, out = torch.eye(2).to_sparse(), torch.zeros(2, 2).to_sparse()
     assert torch.add(one, one, out=out) is out

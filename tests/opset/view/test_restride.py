@@ -108,3 +108,20 @@ def test_typed_storage() -> None:
     with pytest.raises(IndexError):
         storage[4]
     assert "TypedStorage(dtype=torch.float32, device=cpu) of size 4" in repr(storage)
+
+
+def test_set_refuses_a_storage_of_another_dtype() -> None:
+    wide = rl.ones(3, dtype=rl.float64)
+    with pytest.raises(RuntimeError, match="Storage of type float.*got type Double"):
+        rl.zeros(2).set_(wide.storage())
+    with pytest.raises(RuntimeError, match="Storage of type float.*got type Double"):
+        rl.zeros(2).set_(wide.storage(), 0, (2,))
+    assert rl.zeros(2).set_(rl.ones(3).storage()).tolist() == [1, 1, 1]
+    assert rl.zeros(2).set_(wide.untyped_storage()).numel() == 6
+
+
+def test_is_set_to_asks_for_one_storage() -> None:
+    x = rl.zeros(2)
+    assert x.is_set_to(x.detach()) and x.is_set_to(x.data) and x.view(2).is_set_to(x)
+    assert not rl.tensor([]).is_set_to(rl.tensor([]))
+    assert not x.is_set_to(rl.from_numpy(x.numpy()))

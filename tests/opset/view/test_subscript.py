@@ -201,3 +201,28 @@ def test_view_of_view_offsets():
     assert y.storage_offset() == 57
     y[0] = -1
     assert x[1, 3, 2].item() == -1
+
+
+def test_iteration_keeps_the_class():
+    class Mine(torch.Tensor):
+        pass
+
+    rows = torch.arange(6.0).view(2, 3).as_subclass(Mine)
+    assert [type(row) for row in rows] == [Mine, Mine]
+    first, _ = rows
+    assert type(first) is Mine and first.tolist() == [0, 1, 2]
+    with pytest.raises(TypeError, match="0-d"):
+        iter(torch.tensor(1.0).as_subclass(Mine))
+
+
+def test_overrides_see_iteration_as_unbind():
+    seen = []
+
+    class Telling(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    list(torch.ones(2, 2).as_subclass(Telling))
+    assert "unbind" in seen and "__iter__" not in seen
