@@ -16,7 +16,7 @@ LIMITS = {
     "core": 0.25,
     "func": 0.41,
     "graph": 0.25,
-    "opset": 0.69,
+    "opset": 0.70,
     "symbolic": 0.25,
 }
 

@@ -10,8 +10,8 @@ compute in the dtypes of the op's own kernel (halves in float32) and leave cases
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rushlight.arrays.precision import HALVES
 from rushlight.codegen.expressions import Expression, Inexpressible
@@ -19,6 +19,10 @@ from rushlight.codegen.loops import Ints, restrided
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import BOOL, FLOAT, INTEGER, dtype
+
+if TYPE_CHECKING:
+    from rushlight.codegen.program import LoopProgram, Value
+    from rushlight.core.op import OpOverload
 
 __all__ = ["METHODS", "Lowering"]
 
@@ -29,7 +33,7 @@ class Lowering:
 
     __slots__ = ("m", "program", "val")
 
-    def __init__(self, program: Any, val: Any) -> None:
+    def __init__(self, program: LoopProgram, val: Any) -> None:
         self.program = program
         self.m = program.m
         self.val = val
@@ -46,48 +50,46 @@ class Lowering:
             self.refuse(f"{kind}")
         return dtypes.float32 if kind in HALVES else kind
 
-    def plain(self, value: Any) -> Expression:
+    def plain(self, value: Value) -> Expression:
         """A value's expression as it is."""
-        found: Expression | None = value.expr
+        found = value.expr
         if found is None:
             self.refuse(f"{value.dtype}")
         return found
 
-    def widened(self, value: Any) -> Expression:
+    def widened(self, value: Value) -> Expression:
         """A value's expression in the dtype to compute in."""
         return self.cast(self.plain(value), self.working(value.dtype))
 
-    def floating(self, value: Any) -> Expression:
+    def floating(self, value: Value) -> Expression:
         """A float operand that several passes read: computed once, if that is work at all."""
         if value.dtype.category != FLOAT:
             self.refuse(f"{value.dtype}")
         self.program.reused(value)
         return self.widened(value)
 
-    def spread(self, value: Any, shape: Ints, kind: dtype) -> Expression:
+    def spread(self, value: Value, shape: Ints, kind: dtype) -> Expression:
         """An operand over a shape that it broadcasts to."""
         return self.cast(self.program.expanded(value, shape), kind)
 
     def cast(self, expr: Expression, kind: dtype) -> Expression:
-        found: Expression = self.m.cast(expr, kind)
-        return found
+        return self.m.cast(expr, kind)
 
     def stored(self, expr: Expression, shape: Ints) -> Expression:
         """An expression that several passes read, computed once."""
-        found: Expression = self.program.stored(expr, shape)
-        return found
+        return self.program.stored(expr, shape)
 
     # -- folds ------------------------------------------------------------------------------------
 
-    def axes(self, dim: Any, ndim: int, empty_is_all: bool = True) -> Ints:
+    def axes(self, dim: int | Sequence[int] | None, ndim: int, empty_is_all: bool = True) -> Ints:
         """The axes of a `dim` argument: int, list or None."""
         if not ndim:
             return ()
         if dim is None or (type(dim) is not int and not dim and empty_is_all):
             return tuple(range(ndim))
-        return geometry.wrap_dims((dim,) if type(dim) is int else dim, ndim)
+        return geometry.wrap_dims((dim,) if isinstance(dim, int) else dim, ndim)
 
-    def axis(self, value: Any, dim: int) -> Ints:
+    def axis(self, value: Value, dim: int) -> Ints:
         """The one axis of a `dim` argument."""
         if not value.shape or 0 in value.shape:
             self.refuse("no axis")
@@ -95,14 +97,12 @@ class Lowering:
 
     def fold(self, name: str, expr: Expression, shape: Ints, axes: Ints) -> Expression:
         """A fold over `axes`, constant along them: sum, prod, max, min, any or all."""
-        found: Expression = self.program.fold(name, expr, shape, axes)
-        return found
+        return self.program.fold(name, expr, shape, axes)
 
     def mean(self, expr: Expression, shape: Ints, axes: Ints) -> Expression:
         total = self.fold("sum", expr, shape, axes)
         count = math.prod([shape[axis] for axis in axes])
-        found: Expression = self.m.divide(total, float(count))
-        return found
+        return self.m.divide(total, float(count))
 
     def without(self, expr: Expression, axes: Ints, keepdim: bool = False) -> Expression:
         """An expression that is constant along `axes` without them."""
@@ -116,14 +116,14 @@ class Lowering:
 
     # -- numbers ----------------------------------------------------------------------------------
 
-    def filled(self, number: Any, kind: dtype) -> Expression:
+    def filled(self, number: float, kind: dtype) -> Expression:
         """A number that every element is."""
         if kind in HALVES or type(number) not in (bool, int, float):
             self.refuse(f"fill of {kind}")
         if kind.category == INTEGER and int(number) != number:
             self.refuse("a fraction")
         self.working(kind)
-        expr: Expression = self.m.const(number, kind)
+        expr = self.m.const(number, kind)
         if kind.category == INTEGER and expr.payload != number:
             self.refuse("out of range")
         return expr
@@ -142,7 +142,7 @@ def method(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @method
-def folded(build: Lowering, op: Any, *args: Any) -> Expression:
+def folded(build: Lowering, op: OpOverload, *args: Any) -> Expression:
     """A reduction; option `fold` says which: sum, prod, mean, max, min, any, all or count."""
     given = dict(zip(op.argument_names, args, strict=True))
     value, keepdim = args[0], given.get("keepdim", False)
@@ -153,7 +153,9 @@ def folded(build: Lowering, op: Any, *args: Any) -> Expression:
     return build.without(found, axes, keepdim)
 
 
-def accumulate(build: Lowering, name: str, value: Any, axes: Ints, given: Any) -> Expression:
+def accumulate(
+    build: Lowering, name: str, value: Value, axes: Ints, given: dtype | None
+) -> Expression:
     kind = given
     if kind is None:
         kind = dtypes.int64 if value.dtype.category <= INTEGER else value.dtype
@@ -163,7 +165,9 @@ def accumulate(build: Lowering, name: str, value: Any, axes: Ints, given: Any) -
     return build.cast(build.fold(name, expr, value.shape, axes), kind)
 
 
-def average(build: Lowering, name: str, value: Any, axes: Ints, given: Any) -> Expression:
+def average(
+    build: Lowering, name: str, value: Value, axes: Ints, given: dtype | None
+) -> Expression:
     kind = given or value.dtype
     if kind.category != FLOAT:
         build.refuse(f"mean in {kind}")
@@ -173,7 +177,9 @@ def average(build: Lowering, name: str, value: Any, axes: Ints, given: Any) -> E
     return build.cast(build.m.divide(total, count), kind)
 
 
-def extreme(build: Lowering, name: str, value: Any, axes: Ints, given: Any) -> Expression:
+def extreme(
+    build: Lowering, name: str, value: Value, axes: Ints, given: dtype | None
+) -> Expression:
     if 0 in value.shape:
         build.refuse("an extreme of nothing")
     expr = build.widened(value)
@@ -182,12 +188,12 @@ def extreme(build: Lowering, name: str, value: Any, axes: Ints, given: Any) -> E
     return build.cast(build.fold(name, expr, value.shape, axes), value.dtype)
 
 
-def truth(build: Lowering, name: str, value: Any, axes: Ints, given: Any) -> Expression:
+def truth(build: Lowering, name: str, value: Value, axes: Ints, given: dtype | None) -> Expression:
     expr = build.m.truth(build.widened(value))
     return build.cast(build.fold(name, expr, value.shape, axes), build.val.dtype)
 
 
-def count(build: Lowering, name: str, value: Any, axes: Ints, given: Any) -> Expression:
+def count(build: Lowering, name: str, value: Value, axes: Ints, given: dtype | None) -> Expression:
     expr = build.cast(build.m.truth(build.widened(value)), dtypes.int64)
     return build.fold("sum", expr, value.shape, axes)
 
@@ -208,14 +214,19 @@ FOLDS: dict[str, Callable[..., Expression]] = {
 
 
 @method
-def multiplied(build: Lowering, op: Any, left: Any, right: Any) -> Expression:
-    found: Expression = build.program.product(left, right, tuple(build.val.shape))
-    return found
+def multiplied(build: Lowering, op: OpOverload, left: Value, right: Value) -> Expression:
+    return build.program.product(left, right, tuple(build.val.shape))
 
 
 @method
 def multiplied_and_added(
-    build: Lowering, op: Any, self: Any, left: Any, right: Any, beta: Any, alpha: Any
+    build: Lowering,
+    op: OpOverload,
+    self: Value,
+    left: Value,
+    right: Value,
+    beta: float,
+    alpha: float,
 ) -> Expression:
     """beta * self + alpha * (left @ right)"""
     m = build.m
@@ -235,7 +246,7 @@ def multiplied_and_added(
 
 
 @method
-def copied(build: Lowering, op: Any, *args: Any) -> Expression:
+def copied(build: Lowering, op: OpOverload, *args: Any) -> Expression:
     """The last tensor's elements, broadcast and converted to what the op answers."""
     given = dict(zip(op.argument_names, args, strict=True))
     layout = given.get("layout")
@@ -246,7 +257,7 @@ def copied(build: Lowering, op: Any, *args: Any) -> Expression:
 
 
 @method
-def filled(build: Lowering, op: Any, *args: Any) -> Expression:
+def filled(build: Lowering, op: OpOverload, *args: Any) -> Expression:
     """A new tensor; option `fill` is the number that its elements are, or names the argument."""
     number = op.options["fill"]
     if isinstance(number, str):

@@ -11,7 +11,8 @@ Memory has the strides that the node's `meta["val"]` tells, which are those of a
 from __future__ import annotations
 
 import operator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rushlight.arrays.precision import HALVES
 from rushlight.base.errors import error
@@ -33,6 +34,9 @@ from rushlight.core.op import OpOverload, Refused
 from rushlight.core.tensor import Tensor, shell
 from rushlight.graph.node import Node
 from rushlight.opset.elementwise import POINTWISE, number_array
+
+if TYPE_CHECKING:
+    from rushlight.fx.graph_module import GraphModule
 
 __all__ = ["Call", "LoopProgram", "Value", "read_graph"]
 
@@ -80,7 +84,13 @@ class Call:
         "through_dispatch",
     )
 
-    def __init__(self, op: Any, args: Any, kwargs: Any, results: list[str | None]) -> None:
+    def __init__(
+        self,
+        op: Callable[..., Any],
+        args: list[Any],
+        kwargs: dict[str, Any],
+        results: list[str | None],
+    ) -> None:
         self.op = op
         self.args = args
         self.kwargs = kwargs
@@ -146,7 +156,7 @@ class Name:
         return self.name
 
 
-def facts_of(value: Any, name: str) -> tuple[Ints, Ints, dtype]:
+def facts_of(value: Tensor, name: str) -> tuple[Ints, Ints, dtype]:
     """Sizes, strides and dtype of a tensor without values; refuses what is not static."""
     sizes, strides = tuple(value.shape), tuple(value.stride())
     if not all([type(number) is int for number in (*sizes, *strides)]):
@@ -367,7 +377,7 @@ class LoopProgram:
             return type(value)([self.argument(item) for item in value])
         return value
 
-    def given_to(self, args: Any) -> set[Buffer]:
+    def given_to(self, args: Iterable[Any]) -> set[Buffer]:
         found: set[Buffer] = set()
         for value in args:
             if isinstance(value, Value):
@@ -379,14 +389,16 @@ class LoopProgram:
                 found |= self.given_to(value)
         return found
 
-    def call(self, node: Any, op: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def call(
+        self, node: Node, op: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
         """Run an op as it is."""
         if isinstance(op, OpOverload) and op._schema.is_mutable:
             self.settle()
         given = [self.argument(value) for value in args]
         named = {name: self.argument(value) for name, value in kwargs.items()}
         results: list[str | None] = []
-        val = node.meta.get("val")
+        val: Any = node.meta.get("val")
         many = isinstance(val, (tuple, list))
         made: list[Any] = []
         call = Call(op, given, named, results)
@@ -434,7 +446,7 @@ IDENTITIES: dict[str, Any] = {
 }
 
 
-def flat_values(values: Any) -> list[Value]:
+def flat_values(values: Iterable[Any]) -> list[Value]:
     found: list[Value] = []
     for value in values:
         if isinstance(value, Value):
@@ -467,7 +479,7 @@ def innermost(expr: Expression, shape: Ints, axes: Ints) -> int:
     return max(votes, key=votes.count) if votes else axes[-1]
 
 
-def bound(op: OpOverload, args: Any, kwargs: Any) -> list[Any]:
+def bound(op: OpOverload, args: Iterable[Any], kwargs: dict[str, Any]) -> list[Any]:
     """The arguments of a call in the order of the schema, in the forms that kernels expect: the
     op's own binder makes them, with tensors without values standing for values."""
     stands_for: dict[int, Value] = {}
@@ -493,7 +505,7 @@ def bound(op: OpOverload, args: Any, kwargs: Any) -> list[Any]:
     return [put_back(value) for value in op.bind(*given, **named)]
 
 
-def has_variables(args: Any) -> bool:
+def has_variables(args: Iterable[Any]) -> bool:
     """Whether an argument is known only when the graph runs, and no tensor."""
     return any(
         [
@@ -633,7 +645,9 @@ def is_large(expr: Expression) -> bool:
     return len(nodes) > MOST_NODES or len([n for n in nodes if n.op == "load"]) > MOST_LOADS
 
 
-def read_graph(module: Any, example_inputs: Any, converts_half: bool = True) -> LoopProgram:
+def read_graph(
+    module: GraphModule, example_inputs: Sequence[Any] | None, converts_half: bool = True
+) -> LoopProgram:
     """The program of a GraphModule whose nodes carry `meta["val"]`."""
     program = LoopProgram(converts_half)
     examples = iter(() if example_inputs is None else example_inputs)
@@ -642,7 +656,9 @@ def read_graph(module: Any, example_inputs: Any, converts_half: bool = True) -> 
     return program
 
 
-def read_node(program: LoopProgram, module: Any, node: Any, examples: Any) -> None:
+def read_node(
+    program: LoopProgram, module: GraphModule, node: Node, examples: Iterator[Any]
+) -> None:
     if node.op == "placeholder":
         example = next(examples, None)
         val = node.meta.get("val", example)
@@ -682,7 +698,7 @@ def values_in(program: LoopProgram, value: Any) -> Any:
     return program.values[value] if isinstance(value, Node) else value
 
 
-def read_call(program: LoopProgram, node: Any) -> Any:
+def read_call(program: LoopProgram, node: Node) -> Any:
     op = node.target
     args = values_in(program, tuple(node.args))
     kwargs = values_in(program, dict(node.kwargs))
@@ -691,7 +707,7 @@ def read_call(program: LoopProgram, node: Any) -> Any:
     if not isinstance(op, OpOverload) or has_variables([*args, *kwargs.values()]):
         return program.call(node, op, list(args), kwargs)
     given = bound(op, args, kwargs)
-    val = node.meta.get("val")
+    val: Any = node.meta.get("val")
     found: Any = None
     if val is not None and not op._schema.is_mutable:
         try:
