@@ -12,3 +12,13 @@ def facts_are_checked():
 
     with config.patch(debug_assert=True):
         yield
+
+
+@pytest.fixture(autouse=True)
+def state_is_left_as_it_was():
+    """A test that leaves a mode, a kernel or a thread behind would slow down all that follow."""
+    from rushlight.core.state import PROCESS
+
+    before = PROCESS.special
+    yield
+    assert PROCESS.special == before

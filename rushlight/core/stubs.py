@@ -16,6 +16,7 @@ import numpy as np
 
 from rushlight.base.schema import parameter_name
 from rushlight.core.dispatch import call, packet_call
+from rushlight.core.op import is_replaced
 from rushlight.core.return_types import class_for, named_result
 from rushlight.core.source import compile_source, source_of
 from rushlight.core.tensor import Tensor
@@ -23,7 +24,7 @@ from rushlight.core.tensor import Tensor
 if TYPE_CHECKING:
     from rushlight.core.stubwriter import Writer
 
-__all__ = ["generalize", "make_stub", "overload_function", "stub_source"]
+__all__ = ["generalize", "make_stub", "overload_function", "specialize", "stub_source"]
 
 
 def compile_stub(w: Writer, label: str) -> Any:
@@ -125,7 +126,7 @@ def general_stub(packet: Any, label: str, answer: Any, is_operator: bool) -> Any
         "is_foreign": is_foreign,
         "foreign_answer": foreign_answer,
     }
-    return compile_source(source.lstrip(), f"stub of {label}", scope)["stub"]
+    return compile_source(source.lstrip(), f"general stub of {label}", scope)["stub"]
 
 
 def as_named(result: Any, out: Any = None, *, result_class: Any, lists: bool) -> Any:
@@ -163,23 +164,17 @@ def make_stub(
     found = packet.stubs.get(key)
     if found is not None:
         return found
-    # Not before the first call of an op: import makes no stub.
-    from rushlight.core.stubwriter import write_first, write_second
-
     label = key if packet.namespace == "aten" else f"{packet.namespace}::{key}"
     is_operator = name.startswith("__")
     answer = None if is_operator else answer_of(packet, named)
-    other = write_second(packet) if answer is None else None
-    second = None if other is None else compile_stub(other, f"{label}, {other.op._overloadname}")
-    w = None if answer is as_tuple else write_first(packet, second, answer is not None)
-    if w is None:
+    if is_replaced(packet):
         stub = general_stub(packet, label, answer, is_operator)
+        stub.__globals__["specialised"] = partial(
+            specialised_parts, packet, label, answer, is_operator
+        )
     else:
-        w.scope["answer"] = answer
-        stub = compile_stub(w, label)
-        stub.__globals__["slow"] = slow_path(w, packet, stub, answer, is_operator)
-        if other is not None:
-            other.scope["slow"] = slow_path(other, packet, stub, answer, is_operator)
+        made = specialised_stub(packet, label, answer, is_operator)
+        stub = general_stub(packet, label, answer, is_operator) if made is None else made
     stub.__name__ = name
     stub.__qualname__ = f"Tensor.{name}" if method else name
     stub.__module__ = module
@@ -188,15 +183,57 @@ def make_stub(
     return packet.stubs.setdefault(key, stub)
 
 
+def specialised_stub(
+    packet: Any, label: str, answer: Any, is_operator: bool, api: Any = None
+) -> Any:
+    """A stub with a plain case, None where the op has none. Overrides are told of `api` instead of
+    the stub where that is given."""
+    # Not before the first call of an op: import makes no stub.
+    from rushlight.core.stubwriter import write_first, write_second
+
+    other = write_second(packet) if answer is None else None
+    second = None if other is None else compile_stub(other, f"{label}, {other.op._overloadname}")
+    w = None if answer is as_tuple else write_first(packet, second, answer is not None)
+    if w is None:
+        return None
+    w.scope["answer"] = answer
+    stub = compile_stub(w, label)
+    api = stub if api is None else api
+    stub.__globals__["slow"] = slow_path(w, packet, api, answer, is_operator)
+    if other is not None:
+        other.scope["slow"] = slow_path(other, packet, api, answer, is_operator)
+    return stub
+
+
+def specialised_parts(packet: Any, label: str, answer: Any, is_operator: bool, stub: Any) -> Any:
+    """The parts of a plain case for a stub that was made without one."""
+    made = specialised_stub(packet, label, answer, is_operator, stub)
+    if made is None:
+        return None
+    stub.__globals__.update(made.__globals__)
+    stub.__globals__["stub"] = stub
+    return made.__code__, made.__defaults__, made.__kwdefaults__
+
+
 def generalize(stub: Any, packet: Any) -> None:
     """Let a stub that holds its op's kernel pass the dispatcher, for every holder of the stub."""
     scope = stub.__globals__
-    if "slow" in scope:
+    if "slow" in scope and "specialised" not in scope:
+        scope["specialised"] = (stub.__code__, stub.__defaults__, stub.__kwdefaults__)
         made = general_stub(packet, stub.__name__, scope["answer"], stub.__name__.startswith("__"))
         scope.update(made.__globals__)
         scope["stub"] = stub
         stub.__code__ = made.__code__
         stub.__defaults__ = stub.__kwdefaults__ = None
+
+
+def specialize(stub: Any) -> None:
+    """Give a stub its plain case back, or the one that it could not have when it was made."""
+    parts = stub.__globals__.pop("specialised", None)
+    if callable(parts):
+        parts = parts(stub)
+    if parts is not None:
+        stub.__code__, stub.__defaults__, stub.__kwdefaults__ = parts
 
 
 def overload_function(op: Any) -> Callable[..., Any]:

@@ -20,7 +20,6 @@ from rushlight.core.binding import default_value
 from rushlight.core.extras import ViewInfo
 from rushlight.core.geometry import contiguous_strides
 from rushlight.core.node import needs_grad
-from rushlight.core.op import is_replaced
 from rushlight.core.operands import Between, Operand, PlainTensor, Value
 from rushlight.core.quick import Quick, single_ufunc, text_function, ufunc_with_number
 from rushlight.core.source import block, fill, fill_tensor, join
@@ -799,7 +798,7 @@ def is_told_apart(op: Any) -> bool:
 
 def write_first(packet: Any, second: Any, named: bool) -> Writer | None:
     """The stub of a name's first overload: what fits it exactly is bound to no other."""
-    if not packet.candidates or is_replaced(packet):
+    if not packet.candidates:
         return None
     op = packet.candidates[0]
     quick = op.options.get("quick")
@@ -816,7 +815,7 @@ def write_first(packet: Any, second: Any, named: bool) -> Writer | None:
 
 def write_second(packet: Any) -> Writer | None:
     """The stub of a second overload that needs more than the one tensor that the first takes."""
-    if len(packet.candidates) < 2 or is_replaced(packet):
+    if len(packet.candidates) < 2:
         return None
     first, other = packet.candidates[:2]
     needed = {a.name for a in other._schema.arguments if not a.has_default}

@@ -15,7 +15,7 @@ from rushlight.core import dispatch, history
 from rushlight.core.node import needs_grad
 from rushlight.core.op import REPLACED, OpOverload, is_replaced
 from rushlight.core.state import LAYER_AUTOGRAD, LOCAL, PROCESS
-from rushlight.core.stubs import generalize
+from rushlight.core.stubs import generalize, specialize
 from rushlight.core.tensor import Tensor
 from rushlight.opset.kinds import Kind, common_device, tensors_in
 from rushlight.opset.registry import PACKETS
@@ -177,10 +177,18 @@ def replace_builtin(op: OpOverload, key: str, kernel: Callable[..., Any]) -> Non
     op.options.setdefault("replaced", {})[key] = kernel
     note_replaced(op, True)
     rebuild(op)
+    suit_stubs()
+
+
+def suit_stubs() -> None:
+    """Let the stubs of replaced ops, and no others, go the general way."""
     for packet in PACKETS["aten"].values():
-        if packet.stubs and is_replaced(packet):
-            for stub in packet.stubs.values():
+        replaced = bool(packet.stubs) and is_replaced(packet)
+        for stub in packet.stubs.values():
+            if replaced:
                 generalize(stub, packet)
+            else:
+                specialize(stub)
 
 
 def note_replaced(op: OpOverload, present: bool) -> None:
@@ -240,3 +248,4 @@ def remove(op: OpOverload, key: str) -> None:
     if not op.options["replaced"]:
         note_replaced(op, False)
         del op.options["original"], op.options["replaced"]
+        suit_stubs()

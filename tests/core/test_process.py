@@ -36,7 +36,8 @@ def test_blas_uses_as_many_threads_as_it_is_told():
             torch.set_num_threads(number)
             assert torch.get_num_threads() == number
         torch.set_num_threads(1)
-        assert blas_cpu_share() < 1.3
+        # Threads that have just had work may look for more for a while.
+        assert min(blas_cpu_share() for _ in range(8)) < 1.3
     finally:
         torch.set_num_threads(before)
 

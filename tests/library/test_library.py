@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
 
 import pytest
@@ -10,7 +12,9 @@ import rushlight as torch
 from rushlight import library
 from rushlight.core import modes
 from rushlight.core.modes import TorchDispatchMode
+from rushlight.core.stubs import stub_source
 from rushlight.library import custom_op, infer_schema, opcheck
+from rushlight.opset import registry
 
 Tensor = torch.Tensor
 
@@ -256,6 +260,42 @@ def test_kernels_of_two_keys_are_taken_out_again():
         assert torch.ones(3, device="meta").sum().shape == (5,)
     assert torch.ones(3).sum().item() == 3
     assert torch.ones(3, device="meta").sum().shape == ()
+
+
+def test_stubs_are_what_they_were_once_a_kernel_is_taken_out():
+    texts = []
+    for _ in range(3):
+        texts.append(stub_source(registry.packet("add")))
+        with library._scoped_library("aten", "IMPL") as lib:
+            lib.impl("add.Tensor", lambda x, y, alpha=1: x, "CPU")
+            assert "packet_call" in stub_source(registry.packet("add"))
+            assert (torch.ones(1) + 1).item() == 1
+        assert (torch.ones(1) + 1).item() == 2
+    assert "def stub(self" in texts[0]
+    assert texts[0] == texts[1] == texts[2]
+
+
+FIRST_WHILE_REPLACED = """
+import rushlight as torch
+from rushlight import library
+
+x = torch.ones(2)
+with library._scoped_library("aten", "IMPL") as lib:
+    lib.impl("mul.Tensor", lambda x, y: x, "CPU")
+    lib.impl("max.dim", lambda x, dim, keepdim=False: (x, x), "CPU")
+    multiply, most = torch.mul, torch.max
+    assert multiply(x, 3).tolist() == [1, 1] and (x * 3).tolist() == [1, 1]
+    assert most(x, 0).values.shape == (2,)
+for _ in range(3):
+    assert multiply(x, 3).tolist() == [3, 3] and (x * 3).tolist() == [3, 3]
+    assert most(x, 0).values.item() == 1
+assert multiply.__code__.co_argcount == 2, "the plain case is there again"
+"""
+
+
+def test_stubs_made_while_a_kernel_is_replaced_are_specialised_later():
+    done = subprocess.run([sys.executable, "-c", FIRST_WHILE_REPLACED], capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
 
 
 def test_a_replaced_operator_still_leaves_foreign_operands_alone():
