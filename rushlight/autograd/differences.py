@@ -123,10 +123,10 @@ class Perturbed:
         if target._array is None or target.device.type != "cpu":
             target.data.copy_(tensor_of(shaped, target.dtype, target))
             return
-        ext = target._ext
-        if ext is not None and ext.conj:
+        unusual = target._unusual
+        if unusual is not None and unusual.conj:
             shaped = np.conjugate(shaped)
-        if ext is not None and ext.neg:
+        if unusual is not None and unusual.neg:
             shaped = np.negative(shaped)
         np.copyto(target._array, shaped, casting="unsafe")
 

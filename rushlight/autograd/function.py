@@ -223,11 +223,11 @@ def is_in_graph(node: Any) -> bool:
 
 
 def zeros_like_meta(meta: tuple[Any, Any, Any]) -> Any:
-    """A zero gradient for an output known by (shape, dtype, ext)."""
-    shape, kind, ext = meta
-    if ext is None:
+    """A zero gradient for an output known by (shape, dtype, unusual)."""
+    shape, kind, unusual = meta
+    if unusual is None:
         return functions.zeros(shape, dtype=kind)
-    return functions.zeros(shape, dtype=kind, device=ext.device, layout=ext.layout)
+    return functions.zeros(shape, dtype=kind, device=unusual.device, layout=unusual.layout)
 
 
 def backward_of(cls: Any) -> Any:
@@ -585,8 +585,8 @@ def rebased(ctx: Any, value: Any, number: int, is_input: bool, tensor_count: int
                 ".clone() for example) or make your Function only return one Tensor."
             )
         history.check_inplace(value, True, True)
-    if value._ag is not None:
-        value._ag.grad = None
+    if value._autograd is not None:
+        value._autograd.grad = None
     history.rebase_history(value, ctx, number)
     return value
 

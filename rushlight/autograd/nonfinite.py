@@ -122,9 +122,9 @@ def visible_values(tensor: Any) -> Any:
     kind = tensor._dtype
     if not (kind.is_floating_point or kind.is_complex):
         return None
-    ext = tensor._ext
-    if ext is not None and ext.parts is not None:
-        values = getattr(ext.parts, "values", None)
+    unusual = tensor._unusual
+    if unusual is not None and unusual.parts is not None:
+        values = getattr(unusual.parts, "values", None)
         return None if values is None or values._array is None else values_of(values)
     return None if tensor._array is None else values_of(tensor)
 

@@ -160,10 +160,10 @@ def run_program(
         if value is None:
             continue
         result = wrap(value, kind)
-        own = leaf._ag
+        own = leaf._autograd
         if own is None:
             own = autograd_state(leaf)
-        if alone and own.grad is None and leaf._contig:
+        if alone and own.grad is None and leaf._is_contiguous:
             own.grad = result
         else:
             store(leaf, result, True, state)

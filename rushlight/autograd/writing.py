@@ -74,7 +74,7 @@ class ProgramRecorder(Recorder):
         return result
 
     def record(self, op: Any, args: tuple[Any, ...], result: Any) -> None:
-        if not isinstance(result, Tensor) or result._ext is not None or result._array is None:
+        if not isinstance(result, Tensor) or result._unusual is not None or result._array is None:
             self.is_writable = False
             return
         operands = tuple([self.node_of(value) for value in args])

@@ -134,7 +134,7 @@ class RunWriter:
         place = self.const(buffer)
         self.lines.append(f"{name}_ = {name}._array")
         self.lines.append(
-            f"if {name}._ext is not None or {name}_.strides != {strides} or "
+            f"if {name}._unusual is not None or {name}_.strides != {strides} or "
             f"{name}_.shape != {shape} or {name}_.dtype is not {dtype}: "
             f"{name}_ = array_of({name}, {place})"
         )

@@ -29,8 +29,8 @@ from rushlight.core.size import Size
 from rushlight.core.state import LAYER_FUNCTION_MODES, LOCAL, PROCESS, warn_once
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import (
-    Ext,
     Tensor,
+    Unusual,
     as_class,
     empty_strided,
     set_requires_grad,
@@ -290,7 +290,7 @@ def from_data(
 
 def converted_copy(source: Tensor, kind: dtype) -> Tensor:
     strides = geometry.like_strides(tuple(source.shape), source.stride())
-    if source._contig:
+    if source._is_contiguous:
         return wrap(cast(source._array, source._dtype, kind), kind)
     result = empty_strided(tuple(source.shape), strides, kind)
     result._array[...] = cast(source._array, source._dtype, kind)
@@ -385,9 +385,9 @@ def adopt(array: Array) -> Tensor:
     if array.size == 0:
         result = wrap(array, kind)
         result._storage = Storage.foreign(np.empty(0, np.uint8))
-        ext = result._ext = Ext()
-        ext.sizes, ext.strides = array.shape, strides
-        result._contig = False
+        unusual = result._unusual = Unusual()
+        unusual.sizes, unusual.strides = array.shape, strides
+        result._is_contiguous = False
         return result
     extent = geometry.storage_extent(array.shape, strides, 0)
     flat = np.lib.stride_tricks.as_strided(array, (extent,), (width,))

@@ -380,7 +380,7 @@ def autograd_call(
                 continue
             if isinstance(value, Tensor):
                 if value._requires_grad or needs_grad(value):
-                    if value._ext is None or not history.only_inference(op, args):
+                    if value._unusual is None or not history.only_inference(op, args):
                         node = op.grad_rule.make_node(*args)
                     break
             elif isinstance(value, (list, tuple)) and any(

@@ -221,7 +221,7 @@ def view(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
     batch = args[0]
     axis: Any = getattr(batch, "_axis", None)
     values = None if axis is None else batch._value
-    if values is None or values._array is None or values._ext is not None or not level.size:
+    if values is None or values._array is None or values._unusual is not None or not level.size:
         return level.loop(op, args)
     if op.options.get("untracked"):
         if len(args) > 1:

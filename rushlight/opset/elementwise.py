@@ -236,7 +236,7 @@ class Pointwise(Kind):
             value = args[position]
             if isinstance(value, Tensor):
                 arrays[position] = value._array
-                contiguous = contiguous and value._contig
+                contiguous = contiguous and value._is_contiguous
         for position, chain in plan.casts:
             value = args[position]
             if isinstance(value, Tensor):
@@ -254,7 +254,7 @@ class Pointwise(Kind):
         def backend(*args: Any) -> Any:
             for position in singles:
                 tensor = args[position]
-                if isinstance(tensor, Tensor) and tensor._ext is not None and is_unusual(args):
+                if isinstance(tensor, Tensor) and tensor._unusual is not None and is_unusual(args):
                     return self.unusual(op, args)
             try:
                 value, result, contiguous = self.compute(op, args)

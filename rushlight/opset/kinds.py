@@ -24,8 +24,8 @@ from rushlight.core.device import cpu
 from rushlight.core.dtype import dtype
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import (
-    Ext,
     Tensor,
+    Unusual,
     alias_array,
     shell,
     storage_of,
@@ -105,8 +105,8 @@ def laid_out(array: Any, strides: tuple[int, ...], kind: dtype) -> Tensor:
     target[...] = array
     result = wrap_strided(target, kind, storage)
     if array.size == 0:
-        ext = result._ext = Ext()
-        ext.sizes, ext.strides = tuple(array.shape), strides
+        unusual = result._unusual = Unusual()
+        unusual.sizes, unusual.strides = tuple(array.shape), strides
     return result
 
 
@@ -127,7 +127,11 @@ def result_tensor(value: Any) -> Any:
 
 def resolved(value: Any) -> Any:
     """A tensor whose lazy bits are applied; anything else as it is."""
-    if isinstance(value, Tensor) and value._ext is not None and (value._ext.conj or value._ext.neg):
+    if (
+        isinstance(value, Tensor)
+        and value._unusual is not None
+        and (value._unusual.conj or value._unusual.neg)
+    ):
         array = values_of(value)
         return laid_out(array, geometry.like_strides(array.shape, strides_of(value)), value._dtype)
     if isinstance(value, list):
@@ -147,9 +151,9 @@ def tensors_in(args: tuple[Any, ...]) -> list[Tensor]:
 
 def is_lazy(tensor: Any) -> bool:
     """Whether a tensor's array is missing or does not say its values as they are."""
-    ext = None if tensor is None else tensor._ext
-    return ext is not None and (
-        tensor._array is None or ext.conj or ext.neg or ext.parts is not None
+    unusual = None if tensor is None else tensor._unusual
+    return unusual is not None and (
+        tensor._array is None or unusual.conj or unusual.neg or unusual.parts is not None
     )
 
 
@@ -251,10 +255,12 @@ class Kind:
     def unusual(self, op: Any, args: tuple[Any, ...]) -> Any:
         """Operands without an array, with lazy bits, or sparse."""
         tensors = tensors_in(args)
-        if any(t._ext is not None and t._ext.parts is not None for t in tensors):
+        if any(t._unusual is not None and t._unusual.parts is not None for t in tensors):
             sparse = (op.rule if op.functional is None else op.rules.get)("sparse")
             if sparse is None:
-                layout = next(t.layout for t in tensors if t._ext is not None and t._ext.parts)
+                layout = next(
+                    t.layout for t in tensors if t._unusual is not None and t._unusual.parts
+                )
                 raise error("RL0503", NotImplementedError, op=op.name(), layout=layout)
             return sparse(*args)
         place = common_device(op, tensors)
@@ -280,7 +286,7 @@ class Kind:
             for position in singles:
                 tensor = args[position]
                 if isinstance(tensor, Tensor):
-                    if tensor._ext is not None and is_unusual(args):
+                    if tensor._unusual is not None and is_unusual(args):
                         return self.unusual(op, args)
                     arrays[position] = tensor._array
             for position in lists:
@@ -304,7 +310,7 @@ class Kind:
             return kernel_layout(value)
         if layout == "like":
             source = next(a for a in args if isinstance(a, Tensor))
-            if source._contig:
+            if source._is_contiguous:
                 return result_tensor(value)
             strides = geometry.like_strides(source.shape, strides_of(source))
             return tree_laid_out(value, strides)
@@ -340,7 +346,7 @@ class Checked(Kind):
             for position in singles:
                 tensor = args[position]
                 if isinstance(tensor, Tensor):
-                    if tensor._ext is not None and is_lazy(tensor):
+                    if tensor._unusual is not None and is_lazy(tensor):
                         return self.unusual(op, args)
                     arrays[position] = tensor._array
             for position in lists:
@@ -373,7 +379,9 @@ class Native(Kind):
 
         def backend(*args: Any) -> Any:
             for tensor in tensors_in(args):
-                if tensor._array is None and (tensor._ext is None or tensor._ext.parts is None):
+                if tensor._array is None and (
+                    tensor._unusual is None or tensor._unusual.parts is None
+                ):
                     raise error("RL0505", NotImplementedError, op=name, reason=reason)
             return kernel(*args)
 
@@ -384,7 +392,7 @@ def elementwise_layout(args: tuple[Any, ...], value: Any) -> Tensor:
     """A kernel's answer laid out in memory as an elementwise result of the tensors would be."""
     array = as_array(value)
     tensors = [arg for arg in args if isinstance(arg, Tensor)]
-    if not array.ndim or all([tensor._contig for tensor in tensors]):
+    if not array.ndim or all([tensor._is_contiguous for tensor in tensors]):
         found: Tensor = result_tensor(array)
         return found
     # Tensors without dims, such as the gradient of a reduced loss, have no say in the layout.
@@ -576,7 +584,7 @@ class Creation(Kind):
             source = args[singles[0]] if singles else None
             shapes_only = False
             if isinstance(source, Tensor):
-                if source._ext is not None and source._ext.parts is not None:
+                if source._unusual is not None and source._unusual.parts is not None:
                     return self.unusual(op, args)
                 if place is None:
                     place = source.device
@@ -652,7 +660,7 @@ class View(Kind):
 
         def backend(*args: Any) -> Any:
             source = args[0]
-            if source._ext is not None and source._ext.parts is not None:
+            if source._unusual is not None and source._unusual.parts is not None:
                 return self.unusual(op, args)
             found = shape(*args)
             if isinstance(found, list):
@@ -676,8 +684,8 @@ def make_view(
     """An alias of `source` with another geometry; base and version are recorded above."""
     if kind is None:
         kind = source._dtype
-    ext = source._ext
-    if ext is None:
+    unusual = source._unusual
+    if unusual is None:
         storage = source._storage
         if storage is None:
             storage = storage_of(source)
@@ -688,33 +696,37 @@ def make_view(
             result = wrap(array, kind)
             result._storage = storage
             result._offset = offset
-            result._contig = strides == geometry.contiguous_strides(sizes)
+            result._is_contiguous = strides == geometry.contiguous_strides(sizes)
             return result
     if source._array is None:
         result = shell(tuple(sizes), strides, kind, source.device, offset)
-        if ext is not None and result._ext is not None:
-            result._ext.conj, result._ext.neg, result._ext.layout = ext.conj, ext.neg, ext.layout
-            result._ext.inference = ext.inference
+        if unusual is not None and result._unusual is not None:
+            result._unusual.conj, result._unusual.neg, result._unusual.layout = (
+                unusual.conj,
+                unusual.neg,
+                unusual.layout,
+            )
+            result._unusual.inference = unusual.inference
         result._storage = storage_of(source)
         return result
     sizes = tuple(sizes)
-    if ext is not None and ext.sizes is not None:
-        ext = ext.copy()
-        ext.sizes = ext.strides = None
-        if not (ext.conj or ext.neg or ext.inference):
-            ext = None
+    if unusual is not None and unusual.sizes is not None:
+        unusual = unusual.copy()
+        unusual.sizes = unusual.strides = None
+        if not (unusual.conj or unusual.neg or unusual.inference):
+            unusual = None
     storage = storage_of(source)
     array = alias_array(storage, kind, sizes, strides, offset)
     result = wrap(array, kind)
     result._storage = storage
     result._offset = offset
-    result._ext = ext
+    result._unusual = unusual
     if array.size == 0:
-        result._contig = False
-        result._ext = Ext() if ext is None else ext.copy()
-        result._ext.sizes, result._ext.strides = sizes, tuple(strides)
+        result._is_contiguous = False
+        result._unusual = Unusual() if unusual is None else unusual.copy()
+        result._unusual.sizes, result._unusual.strides = sizes, tuple(strides)
     else:
-        result._contig = tuple(strides) == geometry.contiguous_strides(sizes)
+        result._is_contiguous = tuple(strides) == geometry.contiguous_strides(sizes)
     return result
 
 

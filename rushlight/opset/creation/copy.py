@@ -42,9 +42,9 @@ def preserved(self: Any, memory_format: Any) -> Any:
 
 def clone_backend(self: Any, memory_format: Any = None) -> Any:
     array = self._array
-    if self._contig and self._ext is None and memory_format in (None, contiguous_format):
+    if self._is_contiguous and self._unusual is None and memory_format in (None, contiguous_format):
         return wrap(array.copy(), self._dtype)
-    if self._ext is not None and self._ext.parts is not None:
+    if self._unusual is not None and self._unusual.parts is not None:
         return DUPLICATE.unusual(clone, (self, memory_format))
     strides = preserved(self, memory_format)
     if array is None:
@@ -66,7 +66,7 @@ def convert_backend(
     memory_format: Any,
 ) -> Any:
     kind = dtype or self._dtype
-    if self._ext is not None and self._ext.parts is not None:
+    if self._unusual is not None and self._unusual.parts is not None:
         return DUPLICATE.unusual(
             _to_copy, (self, dtype, layout, device, pin_memory, non_blocking, memory_format)
         )
@@ -84,7 +84,7 @@ def convert_backend(
         return shell(tuple(self.shape), strides, kind, place)
     warn_discarded(self._dtype, kind)
     array = cast(values_of(self), self._dtype, kind)
-    if self._contig and strides == geometry.contiguous_strides(array.shape):
+    if self._is_contiguous and strides == geometry.contiguous_strides(array.shape):
         return wrap(array, kind)
     return laid_out(array, strides, kind)
 
@@ -184,7 +184,7 @@ def _(make: Any) -> Any:
     function=False,
 )
 def contiguous(self: Any, memory_format: Any = contiguous_format) -> Any:
-    if memory_format is contiguous_format and self._contig:
+    if memory_format is contiguous_format and self._is_contiguous:
         return self
     if memory_format is preserve_format:
         # torch: preserve_format is refused only where a copy would be needed.
@@ -199,7 +199,7 @@ def contiguous(self: Any, memory_format: Any = contiguous_format) -> Any:
 def contiguous_shortcut(*args: Any, **kwargs: Any) -> Any:
     if len(args) == 1 and not kwargs and not PROCESS.special:
         self = args[0]
-        if type(self) in PLAIN and self._contig:
+        if type(self) in PLAIN and self._is_contiguous:
             return self
     return packet_call(contiguous.packet, contiguous_shortcut, args, kwargs)
 
@@ -525,10 +525,10 @@ def copy_into(self: Any, src: Any, non_blocking: bool = False) -> Any:
         return fill_scalar_.backend(self, src)
     target, source = self._array, src._array
     if (
-        self._ext is None
-        and src._ext is None
+        self._unusual is None
+        and src._unusual is None
         and self._dtype is src._dtype
-        and self._contig
+        and self._is_contiguous
         and target.shape == source.shape
         and not derived.may_share(self, src)
     ):
@@ -652,8 +652,8 @@ def writes_plainly(self: Any) -> bool:
     return (
         not PROCESS.special
         and type(self) in PLAIN
-        and self._ext is None
-        and self._contig
+        and self._unusual is None
+        and self._is_contiguous
         and not self._requires_grad
         and (self._view is None or not needs_grad(self))
     )
@@ -673,7 +673,7 @@ def copy_shortcut(*args: Any, **kwargs: Any) -> Any:
         if (
             type(src) in PLAIN
             and writes_plainly(self)
-            and src._ext is None
+            and src._unusual is None
             and src._dtype is self._dtype
             and not src._requires_grad
             and (src._view is None or not needs_grad(src))
@@ -773,7 +773,7 @@ general_item = install_method(item_called, "item")
 
 def item(self: Any) -> Any:
     """The tensor's one element as a Python number."""
-    if not PROCESS.special and self._ext is None and type(self) in PLAIN:
+    if not PROCESS.special and self._unusual is None and type(self) in PLAIN:
         array = self._array
         if array.size == 1:
             value = array.item()
@@ -801,7 +801,12 @@ def is_same_size(self: Any, other: Any) -> Any:
 
 
 def truth(self: Any) -> bool:
-    if not PROCESS.special and self._ext is None and type(self) in PLAIN and self._array.size == 1:
+    if (
+        not PROCESS.special
+        and self._unusual is None
+        and type(self) in PLAIN
+        and self._array.size == 1
+    ):
         return bool(self._array.item())
     return bool(self.is_nonzero())
 

@@ -22,7 +22,15 @@ from rushlight.core.promotion import scalar_dtype
 from rushlight.core.size import Size
 from rushlight.core.state import LAYER_FUNCTION_MODES, LOCAL, PROCESS
 from rushlight.core.storage import Storage
-from rushlight.core.tensor import PLAIN, Ext, Tensor, alias_array, storage_of, wrap, wrap_strided
+from rushlight.core.tensor import (
+    PLAIN,
+    Tensor,
+    Unusual,
+    alias_array,
+    storage_of,
+    wrap,
+    wrap_strided,
+)
 from rushlight.core.typedstorage import TypedStorage
 from rushlight.opset.creation.copy import layouts, preserved
 from rushlight.opset.kinds import CREATION, Kind, Spec, refuse_device, refuse_layout, shell_of
@@ -105,10 +113,10 @@ def after_tensor(make: Any) -> Any:
         if kwargs or not args or type(args[0]) not in PLAIN:
             return None
         source = args[0]
-        if source._ext is not None or not source._dtype.scalar_fast:
+        if source._unusual is not None or not source._dtype.scalar_fast:
             return None
         if len(args) == 1:
-            if not source._contig:
+            if not source._is_contiguous:
                 return None
             return wrap(make(source._array.shape, source._dtype.np), source._dtype)
         if len(args) == 2 and args[1].__class__ in SEQUENCES and are_sizes(args[1]):
@@ -338,8 +346,8 @@ def fresh_strided(sizes: Any, strides: Any, kind: dtype) -> Any:
     storage = Storage(unwritten_array(extent, kind).view(np.uint8))
     result = wrap_strided(alias_array(storage, kind, sizes, strides, 0), kind, storage)
     if extent == 0:
-        ext = result._ext = Ext()
-        ext.sizes, ext.strides = sizes, strides
+        unusual = result._unusual = Unusual()
+        unusual.sizes, unusual.strides = sizes, strides
     return result
 
 

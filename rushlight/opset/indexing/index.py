@@ -175,10 +175,10 @@ class Indexing(Kind):
 
         def backend(self: Any, indices: Any) -> Any:
             array = self._array
-            plain = self._contig and self._ext is None
+            plain = self._is_contiguous and self._unusual is None
             for index in indices:
                 if index is not None:
-                    plain = plain and index._contig and index._ext is None
+                    plain = plain and index._is_contiguous and index._unusual is None
                     if index._array is None:
                         array = None
             if not plain and (array is None or any(map(is_lazy, (self, *indices)))):

@@ -87,7 +87,7 @@ class WritingInPlace(Kind):
 
         def backend(*args: Any) -> Any:
             target = args[0]
-            if not target._contig:
+            if not target._is_contiguous:
                 if may_overlap:
                     warn_of_overlap(name, target)
                 else:
@@ -152,7 +152,7 @@ def writing(schema: str, **options: Any) -> OpOverload:
 def like_self(self: Any) -> Spec:
     """Sizes, dtype and strides of `self.clone()`."""
     sizes = tuple(self.shape)
-    if self._contig:
+    if self._is_contiguous:
         return Spec(sizes, self._dtype)
     return Spec(sizes, self._dtype, geometry.like_strides(sizes, strides_of(self)))
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from rushlight.core.dtype import FLOAT, dtype, float16, float64, get_default_dtype
 from rushlight.core.op import refuse
-from rushlight.core.tensor import Ext, Tensor, strides_of
+from rushlight.core.tensor import Tensor, Unusual, strides_of
 from rushlight.opset import functions
 from rushlight.opset.elementwise import PAIRS
 from rushlight.opset.kinds import make_view
@@ -28,9 +28,9 @@ def same_geometry(self: Any) -> Any:
 def flipped(self: Tensor, bit: str) -> Tensor:
     """An alias with one lazy bit changed."""
     result = make_view(self, *same_geometry(self))
-    ext = result._ext
-    ext = result._ext = Ext(self.device) if ext is None else ext.copy()
-    setattr(ext, bit, not getattr(ext, bit))
+    unusual = result._unusual
+    unusual = result._unusual = Unusual(self.device) if unusual is None else unusual.copy()
+    setattr(unusual, bit, not getattr(unusual, bit))
     return result
 
 
@@ -64,7 +64,7 @@ neg_view.__dict__["backend"] = lambda self: flipped(self, "neg")
 
 @composite("conj(Tensor(a) self) -> Tensor(a)", out=False, samples=one_operand)
 def conjugate(self: Any) -> Any:
-    if self._ext is not None and self._ext.parts is not None:
+    if self._unusual is not None and self._unusual.parts is not None:
         return self.conj_physical()
     return self._conj() if self._dtype.is_complex else self
 

@@ -170,7 +170,7 @@ sum_all = op(
     kind=REDUCTION,
     quick=Quick(
         "add_reduce({self}, None, None, empty((), {self}.dtype))",
-        when="self._contig and self._dtype.scalar_fast",
+        when="self._is_contiguous and self._dtype.scalar_fast",
         result_is_contiguous=True,
         scope={"add_reduce": add_reduce, "empty": empty},
     ),
@@ -202,7 +202,7 @@ sum_dim = op(
     quick=Quick(
         "quick_sum({self}, {dim})",
         # `is_quick`, written out
-        when="{dim} and not keepdim and dtype is None and self._contig "
+        when="{dim} and not keepdim and dtype is None and self._is_contiguous "
         f"and self._dtype.scalar_fast and 0 < {{self}}.size <= {QUICK_SIZE}",
         scope={"quick_sum": quick_sum},
     ),
@@ -322,7 +322,7 @@ mean_all = op(
     quick=Quick(
         "divide(total_ := add_reduce({self}, None, None, empty((), {self}.dtype)), {self}.size, "
         "total_)",
-        when="self._contig and self._dtype.scalar_fast",
+        when="self._is_contiguous and self._dtype.scalar_fast",
         result_is_contiguous=True,
         scope={"add_reduce": add_reduce, "empty": empty, "divide": np.true_divide},
     ),

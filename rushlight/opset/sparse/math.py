@@ -178,7 +178,7 @@ def add_at(target: Any, other: Any, kind: Any, alpha: Any) -> None:
 
 def add_in_place(self: Any, other: Any, alpha: Any) -> Any:
     """A sparse addend straight into dense memory; None where the general way must do it."""
-    if is_sparse(self) or not is_coo(other) or self._ext is not None:
+    if is_sparse(self) or not is_coo(other) or self._unusual is not None:
         return None
     if tuple(self.shape) != tuple(other.shape) or common_dtype(self, other) is not self._dtype:
         return None

@@ -183,7 +183,7 @@ def same_strides_copy(self: Tensor) -> Tensor:
     kind = self._dtype
     if self._array is None:
         return shell(sizes, strides, kind, self.device, self._offset)
-    if self._contig and self._offset == 0:
+    if self._is_contiguous and self._offset == 0:
         return laid_out(self._array.copy(), strides, kind)
     if geometry.is_overlapping(sizes, strides):
         return laid_out(values_of(self).copy(), geometry.like_strides(sizes, strides), kind)

@@ -60,7 +60,7 @@ def setitem(self: Any, index: Any, value: Any) -> None:
         handled, _ = overridden(setitem, self, (self, index, value))
         if handled:
             return
-    if self._ext is not None and self._ext.parts is not None:
+    if self._unusual is not None and self._unusual.parts is not None:
         raise TypeError("Cannot assign items to a sparse tensor")
     if type(value) not in PLAIN and overrides(type(value)):
         handled, _ = try_function_override(setitem, (self, index, value), {})
