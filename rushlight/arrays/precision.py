@@ -13,7 +13,7 @@ import numpy as np
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import dtype
 
-__all__ = ["HALVES", "cast", "check_computable", "dtype_of", "rounded", "widened", "working"]
+__all__ = ["HALVES", "cast", "check_computable", "dtype_of", "rounded", "widen", "working"]
 
 HALVES = frozenset((dtypes.float16, dtypes.bfloat16))
 
@@ -34,7 +34,7 @@ def check_computable(kernel: str, kind: dtype) -> None:
         raise dtypes.unsupported(kernel, kind)
 
 
-def widened(array: Any) -> Any:
+def widen(array: Any) -> Any:
     """The array in the dtype to compute in: halves as float32. None for None."""
     if array is None or array.dtype.itemsize != 2 or array.dtype.kind in "iu":
         return array

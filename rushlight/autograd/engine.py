@@ -752,7 +752,7 @@ def is_own_view(grad: Any) -> bool:
     return getrefcount(grad._view.base) < COUNTS.slot + links
 
 
-def cut_loose(grad: Any) -> Any:
+def cut_from_base(grad: Any) -> Any:
     """A view that outlives its base becomes a tensor of its own."""
     base = grad._view.base
     if not (
@@ -779,7 +779,7 @@ def first_gradient(leaf: Any, grad: Any, sole: bool, state: ThreadState) -> Any:
         and not grad._requires_grad
     ):
         if grad._view is not None:
-            grad = cut_loose(grad)
+            grad = cut_from_base(grad)
         # Modes get to see that the leaf takes the gradient over.
         return grad.detach() if state.below else grad
     if sole and grad.layout.name == "sparse_coo" and not grad._requires_grad:

@@ -57,7 +57,7 @@ class Lowering:
             self.refuse(f"{value.dtype}")
         return found
 
-    def widened(self, value: Value) -> Expression:
+    def widen(self, value: Value) -> Expression:
         """A value's expression in the dtype to compute in."""
         return self.cast(self.plain(value), self.working(value.dtype))
 
@@ -66,7 +66,7 @@ class Lowering:
         if value.dtype.category != FLOAT:
             self.refuse(f"{value.dtype}")
         self.program.reused(value)
-        return self.widened(value)
+        return self.widen(value)
 
     def spread(self, value: Value, shape: Ints, kind: dtype) -> Expression:
         """An operand over a shape that it broadcasts to."""
@@ -161,7 +161,7 @@ def accumulate(
         kind = dtypes.int64 if value.dtype.category <= INTEGER else value.dtype
     if kind.category == BOOL:
         build.refuse(f"{name} in {kind}")
-    expr = build.cast(build.widened(value), build.working(kind))
+    expr = build.cast(build.widen(value), build.working(kind))
     return build.cast(build.fold(name, expr, value.shape, axes), kind)
 
 
@@ -171,7 +171,7 @@ def average(
     kind = given or value.dtype
     if kind.category != FLOAT:
         build.refuse(f"mean in {kind}")
-    expr = build.cast(build.widened(value), build.working(kind))
+    expr = build.cast(build.widen(value), build.working(kind))
     total = build.fold("sum", expr, value.shape, axes)
     count = build.m.const(math.prod([value.shape[axis] for axis in axes]), build.working(kind))
     return build.cast(build.m.divide(total, count), kind)
@@ -182,19 +182,19 @@ def extreme(
 ) -> Expression:
     if 0 in value.shape:
         build.refuse("an extreme of nothing")
-    expr = build.widened(value)
+    expr = build.widen(value)
     if expr.dtype.category == BOOL:
         name = "any" if name == "max" else "all"
     return build.cast(build.fold(name, expr, value.shape, axes), value.dtype)
 
 
 def truth(build: Lowering, name: str, value: Value, axes: Ints, given: dtype | None) -> Expression:
-    expr = build.m.truth(build.widened(value))
+    expr = build.m.truth(build.widen(value))
     return build.cast(build.fold(name, expr, value.shape, axes), build.val.dtype)
 
 
 def count(build: Lowering, name: str, value: Value, axes: Ints, given: dtype | None) -> Expression:
-    expr = build.cast(build.m.truth(build.widened(value)), dtypes.int64)
+    expr = build.cast(build.m.truth(build.widen(value)), dtypes.int64)
     return build.fold("sum", expr, value.shape, axes)
 
 

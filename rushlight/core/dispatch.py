@@ -135,7 +135,7 @@ def overload_call(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any])
     return call(op, bound)
 
 
-def handed_over(api: Function) -> Any:
+def translate_api(api: Function) -> Any:
     """The function object that an override is told about."""
     name = getattr(api, "__name__", "")
     if name in HANDED_OVER and vars(Tensor).get(name) is api:
@@ -146,7 +146,7 @@ def handed_over(api: Function) -> Any:
 def call_function_mode(state: ThreadState, api: Function, args: Args, kwargs: Kwargs) -> Any:
     """Give the call to the innermost TorchFunctionMode, which is off while it runs."""
     modes = state.function_modes
-    api = handed_over(api)
+    api = translate_api(api)
     try:
         state.function_modes = modes[:-1]
         state.refresh()
@@ -232,7 +232,7 @@ def try_function_override(
     if not candidates:
         return False, None
     types = tuple(type(value) for value in candidates)
-    api = handed_over(api)
+    api = translate_api(api)
     for value in candidates:
         result = type(value).__torch_function__(api, types, args, kwargs)
         if result is not NotImplemented:

@@ -395,13 +395,15 @@ def folded(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
         if ranks != {fold}:
             return result
         several = isinstance(result, tuple)
-        made = tuple([parted(item, level.size) for item in (result if several else (result,))])
+        made = tuple(
+            [split_samples(item, level.size) for item in (result if several else (result,))]
+        )
         return made if several else made[0]
 
     return level.wrap(level.run(every))
 
 
-def parted(value: Any, count: Any) -> Any:
+def split_samples(value: Any, count: Any) -> Any:
     return None if value is None else value.unflatten(0, (count, value.shape[0] // count))
 
 

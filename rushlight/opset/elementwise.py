@@ -19,7 +19,7 @@ from rushlight.core import geometry
 from rushlight.core.dtype import dtype
 from rushlight.core.promotion import DIM, WRAPPED, ZERO_DIM, result_type, scalar_dtype
 from rushlight.core.tensor import Tensor, strides_of, wrap
-from rushlight.opset.kinds import Kind, Spec, is_unusual, laid_out, tensors_in
+from rushlight.opset.kinds import Kind, Spec, is_unusual, lay_out, tensors_in
 
 __all__ = [
     "BOOL", "COMPLEX_TO_FLOAT", "DEFAULT", "INT_TO_FLOAT", "LONG", "NARROW", "PAIRS", "POINTWISE",
@@ -286,7 +286,7 @@ class Pointwise(Kind):
         shape, strides = self.geometry_of(op, args)
         if array.shape != tuple(shape):
             array = np.broadcast_to(array, shape)
-        return laid_out(array, strides, result)
+        return lay_out(array, strides, result)
 
 
 def number_array(value: Any, chain: tuple[dtype, ...]) -> Any:

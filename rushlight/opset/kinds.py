@@ -92,7 +92,7 @@ def shell_of(spec: Any, place: Any) -> Any:
     return items if isinstance(spec, list) else tuple(items)
 
 
-def laid_out(array: Any, strides: tuple[int, ...], kind: dtype) -> Tensor:
+def lay_out(array: Any, strides: tuple[int, ...], kind: dtype) -> Tensor:
     """A fresh array's values in memory with exactly these strides."""
     width = kind.itemsize
     wanted = tuple([step * width for step in strides])
@@ -133,7 +133,7 @@ def resolved(value: Any) -> Any:
         and (value._unusual.conj or value._unusual.neg)
     ):
         array = values_of(value)
-        return laid_out(array, geometry.like_strides(array.shape, strides_of(value)), value._dtype)
+        return lay_out(array, geometry.like_strides(array.shape, strides_of(value)), value._dtype)
     if isinstance(value, list):
         return [resolved(item) for item in value]
     return value
@@ -398,7 +398,7 @@ def elementwise_layout(args: tuple[Any, ...], value: Any) -> Tensor:
     # Tensors without dims, such as the gradient of a reduced loss, have no say in the layout.
     operands = [(tuple(t.shape), strides_of(t)) for t in tensors if t.dim()]
     strides = geometry.elementwise_strides(array.shape, operands)
-    return laid_out(array, strides, dtypes.from_numpy(array.dtype))
+    return lay_out(array, strides, dtypes.from_numpy(array.dtype))
 
 
 def map_sparse_values(op: Any, *args: Any) -> Any:
@@ -414,14 +414,14 @@ def kernel_layout(value: Any) -> Any:
     kind = dtypes.from_numpy(array.dtype)
     if array.flags.c_contiguous:
         return wrap(array, kind)
-    return laid_out(array, tuple([step // kind.itemsize for step in array.strides]), kind)
+    return lay_out(array, tuple([step // kind.itemsize for step in array.strides]), kind)
 
 
 def tree_laid_out(value: Any, strides: tuple[int, ...]) -> Any:
     if isinstance(value, (tuple, list)):
         return type(value)([tree_laid_out(item, strides) for item in value])
     array = as_array(value)
-    return laid_out(array, strides, dtypes.from_numpy(array.dtype))
+    return lay_out(array, strides, dtypes.from_numpy(array.dtype))
 
 
 def with_specs(value: Any, specs: Any) -> Any:
@@ -431,7 +431,7 @@ def with_specs(value: Any, specs: Any) -> Any:
         pairs = zip(value, specs, strict=True)
         return type(value)([with_specs(item, spec) for item, spec in pairs])
     array = as_array(value)
-    return laid_out(array, strides_for(specs), dtypes.from_numpy(array.dtype))
+    return lay_out(array, strides_for(specs), dtypes.from_numpy(array.dtype))
 
 
 # -- reductions and products -----------------------------------------------------------------------

@@ -26,7 +26,7 @@ from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import PLAIN, Tensor, shell, strides_of, values_of, wrap
 from rushlight.opset import derived
 from rushlight.opset.exposure import install_method
-from rushlight.opset.kinds import CREATION, Native, Spec, laid_out, refuse_device
+from rushlight.opset.kinds import CREATION, Native, Spec, lay_out, refuse_device
 from rushlight.opset.registry import composite, mutation, op, packet
 from rushlight.opset.rules import late, sample
 
@@ -50,7 +50,7 @@ def clone_backend(self: Any, memory_format: Any = None) -> Any:
     if array is None:
         return shell(tuple(self.shape), strides, self._dtype, self.device)
     return (
-        laid_out(values_of(self), strides, self._dtype)
+        lay_out(values_of(self), strides, self._dtype)
         if strides != geometry.contiguous_strides(tuple(self.shape))
         else wrap(values_of(self).copy(), self._dtype)
     )
@@ -86,7 +86,7 @@ def convert_backend(
     array = cast(values_of(self), self._dtype, kind)
     if self._is_contiguous and strides == geometry.contiguous_strides(array.shape):
         return wrap(array, kind)
-    return laid_out(array, strides, kind)
+    return lay_out(array, strides, kind)
 
 
 def warn_discarded(source: Any, target: Any) -> None:

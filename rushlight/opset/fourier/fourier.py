@@ -35,7 +35,7 @@ def descending(dims: Sequence[int], strides: Any) -> list[int]:
     return sorted(dims, key=lambda dim: -strides[dim])
 
 
-def parted(ndim: int, transformed: Sequence[int]) -> list[int]:
+def list_untransformed(ndim: int, transformed: Sequence[int]) -> list[int]:
     """The dims that are not transformed, in the order in which they are collected."""
     # torch: dims are swapped to the front from the back, which shows where strides are equal.
     order = list(range(ndim))
@@ -55,7 +55,7 @@ def parted(ndim: int, transformed: Sequence[int]) -> list[int]:
 
 def spread_strides(sizes: Any, strides: Any, dims: Sequence[int]) -> tuple[Any, ...]:
     """Strides of a transform's result of `sizes`; `dims` in the order in which they are worked."""
-    outer = descending(parted(len(sizes), dims), strides)
+    outer = descending(list_untransformed(len(sizes), dims), strides)
     found: list[Any] = [1] * len(sizes)
     step: Any = 1
     for dim in reversed([*outer, *dict.fromkeys(dims)]):

@@ -18,7 +18,7 @@ from rushlight.core.dispatch import call, overridable
 from rushlight.core.op import Tag
 from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import Tensor, storage_of, strides_of, wrap, wrap_strided
-from rushlight.opset.kinds import GATHER, Kind, Spec, is_lazy, laid_out, result_tensor
+from rushlight.opset.kinds import GATHER, Kind, Spec, is_lazy, lay_out, result_tensor
 from rushlight.opset.registry import composite, find, op
 from rushlight.opset.rules import aten, late, linear_in, sample
 
@@ -204,7 +204,7 @@ class Indexing(Kind):
                 for index in expanded
             ]
             _, strides = indexed_geometry(sizes, strides_of(self), entries)
-            return laid_out(result, tuple(strides), self._dtype)
+            return lay_out(result, tuple(strides), self._dtype)
 
         return backend
 
@@ -735,7 +735,7 @@ def nonzero_backend(self: Any) -> Any:
     count = columns.shape[1]
     base = wrap(columns, dtypes.int64)
     if not columns.size:
-        return laid_out(columns.T, (1, count), dtypes.int64)
+        return lay_out(columns.T, (1, count), dtypes.int64)
     return wrap_strided(columns.T, dtypes.int64, storage_of(base))
 
 

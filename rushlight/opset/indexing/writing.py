@@ -39,7 +39,7 @@ from rushlight.opset.indexing.index import (
     refuse_flat_positions,
     refuse_out_of_range,
 )
-from rushlight.opset.kinds import Kind, Spec, is_lazy, laid_out, strides_for, tensors_in
+from rushlight.opset.kinds import Kind, Spec, is_lazy, lay_out, strides_for, tensors_in
 from rushlight.opset.pointwise.arithmetic import scaled
 from rushlight.opset.registry import composite, find, op, register
 from rushlight.opset.rules import aten, late, linear_in, sample
@@ -64,7 +64,7 @@ class Writing(Kind):
             if strides == geometry.contiguous_strides(spec.shape):
                 target = wrap(source.copy(), spec.dtype)
             else:
-                target = laid_out(source, strides, spec.dtype)
+                target = lay_out(source, strides, spec.dtype)
             kernel(np, target._array, *arrays_of(args[1:]))
             return target
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.precision import widened
+from rushlight.arrays.precision import widen
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.tensor import strides_of
@@ -90,9 +90,9 @@ def scaled(picture: Any, layout: Layout, mean: Any, rstd: Any, weight: Any, bias
     result = picture - mean.astype(kind)
     result *= rstd.astype(kind)
     if weight is not None:
-        result *= layout.broadcast(widened(weight)).astype(kind, copy=False)
+        result *= layout.broadcast(widen(weight)).astype(kind, copy=False)
     if bias is not None:
-        result += layout.broadcast(widened(bias)).astype(kind, copy=False)
+        result += layout.broadcast(widen(bias)).astype(kind, copy=False)
     return result
 
 
@@ -103,8 +103,8 @@ def backward_kernel(
     if input.dtype.kind in "iubc":
         name = dtypes.from_numpy(input.dtype).scalar_type_name
         raise NotImplementedError(f"\"norm_backward\" not implemented for '{name}'")
-    g = widened(grad).reshape(layout.shape)
-    normal = widened(input).reshape(layout.shape) - mean
+    g = widen(grad).reshape(layout.shape)
+    normal = widen(input).reshape(layout.shape) - mean
     normal *= rstd
     found: list[Any] = [None, None, None]
     kind = input.dtype if weight is None else weight.dtype
@@ -114,7 +114,7 @@ def backward_kernel(
     if mask[2]:
         found[2] = g.sum(axis=layout.sums).reshape(size).astype(kind)
     if mask[0]:
-        slope = g.copy() if weight is None else g * layout.broadcast(widened(weight))
+        slope = g.copy() if weight is None else g * layout.broadcast(widen(weight))
         if stats:
             along = {"axis": layout.stats, "keepdims": True}
             common, share = slope.mean(**along), (slope * normal).mean(**along)
@@ -264,7 +264,7 @@ def _(
         name = dtypes.from_numpy(input.dtype).scalar_type_name
         raise NotImplementedError(f"\"batch_norm\" not implemented for '{name}'")
     layout = channel_layout(input.shape)
-    picture = widened(input).reshape(layout.shape)
+    picture = widen(input).reshape(layout.shape)
     kind = input.dtype
     for other in (weight, bias, running_mean, running_var):
         if other is not None and other.dtype != input.dtype:
@@ -283,8 +283,8 @@ def _(
             update(running_var, variance * (count / (count - 1) if count > 1 else np.nan), momentum)
         saved = mean.reshape(-1).astype(kind), rstd.reshape(-1).astype(kind)
     else:
-        mean = layout.statistic(widened(running_mean))
-        rstd = 1 / np.sqrt(layout.statistic(widened(running_var)) + eps)
+        mean = layout.statistic(widen(running_mean))
+        rstd = 1 / np.sqrt(layout.statistic(widen(running_var)) + eps)
         saved = np.empty(0, kind), np.empty(0, kind)
     result = scaled(picture, layout, mean, rstd, weight, bias)
     return result.reshape(input.shape).astype(input.dtype, copy=False), *saved
@@ -292,7 +292,7 @@ def _(
 
 def update(running: Any, found: Any, momentum: float) -> None:
     """Move running statistics towards those of a batch, in place."""
-    moved = (1 - momentum) * widened(running) + momentum * found.reshape(-1)
+    moved = (1 - momentum) * widen(running) + momentum * found.reshape(-1)
     running[...] = moved.astype(running.dtype)
 
 
@@ -353,10 +353,10 @@ def _(
 ) -> Any:  # fmt: skip
     layout = channel_layout(input.shape)
     if train:
-        mean, rstd = layout.statistic(widened(save_mean)), layout.statistic(widened(save_invstd))
+        mean, rstd = layout.statistic(widen(save_mean)), layout.statistic(widen(save_invstd))
     else:
-        mean = layout.statistic(widened(running_mean))
-        rstd = 1 / np.sqrt(layout.statistic(widened(running_var)) + eps)
+        mean = layout.statistic(widen(running_mean))
+        rstd = 1 / np.sqrt(layout.statistic(widen(running_var)) + eps)
     return backward_kernel(layout, grad_out, input, weight, mean, rstd, train, output_mask)
 
 
@@ -527,7 +527,7 @@ def _(xp: Any, input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: f
         name = dtypes.from_numpy(input.dtype).scalar_type_name
         raise NotImplementedError(f"\"LayerNormKernelImpl\" not implemented for '{name}'")
     layout = row_layout(input.shape, normalized_shape)
-    picture = widened(input).reshape(layout.shape)
+    picture = widen(input).reshape(layout.shape)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean, _, rstd = statistics(picture, layout.stats, eps)
     kind = input.dtype
@@ -630,7 +630,7 @@ def _(
     bias: Any, output_mask: Any,
 ) -> Any:  # fmt: skip
     layout = row_layout(input.shape, normalized_shape)
-    mean, rstd = layout.statistic(widened(mean)), layout.statistic(widened(rstd))
+    mean, rstd = layout.statistic(widen(mean)), layout.statistic(widen(rstd))
     found = backward_kernel(layout, grad_out, input, weight, mean, rstd, True, output_mask)
     shaped = [None if value is None else value.reshape(normalized_shape) for value in found[1:]]
     return found[0], *shaped
@@ -732,7 +732,7 @@ def _(
         name = dtypes.from_numpy(input.dtype).scalar_type_name
         raise NotImplementedError(f"\"GroupNormKernelImpl\" not implemented for '{name}'")
     layout = group_layout(N, C, HxW, group)
-    picture = widened(input).reshape(layout.shape)
+    picture = widen(input).reshape(layout.shape)
     mean, _, rstd = statistics(picture, layout.stats, eps)
     kind = (
         np.dtype(np.float32) if weight is not None and weight.dtype != input.dtype else input.dtype
@@ -803,7 +803,7 @@ def _(
     HxW: Any, group: int, output_mask: Any,
 ) -> Any:  # fmt: skip
     layout = group_layout(N, C, HxW, group)
-    mean, rstd = layout.statistic(widened(mean)), layout.statistic(widened(rstd))
+    mean, rstd = layout.statistic(widen(mean)), layout.statistic(widen(rstd))
     return backward_kernel(layout, grad_out, input, weight, mean, rstd, True, output_mask)
 
 

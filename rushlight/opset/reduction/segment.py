@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.precision import widened
+from rushlight.arrays.precision import widen
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
@@ -181,7 +181,7 @@ def _(
     check_dtypes(data, offsets if lengths is None else lengths)
     segments = Segments(data, lengths, offsets, axis, unsafe)
     start = STARTS[name] if initial is None else initial
-    result = segments.reduced(JOINS[name], segments.elements(widened(data)), start)
+    result = segments.reduced(JOINS[name], segments.elements(widen(data)), start)
     if name == "mean":
         counts = segments.counts[:, None].astype(result.dtype)
         empty = np.nan if initial is None else result
@@ -218,10 +218,10 @@ def _(
     axis = checked_axis(data, lengths, offsets, axis)
     check_dtypes(data, offsets if lengths is None else lengths)
     segments = Segments(data, lengths, offsets, axis, True)
-    values = segments.elements(widened(data))
+    values = segments.elements(widen(data))
     owner = segments.owner
-    share = widened(grad).reshape(segments.total, segments.inner)[owner]
-    whole = widened(output).reshape(segments.total, segments.inner)[owner]
+    share = widen(grad).reshape(segments.total, segments.inner)[owner]
+    whole = widen(output).reshape(segments.total, segments.inner)[owner]
     if name == "mean":
         share = share / segments.counts[owner][:, None].astype(values.dtype)
     elif name in ("max", "min"):

@@ -49,7 +49,9 @@ def check_variance(name: str, kind: DType) -> None:
         raise RuntimeError(f"{name} only support floating point and complex dtypes")
 
 
-def spread(name: str, array: Any, dim: Any, correction: Any, keepdim: bool) -> tuple[Any, Any]:
+def compute_variance(
+    name: str, array: Any, dim: Any, correction: Any, keepdim: bool
+) -> tuple[Any, Any]:
     """(variance, mean) of an array, in the dtypes of the results."""
     kind = dtypes.from_numpy(array.dtype)
     check_variance(name, kind)
@@ -214,7 +216,7 @@ def variance_family(name: str) -> None:
 
     @record.kernel
     def _(xp: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
-        variance, mean = spread(name, self, dim, correction, keepdim)
+        variance, mean = compute_variance(name, self, dim, correction, keepdim)
         return (np.sqrt(variance) if root else variance).astype(mean.real.dtype)
 
     if root:
@@ -249,7 +251,7 @@ def variance_family(name: str) -> None:
 
     @pair.kernel
     def _(xp: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
-        variance, mean = spread(with_mean, self, dim, correction, keepdim)
+        variance, mean = compute_variance(with_mean, self, dim, correction, keepdim)
         return (np.sqrt(variance) if root else variance).astype(mean.real.dtype), mean
 
     def pair_gradient(
@@ -320,7 +322,7 @@ def selecting_op(schema: str, **options: Any) -> OpOverload:
     return record
 
 
-def picked(array: Any, indices: Any, axis: int, keepdim: bool, scalar: bool) -> tuple[Any, Any]:
+def pick_along(array: Any, indices: Any, axis: int, keepdim: bool, scalar: bool) -> tuple[Any, Any]:
     """(values, indices) for indices that keep their axis."""
     values = np.take_along_axis(array, indices, axis)
     if scalar:
@@ -417,7 +419,7 @@ def median_family(name: str, skips_nan: bool) -> None:
             # The first NaN, where there is one, stands for the whole.
             first = xp.argmax(missing, axis, keepdims=True)
             indices = xp.where(count < array.shape[axis], first, indices)
-        return picked(self, indices, axis, keepdim, scalar)
+        return pick_along(self, indices, axis, keepdim, scalar)
 
 
 def nothing(array: Any, axis: int, keepdim: bool) -> tuple[Any, Any]:
@@ -471,7 +473,7 @@ def _(xp: Any, self: Any, dim: int, keepdim: bool) -> Any:
     begin = xp.maximum.accumulate(xp.where(starts, places, 0), -1)
     best = xp.argmax(places - begin, -1)[..., None]
     indices = xp.moveaxis(xp.take_along_axis(order, best, -1), -1, axis)
-    return picked(self, indices, axis, keepdim, scalar)
+    return pick_along(self, indices, axis, keepdim, scalar)
 
 
 kthvalue = selecting_op(
@@ -516,7 +518,7 @@ def _(xp: Any, self: Any, k: int, dim: int, keepdim: bool) -> Any:
         return nothing(self, axis, keepdim)
     order = xp.argsort(array, axis, kind="stable")
     indices = order.take([k - 1], axis)
-    return picked(self, indices, axis, keepdim, scalar)
+    return pick_along(self, indices, axis, keepdim, scalar)
 
 
 # -- quantiles ------------------------------------------------------------------------------------

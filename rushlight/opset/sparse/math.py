@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.arrays.casting import cast
-from rushlight.arrays.precision import widened
+from rushlight.arrays.precision import widen
 from rushlight.base.errors import error
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
@@ -257,8 +257,8 @@ def sparse_times_dense(self: Any, dense: Any) -> Any:
     """A sparse matrix times a dense one: rows of products, summed by row."""
     given = coalesced(coo_of(self))
     rows, columns = index_array(given)
-    values = widened(value_array(given))
-    factors = widened(dense)
+    values = widen(value_array(given))
+    factors = widen(dense)
     result = np.zeros((self.shape[0], dense.shape[1]), np.result_type(values, factors))
     if rows.size:
         starts = run_starts(rows)
@@ -594,7 +594,7 @@ def softmax_kernel(log: bool) -> Rule:
         values, starts, order = softmax_groups(given, dim)
         if not values.size:
             return with_values(given, dense_of(values))
-        wide = widened(values)
+        wide = widen(values)
         shifted = wide - spread(np.maximum.reduceat(wide, starts, axis=0), starts, len(wide))
         powers = np.exp(shifted)
         sums = spread(np.add.reduceat(powers, starts, axis=0), starts, len(wide))

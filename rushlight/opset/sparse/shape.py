@@ -43,7 +43,7 @@ from rushlight.opset.sparse.math import common_dtype
 # -- geometry --------------------------------------------------------------------------------------
 
 
-def turned(self: Any) -> Any:
+def transpose_matrix(self: Any) -> Any:
     if is_compressed(self):
         return flipped(self)
     sparse, dense = dims(self)
@@ -52,10 +52,10 @@ def turned(self: Any) -> Any:
             "t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got "
             f"{sparse} sparse and {dense} dense dimensions"
         )
-    return transposed(self, 0, 1) if sparse == 2 else self._alias(share_counter=False)
+    return transpose(self, 0, 1) if sparse == 2 else self._alias(share_counter=False)
 
 
-def transposed(self: Any, dim0: int, dim1: int) -> Any:
+def transpose(self: Any, dim0: int, dim1: int) -> Any:
     count = self.dim()
     dim0, dim1 = geometry.wrap_dim(dim0, count), geometry.wrap_dim(dim1, count)
     if dim0 == dim1:

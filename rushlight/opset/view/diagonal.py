@@ -57,7 +57,7 @@ def triangle_kernel(name: str) -> Any:
 def lower_triangle(build: Any, op: Any, self: Any, diagonal: Any) -> Any:
     if self.expr is None or len(self.shape) < 2:
         build.refuse("no matrix")
-    m, values = build.m, build.widened(self)
+    m, values = build.m, build.widen(self)
     # column - row, compared with the diagonal
     place = m.index((*[0] * (len(self.shape) - 2), -1, 1), 0)
     inside = (m.less_equal if op is tril else m.greater_equal)(place, diagonal)

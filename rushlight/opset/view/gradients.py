@@ -24,7 +24,7 @@ from rushlight.core.tensor import (
     values_of,
     wrap_strided,
 )
-from rushlight.opset.kinds import SCATTER, Kind, Spec, laid_out, make_view, resolved
+from rushlight.opset.kinds import SCATTER, Kind, Spec, lay_out, make_view, resolved
 from rushlight.opset.registry import find, op, packet
 from rushlight.opset.rules import linear_in
 
@@ -184,9 +184,9 @@ def same_strides_copy(self: Tensor) -> Tensor:
     if self._array is None:
         return shell(sizes, strides, kind, self.device, self._offset)
     if self._is_contiguous and self._offset == 0:
-        return laid_out(self._array.copy(), strides, kind)
+        return lay_out(self._array.copy(), strides, kind)
     if geometry.is_overlapping(sizes, strides):
-        return laid_out(values_of(self).copy(), geometry.like_strides(sizes, strides), kind)
+        return lay_out(values_of(self).copy(), geometry.like_strides(sizes, strides), kind)
     extent = geometry.storage_extent(sizes, strides, self._offset) * kind.itemsize
     if extent == 0:
         return empty_strided(sizes, strides, kind)

@@ -372,7 +372,7 @@ def check_storage_bounds(self: Any, size: Any, stride: Any, offset: Any) -> None
 
 transpose = view(
     "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
-    sparse=late("sparse.shape:transposed"),
+    sparse=late("sparse.shape:transpose"),
     quick=Quick("{self}.swapaxes({dim0}, {dim1}) if {self}.size else None"),
     vjp=lambda grad, dim0, dim1: grad.transpose(dim0, dim1),
     inverse=lambda source, changed, dim0, dim1: changed.transpose(dim0, dim1),
@@ -398,7 +398,7 @@ transpose.errors = lambda make: [(IndexError, (make(2, 3), 0, 2))]
 
 t = view(
     "t(Tensor(a) self) -> Tensor(a)",
-    sparse=late("sparse.shape:turned"),
+    sparse=late("sparse.shape:transpose_matrix"),
     batch=late("view.batched:t"),
     quick=Quick("{self}.T if {self}.ndim == 2 and {self}.size else None"),
     vjp=lambda grad: grad.t(),

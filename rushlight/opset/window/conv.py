@@ -27,7 +27,7 @@ __all__ = ["convolution", "convolution_backward"]
 # -- on arrays -------------------------------------------------------------------------------------
 
 
-def widened(array: Any) -> Any:
+def widen(array: Any) -> Any:
     return (
         array.astype(np.float32)
         if array.dtype.kind not in "iubc" and array.itemsize == 2
@@ -273,7 +273,7 @@ def result_format(input: Any, weight: Any) -> Any:
     return contiguous_format
 
 
-def laid_out(sizes: Any, kind: Any, format: Any) -> Spec:
+def lay_out(sizes: Any, kind: Any, format: Any) -> Spec:
     return Spec(sizes, kind, geometry.strides_for_memory_format(tuple(sizes), format))
 
 
@@ -436,7 +436,7 @@ def _(
     shape = output_shape(
         input.shape, weight.shape, stride, padding, dilation, transposed, output_padding, groups
     )
-    return laid_out(shape, input._dtype, result_format(input, weight))
+    return lay_out(shape, input._dtype, result_format(input, weight))
 
 
 @convolution.kernel
@@ -450,8 +450,8 @@ def _(
     output_padding = filled(output_padding, count, "output_padding")
     check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
     result = run(
-        widened(input),
-        widened(weight),
+        widen(input),
+        widen(weight),
         stride,
         padding,
         dilation,
@@ -460,7 +460,7 @@ def _(
         groups,
     )
     if bias is not None:
-        result = result + widened(bias).reshape(-1, *[1] * count)
+        result = result + widen(bias).reshape(-1, *[1] * count)
     return result.astype(input.dtype, copy=False)
 
 
@@ -537,8 +537,8 @@ def _(
     )
     format = result_format(input, weight)
     specs = (
-        laid_out(input.shape, input._dtype, format),
-        laid_out(weight.shape, weight._dtype, format),
+        lay_out(input.shape, input._dtype, format),
+        lay_out(weight.shape, weight._dtype, format),
         Spec((grad_output.shape[1],), grad_output._dtype),
     )
     return tuple([s if wanted else None for s, wanted in zip(specs, output_mask, strict=True)])
@@ -558,7 +558,7 @@ def _(
     )
     if input.dtype.kind in "iub":
         raise unsupported("slow_conv2d_cpu_grad_input", dtype_of(input))
-    grad, source, filters = widened(grad_output), widened(input), widened(weight)
+    grad, source, filters = widen(grad_output), widen(input), widen(weight)
     options = stride, padding, dilation, groups
     found: list[Any] = [None, None, None]
     if output_mask[0]:
@@ -842,13 +842,13 @@ def _(xp: Any, self: Any, weight: Any, bias: Any, pad: int) -> Any:
             )
     if kind is dtypes.bool_:
         raise unsupported("addmm_impl_cpu_", kind)
-    whole = padded(widened(self), [(pad, pad), (0, 0), (0, 0)])
+    whole = padded(widen(self), [(pad, pad), (0, 0), (0, 0)])
     width, _, results = weight.shape
     if not whole.size or not sizes[0]:
         return xp.broadcast_to(bias, sizes).copy()
     windows = xp.lib.stride_tricks.sliding_window_view(whole, width, 0)
     rows = xp.moveaxis(windows, 3, 2).reshape(sizes[0] * sizes[1], -1)
-    found = rows @ widened(weight).reshape(-1, results) + widened(bias)
+    found = rows @ widen(weight).reshape(-1, results) + widen(bias)
     return found.reshape(sizes).astype(self.dtype)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.precision import widened
+from rushlight.arrays.precision import widen
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.device import channels_last_3d
@@ -23,7 +23,7 @@ from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in
 from rushlight.opset.window.windows import box_maximum, box_spread, box_sum, regular
 
-__all__ = ["picked", "scattered_to"]
+__all__ = ["pick", "scattered_to"]
 
 WORDS = {2: "two", 3: "three"}
 LETTERS = {2: "HW", 3: "THW"}
@@ -198,7 +198,7 @@ def check_floats(name: str, kind: Any, sizes: Any = (1,)) -> None:
 # -- between values and their places ---------------------------------------------------------------
 
 
-def picked(values: Any, indices: Any, count: int) -> Any:
+def pick(values: Any, indices: Any, count: int) -> Any:
     """The values at flat positions in the last `count` dims."""
     found = values.flatten(-count).gather(-1, indices.flatten(-count))
     return found.view(indices.shape)
@@ -214,7 +214,7 @@ def backward_to_picked(schema: str, count: int, **options: Any) -> Any:
         function=False,
         out_name="grad_input",
         vjp={
-            "grad_output": lambda grad, indices: picked(grad, indices, count),
+            "grad_output": lambda grad, indices: pick(grad, indices, count),
             "self": lambda self: aten.zeros_like(self),
         },
         jvp=linear_in("grad_output"),
@@ -234,7 +234,7 @@ def scattered_to(shape: Any, values: Any, indices: Any, count: int) -> Any:
             f"Found an invalid max index: {bad} (output volumes are of size {sizes})"
         )
     flat = (flat + np.arange(planes)[:, None] * size).reshape(-1)
-    total = np.bincount(flat, widened(values).reshape(-1), planes * size)
+    total = np.bincount(flat, widen(values).reshape(-1), planes * size)
     return total.reshape(shape).astype(values.dtype)
 
 
@@ -265,7 +265,7 @@ def define_maximum(count: int) -> None:
         vjp=lambda grad, self, kernel_size, stride, padding, dilation, ceil_mode, result1: backward(
             grad, self, kernel_size, stride, padding, dilation, ceil_mode, result1
         ),
-        jvp=lambda self_t, result1: (picked(self_t, result1, count), None),
+        jvp=lambda self_t, result1: (pick(self_t, result1, count), None),
     )
 
     @forward.shape
@@ -592,7 +592,7 @@ def define_mean(count: int) -> None:
         count_include_pad: bool, divisor_override: Any,
     ) -> Any:  # fmt: skip
         pooling = Pooling(name, count, kernel_size, stride, padding, 1, ceil_mode)
-        source = widened(self)
+        source = widen(self)
         total = box_sum(source, pooling.windows(self.shape))
         by = divisors(pooling, self.shape, count_include_pad, divisor_override, source.dtype)
         return divided(total, by).astype(self.dtype)
@@ -634,7 +634,7 @@ def define_mean(count: int) -> None:
         ceil_mode: bool, count_include_pad: bool, divisor_override: Any,
     ) -> Any:  # fmt: skip
         pooling = Pooling(name, count, kernel_size, stride, padding, 1, ceil_mode)
-        source = widened(grad_output)
+        source = widen(grad_output)
         by = divisors(pooling, self.shape, count_include_pad, divisor_override, source.dtype)
         result = box_spread(divided(source, by), pooling.windows(self.shape))
         return result.astype(grad_output.dtype)

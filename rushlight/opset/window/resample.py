@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.precision import widened
+from rushlight.arrays.precision import widen
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import FLOAT, unsupported
@@ -369,7 +369,7 @@ def define(name: str, count: int, method: str, aligned: bool) -> None:  # noqa: 
             return self.copy()
         if self.dtype == np.uint8 and not method.startswith("nearest"):
             return resampled_bytes(self, method, output_size, scales, align)
-        result = self if method.startswith("nearest") else widened(self)
+        result = self if method.startswith("nearest") else widen(self)
         kind = working_kind(self)
         for axis in range(-1, -count - 1, -1):
             size, places = self.shape[axis], output_size[axis]
@@ -404,7 +404,7 @@ def define(name: str, count: int, method: str, aligned: bool) -> None:  # noqa: 
     @backward.kernel
     def _(xp: Any, grad_output: Any, output_size: Any, input_size: Any, *rest: Any) -> Any:
         align, scales = options(rest)
-        result = widened(grad_output)
+        result = widen(grad_output)
         kind = working_kind(grad_output)
         for axis in range(-count, 0):
             size, places = input_size[axis], output_size[axis]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.precision import widened
+from rushlight.arrays.precision import widen
 
 __all__ = [
     "Windows", "adaptive", "add_along", "box_maximum", "box_spread", "box_sum",
@@ -130,7 +130,7 @@ def box_maximum(array: Any, windows: list[Windows]) -> tuple[Any, Any]:
     The first of equal values is named; of NaNs, which count as largest, the last one.
     """
     rank = len(windows)
-    best = widened(array)
+    best = widen(array)
     count = math.prod([plan.count for plan in windows])
     # A code numbers the taps of a box in their order in memory: a later find has a larger one.
     kind = np.uint8 if count <= 256 else np.uint16 if count <= 65536 else np.uint32
