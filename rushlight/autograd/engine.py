@@ -456,8 +456,8 @@ def validate(grad: Any, node: Any, number: int, producer: Any, index: int = 0) -
     meta = node.output_metas[number] if number < len(node.output_metas) else None
     if meta is None:
         return grad
-    shape, kind, unusual = meta
-    if type(grad) is Tensor and grad._unusual is None and unusual is None and grad._dtype is kind:
+    shape, dtype, unusual = meta
+    if type(grad) is Tensor and grad._unusual is None and unusual is None and grad._dtype is dtype:
         # The common case, soonest: what was added to every row gets the sum over the rows.
         extra = grad._array.ndim - len(shape)
         if extra == 1 and grad._array.shape[1:] == shape:
@@ -476,11 +476,11 @@ def validate(grad: Any, node: Any, number: int, producer: Any, index: int = 0) -
                 f"{list(grad.shape)} but expected shape compatible with {list(shape)}"
             )
         grad = sum_to(grad, tuple(shape))
-    if grad._dtype is not kind:
-        if grad._dtype.is_complex and not kind.is_complex:
+    if grad._dtype is not dtype:
+        if grad._dtype.is_complex and not dtype.is_complex:
             grad = grad.real
-        if grad._dtype is not kind:
-            grad = grad.to(kind)
+        if grad._dtype is not dtype:
+            grad = grad.to(dtype)
     place = None if unusual is None else unusual.device
     if place is not None and grad.device != place:
         if grad.dim() == 0:

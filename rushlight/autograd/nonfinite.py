@@ -119,8 +119,8 @@ def tensors_in(values: Any) -> list[Any]:
 
 def visible_values(tensor: Any) -> Any:
     """The floating values of a tensor as an ndarray; None where there are none to look at."""
-    kind = tensor._dtype
-    if not (kind.is_floating_point or kind.is_complex):
+    dtype = tensor._dtype
+    if not (dtype.is_floating_point or dtype.is_complex):
         return None
     unusual = tensor._unusual
     if unusual is not None and unusual.parts is not None:
@@ -183,11 +183,11 @@ def module_path() -> str:
     running.reverse()
     steps: list[str] = []
     for number, module in enumerate(running):
-        kind = type(module).__name__
+        class_name = type(module).__name__
         name = None if number == 0 else name_within(running[number - 1], module)
         if name is None:
             # A call of a module that is no part of the one around it.
-            steps.append(f"{' -> ' if steps else ''}{kind}")
+            steps.append(f"{' -> ' if steps else ''}{class_name}")
         elif name:
             steps.append(f".{name}")
     inner = "" if len(steps) < 2 else f" ({type(running[-1]).__name__})"

@@ -156,10 +156,10 @@ def run_program(
             if node.frees_saved:
                 node.saved_slots = None
     alone = PROCESS.threads == 1
-    for leaf, value, kind in zip(leaves, answers, program.dtypes, strict=True):
+    for leaf, value, dtype in zip(leaves, answers, program.dtypes, strict=True):
         if value is None:
             continue
-        result = wrap(value, kind)
+        result = wrap(value, dtype)
         own = leaf._autograd
         if own is None:
             own = autograd_state(leaf)

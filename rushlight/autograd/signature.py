@@ -93,10 +93,10 @@ def describe_saved(slots: Any, saved: list[Any]) -> tuple[Any, ...] | None:
         return None
     described: list[Any] = []
     for entry in slots:
-        kind = type(entry)
-        if kind in VALUES:
+        cls = type(entry)
+        if cls in VALUES:
             described.append(exact_key(entry))
-        elif kind is tuple or kind is Size:
+        elif cls is tuple or cls is Size:
             if any([type(item) not in VALUES for item in entry]):
                 return None
             described.append(exact_key(entry))

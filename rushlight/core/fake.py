@@ -425,12 +425,12 @@ class FakeTensorMode(Occupant):
             raise DataDependentOutputException(op)
         if geometry.numel(sizes_of(tensor)) != 1:
             raise RuntimeError("a Tensor with more than one element cannot be converted to Scalar")
-        kind = tensor._dtype
-        if kind.is_floating_point:
+        dtype = tensor._dtype
+        if dtype.is_floating_point:
             return self.shape_env.create_unbacked_symfloat()
-        if kind.name == "bool":
+        if dtype.name == "bool":
             return self.shape_env.create_unbacked_symbool()
-        if kind.is_complex:
+        if dtype.is_complex:
             raise DataDependentOutputException(op)
         return self.shape_env.create_unbacked_symint()
 

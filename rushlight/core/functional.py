@@ -402,7 +402,7 @@ class FunctionalLevel(FunctionalMode):
         state.refresh()
         return self
 
-    def __exit__(self, kind: object, value: object, trace: object) -> None:
+    def __exit__(self, exc_type: object, value: object, trace: object) -> None:
         state = LOCAL.state
         state.transforms = self.under
         state.refresh()

@@ -42,8 +42,8 @@ REGENERATE_LOCK = threading.RLock()
 
 
 def is_differentiable(tensor: Tensor) -> bool:
-    kind = tensor._dtype
-    return bool(kind.is_floating_point or kind.is_complex)
+    dtype = tensor._dtype
+    return bool(dtype.is_floating_point or dtype.is_complex)
 
 
 def is_level(tensor: object) -> bool:

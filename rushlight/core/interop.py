@@ -249,7 +249,7 @@ def rebuild_storage(data: bytes | None, nbytes: int, place: str) -> Storage:
 
 def rebuild_tensor(
     storage: Storage,
-    kind: dtypes.dtype,
+    dtype: dtypes.dtype,
     sizes: tuple[int, ...],
     strides: tuple[int, ...],
     offset: int,
@@ -259,11 +259,11 @@ def rebuild_tensor(
 ) -> Any:
     """A tensor over a storage: the inverse of what pickling takes apart."""
     if storage.buffer is None:
-        result = shell(tuple(sizes), strides, kind, storage.device, offset)
+        result = shell(tuple(sizes), strides, dtype, storage.device, offset)
         result._storage = storage
     else:
         result = wrap_strided(
-            alias_array(storage, kind, tuple(sizes), strides, offset), kind, storage, offset
+            alias_array(storage, dtype, tuple(sizes), strides, offset), dtype, storage, offset
         )
         if result._array.size == 0:
             from rushlight.core.tensor import Unusual
@@ -438,10 +438,10 @@ def deepcopied(self: Tensor, memo: dict[int, Any]) -> Any:
     return result
 
 
-def dispatching(kind: type) -> bool:
+def dispatching(cls: type) -> bool:
     from rushlight.core.dispatch import dispatches
 
-    return kind not in PLAIN and dispatches(kind)
+    return cls not in PLAIN and dispatches(cls)
 
 
 def install() -> None:

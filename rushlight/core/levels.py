@@ -156,7 +156,7 @@ class Level:
     def enter(self, state: ThreadState) -> None:
         """More of the thread's state to set while the level is on the stack."""
 
-    def __exit__(self, kind: object, value: object, trace: object) -> None:
+    def __exit__(self, exc_type: object, value: object, trace: object) -> None:
         state = LOCAL.state
         state.transforms, state.grad, state.owner, state.forward_enabled = self.before
         state.refresh()

@@ -553,8 +553,8 @@ def pack_result(tensor: Tensor) -> SavedTensor:
 def is_watched(tensor: Tensor) -> bool:
     """Whether an alias of the tensor must be made by a dispatched op: a subclass holds more than
     the memory, and modes see it."""
-    kind = type(tensor)
-    if kind is not TENSOR_TYPES[0] and kind.__torch_function__ is not None:
+    cls = type(tensor)
+    if cls is not TENSOR_TYPES[0] and cls.__torch_function__ is not None:
         return True
     return bool(PROCESS.special and LOCAL.state.below)
 

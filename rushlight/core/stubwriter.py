@@ -43,10 +43,10 @@ MISSING = Missing()
 SCALES: dict[tuple[Any, Any], Any] = {}
 
 
-def as_scale(number: Any, kind: Any) -> Any:
+def as_scale(number: Any, dtype: Any) -> Any:
     if len(SCALES) > 256:
         SCALES.clear()
-    scale = SCALES[number, kind] = np.array(number, kind.np)
+    scale = SCALES[number, dtype] = np.array(number, dtype.np)
     return scale
 
 
@@ -426,11 +426,11 @@ def write_elementwise(op: Any) -> Writer | None:
     return w
 
 
-FAST_DTYPES = frozenset([kind for kind in dtypes.ALL if kind.scalar_fast])
+FAST_DTYPES = frozenset([dtype for dtype in dtypes.ALL if dtype.scalar_fast])
 
 
-def empty_of(kind: Any) -> Tensor:
-    return wrap(np.empty(0, kind.np), kind)
+def empty_of(dtype: Any) -> Tensor:
+    return wrap(np.empty(0, dtype.np), dtype)
 
 
 def taken_dtypes(op: Any) -> frozenset[Any]:
@@ -439,15 +439,15 @@ def taken_dtypes(op: Any) -> frozenset[Any]:
     admits, check = op.options.get("dtypes"), op.options.get("check")
     rest = [default_value(a) for a in op._schema.arguments[len(op.tensor_positions) :]]
     taken = []
-    for kind in FAST_DTYPES:
-        if admits is not None and not admits(kind):
+    for dtype in FAST_DTYPES:
+        if admits is not None and not admits(dtype):
             continue
         if check is not None:
             try:
-                check(kind, (*[empty_of(kind) for _ in op.tensor_positions], *rest))
+                check(dtype, (*[empty_of(dtype) for _ in op.tensor_positions], *rest))
             except (RuntimeError, TypeError):
                 continue
-        taken.append(kind)
+        taken.append(dtype)
     return frozenset(taken)
 
 

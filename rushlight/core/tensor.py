@@ -556,8 +556,8 @@ class Tensor(metaclass=TensorType):
         cls, func: Function, types: Sequence[type], args: Args = (), kwargs: Kwargs | None = None
     ) -> Any:
         """Run `func` with overrides of subclasses off, and return results as `cls`."""
-        for kind in types:
-            if not issubclass(cls, kind):
+        for own_cls in types:
+            if not issubclass(cls, own_cls):
                 return NotImplemented
         state = LOCAL.state
         excluded = state.excluded
@@ -691,9 +691,9 @@ wrap: Callable[[Any, dtype], Tensor] = compile_source(
 )["wrap"]
 
 
-def wrap_strided(array: Array, kind: dtype, storage: Storage, offset: int = 0) -> Tensor:
+def wrap_strided(array: Array, dtype: dtype, storage: Storage, offset: int = 0) -> Tensor:
     """An array over a known storage as a tensor, contiguous or not."""
-    result = wrap(array, kind)
+    result = wrap(array, dtype)
     result._storage = storage
     result._offset = offset
     result._is_contiguous = False
@@ -705,24 +705,24 @@ def wrap_strided(array: Array, kind: dtype, storage: Storage, offset: int = 0) -
     return result
 
 
-def empty_strided(sizes: tuple[int, ...], strides: tuple[int, ...], kind: dtype) -> Tensor:
+def empty_strided(sizes: tuple[int, ...], strides: tuple[int, ...], dtype: dtype) -> Tensor:
     """Fresh memory with exactly these strides."""
     if strides == geometry.contiguous_strides(sizes):
-        return wrap(np.empty(sizes, kind.np), kind)
+        return wrap(np.empty(sizes, dtype.np), dtype)
     extent = geometry.storage_extent(sizes, strides, 0)
-    storage = Storage(np.empty(extent * kind.itemsize, np.uint8))
-    return wrap_strided(alias_array(storage, kind, sizes, strides, 0), kind, storage)
+    storage = Storage(np.empty(extent * dtype.itemsize, np.uint8))
+    return wrap_strided(alias_array(storage, dtype, sizes, strides, 0), dtype, storage)
 
 
 def shell(
     sizes: tuple[IntLike, ...],
     strides: Strides | None,
-    kind: dtype,
+    dtype: dtype,
     place: device,
     offset: Any = 0,
 ) -> Tensor:
     """A tensor with geometry and no array: meta, fake, wrapper subclasses."""
-    result = wrap(None, kind)
+    result = wrap(None, dtype)
     unusual = result._unusual = Unusual(place)
     unusual.sizes = sizes
     unusual.strides = geometry.contiguous_strides(sizes) if strides is None else tuple(strides)
@@ -732,15 +732,15 @@ def shell(
 
 
 def alias_array(
-    storage: Storage, kind: dtype, sizes: tuple[int, ...], strides: tuple[int, ...], offset: int
+    storage: Storage, dtype: dtype, sizes: tuple[int, ...], strides: tuple[int, ...], offset: int
 ) -> Array:
-    """The ndarray over a storage with the given geometry, in elements of `kind`."""
-    width = kind.itemsize
+    """The ndarray over a storage with the given geometry, in elements of `dtype`."""
+    width = dtype.itemsize
     if storage.nbytes_ == 0 or 0 in sizes:
         # NumPy insists on bounds even where there is no element.
-        return ndarray(sizes, kind.np, EMPTY_BUFFER, 0, tuple([0] * len(sizes)))
+        return ndarray(sizes, dtype.np, EMPTY_BUFFER, 0, tuple([0] * len(sizes)))
     return ndarray(
-        sizes, kind.np, storage.buffer, offset * width, tuple([step * width for step in strides])
+        sizes, dtype.np, storage.buffer, offset * width, tuple([step * width for step in strides])
     )
 
 
@@ -839,11 +839,11 @@ def set_requires_grad(tensor: Tensor, value: bool) -> None:
                 "grad = var.detach()."
             )
         return
-    kind = tensor._dtype
-    if value and not (kind.is_floating_point or kind.is_complex):
+    dtype = tensor._dtype
+    if value and not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(
             "only Tensors of floating point and complex dtype can require gradients, but got "
-            f"{kind}"
+            f"{dtype}"
         )
     if (
         value

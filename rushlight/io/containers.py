@@ -71,11 +71,11 @@ def text_of(value: Any) -> Any:
     return value if type(value) is str else None
 
 
-def swapped(array: Any, kind: dtype | None) -> Any:
+def swapped(array: Any, dtype: dtype | None) -> Any:
     """Bytes of a machine with the other byte order."""
-    if kind is None:
+    if dtype is None:
         raise error("RL0907", CheckpointError)
-    width = kind.itemsize // 2 if kind.is_complex else kind.itemsize
+    width = dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize
     whole = array.size // width * width
     array[:whole] = array[:whole].reshape(-1, width)[:, ::-1].reshape(-1)
     return array

@@ -412,8 +412,8 @@ def loss(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
     """Element by element, then reduced within each sample."""
     reduction = argument(op, args, "reduction")
     tensors = [value for value in args if isinstance(value, Tensor)]
-    shape, kind = tensors[0].shape, tensors[0].dtype
-    if any([value.shape != shape or value.dtype is not kind for value in tensors]):
+    shape, dtype = tensors[0].shape, tensors[0].dtype
+    if any([value.shape != shape or value.dtype is not dtype for value in tensors]):
         return level.loop(op, args)
     bound = replaced(op, args, reduction=0)
     moved = tuple([level.full(value) for value in bound])

@@ -268,7 +268,9 @@ class Pointwise(Kind):
                 half = result if result in HALVES else None
                 kinds = [half if as_array(v).dtype.kind == "f" else None for v in value]
                 pairs = zip(value, kinds, strict=True)
-                return tuple([self.finish_one(op, args, v, kind, contiguous) for v, kind in pairs])
+                return tuple(
+                    [self.finish_one(op, args, v, dtype, contiguous) for v, dtype in pairs]
+                )
             return self.finish_one(op, args, value, result, contiguous)
 
         return backend
@@ -294,17 +296,17 @@ def number_array(value: Any, chain: tuple[dtype, ...]) -> Any:
     return scalar_array(value, chain[0]).astype(chain[-1].np)
 
 
-def scalar_array(value: Any, kind: dtype) -> Any:
+def scalar_array(value: Any, dtype: dtype) -> Any:
     """A Python number as a 0-d array of the computing dtype, wrapping as C casts do."""
-    if isinstance(value, complex) and kind.category != dtypes.COMPLEX:
+    if isinstance(value, complex) and dtype.category != dtypes.COMPLEX:
         value = value.real
-    if kind.category == dtypes.INTEGER:
-        bits = kind.itemsize * 8
+    if dtype.category == dtypes.INTEGER:
+        bits = dtype.itemsize * 8
         number = int(value) & ((1 << bits) - 1)
-        if kind.is_signed and number >> (bits - 1):
+        if dtype.is_signed and number >> (bits - 1):
             number -= 1 << bits
-        return np.array(number, kind.np)
-    return np.array(value, kind.np)
+        return np.array(number, dtype.np)
+    return np.array(value, dtype.np)
 
 
 def derived_elementwise_jvp(op: Any) -> Any:

@@ -92,18 +92,18 @@ def shell_of(spec: Any, place: Any) -> Any:
     return items if isinstance(spec, list) else tuple(items)
 
 
-def lay_out(array: Any, strides: tuple[int, ...], kind: dtype) -> Tensor:
+def lay_out(array: Any, strides: tuple[int, ...], dtype: dtype) -> Tensor:
     """A fresh array's values in memory with exactly these strides."""
-    width = kind.itemsize
+    width = dtype.itemsize
     wanted = tuple([step * width for step in strides])
     if array.flags.c_contiguous and strides == geometry.contiguous_strides(array.shape):
-        return wrap(array.reshape(-1).reshape(array.shape) if 1 in array.shape else array, kind)
+        return wrap(array.reshape(-1).reshape(array.shape) if 1 in array.shape else array, dtype)
     storage = Storage(np.empty(geometry.storage_extent(array.shape, strides, 0) * width, np.uint8))
-    target = alias_array(storage, kind, array.shape, strides, 0)
+    target = alias_array(storage, dtype, array.shape, strides, 0)
     if target.strides != wanted and array.size:
         raise AssertionError((target.strides, wanted))
     target[...] = array
-    result = wrap_strided(target, kind, storage)
+    result = wrap_strided(target, dtype, storage)
     if array.size == 0:
         unusual = result._unusual = Unusual()
         unusual.sizes, unusual.strides = tuple(array.shape), strides
@@ -411,10 +411,10 @@ def kernel_layout(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return type(value)([kernel_layout(item) for item in value])
     array = as_array(value)
-    kind = dtypes.from_numpy(array.dtype)
+    dtype = dtypes.from_numpy(array.dtype)
     if array.flags.c_contiguous:
-        return wrap(array, kind)
-    return lay_out(array, tuple([step // kind.itemsize for step in array.strides]), kind)
+        return wrap(array, dtype)
+    return lay_out(array, tuple([step // dtype.itemsize for step in array.strides]), dtype)
 
 
 def tree_laid_out(value: Any, strides: tuple[int, ...]) -> Any:
@@ -456,12 +456,12 @@ class Reduction(Kind):
     def shape_of(self, op: Any, args: tuple[Any, ...]) -> Spec:
         source = args[0]
         given = dict(zip(op.argument_names, args, strict=True))
-        kind = op.options["answers"](source._dtype, given.get("dtype"))
+        dtype = op.options["answers"](source._dtype, given.get("dtype"))
         dim = given.get("dim")
         if type(dim) is tuple and not dim and not op.options.get("empty_dims_are_all", True):
-            return Spec(source.shape, kind)
+            return Spec(source.shape, dtype)
         dims = (dim,) if type(dim) is int else dim
-        return Spec(geometry.reduced_shape(source.shape, dims, given.get("keepdim", False)), kind)
+        return Spec(geometry.reduced_shape(source.shape, dims, given.get("keepdim", False)), dtype)
 
     def batch_method(self, op: Any) -> str | None:
         return "reduction"
@@ -540,9 +540,9 @@ def fitted(spec: Spec, array: Any) -> Spec:
 
 def compute_in_single(kernel: Any, arrays: list[Any], specs: Any) -> tuple[Any, Any]:
     """The results for empty matrices of a dtype that NumPy's functions do not take."""
-    kind = arrays[0].dtype
+    dtype = arrays[0].dtype
     single: list[Any] = [
-        item.astype(np.float32) if isinstance(item, np.ndarray) and item.dtype == kind else item
+        item.astype(np.float32) if isinstance(item, np.ndarray) and item.dtype == dtype else item
         for item in arrays
     ]
     value = kernel(np, *single)
@@ -679,27 +679,27 @@ def scattered(op: Any, source: Any, changed: Any, args: tuple[Any, ...]) -> Any:
 
 
 def make_view(
-    source: Tensor, sizes: Any, strides: Any, offset: Any, kind: dtype | None = None
+    source: Tensor, sizes: Any, strides: Any, offset: Any, dtype: dtype | None = None
 ) -> Tensor:
     """An alias of `source` with another geometry; base and version are recorded above."""
-    if kind is None:
-        kind = source._dtype
+    if dtype is None:
+        dtype = source._dtype
     unusual = source._unusual
     if unusual is None:
         storage = source._storage
         if storage is None:
             storage = storage_of(source)
         if 0 not in sizes and storage.nbytes_:
-            width = kind.itemsize
+            width = dtype.itemsize
             steps = strides if width == 1 else [step * width for step in strides]
-            array = ndarray(sizes, kind.np, storage.buffer, offset * width, steps)
-            result = wrap(array, kind)
+            array = ndarray(sizes, dtype.np, storage.buffer, offset * width, steps)
+            result = wrap(array, dtype)
             result._storage = storage
             result._offset = offset
             result._is_contiguous = strides == geometry.contiguous_strides(sizes)
             return result
     if source._array is None:
-        result = shell(tuple(sizes), strides, kind, source.device, offset)
+        result = shell(tuple(sizes), strides, dtype, source.device, offset)
         if unusual is not None and result._unusual is not None:
             result._unusual.conj, result._unusual.neg, result._unusual.layout = (
                 unusual.conj,
@@ -716,8 +716,8 @@ def make_view(
         if not (unusual.conj or unusual.neg or unusual.inference):
             unusual = None
     storage = storage_of(source)
-    array = alias_array(storage, kind, sizes, strides, offset)
-    result = wrap(array, kind)
+    array = alias_array(storage, dtype, sizes, strides, offset)
+    result = wrap(array, dtype)
     result._storage = storage
     result._offset = offset
     result._unusual = unusual

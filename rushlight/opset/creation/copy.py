@@ -65,7 +65,7 @@ def convert_backend(
     non_blocking: Any,
     memory_format: Any,
 ) -> Any:
-    kind = dtype or self._dtype
+    result_dtype = dtype or self._dtype
     if self._unusual is not None and self._unusual.parts is not None:
         return DUPLICATE.unusual(
             _to_copy, (self, dtype, layout, device, pin_memory, non_blocking, memory_format)
@@ -81,12 +81,12 @@ def convert_backend(
             raise error("RL0402", NotImplementedError)
         if place.type not in ("meta", "cpu"):
             refuse_device(place)
-        return shell(tuple(self.shape), strides, kind, place)
-    warn_discarded(self._dtype, kind)
-    array = cast(values_of(self), self._dtype, kind)
+        return shell(tuple(self.shape), strides, result_dtype, place)
+    warn_discarded(self._dtype, result_dtype)
+    array = cast(values_of(self), self._dtype, result_dtype)
     if self._is_contiguous and strides == geometry.contiguous_strides(array.shape):
-        return wrap(array, kind)
-    return lay_out(array, strides, kind)
+        return wrap(array, result_dtype)
+    return lay_out(array, strides, result_dtype)
 
 
 def warn_discarded(source: Any, target: Any) -> None:
@@ -171,10 +171,10 @@ def _(
 
 @_to_copy.samples
 def _(make: Any) -> Any:
-    for kind in (dtypes.float64, dtypes.int64, dtypes.bool_, dtypes.complex64, dtypes.bfloat16):
-        if make.dtype.is_complex and not kind.is_complex:
+    for dtype in (dtypes.float64, dtypes.int64, dtypes.bool_, dtypes.complex64, dtypes.bfloat16):
+        if make.dtype.is_complex and not dtype.is_complex:
             continue
-        yield sample(make(2, 3), dtype=kind)
+        yield sample(make(2, 3), dtype=dtype)
     yield sample(make.strided(3, 4), memory_format=contiguous_format)
 
 
@@ -353,20 +353,20 @@ def unless_preserved(memory_format: Any) -> Any:
     return None if memory_format is preserve_format else memory_format
 
 
-def shorthand(name: str, kind: Any) -> None:
+def shorthand(name: str, dtype: Any) -> None:
     def method(self: Any, memory_format: Any = preserve_format) -> Any:
-        return call(to_dtype, (self, kind, False, False, unless_preserved(memory_format)))
+        return call(to_dtype, (self, dtype, False, False, unless_preserved(memory_format)))
 
     general = install_method(method, name)
 
     def shortcut(self: Any, memory_format: Any = preserve_format) -> Any:
         if not PROCESS.special and type(self) in PLAIN and memory_format is preserve_format:
-            if self._dtype is kind:
+            if self._dtype is dtype:
                 return self
-            return call(_to_copy, (self, kind, None, None, None, False, None))
+            return call(_to_copy, (self, dtype, None, None, None, False, None))
         return general(self, memory_format)
 
-    publish(shortcut, name, f"self.to({kind})")
+    publish(shortcut, name, f"self.to({dtype})")
 
 
 for name, kind in (
@@ -408,8 +408,8 @@ def to_type(self: Any, dtype: Any = None, non_blocking: bool = False, **kwargs: 
     if dtype is None:
         module = "torch.cuda" if self.is_cuda else "torch.sparse" if self.is_sparse else "torch"
         return f"{module}.{self._dtype.legacy_tensor_name}"
-    kind = dtype if isinstance(dtype, dtypes.dtype) else legacy_dtype(dtype)
-    return call(to_dtype, (self, kind, non_blocking, False, None))
+    result_dtype = dtype if isinstance(dtype, dtypes.dtype) else legacy_dtype(dtype)
+    return call(to_dtype, (self, result_dtype, non_blocking, False, None))
 
 
 def legacy_dtype(given: Any) -> Any:
@@ -420,12 +420,12 @@ def legacy_dtype(given: Any) -> Any:
             return found
         raise ValueError(f"invalid type: '{given.__name__}'")
     if isinstance(given, str):
-        for kind in dtypes.ALL:
+        for dtype in dtypes.ALL:
             if given in (
-                f"torch.{kind.legacy_tensor_name}",
-                f"rushlight.{kind.legacy_tensor_name}",
+                f"torch.{dtype.legacy_tensor_name}",
+                f"rushlight.{dtype.legacy_tensor_name}",
             ):
-                return kind
+                return dtype
         if given == "torch.Tensor":
             return dtypes.get_default_dtype()
         raise ValueError(f"invalid type: '{given}'")

@@ -37,15 +37,15 @@ def check_index_dtypes(indices: Sequence[Any]) -> None:
     for index in indices:
         if index is None:
             continue
-        kind = index._dtype
-        if kind is dtypes.uint8:
+        dtype = index._dtype
+        if dtype is dtypes.uint8:
             warnings.warn(
                 "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
                 "instead.",
                 UserWarning,
                 stacklevel=2,
             )
-        elif kind not in INDEX_DTYPES and kind is not dtypes.bool_:
+        elif dtype not in INDEX_DTYPES and dtype is not dtypes.bool_:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
 
 
@@ -656,8 +656,8 @@ def _(self: Any, mask: Any) -> Any:
     return Spec((count,), self._dtype)
 
 
-def check_select_mask(kind: Any) -> None:
-    if kind is not dtypes.bool_:
+def check_select_mask(dtype: Any) -> None:
+    if dtype is not dtypes.bool_:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
 
 
@@ -767,8 +767,10 @@ def where_positions(condition: Any) -> Any:
 def nonzero_of(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
     """Coordinates of the nonzero elements, as rows of one tensor or as one tensor per dimension."""
     if not isinstance(input, Tensor):
-        kind = type(input).__name__
-        raise TypeError(f"nonzero(): argument 'input' (position 1) must be Tensor, not {kind}")
+        class_name = type(input).__name__
+        raise TypeError(
+            f"nonzero(): argument 'input' (position 1) must be Tensor, not {class_name}"
+        )
     if as_tuple:
         if out is not None:
             raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")

@@ -437,8 +437,8 @@ def _(xp: Any, self: Any, dim: int, index: Any, source: Any, alpha: Any) -> None
         check_bounds(index, self.size, IndexError, "index out of range in self")
     check_positions(self, dim % max(self.ndim, 1), index)
     if alpha != 1:
-        kind = dtypes.from_numpy(self.dtype)
-        source = (source * xp.array(fill_number(alpha, kind), self.dtype)).astype(self.dtype)
+        dtype = dtypes.from_numpy(self.dtype)
+        source = (source * xp.array(fill_number(alpha, dtype), self.dtype)).astype(self.dtype)
     accumulate(xp.add, rows_of(self, dim), (index,), rows_of(source, dim))
 
 
@@ -695,10 +695,10 @@ masked_fill_scalar = writing(
 
 @masked_fill_scalar.lower
 def _(build: Any, op: Any, self: Any, mask: Any, value: Any) -> Any:
-    shape, kind = tuple(build.val.shape), build.val.dtype
+    shape, dtype = tuple(build.val.shape), build.val.dtype
     if mask.dtype is not dtypes.bool_ or self.shape != shape:
         build.refuse("no mask")
-    fill = build.filled(value, kind)
+    fill = build.filled(value, dtype)
     return build.m.where(build.spread(mask, shape, mask.dtype), fill, build.plain(self))
 
 

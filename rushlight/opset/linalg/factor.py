@@ -433,9 +433,9 @@ def parts_of(factors: Any) -> tuple[Any, Any]:
     return lower, np.triu(factors[..., :rank, :])
 
 
-def permutation_of(pivots: Any, rows: int, kind: Any) -> Any:
+def permutation_of(pivots: Any, rows: int, dtype: Any) -> Any:
     order = factoring.order_of(pivots, rows)
-    return (np.arange(rows)[:, None] == order[..., None, :]).astype(kind)
+    return (np.arange(rows)[:, None] == order[..., None, :]).astype(dtype)
 
 
 def part_shapes(self: Any) -> tuple[Any, Any, Any]:

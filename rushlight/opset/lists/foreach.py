@@ -400,8 +400,8 @@ def with_factors(name: str) -> Callable[[Any, tuple[Any, ...]], Any]:
                 f"{scalars.shape[0]} instead."
             )
         # Without values a shape rule still sees numbers of the right kind.
-        kind = scalars._dtype
-        unknown = 1j if kind.is_complex else 1.0 if kind.is_floating_point else 1
+        dtype = scalars._dtype
+        unknown = 1j if dtype.is_complex else 1.0 if dtype.is_floating_point else 1
         numbers = [unknown] * count if scalars._array is None else scalars._array.tolist()
         return [
             (base, (*rest[:3], number))

@@ -513,14 +513,14 @@ def update_scale_kernel(
     self: Any, growth_tracker: Any, found_inf: Any, scale_growth_factor: float,
     scale_backoff_factor: float, growth_interval: int,
 ) -> None:  # fmt: skip
-    for name, tensor, kind, words in (
+    for name, tensor, dtype, words in (
         ("growth_tracker", growth_tracker, dtypes.int32, "an int"),
         ("current_scale", self, dtypes.float32, "a float"),
         ("found_inf", found_inf, dtypes.float32, "a float"),
     ):
         if tensor.numel() != 1:
             raise RuntimeError(f"{name} must be a 1-element tensor.")
-        if tensor._dtype is not kind:
+        if tensor._dtype is not dtype:
             raise RuntimeError(f"{name} must be {words} tensor.")
     if found_inf.item():
         self._array[...] = np.float32(self.item() * scale_backoff_factor)

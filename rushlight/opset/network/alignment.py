@@ -33,7 +33,7 @@ def as_lengths(lengths: Any) -> Any:
 
 
 def check(
-    shape: Any, kind: Any, targets: Any, target_kind: Any, input_lengths: Any, target_lengths: Any,
+    shape: Any, dtype: Any, targets: Any, target_kind: Any, input_lengths: Any, target_lengths: Any,
     blank: int,
 ) -> None:  # fmt: skip
     if target_kind not in (dtypes.int32, dtypes.int64):
@@ -49,8 +49,8 @@ def check(
     steps, batch, classes = shape
     if any(size == 0 for size in shape):
         raise RuntimeError("log_probs tensor must not be empty")
-    if kind not in (dtypes.float32, dtypes.float64):
-        raise unsupported("ctc_loss_cpu", kind)
+    if dtype not in (dtypes.float32, dtypes.float64):
+        raise unsupported("ctc_loss_cpu", dtype)
     if not 0 <= blank < classes:
         raise RuntimeError("blank must be in label range")
     for name, lengths in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):

@@ -86,13 +86,13 @@ def statistics(picture: Any, stats: tuple[int, ...], eps: float) -> tuple[Any, A
 
 def scaled(picture: Any, layout: Layout, mean: Any, rstd: Any, weight: Any, bias: Any) -> Any:
     """Normalised values times weight plus bias, in the picture's precision."""
-    kind = picture.dtype
-    result = picture - mean.astype(kind)
-    result *= rstd.astype(kind)
+    dtype = picture.dtype
+    result = picture - mean.astype(dtype)
+    result *= rstd.astype(dtype)
     if weight is not None:
-        result *= layout.broadcast(widen(weight)).astype(kind, copy=False)
+        result *= layout.broadcast(widen(weight)).astype(dtype, copy=False)
     if bias is not None:
-        result += layout.broadcast(widen(bias)).astype(kind, copy=False)
+        result += layout.broadcast(widen(bias)).astype(dtype, copy=False)
     return result
 
 
@@ -107,12 +107,12 @@ def backward_kernel(
     normal = widen(input).reshape(layout.shape) - mean
     normal *= rstd
     found: list[Any] = [None, None, None]
-    kind = input.dtype if weight is None else weight.dtype
+    dtype = input.dtype if weight is None else weight.dtype
     size = product([s for i, s in enumerate(layout.shape) if i not in layout.sums])
     if mask[1]:
-        found[1] = (g * normal).sum(axis=layout.sums).reshape(size).astype(kind)
+        found[1] = (g * normal).sum(axis=layout.sums).reshape(size).astype(dtype)
     if mask[2]:
-        found[2] = g.sum(axis=layout.sums).reshape(size).astype(kind)
+        found[2] = g.sum(axis=layout.sums).reshape(size).astype(dtype)
     if mask[0]:
         slope = g.copy() if weight is None else g * layout.broadcast(widen(weight))
         if stats:
@@ -246,12 +246,12 @@ def _(
 ) -> Any:  # fmt: skip
     check_float(input, "batch_norm")
     channels = input.shape[1]
-    kind = statistics_dtype(input, weight, bias, running_mean, running_var)
+    dtype = statistics_dtype(input, weight, bias, running_mean, running_var)
     saved = (channels,) if training else (0,)
     return (
         Spec(input.shape, input._dtype, suggested(input, input.shape)),
-        Spec(saved, kind),
-        Spec(saved, kind),
+        Spec(saved, dtype),
+        Spec(saved, dtype),
     )
 
 
@@ -265,10 +265,10 @@ def _(
         raise NotImplementedError(f"\"batch_norm\" not implemented for '{name}'")
     layout = channel_layout(input.shape)
     picture = widen(input).reshape(layout.shape)
-    kind = input.dtype
+    dtype = input.dtype
     for other in (weight, bias, running_mean, running_var):
         if other is not None and other.dtype != input.dtype:
-            kind = np.dtype(np.float32)
+            dtype = np.dtype(np.float32)
     if training:
         if input.size == 0:
             raise RuntimeError(
@@ -281,11 +281,11 @@ def _(
             update(running_mean, mean, momentum)
         if running_var is not None:
             update(running_var, variance * (count / (count - 1) if count > 1 else np.nan), momentum)
-        saved = mean.reshape(-1).astype(kind), rstd.reshape(-1).astype(kind)
+        saved = mean.reshape(-1).astype(dtype), rstd.reshape(-1).astype(dtype)
     else:
         mean = layout.statistic(widen(running_mean))
         rstd = 1 / np.sqrt(layout.statistic(widen(running_var)) + eps)
-        saved = np.empty(0, kind), np.empty(0, kind)
+        saved = np.empty(0, dtype), np.empty(0, dtype)
     result = scaled(picture, layout, mean, rstd, weight, bias)
     return result.reshape(input.shape).astype(input.dtype, copy=False), *saved
 
@@ -340,8 +340,8 @@ def _(
     grad_out: Any, input: Any, weight: Any, running_mean: Any, running_var: Any, save_mean: Any,
     save_invstd: Any, train: bool, eps: float, output_mask: Any,
 ) -> Any:  # fmt: skip
-    kind = input._dtype if weight is None else weight._dtype
-    vector = Spec((input.shape[1],), kind)
+    dtype = input._dtype if weight is None else weight._dtype
+    vector = Spec((input.shape[1],), dtype)
     specs = (Spec(input.shape, input._dtype, suggested(input, input.shape)), vector, vector)
     return tuple([s if wanted else None for s, wanted in zip(specs, output_mask, strict=True)])
 
@@ -515,8 +515,8 @@ def _(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> 
     check_normalized(input, normalized_shape, weight, bias)
     check_float(input, "LayerNormKernelImpl")
     count = len(normalized_shape)
-    kind = statistics_dtype(input, weight, bias)
-    saved = Spec((*input.shape[: len(input.shape) - count], *[1] * count), kind)
+    dtype = statistics_dtype(input, weight, bias)
+    saved = Spec((*input.shape[: len(input.shape) - count], *[1] * count), dtype)
     return Spec(input.shape, input._dtype), saved, saved
 
 
@@ -530,17 +530,17 @@ def _(xp: Any, input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: f
     picture = widen(input).reshape(layout.shape)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean, _, rstd = statistics(picture, layout.stats, eps)
-    kind = input.dtype
+    dtype = input.dtype
     for other in (weight, bias):
         if other is not None and other.dtype != input.dtype:
-            kind = np.dtype(np.float32)
+            dtype = np.dtype(np.float32)
     count = len(normalized_shape)
     saved = (*input.shape[: input.ndim - count], *[1] * count)
     result = scaled(picture, layout, mean, rstd, weight, bias)
     return (
         result.reshape(input.shape).astype(input.dtype, copy=False),
-        mean.reshape(saved).astype(kind),
-        rstd.reshape(saved).astype(kind),
+        mean.reshape(saved).astype(dtype),
+        rstd.reshape(saved).astype(dtype),
     )
 
 
@@ -734,14 +734,14 @@ def _(
     layout = group_layout(N, C, HxW, group)
     picture = widen(input).reshape(layout.shape)
     mean, _, rstd = statistics(picture, layout.stats, eps)
-    kind = (
+    dtype = (
         np.dtype(np.float32) if weight is not None and weight.dtype != input.dtype else input.dtype
     )
     result = scaled(picture, layout, mean, rstd, weight, bias)
     return (
         result.reshape(input.shape).astype(input.dtype, copy=False),
-        mean.reshape(N, group).astype(kind),
-        rstd.reshape(N, group).astype(kind),
+        mean.reshape(N, group).astype(dtype),
+        rstd.reshape(N, group).astype(dtype),
     )
 
 

@@ -243,8 +243,8 @@ angle = pointwise(
 
 def check_parts(common: dtype, args: tuple[Any, ...]) -> None:
     first, second = args[0]._dtype, args[1]._dtype
-    for kind in (first, second):
-        if kind.category != FLOAT or kind.complex is None or kind.name == "bfloat16":
+    for given in (first, second):
+        if given.category != FLOAT or given.complex is None or given.name == "bfloat16":
             raise RuntimeError(
                 "Expected both inputs to be Half, Float or Double tensors but got "
                 f"{first.scalar_type_name} and {second.scalar_type_name}"
@@ -287,7 +287,7 @@ polar = pointwise(
     ),
     promote=promote_parts,
     check=check_parts,
-    dtypes=lambda kind: kind is not float16,
+    dtypes=lambda dtype: dtype is not float16,
     numbers=False,
     domain=(0.25, 3.0),
     inplace=False,

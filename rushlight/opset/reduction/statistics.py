@@ -42,8 +42,8 @@ from rushlight.opset.rules import conj, sample
 # -- variance -------------------------------------------------------------------------------------
 
 
-def check_variance(name: str, kind: DType) -> None:
-    if kind.category < dtypes.FLOAT:
+def check_variance(name: str, dtype: DType) -> None:
+    if dtype.category < dtypes.FLOAT:
         if name in ("var", "std"):
             raise RuntimeError("std and var only support floating point and complex dtypes")
         raise RuntimeError(f"{name} only support floating point and complex dtypes")
@@ -53,9 +53,9 @@ def compute_variance(
     name: str, array: Any, dim: Any, correction: Any, keepdim: bool
 ) -> tuple[Any, Any]:
     """(variance, mean) of an array, in the dtypes of the results."""
-    kind = dtypes.from_numpy(array.dtype)
-    check_variance(name, kind)
-    check_computable("std_cpu", kind)
+    dtype = dtypes.from_numpy(array.dtype)
+    check_variance(name, dtype)
+    check_computable("std_cpu", dtype)
     count = count_of(array.shape, dim)
     freedom = count - (1 if correction is None else correction)
     if freedom <= 0:
@@ -65,8 +65,8 @@ def compute_variance(
             UserWarning,
             stacklevel=2,
         )
-    exact = array.size <= WIDENED or kind.itemsize < 4
-    wide = WIDE.get(kind, kind) if exact else kind
+    exact = array.size <= WIDENED or dtype.itemsize < 4
+    wide = WIDE.get(dtype, dtype) if exact else dtype
     values = cast(array, wide)
     axes = reduced_axes(dim, array.ndim)
     real = wide.to_real().np.type
@@ -84,7 +84,7 @@ def compute_variance(
     variance = total / real(max(freedom, 0))
     if not keepdim:
         mean = mean.reshape(np.shape(variance))
-    return variance, mean.astype(kind.np)
+    return variance, mean.astype(dtype.np)
 
 
 # Arrays up to this size are widened whole; larger ones make do with a corrected second pass.
@@ -646,13 +646,13 @@ def check_weights(name: str, weights: Any, integral: bool, count: Any) -> None:
             f"cov(): expected {name} to have one or fewer dimensions but got {name} with "
             f"{weights.dim()} dimensions"
         )
-    kind = weights._dtype
+    dtype = weights._dtype
     wanted = dtypes.INTEGER if integral else dtypes.FLOAT
-    if kind.category != wanted:
+    if dtype.category != wanted:
         word = "integral" if integral else "floating point"
         raise RuntimeError(
             f"cov(): expected {name} to have {word} dtype but got {name} with "
-            f"{kind.scalar_type_name} dtype"
+            f"{dtype.scalar_type_name} dtype"
         )
     if weights.numel() != count:
         raise RuntimeError(

@@ -112,10 +112,10 @@ def replace_parts(target: Any, source: Any) -> Any:
     return target
 
 
-def converted(tensor: Tensor, kind: Any) -> Tensor:
-    if tensor._dtype is kind:
+def converted(tensor: Tensor, dtype: Any) -> Tensor:
+    if tensor._dtype is dtype:
         return tensor
-    return wrap(cast(values_of(tensor), tensor._dtype, kind), kind)
+    return wrap(cast(values_of(tensor), tensor._dtype, dtype), dtype)
 
 
 def plain_alias(tensor: Tensor) -> Tensor:
@@ -324,18 +324,18 @@ with_dims = native(
 
 @with_dims.kernel
 def _(sparse_dim: int, dense_dim: int, size: Any, dtype: Any, *rest: Any) -> Any:
-    kind = dtype or dtypes.get_default_dtype()
+    result_dtype = dtype or dtypes.get_default_dtype()
     if sparse_dim + dense_dim != len(size):
         raise RuntimeError(
             f"number of dimensions must be sparse_dim ({sparse_dim}) + dense_dim ({dense_dim}), "
             f"but got {len(size)}"
         )
-    return empty_coo(size, sparse_dim, kind)
+    return empty_coo(size, sparse_dim, result_dtype)
 
 
-def empty_coo(size: Any, sparse_dim: int, kind: Any) -> Tensor:
+def empty_coo(size: Any, sparse_dim: int, dtype: Any) -> Tensor:
     """No element specified."""
-    values = wrap(np.zeros((0, *size[sparse_dim:]), kind.np), kind)
+    values = wrap(np.zeros((0, *size[sparse_dim:]), dtype.np), dtype)
     return make_coo(np.zeros((sparse_dim, 0), np.int64), values, size, True)
 
 
@@ -381,11 +381,11 @@ def _(
 
 
 def check_value_dtype(values: Any, dtype: Any) -> None:
-    kind = dtype or dtypes.get_default_dtype()
-    if values._dtype is not kind:
+    result_dtype = dtype or dtypes.get_default_dtype()
+    if values._dtype is not result_dtype:
         raise RuntimeError(
             f"dtype of values ({values._dtype.scalar_type_name}) must match dtype of sparse tensor "
-            f"({kind.scalar_type_name})"
+            f"({result_dtype.scalar_type_name})"
         )
 
 
@@ -445,8 +445,10 @@ def sparse_coo_unsafe(
     samples=lambda make: [sample((2, 3), dtype=make.dtype)],
 )
 def sparse_coo_size(size: Any, dtype: Any = None, *rest: Any) -> Any:
-    kind = dtype or dtypes.get_default_dtype()
-    return call(with_dims, (len(size), 0, tuple(size), kind, devices.sparse_coo, None, False))
+    result_dtype = dtype or dtypes.get_default_dtype()
+    return call(
+        with_dims, (len(size), 0, tuple(size), result_dtype, devices.sparse_coo, None, False)
+    )
 
 
 @sparse_composite(

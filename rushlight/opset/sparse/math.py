@@ -131,14 +131,14 @@ def scaled(values: Any, alpha: Any) -> Any:
 
 
 def add_coo(self: Any, other: Any, alpha: Any) -> Any:
-    kind = common_dtype(self, other)
+    dtype = common_dtype(self, other)
     if sparse_dims(self) != sparse_dims(other):
         raise RuntimeError(
             "add: expected 'self' and 'other' to have the same number of sparse dimensions, got "
             f"{sparse_dims(self)} and {sparse_dims(other)}"
         )
-    mine = values_of(converted(parts_of(self).values, kind))
-    theirs = scaled(values_of(converted(parts_of(other).values, kind)), alpha)
+    mine = values_of(converted(parts_of(self).values, dtype))
+    theirs = scaled(values_of(converted(parts_of(other).values, dtype)), alpha)
     first, second = index_array(self), index_array(other)
     both = parts_of(self).coalesced and parts_of(other).coalesced
     if first.shape == second.shape and np.array_equal(first, second):
@@ -156,18 +156,18 @@ def add_to_dense(self: Any, other: Any, alpha: Any) -> Any:
             f"other has size {geometry.show(other.shape)} (FYI: dense-sparse addition does not "
             "currently support broadcasting)"
         )
-    kind = common_dtype(self, other)
-    result = np.array(cast(values_of(self), self._dtype, kind), order="C")
+    dtype = common_dtype(self, other)
+    result = np.array(cast(values_of(self), self._dtype, dtype), order="C")
     if is_compressed(other):
-        addend = values_of(converted(wrap(expanded(other), other._dtype), kind))
-        return wrap(result + scaled(addend, alpha), kind)
-    add_at(result, coalesced(other), kind, alpha)
-    return wrap(result, kind)
+        addend = values_of(converted(wrap(expanded(other), other._dtype), dtype))
+        return wrap(result + scaled(addend, alpha), dtype)
+    add_at(result, coalesced(other), dtype, alpha)
+    return wrap(result, dtype)
 
 
-def add_at(target: Any, other: Any, kind: Any, alpha: Any) -> None:
+def add_at(target: Any, other: Any, dtype: Any, alpha: Any) -> None:
     """Add a coalesced COO tensor to an array."""
-    values = scaled(values_of(converted(parts_of(other).values, kind)), alpha)
+    values = scaled(values_of(converted(parts_of(other).values, dtype)), alpha)
     indices = index_array(other)
     if indices.shape[0] == 0:
         if indices.shape[1]:

@@ -32,14 +32,14 @@ def windows_of(shape: Any, places: Any) -> Any:
     return [adaptive(size, count) for size, count in zip(sizes, places, strict=True)]
 
 
-def box_sizes(windows: Any, kind: Any) -> Any:
+def box_sizes(windows: Any, dtype: Any) -> Any:
     """How many elements each box covers."""
     found: Any = np.ones((1,) * len(windows), np.int64)
     for axis in range(-len(windows), 0):
         shape = [1] * len(windows)
         shape[axis] = len(windows[axis])
         found = found * (windows[axis].ends - windows[axis].starts).reshape(shape)
-    return found.astype(kind)
+    return found.astype(dtype)
 
 
 def layout_for(self: Any, sizes: Any, count: int) -> Any:

@@ -273,8 +273,8 @@ def result_format(input: Any, weight: Any) -> Any:
     return contiguous_format
 
 
-def lay_out(sizes: Any, kind: Any, format: Any) -> Spec:
-    return Spec(sizes, kind, geometry.strides_for_memory_format(tuple(sizes), format))
+def lay_out(sizes: Any, dtype: Any, format: Any) -> Spec:
+    return Spec(sizes, dtype, geometry.strides_for_memory_format(tuple(sizes), format))
 
 
 def check_options(
@@ -293,21 +293,21 @@ def check_options(
 
 
 def check_dtypes(input: Any, weight: Any, bias: Any, dilation: Any, transposed: bool) -> None:
-    kind = dtype_of(input)
-    if dtype_of(weight) is not kind:
-        names = [f"torch.{found.legacy_tensor_name}" for found in (kind, dtype_of(weight))]
+    dtype = dtype_of(input)
+    if dtype_of(weight) is not dtype:
+        names = [f"torch.{found.legacy_tensor_name}" for found in (dtype, dtype_of(weight))]
         raise RuntimeError(
             f"Input type ({names[0]}) and weight type ({names[1]}) should be the same or input "
             "should be a MKLDNN tensor and weight is a dense tensor"
         )
-    if bias is not None and dtype_of(bias) is not kind:
+    if bias is not None and dtype_of(bias) is not dtype:
         raise RuntimeError(
-            f"Input type ({kind.cpp_name}) and bias type ({dtype_of(bias).cpp_name}) should be "
+            f"Input type ({dtype.cpp_name}) and bias type ({dtype_of(bias).cpp_name}) should be "
             "the same"
         )
-    small = kind.category < dtypes.FLOAT and kind is not dtypes.int64
+    small = dtype.category < dtypes.FLOAT and dtype is not dtypes.int64
     dilated = any(d > 1 for d in dilation)
-    if kind is dtypes.bool_ or (small and (transposed or dilated)):
+    if dtype is dtypes.bool_ or (small and (transposed or dilated)):
         volume = len(weight.shape) == 5
         if transposed:
             name = f"slow_conv_transpose{3 if volume else 2}d_out_cpu"
@@ -315,7 +315,7 @@ def check_dtypes(input: Any, weight: Any, bias: Any, dilation: Any, transposed: 
             name = "slow_conv_dilated<>"
         else:
             name = "compute_columns3d" if volume else "slow_conv2d_cpu"
-        raise unsupported(name, kind)
+        raise unsupported(name, dtype)
 
 
 def check(
@@ -833,15 +833,15 @@ def _(self: Any, weight: Any, bias: Any, pad: int) -> Any:
 @conv_tbc.kernel
 def _(xp: Any, self: Any, weight: Any, bias: Any, pad: int) -> Any:
     sizes = time_extent(self, weight, bias, pad)
-    kind = dtypes.from_numpy(self.dtype)
+    dtype = dtypes.from_numpy(self.dtype)
     for other in (weight, bias):
         if other.dtype != self.dtype:
             raise RuntimeError(
-                f"expected m1 and m2 to have the same dtype, but got: {kind.cpp_name} != "
+                f"expected m1 and m2 to have the same dtype, but got: {dtype.cpp_name} != "
                 f"{dtypes.from_numpy(other.dtype).cpp_name}"
             )
-    if kind is dtypes.bool_:
-        raise unsupported("addmm_impl_cpu_", kind)
+    if dtype is dtypes.bool_:
+        raise unsupported("addmm_impl_cpu_", dtype)
     whole = padded(widen(self), [(pad, pad), (0, 0), (0, 0)])
     width, _, results = weight.shape
     if not whole.size or not sizes[0]:

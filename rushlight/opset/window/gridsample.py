@@ -628,22 +628,22 @@ def _(xp: Any, theta: Any, size: Any, align_corners: bool) -> Any:
     return grid.reshape(size[0], *size[2:], len(size) - 2).astype(theta.dtype)
 
 
-def array_grid(size: Any, align: bool, kind: Any) -> Any:
+def array_grid(size: Any, align: bool, dtype: Any) -> Any:
     """The places of all pixels with a one behind them, as `affine_grid_generator` maps them."""
     shape = tuple(size[2:])
-    result = np.ones((*shape, len(shape) + 1), kind)
+    result = np.ones((*shape, len(shape) + 1), dtype)
     for axis, count in enumerate(shape):
         line: Any = np.zeros(1)
         if count > 1:
             line = np.linspace(-1, 1, count)
-        if not align and kind.kind in "iu":
+        if not align and dtype.kind in "iu":
             line = np.trunc(line) * (count - 1)
             line = np.sign(line) * (np.abs(line) // count)
         elif not align:
-            line = line.astype(kind) * np.asarray(count - 1, kind) / np.asarray(count, kind)
+            line = line.astype(dtype) * np.asarray(count - 1, dtype) / np.asarray(count, dtype)
         lengths = [1] * len(shape)
         lengths[axis] = count
-        result[..., len(shape) - 1 - axis] = line.astype(kind).reshape(lengths)
+        result[..., len(shape) - 1 - axis] = line.astype(dtype).reshape(lengths)
     return widen(result)
 
 

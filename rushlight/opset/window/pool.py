@@ -189,10 +189,10 @@ def check_gradient(tensor: Any, wanted: Any) -> None:
             )
 
 
-def check_floats(name: str, kind: Any, sizes: Any = (1,)) -> None:
+def check_floats(name: str, dtype: Any, sizes: Any = (1,)) -> None:
     """Refuse other dtypes; where there is nothing to compute nobody looks at them."""
-    if kind.category != FLOAT and not any([geometry.is_size(size, 0) for size in sizes]):
-        raise unsupported(name, kind)
+    if dtype.category != FLOAT and not any([geometry.is_size(size, 0) for size in sizes]):
+        raise unsupported(name, dtype)
 
 
 # -- between values and their places ---------------------------------------------------------------
@@ -502,10 +502,10 @@ max_pool1d_with_indices.errors = lambda make: [
 # -- means -----------------------------------------------------------------------------------------
 
 
-def divisors(pooling: Pooling, shape: Any, include_pad: bool, override: Any, kind: Any) -> Any:
+def divisors(pooling: Pooling, shape: Any, include_pad: bool, override: Any, dtype: Any) -> Any:
     """What the sum over each window is divided by."""
     if override is not None:
-        return np.array(override, kind)
+        return np.array(override, dtype)
     found: Any = np.ones((1,) * pooling.count, np.int64)
     places = pooling.sizes(shape)
     for axis in range(-pooling.count, 0):
@@ -517,7 +517,7 @@ def divisors(pooling: Pooling, shape: Any, include_pad: bool, override: Any, kin
         lengths = [1] * pooling.count
         lengths[axis] = len(starts)
         found = found * (ends - starts).reshape(lengths)
-    return found.astype(kind)
+    return found.astype(dtype)
 
 
 def divided(total: Any, divisor: Any) -> Any:
@@ -540,11 +540,11 @@ def check_mean(self: Any, count: int, pooling: Pooling, override: Any) -> list[A
     return places
 
 
-def check_mean_dtype(name: str, count: int, kind: Any) -> None:
-    if kind is not dtypes.int64:
-        check_floats(name, kind)
-    if count == 3 and kind.itemsize == 2:
-        raise unsupported(name, kind)
+def check_mean_dtype(name: str, count: int, dtype: Any) -> None:
+    if dtype is not dtypes.int64:
+        check_floats(name, dtype)
+    if count == 3 and dtype.itemsize == 2:
+        raise unsupported(name, dtype)
 
 
 def define_mean(count: int) -> None:

@@ -35,8 +35,8 @@ def fractional_starts(samples: Any, size: int, places: int, kernel: int) -> Any:
     """Where windows start along one axis, for the random number of every plane."""
     found = np.full((*samples.shape, places), size - kernel, np.int64)
     if places > 1:
-        kind = samples.dtype.type
-        step = kind(size - kernel) / kind(places - 1)
+        scalar = samples.dtype.type
+        step = scalar(size - kernel) / scalar(places - 1)
         order = np.arange(places - 1).astype(samples.dtype)
         reached = ((samples[..., None] + order) * step).astype(np.int64)
         found[..., :-1] = reached - (samples[..., None] * step).astype(np.int64)
@@ -404,9 +404,9 @@ def pair(values: Any) -> str:
     return f"({values[0]}, {values[1]})"
 
 
-def check_column_dtype(name: str, kind: Any) -> None:
-    if kind.category == INTEGER:
-        raise unsupported(name, kind)
+def check_column_dtype(name: str, dtype: Any) -> None:
+    if dtype.category == INTEGER:
+        raise unsupported(name, dtype)
 
 
 im2col = op(
