@@ -102,13 +102,13 @@ def element_dtype(value: Any) -> dtype:
     raise RuntimeError(f"Could not infer dtype of {type(value).__name__}")
 
 
-def inferred_dtype(flat: list[Any], kinds: set[type]) -> dtype:
-    if kinds <= PLAIN_NUMBERS:
-        if complex in kinds:
+def inferred_dtype(flat: list[Any], classes: set[type]) -> dtype:
+    if classes <= PLAIN_NUMBERS:
+        if complex in classes:
             return dtypes.default_complex_dtype
-        if float in kinds or not kinds:
+        if float in classes or not classes:
             return dtypes.default_dtype
-        return dtypes.int64 if int in kinds else dtypes.bool_
+        return dtypes.int64 if int in classes else dtypes.bool_
     found = element_dtype(flat[0])
     for value in flat[1:]:
         if isinstance(value, str):
@@ -132,21 +132,21 @@ def plain_number(value: Any) -> Any:
     return value
 
 
-def elements_array(flat: list[Any], dtype: dtype, kinds: set[type]) -> Any:
+def elements_array(flat: list[Any], dtype: dtype, classes: set[type]) -> Any:
     """Numbers as a vector of `dtype`, each checked to fit."""
-    if not kinds <= PLAIN_NUMBERS:
+    if not classes <= PLAIN_NUMBERS:
         flat = [plain_number(value) for value in flat]
-        kinds = set(map(type, flat))
+        classes = set(map(type, flat))
     category = dtype.category
     if category == INTEGER:
-        if float not in kinds and complex not in kinds:
+        if float not in classes and complex not in classes:
             try:
                 return np.array(flat, dtype.np)
             except (OverflowError, TypeError, ValueError):
                 pass
         return np.array([checked_integer(value, dtype) for value in flat], dtype.np)
     if category == FLOAT:
-        if complex in kinds:
+        if complex in classes:
             raise TypeError("must be real number, not complex")
         try:
             if dtype.itemsize >= 4:
@@ -192,10 +192,10 @@ def array_of(data: Any, dtype: dtype | None, api: str) -> tuple[Any, dtype]:
                 "consider converting the list to a single numpy.ndarray with numpy.array() before "
                 "converting to a tensor.",
             )
-        kinds = set(map(type, flat))
+        classes = set(map(type, flat))
         if dtype is None:
-            dtype = inferred_dtype(flat, kinds)
-        array = elements_array(flat, dtype, kinds)
+            dtype = inferred_dtype(flat, classes)
+        array = elements_array(flat, dtype, classes)
         return (array if len(shape) == 1 else array.reshape(shape)), dtype
     if isinstance(data, (str, bytes)):
         raise TypeError(f"{api}(): invalid data type '{type(data).__name__}'")

@@ -162,14 +162,14 @@ def call_function_mode(state: ThreadState, api: Function, args: Args, kwargs: Kw
     return value
 
 
-def nobody_handles(api: Function, rule: str, mode: object, kinds: Sequence[type]) -> TypeError:
+def nobody_handles(api: Function, rule: str, mode: object, classes: Sequence[type]) -> TypeError:
     """What the user reads when every override returned NotImplemented."""
     if isinstance(api, OpOverload):
         name = f"torch._ops.{api}"
     else:
         name = f"torch.{getattr(api, '__name__', repr(api))}"
     asked = [] if mode is None else [f"  - mode object {mode!r}\n"]
-    asked += [f"  - tensor subclass {cls!r}\n" for cls in kinds]
+    asked += [f"  - tensor subclass {cls!r}\n" for cls in classes]
     return TypeError(
         f"Multiple dispatch failed for '{name}'; all {rule} handlers returned NotImplemented:\n\n"
         + "".join(asked)
@@ -179,22 +179,22 @@ def nobody_handles(api: Function, rule: str, mode: object, kinds: Sequence[type]
 def overriding(args: Args, kwargs: Kwargs) -> list[Any]:
     """Arguments whose type overrides functions, subclasses before their bases."""
     found: list[Any] = []
-    kinds: list[type] = []
+    classes: list[type] = []
 
     def consider(value: object) -> None:
         cls = type(value)
-        if cls is Tensor or cls in PLAIN or cls in kinds:
+        if cls is Tensor or cls in PLAIN or cls in classes:
             return
         override = getattr(cls, "__torch_function__", None)
         if override is None or override is DISABLED:
             return
         place = len(found)
-        for position, other in enumerate(kinds):
+        for position, other in enumerate(classes):
             if issubclass(cls, other):
                 place = position
                 break
         found.insert(place, value)
-        kinds.insert(place, cls)
+        classes.insert(place, cls)
 
     for value in (*args, *kwargs.values()):
         if isinstance(value, (list, tuple)):
@@ -548,27 +548,27 @@ def subclass_operands(op: OpOverload, args: tuple[Any, ...]) -> list[Any]:
 def call_subclass(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> Any:
     """Let the operands' `__torch_dispatch__` handle the call, subclasses before their bases."""
     operands = subclass_operands(op, args)
-    kinds: list[type] = []
+    classes: list[type] = []
     for value in operands:
         cls = type(value)
-        if cls not in kinds:
-            place = next((i for i, k in enumerate(kinds) if issubclass(cls, k)), len(kinds))
-            kinds.insert(place, cls)
+        if cls not in classes:
+            place = next((i for i, k in enumerate(classes) if issubclass(cls, k)), len(classes))
+            classes.insert(place, cls)
     positional, keywords = torch_arguments(op, args)
     excluded = state.excluded
     try:
         # Python code runs here: functions called on plain tensors may be overridden again.
         state.excluded = as_python(excluded)
         state.refresh()
-        for cls in kinds:
+        for cls in classes:
             own = dispatch_rule(op, cls, cls)
-            result = (own or cls.__torch_dispatch__)(op, tuple(kinds), positional, keywords)
+            result = (own or cls.__torch_dispatch__)(op, tuple(classes), positional, keywords)
             if result is not NotImplemented:
                 return result
     finally:
         state.excluded = excluded
         state.refresh()
-    raise nobody_handles(op, "__torch_dispatch__", None, kinds)
+    raise nobody_handles(op, "__torch_dispatch__", None, classes)
 
 
 def torch_arguments(

@@ -169,19 +169,19 @@ def public_name(obj: Any) -> TorchName:
 class StoredPart:
     """A storage and the dtype that a tensor sees it with."""
 
-    __slots__ = ("kind", "storage")
+    __slots__ = ("dtype", "storage")
 
     def __init__(self, storage: Storage, dtype: dtypes.dtype | None) -> None:
         self.storage = storage
-        self.kind = dtype
+        self.dtype = dtype
 
     def type_name(self) -> TorchName:
-        if self.kind is None:
+        if self.dtype is None:
             return named("torch.storage", "UntypedStorage")
-        return named("torch", STORAGE_NAME_OF[self.kind])
+        return named("torch", STORAGE_NAME_OF[self.dtype])
 
     def count(self) -> int:
-        width = 1 if self.kind is None else self.kind.itemsize
+        width = 1 if self.dtype is None else self.dtype.itemsize
         return int(self.storage.nbytes_) // width
 
 

@@ -42,11 +42,11 @@ ORDERED_DICT_BYTES = 200
 class StorageType:
     """The name of a storage class, which tells the dtype of its elements."""
 
-    __slots__ = ("kind",)
+    __slots__ = ("dtype",)
 
     def __init__(self, dtype: dtypes.dtype | None) -> None:
         # None for untyped bytes.
-        self.kind = dtype
+        self.dtype = dtype
 
 
 STORAGE_NAMES = {f"{dtype.scalar_type_name}Storage": dtype for dtype in dtypes.ALL}
@@ -513,10 +513,10 @@ for module in ("builtins", "__builtin__"):
     NAMES |= known(module, sized_set, keys_of_set, set=members(set), frozenset=members(frozenset))
     NAMES |= known(module, sized, list=sequence(list), tuple=sequence(tuple), bytearray=raw_bytes)
     NAMES |= known(module, complex=complex_number, slice=slice_of)
-for name, kind in STORAGE_NAMES.items():
-    NAMES["torch", name] = StorageType(kind)
-for name, kind in dtypes.BY_NAME.items():
-    NAMES["torch", name] = kind
+for name, element in STORAGE_NAMES.items():
+    NAMES["torch", name] = StorageType(element)
+for name, named in dtypes.BY_NAME.items():
+    NAMES["torch", name] = named
 
 # What a program vouches for: (module, name) -> (as it was given, class or function).
 SAFE_GLOBALS: dict[tuple[str, str], tuple[Any, Any]] = {}

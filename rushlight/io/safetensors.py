@@ -80,10 +80,10 @@ def bad(what: str) -> CheckpointError:
 class Place:
     """A tensor of a file: what it is, and where its bytes are behind the header."""
 
-    __slots__ = ("end", "kind", "sizes", "start")
+    __slots__ = ("dtype", "end", "sizes", "start")
 
     def __init__(self, dtype: dtypes.dtype, sizes: tuple[int, ...], start: int, end: int) -> None:
-        self.kind = dtype
+        self.dtype = dtype
         self.sizes = sizes
         self.start = start
         self.end = end
@@ -293,10 +293,10 @@ def made(memory: Any, begin: int, place: Place, target: device_type, copy: bool)
         storage = Storage(np.empty(0, np.uint8))
     else:
         array = np.frombuffer(memory, np.uint8, count, start)
-        copied = copy or start % min(place.kind.itemsize, ALIGNMENT)
+        copied = copy or start % min(place.dtype.itemsize, ALIGNMENT)
         storage = Storage(array.copy() if copied else array)
     return rebuild_tensor(
-        storage, place.kind, place.sizes, row_major(place.sizes), 0, False, (False, False)
+        storage, place.dtype, place.sizes, row_major(place.sizes), 0, False, (False, False)
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -247,15 +247,14 @@ def write_sparse(op: Any, target: Tensor, result: Tensor) -> Tensor:
             f"result type {result._dtype.scalar_type_name} can't be cast to the desired output "
             f"type {target._dtype.scalar_type_name}"
         )
-    written: Tensor = replace_parts(target, result)
-    return written
+    replace_parts(target, result)
+    return target
 
 
 def find_dense(sparse: Tensor) -> Tensor:
     from rushlight.opset.registry import find
 
-    found: Tensor = find("_to_dense").backend(sparse, None, None)
-    return found
+    return cast(Tensor, find("_to_dense").backend(sparse, None, None))
 
 
 class Mutation(Kind):

@@ -155,8 +155,8 @@ class Pointwise(Kind):
             return common, common.to_real()
         if promote == LONG:
             return common, dtypes.int64
-        found: tuple[dtype, dtype] = promote(common, args)
-        return found
+        own: tuple[dtype, dtype] = promote(common, args)
+        return own
 
     def geometry_of(self, op: Any, args: tuple[Any, ...]) -> tuple[Any, Any]:
         """(broadcast shape, output strides)."""

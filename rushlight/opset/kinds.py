@@ -76,10 +76,7 @@ class Spec:
 
 
 def strides_for(spec: Spec) -> tuple[Any, ...]:
-    found: tuple[Any, ...] = (
-        geometry.contiguous_strides(spec.shape) if spec.strides is None else spec.strides
-    )
-    return found
+    return geometry.contiguous_strides(spec.shape) if spec.strides is None else spec.strides
 
 
 def shell_of(spec: Any, place: Any) -> Any:
@@ -393,8 +390,8 @@ def elementwise_layout(args: tuple[Any, ...], value: Any) -> Tensor:
     array = as_array(value)
     tensors = [arg for arg in args if isinstance(arg, Tensor)]
     if not array.ndim or all([tensor._is_contiguous for tensor in tensors]):
-        found: Tensor = result_tensor(array)
-        return found
+        result: Tensor = result_tensor(array)
+        return result
     # Tensors without dims, such as the gradient of a reduced loss, have no say in the layout.
     operands = [(tuple(t.shape), strides_of(t)) for t in tensors if t.dim()]
     strides = geometry.elementwise_strides(array.shape, operands)

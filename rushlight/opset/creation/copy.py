@@ -369,7 +369,7 @@ def shorthand(name: str, dtype: Any) -> None:
     publish(shortcut, name, f"self.to({dtype})")
 
 
-for name, kind in (
+for name, target in (
     ("float", dtypes.float32),
     ("double", dtypes.float64),
     ("half", dtypes.float16),
@@ -384,7 +384,7 @@ for name, kind in (
     ("cdouble", dtypes.complex128),
     ("chalf", dtypes.complex32),
 ):
-    shorthand(name, kind)
+    shorthand(name, target)
 
 
 def to_cpu(self: Any, memory_format: Any = preserve_format) -> Any:

@@ -155,7 +155,7 @@ op(
 )
 
 
-def spaced_dtype(name: str, start: Any, end: Any, given: Any) -> dtype:
+def spaced_dtype(name: str, start: Any, end: Any, given: dtype | None) -> dtype:
     is_complex = isinstance(start, complex) or isinstance(end, complex)
     inferred = dtypes.default_complex_dtype if is_complex else dtypes.get_default_dtype()
     if given is None:
@@ -165,8 +165,7 @@ def spaced_dtype(name: str, start: Any, end: Any, given: Any) -> dtype:
             f"torch.{name}(): inferred dtype {inferred.cpp_name} can't be safely cast to passed "
             f"dtype {given.scalar_type_name}"
         )
-    found: dtype = given
-    return found
+    return given
 
 
 def spaced_spec(name: str, start: Any, end: Any, steps: int, dtype: Any) -> Spec:

@@ -151,8 +151,8 @@ def refuse_complex(name: str, **tolerances: Any) -> None:
 def relative_tolerance(dtype: DType, shape: Any) -> float:
     if dtype not in COMPUTABLE:
         raise RuntimeError("This function doesn't handle types other than float and double")
-    found: float = dtypes.finfo(dtype.to_real()).eps * max(shape[-2], shape[-1])
-    return found
+    tolerance: float = dtypes.finfo(dtype.to_real()).eps * max(shape[-2], shape[-1])
+    return tolerance
 
 
 def number(value: float, like: Any) -> Any:
@@ -464,7 +464,7 @@ def singular_value_norm(
     self: Any, dim: tuple[int, int], keepdim: bool, dtype: Any, fold: Any
 ) -> Any:
     """A norm that is a function of the singular values, over two dims of any place."""
-    check_matrix_kind(self, dtype, low_precision=False)
+    check_matrix_dtype(self, dtype, low_precision=False)
     if dtype is not None and dtype is not self._dtype:
         self = self.to(dtype)
     others = [axis for axis in range(self.dim()) if axis not in dim]
@@ -476,7 +476,7 @@ def singular_value_norm(
     return result
 
 
-def check_matrix_kind(self: Any, dtype: Any, low_precision: bool = True) -> None:
+def check_matrix_dtype(self: Any, dtype: Any, low_precision: bool = True) -> None:
     self_dtype = self._dtype
     check_inexact("linalg.matrix_norm", self_dtype)
     if not low_precision and self_dtype not in COMPUTABLE:
@@ -543,7 +543,7 @@ def linalg_matrix_norm(
         return singular_value_norm(
             self, (first, second), keepdim, dtype, lambda s, k: extreme(s, -1, k, largest)
         )
-    check_matrix_kind(self, dtype)
+    check_matrix_dtype(self, dtype)
     if abs(ord) == INFINITY:
         first, second = second, first
     if not keepdim and first < second:
@@ -568,7 +568,7 @@ def named_matrix_norm(
     if ord not in ("fro", "nuc"):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     if ord == "fro":
-        check_matrix_kind(self, dtype)
+        check_matrix_dtype(self, dtype)
         return aten.linalg_vector_norm(self, 2, dims, keepdim, dtype=dtype)
     return singular_value_norm(self, dims, keepdim, dtype, lambda s, k: s.sum((-1,), k))
 

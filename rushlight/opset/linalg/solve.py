@@ -38,10 +38,7 @@ from rushlight.opset.rules import aten, conj, not_differentiable, sample
 
 
 def common_batch(first: Any, second: Any) -> tuple[Any, ...]:
-    found: tuple[Any, ...] = geometry.broadcast_shapes(
-        tuple(first.shape[:-2]), tuple(second.shape[:-2])
-    )
-    return found
+    return geometry.broadcast_shapes(tuple(first.shape[:-2]), tuple(second.shape[:-2]))
 
 
 def check_fit(name: str, matrix: Any, values_shape: Any, left: bool) -> None:

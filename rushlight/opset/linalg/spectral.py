@@ -215,7 +215,7 @@ def ordered_values(values: Any) -> Any:
     return values.gather(-1, (values.real + 0.37 * values.imag).detach().argsort(-1))
 
 
-def complex_kind(dtype: DType) -> DType:
+def complex_dtype(dtype: DType) -> DType:
     if dtype.category < dtypes.FLOAT:
         raise RuntimeError(f"Unknown Complex ScalarType for {dtype.scalar_type_name}")
     return dtype.to_complex()
@@ -224,7 +224,7 @@ def complex_kind(dtype: DType) -> DType:
 def check_eigen(name: str, array: Any) -> None:
     check_square(f"linalg.{name}", array)
     dtype = dtypes.from_numpy(array.dtype)
-    complex_kind(dtype)
+    complex_dtype(dtype)
     if dtype not in COMPUTABLE:
         raise unsupported("linalg_eig_out_cpu", dtype)
     if not np.isfinite(array).all():
@@ -257,7 +257,7 @@ linalg_eig.batch = over_batches
 @linalg_eig.shape
 def _(self: Any) -> Any:
     check_square("linalg.eig", self)
-    dtype = complex_kind(self._dtype)
+    dtype = complex_dtype(self._dtype)
     sizes = tuple(self.shape)
     return Spec(sizes[:-1], dtype), Spec(sizes, dtype, column_major(sizes))
 
@@ -265,7 +265,7 @@ def _(self: Any) -> Any:
 @linalg_eig.kernel
 def _(xp: Any, self: Any) -> Any:
     check_eigen("eig", self)
-    dtype = complex_kind(dtypes.from_numpy(self.dtype))
+    dtype = complex_dtype(dtypes.from_numpy(self.dtype))
     try:
         values, vectors = xp.linalg.eig(self)
     except np.linalg.LinAlgError:
@@ -296,13 +296,13 @@ eigenvalues_alone.batch = over_batches
 @eigenvalues_alone.shape
 def _(self: Any) -> Any:
     check_square("linalg.eigvals", self)
-    return Spec(tuple(self.shape)[:-1], complex_kind(self._dtype))
+    return Spec(tuple(self.shape)[:-1], complex_dtype(self._dtype))
 
 
 @eigenvalues_alone.kernel
 def _(xp: Any, self: Any) -> Any:
     check_eigen("eigvals", self)
-    dtype = complex_kind(dtypes.from_numpy(self.dtype))
+    dtype = complex_dtype(dtypes.from_numpy(self.dtype))
     try:
         return xp.linalg.eigvals(self).astype(dtype.np)
     except np.linalg.LinAlgError:

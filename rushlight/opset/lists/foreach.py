@@ -7,7 +7,7 @@ of that op, one node for each tensor; below autograd the whole list is one call.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from rushlight.core import dispatch, history
 from rushlight.core.dtype import unsupported
@@ -51,8 +51,7 @@ FOREACH = Foreach("FOREACH")
 
 def each(op: Any, args: tuple[Any, ...]) -> list[tuple[OpOverload, tuple[Any, ...]]]:
     """The calls that a call on lists stands for."""
-    found: list[tuple[OpOverload, tuple[Any, ...]]] = op.options["each"](op, args)
-    return found
+    return cast("list[tuple[OpOverload, tuple[Any, ...]]]", op.options["each"](op, args))
 
 
 def zipped(op: Any, args: tuple[Any, ...]) -> Entries:

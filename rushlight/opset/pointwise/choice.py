@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from rushlight.arrays.casting import fill_number
 from rushlight.arrays.precision import HALVES
@@ -228,8 +228,7 @@ def check_where(common: dtype, args: tuple[Any, ...]) -> None:
 def scalar_like(value: Any, other: Tensor) -> Tensor:
     """A number as a 0-dim tensor that promotes with `other` as the number does."""
     dtype = result_dtype_scalar(other._dtype, value)
-    found: Tensor = functions.scalar_tensor(value, dtype=dtype, device=other.device)
-    return found
+    return cast(Tensor, functions.scalar_tensor(value, dtype=dtype, device=other.device))
 
 
 where = pointwise(

@@ -167,9 +167,9 @@ def _(
     ),
 )
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
-    kinds = [value._dtype for value in (input1, input2, weight)]
-    if kinds[1] is not kinds[0] or kinds[2] is not kinds[0]:
-        names = [dtype.cpp_name for dtype in kinds]
+    given = [value._dtype for value in (input1, input2, weight)]
+    if given[1] is not given[0] or given[2] is not given[0]:
+        names = [dtype.cpp_name for dtype in given]
         raise RuntimeError(
             f"All tensors must have the same dtype, got input1: {names[0]}, input2: {names[1]}, "
             f"weight: {names[2]}"

@@ -355,11 +355,11 @@ def _(make: Any) -> Any:
 
 
 def difference_dtype(self: Any, other: Any) -> DType:
-    kinds = []
+    operands = []
     for tensor in (self, other):
         dtype = tensor._dtype if isinstance(tensor, Tensor) else dtypes.from_numpy(tensor.dtype)
-        kinds.append((dtype, DIM if len(tensor.shape) else ZERO_DIM))
-    return result_type(kinds)
+        operands.append((dtype, DIM if len(tensor.shape) else ZERO_DIM))
+    return result_type(operands)
 
 
 @dist.shape

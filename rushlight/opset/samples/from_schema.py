@@ -54,8 +54,7 @@ def has_python_function(op: OpOverload) -> bool:
 
 def door(op: OpOverload) -> Callable[..., Any]:
     """What an op's wrong calls go through: its public function, or else the overload."""
-    found: Callable[..., Any] = public_function(op) or python_function(op) or op
-    return found
+    return public_function(op) or python_function(op) or op
 
 
 # -- all of them -----------------------------------------------------------------------------------

@@ -222,8 +222,8 @@ def coalesced_arrays(indices: Any, values: Any, sizes: Any) -> tuple[Any, Any]:
 
 def coalesced(tensor: Any) -> Tensor:
     if tensor._unusual.parts.coalesced:
-        found: Tensor = tensor
-        return found
+        itself: Tensor = tensor
+        return itself
     indices, values = coalesced_arrays(index_array(tensor), value_array(tensor), tensor.shape)
     return make_coo(indices, values, tensor.shape, True)
 

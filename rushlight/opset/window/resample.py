@@ -249,7 +249,7 @@ def check_dtype(method: str, count: int, dtype: Any) -> None:
     raise unsupported(KERNEL_NAMES.get(method, "compute_index_ranges_weights"), dtype)
 
 
-def working_kind(array: Any) -> Any:
+def working_scalar(array: Any) -> Any:
     return np.float64 if array.dtype == np.float64 else np.float32
 
 
@@ -370,13 +370,13 @@ def define(name: str, count: int, method: str, aligned: bool) -> None:  # noqa: 
         if self.dtype == np.uint8 and not method.startswith("nearest"):
             return resampled_bytes(self, method, output_size, scales, align)
         result = self if method.startswith("nearest") else widen(self)
-        dtype = working_kind(self)
+        scalar = working_scalar(self)
         for axis in range(-1, -count - 1, -1):
             size, places = self.shape[axis], output_size[axis]
             factor = used_factor(method, count, size, places, scales[axis])
             if is_copy(method, size, places, factor):
                 continue
-            taps = taps_of(method, size, places, factor, align, dtype)
+            taps = taps_of(method, size, places, factor, align, scalar)
             result = apply_taps(result, axis, places, taps)
         return result.astype(self.dtype)
 
@@ -405,13 +405,13 @@ def define(name: str, count: int, method: str, aligned: bool) -> None:  # noqa: 
     def _(xp: Any, grad_output: Any, output_size: Any, input_size: Any, *rest: Any) -> Any:
         align, scales = options(rest)
         result = widen(grad_output)
-        dtype = working_kind(grad_output)
+        scalar = working_scalar(grad_output)
         for axis in range(-count, 0):
             size, places = input_size[axis], output_size[axis]
             factor = used_factor(method, count, size, places, scales[axis])
             if is_copy(method, size, places, factor):
                 continue
-            taps = taps_of(method, size, places, factor, align, dtype)
+            taps = taps_of(method, size, places, factor, align, scalar)
             result = apply_adjoint(result, axis, size, taps)
         return result.astype(grad_output.dtype)
 
