@@ -314,10 +314,11 @@ class Out(Kind):
         # torch: the iterator of elementwise ops looks for overlap before it resizes a tensor, and
         # gives it the result's strides.
         by_element = base.kind.name == "POINTWISE"
-        looks_first = by_element or base.base_name in CHECKED_AS_GIVEN
+        looks_first = by_element or bool(base.options.get("out_seen_first"))
         keeps_strides = by_element or base.kind.name == "LINALG"
-        reads_apart = READ_APART.get(base.base_name)
-        checks_partly = by_element or base.base_name in READ_IN_ORDER
+        reads_apart = base.options.get("out_apart")
+        in_order = base.options.get("out_in_order", base.kind.name == "SCAN")
+        checks_partly = by_element or in_order
 
         def backend(*args: Any) -> Any:
             outs = args[-count:]
@@ -351,24 +352,8 @@ class Out(Kind):
         return backend
 
 
-# torch: these look at the memory of `out` as it is given, before they resize it.
-CHECKED_AS_GIVEN = frozenset(
-    ("addr", "index_select", "masked_select", "nonzero", "scatter", "take")
-)
-# torch: `out` of these may share no memory with these arguments.
-READ_APART = {
-    **dict.fromkeys(("cat", "index_select", "masked_select", "stack", "take"), slice(None)),
-    **dict.fromkeys(("index_add", "index_copy", "index_reduce"), slice(2, None)),
-    **dict.fromkeys(("scatter", "scatter_add", "scatter_reduce"), slice(2, None)),
-    "gather": slice(1),
-}
-# torch: `out` of these may be the operand itself, but not share a part of it.
-READ_IN_ORDER = frozenset(
-    ("cummax", "cummin", "cumprod", "cumsum", "logcumsumexp", "sort", "topk", "gather")
-)
 # torch: these resize `out` without a word.
 QUIET_KINDS = frozenset(("CREATION", "RANDOM"))
-QUIET_NAMES = frozenset(("addbmm", "narrow_copy"))
 
 
 def fitted(base: Any, target: Tensor, value: Tensor, keeps_strides: bool = False) -> Tensor:
@@ -386,7 +371,7 @@ def fitted(base: Any, target: Tensor, value: Tensor, keeps_strides: bool = False
                 UserWarning,
                 stacklevel=2,
             )
-    elif base.kind.name not in QUIET_KINDS and base.base_name not in QUIET_NAMES:
+    elif base.kind.name not in QUIET_KINDS and not base.options.get("out_quiet"):
         warn_of_resize(target, value.shape)
     strides = strides_of(value) if keeps_strides else None
     resize_tensor(target, value.shape, strides or geometry.contiguous_strides(sizes_of(value)))

@@ -328,6 +328,8 @@ def check_bounds(index: Any, size: int, error: type[Exception], text: str) -> No
 
 index_select = op(
     "index_select(Tensor self, int dim, Tensor index) -> Tensor",
+    out_apart=slice(None),
+    out_seen_first=True,
     sparse=late("sparse.shape:index_selected"),
     kind=GATHER.checked,
     jvp=linear_in("self"),
@@ -481,6 +483,8 @@ def check_gather_index(name: str, self: Any, dim: int, index: Any) -> int:
 
 gather = op(
     "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+    out_apart=slice(1),
+    out_in_order=True,
     kind=GATHER.checked,
     jvp=linear_in("self"),
 )
@@ -569,7 +573,13 @@ def take_along_dim(self: Any, indices: Any, dim: Any = None) -> Any:
 
 # -- from the flattened tensor ----------------------------------------------------------------
 
-take = op("take(Tensor self, Tensor index) -> Tensor", kind=GATHER.checked, jvp=linear_in("self"))
+take = op(
+    "take(Tensor self, Tensor index) -> Tensor",
+    out_apart=slice(None),
+    out_seen_first=True,
+    kind=GATHER.checked,
+    jvp=linear_in("self"),
+)
 
 
 def check_long_index(name: str, index: Any) -> None:
@@ -629,6 +639,8 @@ def _(make: Any) -> Any:
 
 masked_select = op(
     "masked_select(Tensor self, Tensor mask) -> Tensor",
+    out_apart=slice(None),
+    out_seen_first=True,
     kind=GATHER,
     jvp=linear_in("self"),
     tags=(Tag.dynamic_output_shape,),
@@ -699,6 +711,7 @@ def _(make: Any) -> Any:
 
 nonzero_rows = op(
     "nonzero(Tensor self) -> Tensor",
+    out_seen_first=True,
     kind=GATHER,
     layout="value",
     function=None,

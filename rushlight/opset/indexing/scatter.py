@@ -81,6 +81,7 @@ def reduce_into(
 index_reduce = writing(
     "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, "
     "bool include_self=True) -> Tensor",
+    out_apart=slice(2, None),
 )
 
 
@@ -210,6 +211,8 @@ def scatter_samples(make: Any) -> Any:
 
 scatter_src = writing(
     f"scatter.src{SCATTERED}Tensor src) -> Tensor",
+    out_seen_first=True,
+    out_apart=slice(2, None),
     jvp=linear_in("self", "src"),
     shape=lambda self, dim, index, src: scatter_shape("scatter", self, dim, index, src),
     kernel=scatter_into,
@@ -222,6 +225,8 @@ scatter_src = writing(
 )
 scatter_value = writing(
     f"scatter.value{SCATTERED}Scalar value) -> Tensor",
+    out_seen_first=True,
+    out_apart=slice(2, None),
     node_index=1,
     shape=lambda self, dim, index, value: scatter_shape("scatter", self, dim, index),
     kernel=scatter_into,
@@ -234,6 +239,8 @@ scatter_value = writing(
 )
 scatter_reduce_src = writing(
     f"scatter.reduce{SCATTERED}Tensor src, *, str reduce) -> Tensor",
+    out_seen_first=True,
+    out_apart=slice(2, None),
     kernel=scatter_reducing,
     node="NotImplemented",
     vjp={"self": refuse_gradient("aten::scatter"), "src": refuse_gradient("aten::scatter")},
@@ -244,6 +251,8 @@ scatter_reduce_src = writing(
 )
 scatter_reduce_value = writing(
     f"scatter.value_reduce{SCATTERED}Scalar value, *, str reduce) -> Tensor",
+    out_seen_first=True,
+    out_apart=slice(2, None),
     kernel=scatter_reducing,
     node="NotImplemented",
     vjp={"self": refuse_gradient("aten::scatter")},
@@ -268,6 +277,7 @@ def _(self: Any, dim: int, index: Any, value: Any, reduce: str) -> Any:
 
 scatter_add = writing(
     f"scatter_add{SCATTERED}Tensor src) -> Tensor",
+    out_apart=slice(2, None),
     jvp=linear_in("self", "src"),
     shape=lambda self, dim, index, src: scatter_shape("scatter", self, dim, index, src),
     kernel=lambda xp, self, dim, index, src: scatter_reducing(xp, self, dim, index, src, "sum"),
@@ -280,6 +290,7 @@ scatter_add = writing(
 )
 scatter_reduce = writing(
     f"scatter_reduce.two{SCATTERED}Tensor src, str reduce, *, bool include_self=True) -> Tensor",
+    out_apart=slice(2, None),
     kernel=scatter_reducing,
 )
 

@@ -415,6 +415,7 @@ def source_rows(grad: Any, dim: int, index: Any, source_meta: Any) -> Any:
 
 index_add = writing(
     "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+    out_apart=slice(2, None),
     jvp=linear_in("self", "source"),
     vjp={
         "self": lambda grad: grad,
@@ -461,6 +462,7 @@ def _(make: Any) -> Any:
 
 index_copy = writing(
     "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+    out_apart=slice(2, None),
     autocast="widest",
     jvp=linear_in("self", "source"),
     vjp={

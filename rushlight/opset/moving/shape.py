@@ -43,6 +43,7 @@ def is_skipped(sizes: Any) -> bool:
 
 cat = op(
     "cat(Tensor[] tensors, int dim=0) -> Tensor",
+    out_apart=slice(None),
     sparse=late("sparse.shape:joined"),
     autocast="widest",
     batch="joined",
@@ -173,6 +174,7 @@ def cat_backward(grad: Any, metas: Any, dim: int, needs: Any) -> list[Any]:
 
 stack = op(
     "stack(Tensor[] tensors, int dim=0) -> Tensor",
+    out_apart=slice(None),
     sparse=late("sparse.shape:stacked"),
     autocast="widest",
     batch="stacked",

@@ -423,6 +423,7 @@ def spread(grad: Any, batch1: Any, batch2: Any) -> Any:
 
 addbmm = op(
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    out_quiet=True,
     autocast="lower",
     former=former_orders("batch1", "batch2"),
     kind=CONTRACTION,
@@ -656,6 +657,7 @@ def addr_samples(make: Any) -> Any:
 
 addr = op(
     "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    out_seen_first=True,
     errors=lambda make: [(RuntimeError, (make(2, 3), make(2), make(2, 3)))],
     exact_out=False,
     former=former_orders("vec1", "vec2"),

@@ -69,6 +69,7 @@ def sort_samples(make: Any) -> Any:
 
 sort = op(
     "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    out_in_order=True,
     kind=SORT.checked,
     non_differentiable=(1,),
     shape=lambda self, dim, descending: sort_specs(self, dim),
@@ -85,6 +86,7 @@ sort = op(
 sort_stable = op(
     "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) "
     "-> (Tensor values, Tensor indices)",
+    out_in_order=True,
     kind=SORT.checked,
     node_index=1,
     non_differentiable=(1,),
@@ -128,6 +130,7 @@ def msort(self: Any) -> Any:
 topk = op(
     "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) "
     "-> (Tensor values, Tensor indices)",
+    out_in_order=True,
     kind=SORT.checked,
     non_differentiable=(1,),
     jvp=lambda self_t, dim, indices: (self_t.gather(dim, indices), None),
