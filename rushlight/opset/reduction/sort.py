@@ -635,9 +635,8 @@ def _(xp: Any, self: Any, weights: Any, minlength: int) -> Any:
         return xp.bincount(self.astype(xp.int64), minlength=minlength).astype(xp.int64)
     if weights.shape != self.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
-    dtype = xp.float32 if weights.dtype == xp.float32 else xp.float64
-    found = xp.bincount(self.astype(xp.int64), weights.astype(xp.float64), minlength)
-    return found.astype(dtype)
+    totals = xp.bincount(self.astype(xp.int64), weights.astype(xp.float64), minlength)
+    return totals.astype(xp.float32 if weights.dtype == xp.float32 else xp.float64)
 
 
 @bincount.samples
