@@ -196,7 +196,9 @@ def norm(
     return functions.linalg_vector_norm(filled, ord, every_dim(given, dim), keepdim)
 
 
-def spread(input: Any, dim: Any, unbiased: Any, keepdim: bool, mask: Any, root: bool) -> Any:
+def compute_spread(
+    input: Any, dim: Any, unbiased: Any, keepdim: bool, mask: Any, root: bool
+) -> Any:
     given = input if input.dtype.category >= FLOAT else input.to(functions.ones(()).dtype)
     count = counted(given, mask, dim, True)
     middle = sum(given, dim, keepdim=True, mask=mask) / count
@@ -223,7 +225,7 @@ def var(
     mask: Any = None,
 ) -> Any:
     less_one = one_less(unbiased, correction)
-    return spread(converted(input, dtype), dim, less_one, keepdim, mask, False)
+    return compute_spread(converted(input, dtype), dim, less_one, keepdim, mask, False)
 
 
 def std(
@@ -237,7 +239,7 @@ def std(
     mask: Any = None,
 ) -> Any:
     less_one = one_less(unbiased, correction)
-    return spread(converted(input, dtype), dim, less_one, keepdim, mask, True)
+    return compute_spread(converted(input, dtype), dim, less_one, keepdim, mask, True)
 
 
 def one_less(unbiased: bool | None, correction: Any) -> bool:

@@ -74,7 +74,7 @@ def handle_torch_function(public_api: Any, relevant_args: Any, /, *args: Any, **
     name = f"{getattr(public_api, '__module__', '')}.{getattr(public_api, '__name__', public_api)}"
     raise TypeError(
         f"no implementation found for '{name}' on types that implement __torch_function__: "
-        f"{[kind.__name__ for kind in types]}"
+        f"{[cls.__name__ for cls in types]}"
     )
 
 
@@ -110,8 +110,8 @@ def is_tensor_like(inp: Any) -> bool:
 def tensor_members() -> dict[Any, str]:
     """Every method of Tensor and the getter and setter of every property, with their names."""
     found: dict[Any, str] = {}
-    for kind in Tensor.__mro__:
-        for name in vars(kind):
+    for cls in Tensor.__mro__:
+        for name in vars(cls):
             member = getattr(Tensor, name)
             if isinstance(member, property):
                 if member.fget is not None:

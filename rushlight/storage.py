@@ -30,9 +30,9 @@ class OfOneDtype(type):
         return type(instance) is TypedStorage and instance.dtype is cls.dtype
 
 
-def of_dtype(kind: Any) -> Any:
-    name = f"{kind.scalar_type_name}Storage"
-    return OfOneDtype(name, (), {"dtype": kind, "__module__": __name__})
+def of_dtype(dtype: Any) -> Any:
+    name = f"{dtype.scalar_type_name}Storage"
+    return OfOneDtype(name, (), {"dtype": dtype, "__module__": __name__})
 
 
 BFloat16Storage = of_dtype(dtypes.bfloat16)

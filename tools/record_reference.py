@@ -248,7 +248,7 @@ class Recorder:
         if not leaves:
             return
         try:
-            result = store.settled(op, call(*prepared.args, **prepared.kwargs))
+            result = store.settle(op, call(*prepared.args, **prepared.kwargs))
             outs = [t for t in store.flat(result) if isinstance(t, torch.Tensor)]
             if any(t.layout is not torch.strided for t in outs):
                 return

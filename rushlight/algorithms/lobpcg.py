@@ -290,8 +290,8 @@ def solve(
         raise AssertionError(f"A must be square, got shape {A.shape}")
     if B is not None and A.shape != B.shape:
         raise AssertionError(f"A and B must have same shape, got {A.shape} vs {B.shape}")
-    kind = working_dtype(A)
-    tol = TOLERANCES[kind] if tol is None else tol
+    dtype = working_dtype(A)
+    tol = TOLERANCES[dtype] if tol is None else tol
     if k is None:
         k = 1 if X is None else X.shape[-1]
     n = X.shape[-1] if X is not None else k if n is None else n
@@ -312,7 +312,7 @@ def solve(
 
     def one(A: Any, B: Any, X: Any, extra: dict[str, int]) -> tuple[Any, Any]:
         if X is None:
-            X = randn((m, n), dtype=kind, device=A.device)
+            X = randn((m, n), dtype=dtype, device=A.device)
         if tuple(X.shape) != (m, n):
             raise AssertionError(f"X shape mismatch: got {X.shape}, expected {(m, n)}")
         worker = LOBPCG(A, B, X, iK, iparams | extra, fparams, bparams, method, tracker)

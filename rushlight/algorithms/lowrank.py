@@ -14,9 +14,9 @@ __all__ = ["pca_lowrank", "svd_lowrank"]
 
 def working_dtype(A: Any) -> Any:
     """The dtype to compute in: halves stay, whatever is no floating point number is float32."""
-    kind = A.dtype
+    dtype = A.dtype
     kept = (dtypes.float16, dtypes.float32, dtypes.float64)
-    return kind if kind in kept else dtypes.float32
+    return dtype if dtype in kept else dtypes.float32
 
 
 def is_sparse(A: Any) -> bool:
@@ -45,8 +45,8 @@ def projected(A: Any, M: Any, directions: Any, turned: bool = False) -> Any:
 def range_basis(A: Any, q: int, niter: int, M: Any) -> Any:
     """q orthonormal columns that nearly span the range of A - M: a random sample of it, refined by
     applying the matrix and its adjoint in turns."""
-    kind = A.dtype if A.is_complex() else working_dtype(A)
-    Q = randn(A.shape[-1], q, dtype=kind, device=A.device)
+    dtype = A.dtype if A.is_complex() else working_dtype(A)
+    Q = randn(A.shape[-1], q, dtype=dtype, device=A.device)
     for turned in (False, *(True, False) * niter):
         Q = aten.linalg_qr(projected(A, M, Q, turned))[0]
     return Q

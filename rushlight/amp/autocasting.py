@@ -75,8 +75,8 @@ class Caster:
 
 
 def is_eligible(value: Tensor) -> bool:
-    kind = value._dtype
-    return kind.is_floating_point and kind is not dtypes.float64 and value.device.type == "cpu"
+    dtype = value._dtype
+    return dtype.is_floating_point and dtype is not dtypes.float64 and value.device.type == "cpu"
 
 
 def widest(args: tuple[Any, ...], lower: Any) -> Any:

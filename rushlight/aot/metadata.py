@@ -148,7 +148,7 @@ def functional_input(value: Any, seen: dict[int, Any]) -> Any:
 def allow_writes(tensor: object) -> None:
     if isinstance(tensor, Tensor) and tensor._requires_grad and tensor._node is None:
         node = InputNode()
-        node.output_metas = ((tuple(tensor.shape), tensor._dtype, tensor._ext),)
+        node.output_metas = ((tuple(tensor.shape), tensor._dtype, tensor._unusual),)
         tensor._node = node
 
 

@@ -202,8 +202,8 @@ def tangent(grad: Tensor | None, shape: Likeness) -> Any:
     if grad is None:
         from rushlight.core.op import find_overload
 
-        sizes, kind, place = shape
-        return find_overload("aten", "zeros", "default")(sizes, dtype=kind, device=place)
+        sizes, dtype, place = shape
+        return find_overload("aten", "zeros", "default")(sizes, dtype=dtype, device=place)
     return grad.contiguous()
 
 

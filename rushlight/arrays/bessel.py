@@ -112,7 +112,7 @@ def wave(size: Any, cosine: Any, sine: Any, phase: float) -> tuple[Any, Any]:
     return amplitude * (p * c - q * s), amplitude * (p * s + q * c)
 
 
-def parted(x: Any, limit: float) -> tuple[Any, Any, Any]:
+def split_at(x: Any, limit: float) -> tuple[Any, Any, Any]:
     """(whether |x| is at most the limit, |x| where it is, |x| where it is not)."""
     size = np.abs(x)
     small = size <= limit
@@ -121,14 +121,14 @@ def parted(x: Any, limit: float) -> tuple[Any, Any, Any]:
 
 @in_double
 def bessel_j0(x: Any) -> Any:
-    small, near, far = parted(x, 8.0)
+    small, near, far = split_at(x, 8.0)
     inner = chebyshev(near * near / 32.0 - 1.0, J0_NEAR)
     return np.where(small, inner, wave(far, P0_FAR, Q0_FAR, math.pi / 4)[0])
 
 
 @in_double
 def bessel_j1(x: Any) -> Any:
-    small, near, far = parted(x, 8.0)
+    small, near, far = split_at(x, 8.0)
     inner = near * chebyshev(near * near / 32.0 - 1.0, J1_NEAR)
     answer = np.where(small, inner, wave(far, P1_FAR, Q1_FAR, 3 * math.pi / 4)[0])
     return np.copysign(1.0, x) * answer
@@ -142,7 +142,7 @@ def second_kind(x: Any, inner: Any, outer: Any, small: Any) -> Any:
 
 @in_double
 def bessel_y0(x: Any) -> Any:
-    small, near, far = parted(x, 8.0)
+    small, near, far = split_at(x, 8.0)
     u = near * near / 32.0 - 1.0
     inner = chebyshev(u, Y0_NEAR) + 2.0 / math.pi * np.log(near) * chebyshev(u, J0_NEAR)
     return second_kind(x, inner, wave(far, P0_FAR, Q0_FAR, math.pi / 4)[1], small)
@@ -150,7 +150,7 @@ def bessel_y0(x: Any) -> Any:
 
 @in_double
 def bessel_y1(x: Any) -> Any:
-    small, near, far = parted(x, 8.0)
+    small, near, far = split_at(x, 8.0)
     u = near * near / 32.0 - 1.0
     first = near * chebyshev(u, J1_NEAR)
     pole = 2.0 / math.pi * (np.log(near) * first - 1.0 / near)
@@ -160,7 +160,7 @@ def bessel_y1(x: Any) -> Any:
 
 def decaying(x: Any, order: int, scaled: bool) -> Any:
     """K of order 0 or 1, times exp(x) when scaled."""
-    small, near, far = parted(x, 2.0)
+    small, near, far = split_at(x, 2.0)
     u = near * near / 2.0 - 1.0
     if order == 0:
         inner = chebyshev(u, K0_NEAR) - np.log(near / 2.0) * i0(near)

@@ -51,9 +51,9 @@ def narrow_pair(array: Any) -> Any:
     return pair
 
 
-def integer_bounds(kind: dtype) -> tuple[int, int]:
-    bits = kind.itemsize * 8
-    if kind.is_signed:
+def integer_bounds(dtype: dtype) -> tuple[int, int]:
+    bits = dtype.itemsize * 8
+    if dtype.is_signed:
         return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
     return 0, (1 << bits) - 1
 
@@ -69,37 +69,37 @@ CPP_NAMES = {
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
 
-def cpp_name(kind: dtype) -> str:
-    return CPP_NAMES.get(kind.name, f"{kind.name}_t")
+def cpp_name(dtype: dtype) -> str:
+    return CPP_NAMES.get(dtype.name, f"{dtype.name}_t")
 
 
 def overflow(name: str) -> RuntimeError:
     return RuntimeError(f"value cannot be converted to type {name} without overflow")
 
 
-def fill_number(value: Any, kind: dtype) -> Any:
-    """A Python number as an element of `kind`; RuntimeError for one that does not fit."""
-    if kind.category == dtypes.BOOL:
+def fill_number(value: Any, dtype: dtype) -> Any:
+    """A Python number as an element of `dtype`; RuntimeError for one that does not fit."""
+    if dtype.category == dtypes.BOOL:
         return bool(value)
-    if kind.category == COMPLEX:
-        if kind is PAIR:
+    if dtype.category == COMPLEX:
+        if dtype is PAIR:
             number = complex(value)
             return np.array((number.real, number.imag), PAIR.np)
         return complex(value)
     if isinstance(value, complex):
         if value.imag != 0.0:
-            raise overflow(cpp_name(kind))
+            raise overflow(cpp_name(dtype))
         value = value.real
-    if kind.category == FLOAT:
-        if kind is dtypes.float32 and LARGEST_FLOAT32 < abs(value) < np.inf:
+    if dtype.category == FLOAT:
+        if dtype is dtypes.float32 and LARGEST_FLOAT32 < abs(value) < np.inf:
             raise overflow("float")
         return value
-    assert kind.category == INTEGER
+    assert dtype.category == INTEGER
     if isinstance(value, float) and (value != value or value in (np.inf, -np.inf)):
-        raise overflow(cpp_name(kind))
+        raise overflow(cpp_name(dtype))
     number = int(value)
-    low, high = integer_bounds(kind)
+    low, high = integer_bounds(dtype)
     # torch: a negative number may wrap into an unsigned type of which it fits the width.
     if number > high or number < (low or -high):
-        raise overflow(cpp_name(kind))
+        raise overflow(cpp_name(dtype))
     return number if number >= low else number + high + 1

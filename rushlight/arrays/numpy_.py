@@ -35,9 +35,9 @@ def kind_of(x: Any) -> str:
 FIRST_ADDED = 256
 
 
-def is_narrow(kind: Any) -> bool:
+def is_narrow(dtype: Any) -> bool:
     """Whether arrays of this NumPy dtype are best computed in float32: half, bfloat16, float8."""
-    return bool(kind == np.float16 or kind.num >= FIRST_ADDED)
+    return bool(dtype == np.float16 or dtype.num >= FIRST_ADDED)
 
 
 def refuse_zero(divisor: Any) -> None:
@@ -59,11 +59,11 @@ def is_narrow_array(x: Any) -> bool:
 
 def narrow_floor_divide(x: Any, y: Any) -> Any:
     """torch: quotients of half precision are rounded at every step on the way to the floor."""
-    kind = x.dtype
+    dtype = x.dtype
     x, y = x.astype(np.float32), y.astype(np.float32)
 
     def rounded(value: Any) -> Any:
-        return value.astype(kind).astype(np.float32)
+        return value.astype(dtype).astype(np.float32)
 
     rest = rounded(np.fmod(x, y))
     quotient = rounded(rounded(x - rest) / y)
@@ -71,7 +71,7 @@ def narrow_floor_divide(x: Any, y: Any) -> Any:
     found = np.floor(quotient)
     found = np.where(rounded(quotient - found) > 0.5, found + 1, found)
     found = np.where(quotient != 0, found, np.copysign(np.float32(0), x / y))
-    return np.where(y == 0, x / y, found).astype(kind)
+    return np.where(y == 0, x / y, found).astype(dtype)
 
 
 def trunc_divide(x: Any, y: Any) -> Any:

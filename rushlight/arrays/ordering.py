@@ -88,21 +88,21 @@ def bisected(boundaries: Any, values: Any, right: bool) -> Any:
 
 
 def search(boundaries: Any, values: Any, right: bool, sorter: Any, out_int32: bool) -> Any:
-    kind = np.int32 if out_int32 else np.int64
+    dtype = np.int32 if out_int32 else np.int64
     if sorter is not None:
         if sorter.size and (sorter.min() < 0 or sorter.max() >= boundaries.shape[-1]):
             raise RuntimeError("torch.searchsorted(): sorter index out of range")
         boundaries = np.take_along_axis(boundaries, sorter, -1)
     boundaries, values = comparable(boundaries), comparable(values)
     if boundaries.shape[-1] == 0 or values.size == 0:
-        return np.zeros(values.shape, kind)
+        return np.zeros(values.shape, dtype)
     floats = boundaries.dtype.kind == "f" or values.dtype.kind == "f"
     if boundaries.ndim == 1:
         if not (floats and (np.isnan(boundaries[-1]) or np.isnan(values).any())):
             found = np.searchsorted(boundaries, values, "right" if right else "left")
-            return np.asarray(found).astype(kind)
+            return np.asarray(found).astype(dtype)
         found = bisected(boundaries[None], values.reshape(1, -1), right)
     else:
         width = boundaries.shape[-1]
         found = bisected(boundaries.reshape(-1, width), values.reshape(-1, values.shape[-1]), right)
-    return found.reshape(values.shape).astype(kind)
+    return found.reshape(values.shape).astype(dtype)

@@ -13,7 +13,7 @@ import numpy as np
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import dtype
 
-__all__ = ["HALVES", "cast", "check_computable", "dtype_of", "rounded", "widened", "working"]
+__all__ = ["HALVES", "cast", "check_computable", "dtype_of", "rounded", "widen", "working"]
 
 HALVES = frozenset((dtypes.float16, dtypes.bfloat16))
 
@@ -24,17 +24,17 @@ def dtype_of(value: Any) -> dtype:
     return dtypes.from_numpy(value.dtype) if found is None else found
 
 
-def working(kind: dtype) -> dtype:
+def working(dtype: dtype) -> dtype:
     """The dtype that kernels accumulate in."""
-    return dtypes.float32 if kind in HALVES else kind
+    return dtypes.float32 if dtype in HALVES else dtype
 
 
-def check_computable(kernel: str, kind: dtype) -> None:
-    if kind in dtypes.FLOAT8 or kind is dtypes.complex32:
-        raise dtypes.unsupported(kernel, kind)
+def check_computable(kernel: str, dtype: dtype) -> None:
+    if dtype in dtypes.FLOAT8 or dtype is dtypes.complex32:
+        raise dtypes.unsupported(kernel, dtype)
 
 
-def widened(array: Any) -> Any:
+def widen(array: Any) -> Any:
     """The array in the dtype to compute in: halves as float32. None for None."""
     if array is None or array.dtype.itemsize != 2 or array.dtype.kind in "iu":
         return array
@@ -46,12 +46,12 @@ def rounded(array: Any, array_type: Any) -> Any:
     return array if array.dtype == array_type else array.astype(array_type)
 
 
-def cast(array: Any, kind: dtype) -> Any:
+def cast(array: Any, dtype: dtype) -> Any:
     """The array in another dtype; a complex one loses its imaginary part where it must."""
-    if array.dtype == kind.np:
+    if array.dtype == dtype.np:
         return array
-    if array.dtype.kind == "c" and kind.category < dtypes.COMPLEX:
+    if array.dtype.kind == "c" and dtype.category < dtypes.COMPLEX:
         array = array.real
-    if kind.category == dtypes.BOOL:
+    if dtype.category == dtypes.BOOL:
         return array != 0
-    return array.astype(kind.np)
+    return array.astype(dtype.np)

@@ -104,10 +104,10 @@ def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def call(*operands: Any) -> Any:
         arrays = [np.asarray(x) for x in operands]
-        kind = np.result_type(*[a.dtype for a in arrays])
+        dtype = np.result_type(*[a.dtype for a in arrays])
         with np.errstate(all="ignore"):
             answer = function(*[a.astype(np.float64) for a in arrays])
-        return answer.astype(kind) if kind != np.float64 else answer
+        return answer.astype(dtype) if dtype != np.float64 else answer
 
     call.__name__ = function.__name__
     call.__doc__ = function.__doc__

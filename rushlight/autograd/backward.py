@@ -128,7 +128,7 @@ def make_grads(outputs: Any, grads: Any, batched: bool = False) -> list[Any]:
 
 def ones_for(output: Any) -> Any:
     """The gradient of a scalar output with respect to itself."""
-    if not PROCESS.special and type(output) is Tensor and output._ext is None:
+    if not PROCESS.special and type(output) is Tensor and output._unusual is None:
         one = np.empty(output._array.shape, output._dtype.np)
         one.fill(1)
         return wrap(one, output._dtype)
@@ -341,7 +341,7 @@ def tensor_backward(
         and (not PROCESS.special or not LOCAL.state.counted)
         and self._node is not None
         and self._view is None
-        and self._ext is None
+        and self._unusual is None
         and self._array.size == 1
         and self._dtype.is_floating_point
     ):

@@ -632,14 +632,14 @@ def gradgradcheck(
 
 def random_cotangent(position: int, out: Any, non_contiguous: bool) -> Any:
     """A fixed gradient for an output."""
-    kind = out.dtype if is_differentiable(out) else dtypes.float64
+    dtype = out.dtype if is_differentiable(out) else dtypes.float64
     shape = tuple(out.shape)
     wide = (*shape, 2) if non_contiguous and out.numel() > 1 else shape
     count = int(np.prod(wide, dtype=np.int64))
     values = random_array(0x6C0 + position, count, -1.0, 1.0)
-    if kind.is_complex:
+    if dtype.is_complex:
         values = values + 1j * random_array(0x6C1 + position, count, -1.0, 1.0)
-    made: Any = wrap(values.reshape(wide).astype(kind.np), kind)
+    made: Any = wrap(values.reshape(wide).astype(dtype.np), dtype)
     if wide is not shape:
         made = made.select(-1, 0)
     if out.device.type != "cpu":
@@ -659,9 +659,9 @@ def warn_private(name: str) -> None:
     )
 
 
-def as_matrix(matrix: Any, kind: dtype) -> Any:
-    values = matrix if kind.is_complex else matrix.real
-    return wrap(np.ascontiguousarray(values).astype(kind.np), kind)
+def as_matrix(matrix: Any, dtype: dtype) -> Any:
+    values = matrix if dtype.is_complex else matrix.real
+    return wrap(np.ascontiguousarray(values).astype(dtype.np), dtype)
 
 
 def get_numerical_jacobian_wrt_specific_input(

@@ -184,7 +184,7 @@ class set_checkpoint_early_stop:
         self.previous = early_stop_default
         early_stop_default = self.enable
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(self, exc_type: Any, value: Any, trace: Any) -> None:
         global early_stop_default
         early_stop_default = self.previous
 

@@ -65,12 +65,12 @@ def array_of(tensor: Any) -> Any:
     return np.array(values_of(plain)).reshape(-1)
 
 
-def tensor_of(array: Any, kind: dtype, like: Any = None) -> Any:
+def tensor_of(array: Any, dtype: dtype, like: Any = None) -> Any:
     """An array as a tensor, where and with the shape that `like` has."""
-    made = wrap(np.ascontiguousarray(array).astype(kind.np), kind)
+    made = wrap(np.ascontiguousarray(array).astype(dtype.np), dtype)
     if like is None:
         return made
-    made = wrap(values_of(made).reshape(tuple(like.shape)), kind)
+    made = wrap(values_of(made).reshape(tuple(like.shape)), dtype)
     return made if like.device.type == "cpu" else made.to(like.device)
 
 
@@ -123,10 +123,10 @@ class Perturbed:
         if target._array is None or target.device.type != "cpu":
             target.data.copy_(tensor_of(shaped, target.dtype, target))
             return
-        ext = target._ext
-        if ext is not None and ext.conj:
+        unusual = target._unusual
+        if unusual is not None and unusual.conj:
             shaped = np.conjugate(shaped)
-        if ext is not None and ext.neg:
+        if unusual is not None and unusual.neg:
             shaped = np.negative(shaped)
         np.copyto(target._array, shaped, casting="unsafe")
 
@@ -141,9 +141,9 @@ class Perturbed:
             after = [array_of(o) for o in self.outputs(fn)]
         finally:
             self.set(self.original)
-        for (shape, kind), out in zip(shapes, self.last, strict=True):
+        for (shape, before_dtype), out in zip(shapes, self.last, strict=True):
             check_same(shape, tuple(out.shape), "shape", where, eps)
-            check_same(kind, out.dtype, "dtype", where, eps)
+            check_same(before_dtype, out.dtype, "dtype", where, eps)
         return [(b - a) / (2 * eps) for a, b in zip(before, after, strict=True)]
 
     def outputs(self, fn: Callable[..., Any]) -> list[Any]:
@@ -235,13 +235,13 @@ def repeats(first: list[Any], second: list[Any], tolerance: float) -> bool:
 def gradients(out: Any, targets: list[Any], part: str, vector: Any) -> tuple[list[Any], bool, bool]:
     """Gradients of an output with every unit cotangent, or with one given vector."""
     unit = 1j if part == IMAGINARY else 1.0
-    kind = np.complex128 if out.dtype.is_complex else np.float64
+    dtype = np.complex128 if out.dtype.is_complex else np.float64
     if vector is not None:
-        cotangents = [np.asarray(vector, kind) * unit]
+        cotangents = [np.asarray(vector, dtype) * unit]
     else:
         cotangents = []
         for k in range(out.numel()):
-            row = np.zeros(out.numel(), kind)
+            row = np.zeros(out.numel(), dtype)
             row[k] = unit
             cotangents.append(row)
     found = [

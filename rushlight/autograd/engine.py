@@ -140,9 +140,9 @@ def count_dependencies(task: GraphTask, roots: list[Any]) -> None:
 
 def is_unwatched(leaf: Any) -> bool:
     """Whether a leaf may go without an accumulator: Note [Direct leaves]."""
-    if (type(leaf) is not Tensor and type(leaf) not in PLAIN) or leaf._ext is not None:
+    if (type(leaf) is not Tensor and type(leaf) not in PLAIN) or leaf._unusual is not None:
         return False
-    state = leaf._ag
+    state = leaf._autograd
     if state is None:
         return True
     if state.hooks is not None or state.post_accumulate:
@@ -355,7 +355,7 @@ def run_ready(task: GraphTask, state: ThreadState) -> None:  # noqa: C901 - a ca
                     left
                     or type(value) is not Tensor
                     or value._dtype is not following._dtype
-                    or value._ext is not None
+                    or value._unusual is not None
                     or value._array.shape != following._array.shape
                     or following in buffers
                 ):
@@ -377,7 +377,7 @@ def run_ready(task: GraphTask, state: ThreadState) -> None:  # noqa: C901 - a ca
                 if (
                     type(value) is not Tensor
                     or value._dtype is not meta[1]
-                    or value._ext is not None
+                    or value._unusual is not None
                     or value._array.shape != meta[0]
                 ):
                     value = validate(value, following, number, node, position)
@@ -400,7 +400,7 @@ def gather(
     if value is not None and (
         type(value) is not Tensor
         or value._dtype is not leaf._dtype
-        or value._ext is not None
+        or value._unusual is not None
         or value._array.shape != leaf._array.shape
     ):
         value = validate(value, LeafMeta(leaf), 0, node, position)
@@ -456,8 +456,8 @@ def validate(grad: Any, node: Any, number: int, producer: Any, index: int = 0) -
     meta = node.output_metas[number] if number < len(node.output_metas) else None
     if meta is None:
         return grad
-    shape, kind, ext = meta
-    if type(grad) is Tensor and grad._ext is None and ext is None and grad._dtype is kind:
+    shape, dtype, unusual = meta
+    if type(grad) is Tensor and grad._unusual is None and unusual is None and grad._dtype is dtype:
         # The common case, soonest: what was added to every row gets the sum over the rows.
         extra = grad._array.ndim - len(shape)
         if extra == 1 and grad._array.shape[1:] == shape:
@@ -476,12 +476,12 @@ def validate(grad: Any, node: Any, number: int, producer: Any, index: int = 0) -
                 f"{list(grad.shape)} but expected shape compatible with {list(shape)}"
             )
         grad = sum_to(grad, tuple(shape))
-    if grad._dtype is not kind:
-        if grad._dtype.is_complex and not kind.is_complex:
+    if grad._dtype is not dtype:
+        if grad._dtype.is_complex and not dtype.is_complex:
             grad = grad.real
-        if grad._dtype is not kind:
-            grad = grad.to(kind)
-    place = None if ext is None else ext.device
+        if grad._dtype is not dtype:
+            grad = grad.to(dtype)
+    place = None if unusual is None else unusual.device
     if place is not None and grad.device != place:
         if grad.dim() == 0:
             grad = grad.to(place)
@@ -563,7 +563,7 @@ def receive(task: GraphTask, node: Any, grads: list[Any], state: ThreadState) ->
     hooks = node.node_hooks
     tensor_hooks = None if hooks is None else hooks.tensor
     if type(node) is AccumulateGrad:
-        leaf = node.variable._ag
+        leaf = node.variable._autograd
         if leaf is not None and leaf.hooks is not None:
             tensor_hooks = leaf.hooks.tensor
     if tensor_hooks:
@@ -584,7 +584,7 @@ def evaluate_leaf(node: Any, grads: list[Any], state: ThreadState) -> None:
     posts = hooks.post if hooks is not None else None
     outputs: tuple[Any, ...] = tuple(grads) if posts else ()
     accumulate_boxed(node, grads, 1 if posts else 0, state)
-    leaf = variable._ag
+    leaf = variable._autograd
     if leaf is not None and leaf.post_accumulate:
         for hook in list(leaf.post_accumulate.values()):
             if with_user_code(state, hook, variable) is not None:
@@ -640,7 +640,7 @@ def retain(ref: Any, grad: Any) -> None:
     tensor = ref()
     if tensor is None or grad is None:
         return
-    state = tensor._ag
+    state = tensor._autograd
     if state.grad is None:
         state.grad = grad.clone() if not LOCAL.state.grad else grad
     else:
@@ -678,7 +678,7 @@ def check_posthook(replaced: Any, results: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def keeps_layout(grad: Any, variable: Any) -> bool:
     """Whether a gradient's strides are those that `variable.grad` must have."""
-    if grad._contig and variable._contig:
+    if grad._is_contiguous and variable._is_contiguous:
         return True
     if grad.shape != variable.shape:
         # The leaf has taken other memory since.
@@ -700,7 +700,7 @@ LEAF_LOCKS = tuple(threading.RLock() for _ in range(64))
 def accumulate(leaf: Any, grad: Any, sole: bool, state: ThreadState) -> None:
     """Note [Gradient ownership]: add to the leaf's `.grad`; the gradient itself is kept if it is
     the engine's `sole`ly."""
-    own = leaf._ag
+    own = leaf._autograd
     if own is None:
         own = autograd_state(leaf)
     with LEAF_LOCKS[(id(leaf) >> 6) & 63]:
@@ -709,11 +709,11 @@ def accumulate(leaf: Any, grad: Any, sole: bool, state: ThreadState) -> None:
             if (
                 sole
                 and type(grad) is Tensor
-                and grad._contig
-                and leaf._contig
+                and grad._is_contiguous
+                and leaf._is_contiguous
                 and grad._view is None
                 and grad._storage is None
-                and grad._ext is None
+                and grad._unusual is None
                 and not (grad._requires_grad or state.grad or state.below)
             ):
                 own.grad = grad
@@ -736,7 +736,7 @@ def accumulate_boxed(node: Any, box: list[Any], holders: int, state: ThreadState
 
 
 def is_strided(tensor: Any) -> bool:
-    return tensor._ext is None or tensor.layout.name == "strided"
+    return tensor._unusual is None or tensor.layout.name == "strided"
 
 
 def is_own_view(grad: Any) -> bool:
@@ -752,11 +752,11 @@ def is_own_view(grad: Any) -> bool:
     return getrefcount(grad._view.base) < COUNTS.slot + links
 
 
-def cut_loose(grad: Any) -> Any:
+def cut_from_base(grad: Any) -> Any:
     """A view that outlives its base becomes a tensor of its own."""
     base = grad._view.base
     if not (
-        grad._contig
+        grad._is_contiguous
         and grad._storage is None is base._storage
         and grad._array.size == base._array.size
     ):
@@ -779,7 +779,7 @@ def first_gradient(leaf: Any, grad: Any, sole: bool, state: ThreadState) -> Any:
         and not grad._requires_grad
     ):
         if grad._view is not None:
-            grad = cut_loose(grad)
+            grad = cut_from_base(grad)
         # Modes get to see that the leaf takes the gradient over.
         return grad.detach() if state.below else grad
     if sole and grad.layout.name == "sparse_coo" and not grad._requires_grad:
@@ -795,7 +795,7 @@ def copy_like(variable: Any, grad: Any) -> Any:
     """A copy of a gradient in the layout its leaf asks for."""
     if grad.layout.name != "strided" or variable.layout.name != "strided":
         return grad.clone()
-    if not LOCAL.state.grad and grad._contig and variable._contig:
+    if not LOCAL.state.grad and grad._is_contiguous and variable._is_contiguous:
         return grad.clone()
     strides = strides_of(variable)
     if grad.shape == variable.shape and geometry.is_non_overlapping_and_dense(

@@ -291,7 +291,11 @@ def note_saved(rule: Any, result: Any) -> None:
     """Results that a node keeps for its backward are duals too."""
     outputs = (result,) if isinstance(result, Tensor) else tuple(result)
     for output in outputs:
-        if not isinstance(output, Tensor) or output._ag is None or output._ag.tangent is None:
+        if (
+            not isinstance(output, Tensor)
+            or output._autograd is None
+            or output._autograd.tangent is None
+        ):
             continue
         node = output._node
         slots: Any = None if node is None or output._view is not None else node.saved_slots
@@ -301,7 +305,7 @@ def note_saved(rule: Any, result: Any) -> None:
                 if type(entry) is not SavedTensor or entry.tensor is None:
                     continue
                 if entry.output_nr == output._output_nr:
-                    autograd_state(entry.tensor).tangent = output._ag.tangent
+                    autograd_state(entry.tensor).tangent = output._autograd.tangent
 
 
 # -- rules -----------------------------------------------------------------------------------------

@@ -124,7 +124,7 @@ class dual_level:
         self.level = enter_dual_level()
         return self.level
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(self, exc_type: Any, value: Any, trace: Any) -> None:
         exit_dual_level(level=self.level)
 
 
@@ -146,5 +146,5 @@ class _set_fwd_grad_enabled(Mode):
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(self, exc_type: Any, value: Any, trace: Any) -> None:
         LOCAL.state.forward_enabled = self.previous

@@ -223,11 +223,11 @@ def is_in_graph(node: Any) -> bool:
 
 
 def zeros_like_meta(meta: tuple[Any, Any, Any]) -> Any:
-    """A zero gradient for an output known by (shape, dtype, ext)."""
-    shape, kind, ext = meta
-    if ext is None:
-        return functions.zeros(shape, dtype=kind)
-    return functions.zeros(shape, dtype=kind, device=ext.device, layout=ext.layout)
+    """A zero gradient for an output known by (shape, dtype, unusual)."""
+    shape, dtype, unusual = meta
+    if unusual is None:
+        return functions.zeros(shape, dtype=dtype)
+    return functions.zeros(shape, dtype=dtype, device=unusual.device, layout=unusual.layout)
 
 
 def backward_of(cls: Any) -> Any:
@@ -585,8 +585,8 @@ def rebased(ctx: Any, value: Any, number: int, is_input: bool, tensor_count: int
                 ".clone() for example) or make your Function only return one Tensor."
             )
         history.check_inplace(value, True, True)
-    if value._ag is not None:
-        value._ag.grad = None
+    if value._autograd is not None:
+        value._autograd.grad = None
     history.rebase_history(value, ctx, number)
     return value
 
@@ -595,10 +595,10 @@ def alias_of_input(value: Any) -> Any:
     """An input returned as it is: the same memory as a view, made below function overrides."""
     with changed(grad=False, excluded=LOCAL.state.excluded | OVERRIDES):
         alias = value.view_as(value)
-    kind = type(value)
-    if kind in PLAIN or isinstance(alias, kind):
+    cls = type(value)
+    if cls in PLAIN or isinstance(alias, cls):
         return alias
-    return alias.as_subclass(kind)
+    return alias.as_subclass(cls)
 
 
 def once_differentiable(fn: Any) -> Any:

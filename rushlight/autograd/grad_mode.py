@@ -55,7 +55,7 @@ class Mode:
     def __enter__(self) -> Any:
         raise NotImplementedError
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(self, exc_type: Any, value: Any, trace: Any) -> None:
         raise NotImplementedError
 
     def __call__(self, function: Any) -> Any:
@@ -149,7 +149,7 @@ class no_grad(NoParameterMode):
             state.refresh()
             raise
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(self, exc_type: Any, value: Any, trace: Any) -> None:
         state = LOCAL.state
         state.grad = self.previous
         state.set_grad(self.previous)
@@ -164,7 +164,7 @@ class enable_grad(NoParameterMode):
     def __enter__(self) -> None:
         self.previous = enter_grad(True)
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(self, exc_type: Any, value: Any, trace: Any) -> None:
         write_grad(self.previous)
 
 
@@ -191,7 +191,7 @@ class set_grad_enabled(Mode):
     def __enter__(self) -> None:
         write_grad(self.mode)
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(self, exc_type: Any, value: Any, trace: Any) -> None:
         write_grad(self.previous)
 
     def __str__(self) -> str:
@@ -226,7 +226,7 @@ class inference_mode(Mode):
             state.refresh()
             raise
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(self, exc_type: Any, value: Any, trace: Any) -> None:
         state = LOCAL.state
         state.inference, state.grad = self.previous
         state.refresh()
@@ -246,5 +246,5 @@ class set_multithreading_enabled(Mode):
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(self, exc_type: Any, value: Any, trace: Any) -> None:
         LOCAL.state.multithreading = self.previous

@@ -119,12 +119,12 @@ def tensors_in(values: Any) -> list[Any]:
 
 def visible_values(tensor: Any) -> Any:
     """The floating values of a tensor as an ndarray; None where there are none to look at."""
-    kind = tensor._dtype
-    if not (kind.is_floating_point or kind.is_complex):
+    dtype = tensor._dtype
+    if not (dtype.is_floating_point or dtype.is_complex):
         return None
-    ext = tensor._ext
-    if ext is not None and ext.parts is not None:
-        values = getattr(ext.parts, "values", None)
+    unusual = tensor._unusual
+    if unusual is not None and unusual.parts is not None:
+        values = getattr(unusual.parts, "values", None)
         return None if values is None or values._array is None else values_of(values)
     return None if tensor._array is None else values_of(tensor)
 
@@ -183,11 +183,11 @@ def module_path() -> str:
     running.reverse()
     steps: list[str] = []
     for number, module in enumerate(running):
-        kind = type(module).__name__
+        class_name = type(module).__name__
         name = None if number == 0 else name_within(running[number - 1], module)
         if name is None:
             # A call of a module that is no part of the one around it.
-            steps.append(f"{' -> ' if steps else ''}{kind}")
+            steps.append(f"{' -> ' if steps else ''}{class_name}")
         elif name:
             steps.append(f".{name}")
     inner = "" if len(steps) < 2 else f" ({type(running[-1]).__name__})"

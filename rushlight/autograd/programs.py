@@ -156,14 +156,14 @@ def run_program(
             if node.frees_saved:
                 node.saved_slots = None
     alone = PROCESS.threads == 1
-    for leaf, value, kind in zip(leaves, answers, program.dtypes, strict=True):
+    for leaf, value, dtype in zip(leaves, answers, program.dtypes, strict=True):
         if value is None:
             continue
-        result = wrap(value, kind)
-        own = leaf._ag
+        result = wrap(value, dtype)
+        own = leaf._autograd
         if own is None:
             own = autograd_state(leaf)
-        if alone and own.grad is None and leaf._contig:
+        if alone and own.grad is None and leaf._is_contiguous:
             own.grad = result
         else:
             store(leaf, result, True, state)

@@ -93,10 +93,10 @@ def describe_saved(slots: Any, saved: list[Any]) -> tuple[Any, ...] | None:
         return None
     described: list[Any] = []
     for entry in slots:
-        kind = type(entry)
-        if kind in VALUES:
+        cls = type(entry)
+        if cls in VALUES:
             described.append(exact_key(entry))
-        elif kind is tuple or kind is Size:
+        elif cls is tuple or cls is Size:
             if any([type(item) not in VALUES for item in entry]):
                 return None
             described.append(exact_key(entry))
@@ -106,7 +106,7 @@ def describe_saved(slots: Any, saved: list[Any]) -> tuple[Any, ...] | None:
                 return None
             saved.append(tensor)
             array = tensor._array
-            strides = None if tensor._contig else array.strides
+            strides = None if tensor._is_contiguous else array.strides
             described.append((SAVED, array.shape, tensor._dtype, strides, tensor._requires_grad))
     return tuple(described)
 
@@ -119,9 +119,9 @@ def saved_tensor(entry: Any) -> Any:
             return None
         version = entry.version
         entry = entry.tensor
-    if (type(entry) is not Tensor and type(entry) not in PLAIN) or entry._ext is not None:
+    if (type(entry) is not Tensor and type(entry) not in PLAIN) or entry._unusual is not None:
         return None
-    counter, state = entry._counter, entry._ag
+    counter, state = entry._counter, entry._autograd
     if counter is not None and counter.value != version:
         return None
     return None if state is not None and state.detached_at else entry
@@ -143,10 +143,10 @@ NEW_LEAF = """
 # `saved_tensor`, written out for the common case.
 TENSOR = """
     t = s[{position}]
-    if type(t) is not Tensor or t._counter is not None or t._ag is not None:
+    if type(t) is not Tensor or t._counter is not None or t._autograd is not None:
         t = saved_tensor(t)
         if t is None: return None
-    elif t._ext is not None: return None
+    elif t._unusual is not None: return None
     {name} = t._array
     if ({name}.shape != {shape} or t._dtype is not {dtype} or t._requires_grad is not {needs}
             or {layout}): return None
@@ -223,7 +223,7 @@ class MatcherWriter:
     def tensor(self, position: int, shape: Any, dtype: Any, strides: Any, needs: bool) -> None:
         name = f"a{len(self.arrays)}"
         self.arrays.append(name)
-        layout = f"t._contig or {name}.strides != {self.constant(strides)}"
+        layout = f"t._is_contiguous or {name}.strides != {self.constant(strides)}"
         self.lines.append(
             TENSOR.format(
                 position=position,
@@ -231,7 +231,7 @@ class MatcherWriter:
                 shape=self.constant(shape),
                 dtype=self.constant(dtype),
                 needs=needs,
-                layout="not t._contig" if strides is None else layout,
+                layout="not t._is_contiguous" if strides is None else layout,
             )
         )
 

@@ -55,10 +55,10 @@ class ProgramRecorder(Recorder):
         LOCAL.state.refresh()
         return self
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(self, exc_type: Any, value: Any, trace: Any) -> None:
         LOCAL.state.witness = None
         LOCAL.state.refresh()
-        if kind is not None:
+        if exc_type is not None:
             self.inputs, self.made = [], []
 
     def process(self, op: Any, args: tuple[Any, ...]) -> Any:
@@ -74,7 +74,7 @@ class ProgramRecorder(Recorder):
         return result
 
     def record(self, op: Any, args: tuple[Any, ...], result: Any) -> None:
-        if not isinstance(result, Tensor) or result._ext is not None or result._array is None:
+        if not isinstance(result, Tensor) or result._unusual is not None or result._array is None:
             self.is_writable = False
             return
         operands = tuple([self.node_of(value) for value in args])
@@ -201,9 +201,9 @@ class Writer:
             raise Unwritable
         width = after._dtype.itemsize
         layout = self.constant(tuple([step * width for step in steps]))
-        kind = self.constant(after._dtype.np)
+        dtype = self.constant(after._dtype.np)
         self.last_use[base] = len(self.lines)
-        return f"ndarray({self.constant(wanted)}, {kind}, {base}, {offset * width}, {layout})"
+        return f"ndarray({self.constant(wanted)}, {dtype}, {base}, {offset * width}, {layout})"
 
     def compute(self, node: Any) -> tuple[str, list[str]]:
         """One op as an expression of arrays, and the arrays that its value may share memory with:
@@ -234,16 +234,16 @@ class Writer:
         tensors = [args[position] for position in op.tensor_positions]
         if not is_node(tensors[0]):
             raise Unwritable
-        kind = tensors[0].meta["val"]._dtype
-        uniform = all([is_node(t) and t.meta["val"]._dtype is kind for t in tensors])
-        if not uniform or not kind.scalar_fast or op.options.get("promoted_scalars"):
+        dtype = tensors[0].meta["val"]._dtype
+        uniform = all([is_node(t) and t.meta["val"]._dtype is dtype for t in tensors])
+        if not uniform or not dtype.scalar_fast or op.options.get("promoted_scalars"):
             numbers = all([is_node(t) or type(t) in (int, float) for t in tensors])
-            if not (numbers and kind.scalar_fast and len(tensors) == 2):
+            if not (numbers and dtype.scalar_fast and len(tensors) == 2):
                 raise Unwritable
         # NumPy takes a 0-d array of the right dtype with less ado than a Python number.
         cast = {*op.tensor_positions, *op.options.get("cast_scalars", ())}
         args = [
-            np.array(value, kind.np) if position in cast and type(value) in (int, float) else value
+            np.array(value, dtype.np) if position in cast and type(value) in (int, float) else value
             for position, value in enumerate(args)
         ]
         values = self.values(args)

@@ -20,19 +20,19 @@ def exact_key(value: Any) -> Any:
 
     It can be hashed if the values in it can.
     """
-    kind = type(value)
-    if kind in ATOMS:
+    cls = type(value)
+    if cls in ATOMS:
         return value
-    if kind is float:
+    if cls is float:
         return (float, pack("<d", value))
-    if kind is complex:
+    if cls is complex:
         return (complex, pack("<dd", value.real, value.imag))
     if isinstance(value, (tuple, list)):
-        return (kind, *[exact_key(item) for item in value])
+        return (cls, *[exact_key(item) for item in value])
     if isinstance(value, dict):
-        return (kind, *[(exact_key(key), exact_key(item)) for key, item in value.items()])
-    if kind is slice:
+        return (cls, *[(exact_key(key), exact_key(item)) for key, item in value.items()])
+    if cls is slice:
         return (slice, exact_key(value.start), exact_key(value.stop), exact_key(value.step))
     if hasattr(value, "tobytes"):
-        return (kind, value.dtype, value.shape, value.tobytes())
-    return (kind, value)
+        return (cls, value.dtype, value.shape, value.tobytes())
+    return (cls, value)

@@ -72,7 +72,7 @@ class Patch:
             self.__exit__(None, None, None)
             raise
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(self, exc_type: Any, value: Any, trace: Any) -> None:
         module = sys.modules[self.module]
         for name, before in self.before.pop().items():
             setattr(module, name, before)

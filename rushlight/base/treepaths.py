@@ -81,16 +81,16 @@ def key_get(tree: PyTree, path: KeyPath) -> Any:
 
 def children_with_keys(tree: PyTree) -> list[tuple[Any, Any]]:
     """(key, child) for each child of a node."""
-    kind = node_type(tree)
-    if kind in DICT_TYPES:
+    cls = node_type(tree)
+    if cls in DICT_TYPES:
         return [(MappingKey(key), value) for key, value in tree.items()]
-    if kind is namedtuple:
+    if cls is namedtuple:
         return [(GetAttrKey(name), getattr(tree, name)) for name in tree._fields]
-    if kind in (tuple, list, deque):
+    if cls in (tuple, list, deque):
         return [(SequenceKey(place), item) for place, item in enumerate(tree)]
-    with_keys = SUPPORTED_NODES[kind].flatten_with_keys_fn
+    with_keys = SUPPORTED_NODES[cls].flatten_with_keys_fn
     if with_keys is None:
-        fail("RL0212", ValueError, node=kind)
+        fail("RL0212", ValueError, node=cls)
     return list(with_keys(tree)[0])
 
 

@@ -83,12 +83,12 @@ def release() -> None:
     kept_bytes = 0
 
 
-def empty(shape: tuple[int, ...], kind: DTypeLike, nbytes: int) -> Any:
+def empty(shape: tuple[int, ...], dtype: DTypeLike, nbytes: int) -> Any:
     """An uninitialised C-ordered array; large ones may have memory that was used before."""
     if nbytes < LARGE:
-        return np.empty(shape, kind)
+        return np.empty(shape, dtype)
     owner, offset, kept = large_bytes(nbytes)
-    array = ndarray(shape, kind, owner, offset)
+    array = ndarray(shape, dtype, owner, offset)
     if kept is not None:
         kept.append((owner, offset))
     return array

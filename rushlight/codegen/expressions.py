@@ -48,12 +48,12 @@ class Expression:
     __slots__ = ("args", "builder", "dtype", "op", "payload", "walked")
 
     def __init__(
-        self, builder: Builder, op: str, args: tuple[Expression, ...], kind: dtype, payload: Any
+        self, builder: Builder, op: str, args: tuple[Expression, ...], dtype: dtype, payload: Any
     ) -> None:
         self.builder = builder
         self.op = op
         self.args = args
-        self.dtype = kind
+        self.dtype = dtype
         self.payload = payload
         # What `walk` found, once it was asked.
         self.walked: list[Expression] | None = None
@@ -204,19 +204,19 @@ def shared(root: Expression) -> list[Expression]:
     return [node for node in nodes if node.args and uses.get(node, 0) > 1]
 
 
-def number_of(kind: dtype, value: complex) -> float:
-    """A Python number as a constant of `kind`, wrapped and rounded as a conversion would."""
+def number_of(dtype: dtype, value: complex) -> float:
+    """A Python number as a constant of `dtype`, wrapped and rounded as a conversion would."""
     if isinstance(value, complex):
         raise Inexpressible("a complex number")
-    if kind.category == BOOL:
+    if dtype.category == BOOL:
         return bool(value)
-    if kind.category == INTEGER:
+    if dtype.category == INTEGER:
         if isinstance(value, float) and (math.isnan(value) or math.isinf(value)):
             raise Inexpressible("no integer")
-        bits = kind.itemsize * 8
+        bits = dtype.itemsize * 8
         number = int(value) & ((1 << bits) - 1)
-        return number - (1 << bits) if kind.is_signed and number >> (bits - 1) else number
-    return float(kind.np.type(value))
+        return number - (1 << bits) if dtype.is_signed and number >> (bits - 1) else number
+    return float(dtype.np.type(value))
 
 
 class Builder:
@@ -230,51 +230,51 @@ class Builder:
     # -- making ----------------------------------------------------------------------------------
 
     def make(
-        self, op: str, args: tuple[Expression, ...], kind: dtype, payload: Any = None
+        self, op: str, args: tuple[Expression, ...], dtype: dtype, payload: Any = None
     ) -> Expression:
         shown = repr(payload) if op == "const" else payload
-        key = (op, args, kind, shown)
+        key = (op, args, dtype, shown)
         found = self.table.get(key)
         if found is None:
-            found = self.table[key] = Expression(self, op, args, kind, payload)
+            found = self.table[key] = Expression(self, op, args, dtype, payload)
         return found
 
-    def const(self, value: complex, kind: dtype) -> Expression:
-        return self.make("const", (), kind, number_of(kind, value))
+    def const(self, value: complex, dtype: dtype) -> Expression:
+        return self.make("const", (), dtype, number_of(dtype, value))
 
     def load(
-        self, buffer: Buffer, strides: tuple[int, ...], offset: int, kind: dtype | None = None
+        self, buffer: Buffer, strides: tuple[int, ...], offset: int, dtype: dtype | None = None
     ) -> Expression:
-        return self.make("load", (), kind or buffer.dtype, (buffer, strides, offset))
+        return self.make("load", (), dtype or buffer.dtype, (buffer, strides, offset))
 
     def index(self, strides: tuple[int, ...], offset: int) -> Expression:
         """offset + the dot product of the loop's indices with `strides`, as int64."""
         return self.make("index", (), dtypes.int64, (strides, offset))
 
-    def cast(self, x: Expression, kind: dtype) -> Expression:
+    def cast(self, x: Expression, dtype: dtype) -> Expression:
         """The value in another dtype, as a C conversion makes it."""
-        if x.dtype is kind:
+        if x.dtype is dtype:
             return x
-        if x.dtype.is_complex or kind.is_complex or kind in dtypes.FLOAT8:
-            raise Inexpressible(f"conversion to {kind}")
+        if x.dtype.is_complex or dtype.is_complex or dtype in dtypes.FLOAT8:
+            raise Inexpressible(f"conversion to {dtype}")
         if x.dtype in dtypes.FLOAT8:
             raise Inexpressible(f"conversion from {x.dtype}")
-        if not self.converts_half and dtypes.float16 in (kind, x.dtype):
+        if not self.converts_half and dtypes.float16 in (dtype, x.dtype):
             raise Inexpressible("conversion of float16")
-        if x.op == "const" and kind not in HALVES and x.dtype not in HALVES:
-            return self.const(x.payload, kind)
+        if x.op == "const" and dtype not in HALVES and x.dtype not in HALVES:
+            return self.const(x.payload, dtype)
         source = x.dtype
-        if source in HALVES and kind is not dtypes.float32:
-            return self.cast(self.cast(x, dtypes.float32), kind)
-        if kind in HALVES and source is not dtypes.float32:
+        if source in HALVES and dtype is not dtypes.float32:
+            return self.cast(self.cast(x, dtypes.float32), dtype)
+        if dtype in HALVES and source is not dtypes.float32:
             if source is dtypes.float64 or source.itemsize > 2:
                 # Rounding twice is not rounding once.
-                raise Inexpressible(f"conversion from {source} to {kind}")
-            return self.cast(self.cast(x, dtypes.float32), kind)
-        if kind in (dtypes.uint32, dtypes.uint64) and source.category == FLOAT:
+                raise Inexpressible(f"conversion from {source} to {dtype}")
+            return self.cast(self.cast(x, dtypes.float32), dtype)
+        if dtype in (dtypes.uint32, dtypes.uint64) and source.category == FLOAT:
             # What lies outside the range has no single meaning there.
-            raise Inexpressible(f"conversion from float to {kind}")
-        return self.make("cast", (x,), kind)
+            raise Inexpressible(f"conversion from float to {dtype}")
+        return self.make("cast", (x,), dtype)
 
     def pair(self, x: Operand, y: Operand) -> tuple[Expression, Expression]:
         """Two operands of one dtype; a Python number takes the other's."""
@@ -298,14 +298,14 @@ class Builder:
         self.check(other)
         if type(value) not in (bool, int, float):
             raise Inexpressible(f"a {type(value).__name__}")
-        kind = other.dtype
-        if kind.category < FLOAT and type(value) is float:
+        dtype = other.dtype
+        if dtype.category < FLOAT and type(value) is float:
             raise Inexpressible("a float beside integers")
-        if kind.category == BOOL and type(value) is not bool:
+        if dtype.category == BOOL and type(value) is not bool:
             raise Inexpressible("an integer beside bools")
-        if kind.category == INTEGER and number_of(kind, value) != value:
+        if dtype.category == INTEGER and number_of(dtype, value) != value:
             raise Inexpressible("a number out of range")
-        return self.const(value, kind)
+        return self.const(value, dtype)
 
     def real(self, x: Expression) -> Expression:
         if x.dtype.is_complex:

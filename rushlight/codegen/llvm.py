@@ -34,18 +34,18 @@ TILE = (4, 16)
 DATA_OFFSET = 16
 
 
-def register_type(kind: dtype) -> str:
-    if kind.category == BOOL:
+def register_type(dtype: dtype) -> str:
+    if dtype.category == BOOL:
         return "i1"
-    return FLOAT_TYPES.get(kind) or f"i{kind.itemsize * 8}"
+    return FLOAT_TYPES.get(dtype) or f"i{dtype.itemsize * 8}"
 
 
-def memory_type(kind: dtype) -> str:
-    return "i8" if kind.category == BOOL else register_type(kind)
+def memory_type(dtype: dtype) -> str:
+    return "i8" if dtype.category == BOOL else register_type(dtype)
 
 
-def short(kind: dtype) -> str:
-    return "f32" if kind is dtypes.float32 else "f64"
+def short(dtype: dtype) -> str:
+    return "f32" if dtype is dtypes.float32 else "f64"
 
 
 class ModuleText:
@@ -302,40 +302,40 @@ class KernelText:
         else:
             self.tiled(dims, pair, body)
         for statement, place in accumulators.items():
-            kind = register_type(statement.value.dtype)
-            value = self.put(f"load {kind}, ptr {place}")
+            register = register_type(statement.value.dtype)
+            value = self.put(f"load {register}, ptr {place}")
             self.finish(statement, value)
 
     # -- statements --------------------------------------------------------------------------------
 
     def begin(self, statement: Statement) -> str:
         """A register that accumulates a fold."""
-        kind = statement.value.dtype
+        dtype = statement.value.dtype
         self.count += 1
         place = f"%acc{self.count}"
-        self.allocas.append(f"  {place} = alloca {register_type(kind)}")
-        start = identity(statement.fold or "", kind)
-        self.lines.append(f"  store {register_type(kind)} {start}, ptr {place}")
+        self.allocas.append(f"  {place} = alloca {register_type(dtype)}")
+        start = identity(statement.fold or "", dtype)
+        self.lines.append(f"  store {register_type(dtype)} {start}, ptr {place}")
         return place
 
     def begin_vector(self, statement: Statement) -> None:
-        kind = statement.value.dtype
-        start = identity(statement.fold or "", kind)
-        self.store(statement.target, statement.strides, start, kind)
+        dtype = statement.value.dtype
+        start = identity(statement.fold or "", dtype)
+        self.store(statement.target, statement.strides, start, dtype)
 
     def statement(self, statement: Statement, accumulator: str | None) -> None:
         value = self.value(statement.value)
-        kind = statement.value.dtype
+        dtype = statement.value.dtype
         if statement.fold is None:
             self.finish(statement, value)
         elif accumulator is not None:
-            before = self.put(f"load {register_type(kind)}, ptr {accumulator}")
-            after = self.folded(statement.fold, kind, before, value, True)
-            self.lines.append(f"  store {register_type(kind)} {after}, ptr {accumulator}")
+            before = self.put(f"load {register_type(dtype)}, ptr {accumulator}")
+            after = self.folded(statement.fold, dtype, before, value, True)
+            self.lines.append(f"  store {register_type(dtype)} {after}, ptr {accumulator}")
         else:
             before = self.load(statement.target, statement.strides, 0)
-            after = self.folded(statement.fold, kind, before, value, False)
-            self.store(statement.target, statement.strides, after, kind)
+            after = self.folded(statement.fold, dtype, before, value, False)
+            self.store(statement.target, statement.strides, after, dtype)
 
     def finish(self, statement: Statement, value: str) -> None:
         """Keep a statement's value where the rest of its row, or of its loop, finds it."""
@@ -344,21 +344,21 @@ class KernelText:
         if target.role != "register":
             self.store(target, statement.strides, value, statement.value.dtype)
 
-    def folded(self, fold: str, kind: dtype, a: str, b: str, free: bool) -> str:
+    def folded(self, fold: str, dtype: dtype, a: str, b: str, free: bool) -> str:
         """One step of a fold; `free` lets sums be reordered."""
-        type_ = register_type(kind)
+        type_ = register_type(dtype)
         if fold in ("any", "all"):
             return self.put(f"{'or' if fold == 'any' else 'and'} i1 {a}, {b}")
         if fold in ("sum", "prod"):
-            if kind.category == FLOAT:
+            if dtype.category == FLOAT:
                 flags = "reassoc nsz " if free else ""
                 return self.put(f"{'fadd' if fold == 'sum' else 'fmul'} {flags}{type_} {a}, {b}")
             return self.put(f"{'add' if fold == 'sum' else 'mul'} {type_} {a}, {b}")
-        if kind.category == FLOAT:
+        if dtype.category == FLOAT:
             return self.intrinsic(
-                "maximum" if fold == "max" else "minimum", kind, a, b, flags="nsz"
+                "maximum" if fold == "max" else "minimum", dtype, a, b, flags="nsz"
             )
-        return self.whole_extreme(fold, kind, a, b)
+        return self.whole_extreme(fold, dtype, a, b)
 
     # -- memory ------------------------------------------------------------------------------------
 
@@ -390,17 +390,17 @@ class KernelText:
         )
 
     def load(self, buffer: Buffer, strides: Ints, offset: int) -> str:
-        kind = buffer.dtype
+        dtype = buffer.dtype
         place = self.address(buffer, strides, offset)
-        value = self.put(f"load {memory_type(kind)}, ptr {place}, align {kind.itemsize}")
-        return self.put(f"icmp ne i8 {value}, 0") if kind.category == BOOL else value
+        value = self.put(f"load {memory_type(dtype)}, ptr {place}, align {dtype.itemsize}")
+        return self.put(f"icmp ne i8 {value}, 0") if dtype.category == BOOL else value
 
-    def store(self, buffer: Buffer, strides: Ints, value: str, kind: dtype) -> None:
-        if kind.category == BOOL:
+    def store(self, buffer: Buffer, strides: Ints, value: str, dtype: dtype) -> None:
+        if dtype.category == BOOL:
             value = self.put(f"zext i1 {value} to i8")
         place = self.address(buffer, strides, 0)
         self.lines.append(
-            f"  store {memory_type(kind)} {value}, ptr {place}, align {kind.itemsize}"
+            f"  store {memory_type(dtype)} {value}, ptr {place}, align {dtype.itemsize}"
         )
 
     # -- expressions -------------------------------------------------------------------------------
@@ -414,9 +414,9 @@ class KernelText:
         return found
 
     def node(self, node: Expression) -> str:
-        kind = node.dtype
+        dtype = node.dtype
         if node.op == "const":
-            return literal(node.payload, kind)
+            return literal(node.payload, dtype)
         if node.op == "load":
             buffer, strides, offset = node.payload
             kept = self.known((buffer, strides)) if offset == 0 else None
@@ -429,28 +429,28 @@ class KernelText:
             assert found is not None
             args.append(found)
         if node.op == "cast":
-            if kind is dtypes.float16 and rounds_to_float(node.args[0]):
+            if dtype is dtypes.float16 and rounds_to_float(node.args[0]):
                 # LLVM would make one rounding of the two.
                 args[0] = self.intrinsic("arithmetic.fence", dtypes.float32, args[0])
-            return self.cast(args[0], node.args[0].dtype, kind)
+            return self.cast(args[0], node.args[0].dtype, dtype)
         if node.op == "select":
-            type_ = register_type(kind)
+            type_ = register_type(dtype)
             return self.put(f"select i1 {args[0]}, {type_} {args[1]}, {type_} {args[2]}")
         source = node.args[0].dtype
         if source.category == FLOAT:
             return self.floating(node.op, source, args)
         return self.whole(node.op, source, args)
 
-    def intrinsic(self, name: str, kind: dtype, *args: str, flags: str = "") -> str:
-        type_ = register_type(kind)
-        function = f"@llvm.{name}.{short(kind)}"
+    def intrinsic(self, name: str, dtype: dtype, *args: str, flags: str = "") -> str:
+        type_ = register_type(dtype)
+        function = f"@llvm.{name}.{short(dtype)}"
         types = ", ".join([type_] * len(args))
         self.module.declared.add(f"declare {type_} {function}({types})")
         given = ", ".join([f"{type_} {a}" for a in args])
         return self.put(f"call {flags} {type_} {function}({given})")
 
-    def floating(self, op: str, kind: dtype, args: list[str]) -> str:
-        type_ = register_type(kind)
+    def floating(self, op: str, dtype: dtype, args: list[str]) -> str:
+        type_ = register_type(dtype)
         simple = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "fmod": "frem"}
         if op in simple:
             return self.put(f"{simple[op]} {type_} {args[0]}, {args[1]}")
@@ -467,24 +467,24 @@ class KernelText:
             taken = self.put(f"or i1 {first}, {broken}")
             return self.put(f"select i1 {taken}, {type_} {args[0]}, {type_} {args[1]}")
         if op == "abs":
-            return self.intrinsic("fabs", kind, *args)
+            return self.intrinsic("fabs", dtype, *args)
         if op in INTRINSICS:
-            return self.intrinsic(op, kind, *args)
+            return self.intrinsic(op, dtype, *args)
         if op in UNARY_FUNCTIONS or op in BINARY_FUNCTIONS:
-            self.module.math.add((op, short(kind)))
+            self.module.math.add((op, short(dtype)))
             given = ", ".join([f"{type_} {a}" for a in args])
-            return self.put(f"call {type_} @rl.{op}.{short(kind)}({given})")
+            return self.put(f"call {type_} @rl.{op}.{short(dtype)}({given})")
         raise AssertionError(op)
 
-    def whole_extreme(self, op: str, kind: dtype, a: str, b: str) -> str:
-        name = f"{'s' if kind.is_signed else 'u'}{op}"
-        type_ = register_type(kind)
+    def whole_extreme(self, op: str, dtype: dtype, a: str, b: str) -> str:
+        name = f"{'s' if dtype.is_signed else 'u'}{op}"
+        type_ = register_type(dtype)
         self.module.declared.add(f"declare {type_} @llvm.{name}.{type_}({type_}, {type_})")
         return self.put(f"call {type_} @llvm.{name}.{type_}({type_} {a}, {type_} {b})")
 
-    def whole(self, op: str, kind: dtype, args: list[str]) -> str:
-        type_ = register_type(kind)
-        signed = kind.is_signed and kind.category == INTEGER
+    def whole(self, op: str, dtype: dtype, args: list[str]) -> str:
+        type_ = register_type(dtype)
+        signed = dtype.is_signed and dtype.category == INTEGER
         if op in ("add", "sub", "mul", "and", "or", "xor", "shl"):
             return self.put(f"{op} {type_} {args[0]}, {args[1]}")
         if op in FLOAT_COMPARE:
@@ -496,7 +496,7 @@ class KernelText:
             self.module.declared.add(f"declare {type_} @llvm.abs.{type_}({type_}, i1)")
             return self.put(f"call {type_} @llvm.abs.{type_}({type_} {args[0]}, i1 false)")
         if op in ("max", "min"):
-            return self.whole_extreme(op, kind, *args)
+            return self.whole_extreme(op, dtype, *args)
         if op == "shr":
             return self.put(f"{'ashr' if signed else 'lshr'} {type_} {args[0]}, {args[1]}")
         if op in ("idiv", "irem") or not signed:
@@ -516,27 +516,27 @@ class KernelText:
 
     # -- conversion --------------------------------------------------------------------------------
 
-    def cast(self, x: str, source: dtype, kind: dtype) -> str:
-        here, there = register_type(source), register_type(kind)
+    def cast(self, x: str, source: dtype, dtype: dtype) -> str:
+        here, there = register_type(source), register_type(dtype)
         if source is dtypes.bfloat16:
             wide = self.put(f"shl i32 {self.put(f'zext i16 {x} to i32')}, 16")
             return self.put(f"bitcast i32 {wide} to float")
-        if kind is dtypes.bfloat16:
+        if dtype is dtypes.bfloat16:
             return self.to_bfloat(x)
-        if kind.category == BOOL:
+        if dtype.category == BOOL:
             if source.category == FLOAT:
                 return self.put(f"fcmp une {here} {x}, 0.0")
             return self.put(f"icmp ne {here} {x}, 0")
         if source.category == FLOAT:
-            if kind.category == FLOAT:
-                name = "fpext" if kind.itemsize > source.itemsize else "fptrunc"
+            if dtype.category == FLOAT:
+                name = "fpext" if dtype.itemsize > source.itemsize else "fptrunc"
                 return self.put(f"{name} {here} {x} to {there}")
-            return self.to_whole(x, source, kind)
-        if kind.category == FLOAT:
+            return self.to_whole(x, source, dtype)
+        if dtype.category == FLOAT:
             name = "sitofp" if source.is_signed else "uitofp"
             return self.put(f"{name} {here} {x} to {there}")
-        if source.category != BOOL and kind.itemsize <= source.itemsize:
-            same = kind.itemsize == source.itemsize
+        if source.category != BOOL and dtype.itemsize <= source.itemsize:
+            same = dtype.itemsize == source.itemsize
             return x if same else self.put(f"trunc {here} {x} to {there}")
         return self.put(f"{'sext' if source.is_signed else 'zext'} {here} {x} to {there}")
 
@@ -549,10 +549,10 @@ class KernelText:
         broken = self.put(f"fcmp uno float {x}, {x}")
         return self.put(f"select i1 {broken}, i16 32704, i16 {high}")
 
-    def to_whole(self, x: str, source: dtype, kind: dtype) -> str:
+    def to_whole(self, x: str, source: dtype, dtype: dtype) -> str:
         """Towards zero; what does not fit gives the value that x86 conversions give."""
         here = register_type(source)
-        wide = 64 if kind.itemsize == 8 else 32
+        wide = 64 if dtype.itemsize == 8 else 32
         high = float(1 << (wide - 1))
         fits = self.put(f"fcmp oge {here} {x}, {vectormath.constant(-high, short(source))}")
         below = self.put(f"fcmp olt {here} {x}, {vectormath.constant(high, short(source))}")
@@ -560,9 +560,9 @@ class KernelText:
         safe = self.put(f"select i1 {fits}, {here} {x}, {here} 0.0")
         value = self.put(f"fptosi {here} {safe} to i{wide}")
         value = self.put(f"select i1 {fits}, i{wide} {value}, i{wide} {-(1 << (wide - 1))}")
-        if kind.itemsize * 8 == wide:
+        if dtype.itemsize * 8 == wide:
             return value
-        return self.put(f"trunc i{wide} {value} to {register_type(kind)}")
+        return self.put(f"trunc i{wide} {value} to {register_type(dtype)}")
 
 
 def rounds_to_float(node: Expression) -> bool:
@@ -570,24 +570,24 @@ def rounds_to_float(node: Expression) -> bool:
     return node.op == "cast" or node.op in UNARY_FUNCTIONS or node.op in BINARY_FUNCTIONS
 
 
-def literal(value: float, kind: dtype) -> str:
-    if kind.category == BOOL:
+def literal(value: float, dtype: dtype) -> str:
+    if dtype.category == BOOL:
         return "true" if value else "false"
-    if kind.category == INTEGER:
+    if dtype.category == INTEGER:
         return str(value)
-    assert kind in (dtypes.float32, dtypes.float64), kind
-    return vectormath.constant(value, short(kind))
+    assert dtype in (dtypes.float32, dtypes.float64), dtype
+    return vectormath.constant(value, short(dtype))
 
 
-def identity(fold: str, kind: dtype) -> str:
+def identity(fold: str, dtype: dtype) -> str:
     """What a fold starts from."""
     if fold in ("any", "all"):
         return literal(fold == "all", dtypes.bool_)
     if fold in ("sum", "prod"):
-        return literal(0 if fold == "sum" else 1, kind)
-    if kind.category == FLOAT:
-        return literal(float("-inf") if fold == "max" else float("inf"), kind)
-    bits = kind.itemsize * 8
-    if kind.is_signed:
+        return literal(0 if fold == "sum" else 1, dtype)
+    if dtype.category == FLOAT:
+        return literal(float("-inf") if fold == "max" else float("inf"), dtype)
+    bits = dtype.itemsize * 8
+    if dtype.is_signed:
         return str(-(1 << (bits - 1)) if fold == "max" else (1 << (bits - 1)) - 1)
     return str(0 if fold == "max" else (1 << bits) - 1)

@@ -29,9 +29,9 @@ class Buffer:
 
     __slots__ = ("dtype", "name", "role", "shape", "strides")
 
-    def __init__(self, name: str, kind: dtype, shape: Ints, strides: Ints, role: str) -> None:
+    def __init__(self, name: str, dtype: dtype, shape: Ints, strides: Ints, role: str) -> None:
         self.name = name
-        self.dtype = kind
+        self.dtype = dtype
         self.shape = shape
         self.strides = strides
         self.role = role

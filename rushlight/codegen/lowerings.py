@@ -44,11 +44,11 @@ class Lowering:
 
     # -- operands ---------------------------------------------------------------------------------
 
-    def working(self, kind: dtype) -> dtype:
+    def working(self, dtype: dtype) -> dtype:
         """The dtype that kernels compute in."""
-        if kind.is_complex or kind in dtypes.FLOAT8:
-            self.refuse(f"{kind}")
-        return dtypes.float32 if kind in HALVES else kind
+        if dtype.is_complex or dtype in dtypes.FLOAT8:
+            self.refuse(f"{dtype}")
+        return dtypes.float32 if dtype in HALVES else dtype
 
     def plain(self, value: Value) -> Expression:
         """A value's expression as it is."""
@@ -57,7 +57,7 @@ class Lowering:
             self.refuse(f"{value.dtype}")
         return found
 
-    def widened(self, value: Value) -> Expression:
+    def widen(self, value: Value) -> Expression:
         """A value's expression in the dtype to compute in."""
         return self.cast(self.plain(value), self.working(value.dtype))
 
@@ -66,14 +66,14 @@ class Lowering:
         if value.dtype.category != FLOAT:
             self.refuse(f"{value.dtype}")
         self.program.reused(value)
-        return self.widened(value)
+        return self.widen(value)
 
-    def spread(self, value: Value, shape: Ints, kind: dtype) -> Expression:
+    def spread(self, value: Value, shape: Ints, dtype: dtype) -> Expression:
         """An operand over a shape that it broadcasts to."""
-        return self.cast(self.program.expanded(value, shape), kind)
+        return self.cast(self.program.expanded(value, shape), dtype)
 
-    def cast(self, expr: Expression, kind: dtype) -> Expression:
-        return self.m.cast(expr, kind)
+    def cast(self, expr: Expression, dtype: dtype) -> Expression:
+        return self.m.cast(expr, dtype)
 
     def stored(self, expr: Expression, shape: Ints) -> Expression:
         """An expression that several passes read, computed once."""
@@ -116,15 +116,15 @@ class Lowering:
 
     # -- numbers ----------------------------------------------------------------------------------
 
-    def filled(self, number: float, kind: dtype) -> Expression:
+    def filled(self, number: float, dtype: dtype) -> Expression:
         """A number that every element is."""
-        if kind in HALVES or type(number) not in (bool, int, float):
-            self.refuse(f"fill of {kind}")
-        if kind.category == INTEGER and int(number) != number:
+        if dtype in HALVES or type(number) not in (bool, int, float):
+            self.refuse(f"fill of {dtype}")
+        if dtype.category == INTEGER and int(number) != number:
             self.refuse("a fraction")
-        self.working(kind)
-        expr = self.m.const(number, kind)
-        if kind.category == INTEGER and expr.payload != number:
+        self.working(dtype)
+        expr = self.m.const(number, dtype)
+        if dtype.category == INTEGER and expr.payload != number:
             self.refuse("out of range")
         return expr
 
@@ -156,25 +156,25 @@ def folded(build: Lowering, op: OpOverload, *args: Any) -> Expression:
 def accumulate(
     build: Lowering, name: str, value: Value, axes: Ints, given: dtype | None
 ) -> Expression:
-    kind = given
-    if kind is None:
-        kind = dtypes.int64 if value.dtype.category <= INTEGER else value.dtype
-    if kind.category == BOOL:
-        build.refuse(f"{name} in {kind}")
-    expr = build.cast(build.widened(value), build.working(kind))
-    return build.cast(build.fold(name, expr, value.shape, axes), kind)
+    dtype = given
+    if dtype is None:
+        dtype = dtypes.int64 if value.dtype.category <= INTEGER else value.dtype
+    if dtype.category == BOOL:
+        build.refuse(f"{name} in {dtype}")
+    expr = build.cast(build.widen(value), build.working(dtype))
+    return build.cast(build.fold(name, expr, value.shape, axes), dtype)
 
 
 def average(
     build: Lowering, name: str, value: Value, axes: Ints, given: dtype | None
 ) -> Expression:
-    kind = given or value.dtype
-    if kind.category != FLOAT:
-        build.refuse(f"mean in {kind}")
-    expr = build.cast(build.widened(value), build.working(kind))
+    dtype = given or value.dtype
+    if dtype.category != FLOAT:
+        build.refuse(f"mean in {dtype}")
+    expr = build.cast(build.widen(value), build.working(dtype))
     total = build.fold("sum", expr, value.shape, axes)
-    count = build.m.const(math.prod([value.shape[axis] for axis in axes]), build.working(kind))
-    return build.cast(build.m.divide(total, count), kind)
+    count = build.m.const(math.prod([value.shape[axis] for axis in axes]), build.working(dtype))
+    return build.cast(build.m.divide(total, count), dtype)
 
 
 def extreme(
@@ -182,19 +182,19 @@ def extreme(
 ) -> Expression:
     if 0 in value.shape:
         build.refuse("an extreme of nothing")
-    expr = build.widened(value)
+    expr = build.widen(value)
     if expr.dtype.category == BOOL:
         name = "any" if name == "max" else "all"
     return build.cast(build.fold(name, expr, value.shape, axes), value.dtype)
 
 
 def truth(build: Lowering, name: str, value: Value, axes: Ints, given: dtype | None) -> Expression:
-    expr = build.m.truth(build.widened(value))
+    expr = build.m.truth(build.widen(value))
     return build.cast(build.fold(name, expr, value.shape, axes), build.val.dtype)
 
 
 def count(build: Lowering, name: str, value: Value, axes: Ints, given: dtype | None) -> Expression:
-    expr = build.cast(build.m.truth(build.widened(value)), dtypes.int64)
+    expr = build.cast(build.m.truth(build.widen(value)), dtypes.int64)
     return build.fold("sum", expr, value.shape, axes)
 
 

@@ -57,12 +57,12 @@ class Value:
     __slots__ = ("base", "buffer", "dtype", "expr", "name", "shape", "strides")
 
     def __init__(
-        self, name: str, shape: Ints, strides: Ints, kind: dtype, expr: Expression | None
+        self, name: str, shape: Ints, strides: Ints, dtype: dtype, expr: Expression | None
     ) -> None:
         self.name = name
         self.shape = shape
         self.strides = strides
-        self.dtype = kind
+        self.dtype = dtype
         self.expr = expr
         self.buffer: Buffer | None = None
         # For a view: (op, arguments, place among several results), to make the tensor with.
@@ -187,14 +187,14 @@ class LoopProgram:
         self.count += 1
         return f"{stem}{self.count}"
 
-    def held(self, name: str, shape: Ints, strides: Ints, kind: dtype) -> Value:
+    def held(self, name: str, shape: Ints, strides: Ints, dtype: dtype) -> Value:
         """The value of a tensor that a variable holds."""
-        value = Value(name, shape, strides, kind, None)
-        buffer = Buffer(name, kind, shape, strides, "given")
+        value = Value(name, shape, strides, dtype, None)
+        buffer = Buffer(name, dtype, shape, strides, "given")
         self.given[name] = buffer
         self.tensors[value] = name
         value.buffer = buffer
-        if not kind.is_complex and kind not in dtypes.FLOAT8:
+        if not dtype.is_complex and dtype not in dtypes.FLOAT8:
             value.expr = self.m.load(buffer, strides, 0)
         return value
 
@@ -279,13 +279,13 @@ class LoopProgram:
 
     def product(self, left: Value, right: Value, shape: Ints) -> Expression:
         """A matrix product of float32 or float64, in contiguous memory."""
-        kind = left.dtype
-        if kind not in (dtypes.float32, dtypes.float64) or right.dtype is not kind:
-            raise Inexpressible(f"a product of {kind} and {right.dtype}")
+        dtype = left.dtype
+        if dtype not in (dtypes.float32, dtypes.float64) or right.dtype is not dtype:
+            raise Inexpressible(f"a product of {dtype} and {right.dtype}")
         if 0 in (*left.shape, *right.shape):
             raise Inexpressible("an empty product")
         strides = geometry.contiguous_strides(shape)
-        target = Buffer(self.fresh("p"), kind, shape, strides, "temporary")
+        target = Buffer(self.fresh("p"), dtype, shape, strides, "temporary")
         self.steps.append(Product(self.operand(left), self.operand(right), target))
         return self.m.load(target, strides, 0)
 
@@ -582,7 +582,7 @@ def apply_text(program: LoopProgram, op: OpOverload, args: list[Any], val: Any) 
 # -- views ----------------------------------------------------------------------------------------
 
 
-def view_geometry(op: OpOverload, shape: Ints, strides: Ints, rest: list[Any], kind: dtype) -> Any:
+def view_geometry(op: OpOverload, shape: Ints, strides: Ints, rest: list[Any], dtype: dtype) -> Any:
     if op.options.get("reshapes"):
         sizes = geometry.infer_size(rest[0], geometry.numel(shape))
         found = geometry.view_strides(shape, strides, sizes)
@@ -590,7 +590,7 @@ def view_geometry(op: OpOverload, shape: Ints, strides: Ints, rest: list[Any], k
             raise Inexpressible("a reshape that copies")
         return sizes, found, 0
     try:
-        return op.rule("shape")(shell(shape, strides, kind, devices.meta), *rest)
+        return op.rule("shape")(shell(shape, strides, dtype, devices.meta), *rest)
     except RuntimeError as error:
         raise Inexpressible(str(error)) from None
 

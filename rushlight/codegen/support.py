@@ -12,7 +12,7 @@ from rushlight.codegen.loops import Buffer
 from rushlight.core import geometry
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import Tensor, alias_array, strides_of, values_of, wrap_strided
-from rushlight.opset.kinds import laid_out
+from rushlight.opset.kinds import lay_out
 
 __all__ = ["array_of", "strided"]
 
@@ -23,7 +23,7 @@ def strided(buffer: Buffer) -> Tensor:
     array = alias_array(storage, buffer.dtype, buffer.shape, buffer.strides, 0)
     if array.size:
         return wrap_strided(array, buffer.dtype, storage)
-    return laid_out(np.empty(buffer.shape, buffer.dtype.np), buffer.strides, buffer.dtype)
+    return lay_out(np.empty(buffer.shape, buffer.dtype.np), buffer.strides, buffer.dtype)
 
 
 def array_of(tensor: object, buffer: Buffer) -> Any:
@@ -47,4 +47,4 @@ def array_of(tensor: object, buffer: Buffer) -> Any:
         return array
     if not array.size:
         return array
-    return laid_out(array, buffer.strides, buffer.dtype)._array
+    return lay_out(array, buffer.strides, buffer.dtype)._array

@@ -296,7 +296,7 @@ def expm1(e: Lines, x: str) -> str:
 
 def exp2(e: Lines, x: str) -> str:
     if e.kind == "f32":
-        return widened("exp2")(e, x)
+        return compute_in_double("exp2")(e, x)
     clamped = e.at_most(e.at_least(x, -1076.0), 1025.0)
     q, n = e.nearest(clamped)
     r = e.mul(e.sub(clamped, q), e.c(LN2))
@@ -314,7 +314,7 @@ def log(e: Lines, x: str) -> str:
 
 def log1p(e: Lines, x: str) -> str:
     if e.kind == "f32":
-        return widened("log1p")(e, x)
+        return compute_in_double("log1p")(e, x)
     u = e.add(x, e.c(1.0))
     f, k, whole = e.log_split(u)
     # Near 1 the sum need not be formed at all; elsewhere what it lost is added again.
@@ -329,7 +329,7 @@ def log1p(e: Lines, x: str) -> str:
 
 def log2(e: Lines, x: str) -> str:
     if e.kind == "f32":
-        return widened("log2")(e, x)
+        return compute_in_double("log2")(e, x)
     f, k, _ = e.log_split(x)
     rest = e.log_sum(f, e.c(0.0))
     return e.log_ends(x, e.fma(rest, e.c(LOG2E), e.fma(rest, e.c(2.0355273740931033e-17), k)))
@@ -337,7 +337,7 @@ def log2(e: Lines, x: str) -> str:
 
 def log10(e: Lines, x: str) -> str:
     if e.kind == "f32":
-        return widened("log10")(e, x)
+        return compute_in_double("log10")(e, x)
     f, k, _ = e.log_split(x)
     rest = e.log_sum(f, e.c(0.0))
     low = e.mul(k, e.c(3.69423907715893078616e-13))
@@ -386,7 +386,7 @@ def rsqrt(e: Lines, x: str) -> str:
     return e.div(e.c(1.0), e.call("sqrt", x))
 
 
-def turned(e: Lines, x: str, wide: str) -> tuple[str, str]:
+def reduce_angle(e: Lines, x: str, wide: str) -> tuple[str, str]:
     """A float32 angle, given also as double: (r, n) with x = n pi/2 + r, as doubles."""
     d = Wide(e)
     far = d.cmp("oge", d.abs(wide), d.c(FAR))
@@ -426,7 +426,7 @@ def circular(quarter: int) -> Callable[[Lines, str], str]:
     """Sine (quarter 0) or cosine (quarter 1) in float32."""
 
     def function(e: Lines, x: str) -> str:
-        wide, turns = turned(e, x, e.put(f"fpext float {x} to double"))
+        wide, turns = reduce_angle(e, x, e.put(f"fpext float {x} to double"))
         r = e.put(f"fptrunc double {wide} to float")
         n = e.whole("add", e.put(f"trunc i64 {turns} to i32"), quarter)
         odd = e.put(f"trunc i32 {n} to i1")
@@ -444,7 +444,7 @@ def circular(quarter: int) -> Callable[[Lines, str], str]:
 def tan(e: Lines, x: str) -> str:
     d = Wide(e)
     wide = e.put(f"fpext float {x} to double")
-    r, n = turned(e, x, wide)
+    r, n = reduce_angle(e, x, wide)
     odd = e.put(f"trunc i64 {n} to i1")
     sine, cosine = sine_of(d, r), cosine_of(d, r)
     minus = e.put(f"fneg double {cosine}")
@@ -456,7 +456,7 @@ def tan(e: Lines, x: str) -> str:
 
 def atan(e: Lines, x: str) -> str:
     if e.kind == "f32":
-        return widened("atan")(e, x)
+        return compute_in_double("atan")(e, x)
     a = e.abs(x)
     steep = e.cmp("ogt", a, e.c(2.414213562373095))
     middle = e.cmp("ogt", a, e.c(0.41421356237309503))
@@ -570,7 +570,7 @@ class Wide(Lines):
         self.tables = host.tables
 
 
-def widened(name: str) -> Callable[[Lines, str], str]:
+def compute_in_double(name: str) -> Callable[[Lines, str], str]:
     """A float32 function as the float64 one, rounded."""
 
     def function(e: Lines, x: str) -> str:
@@ -588,7 +588,7 @@ FUNCTIONS: dict[tuple[str, str], Callable[..., str]] = {
     ("sin", "f32"): circular(0),
     ("cos", "f32"): circular(1),
     ("pow", "f32"): pow32,
-    ("erfc", "f32"): widened("erfc"),
+    ("erfc", "f32"): compute_in_double("erfc"),
 }
 
 

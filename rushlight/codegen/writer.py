@@ -123,18 +123,18 @@ class RunWriter:
     def check_given(self, buffer: Buffer) -> None:
         """Write the lines that take a tensor's array, of exactly the geometry that is read."""
         name = buffer.name
-        kind = buffer.dtype
-        steps = tuple([step * kind.itemsize for step in buffer.strides])
+        buffer_dtype = buffer.dtype
+        steps = tuple([step * buffer_dtype.itemsize for step in buffer.strides])
         shape = self.const(buffer.shape)
         strides = self.const(steps)
-        dtype = self.const(kind.np)
+        dtype = self.const(buffer_dtype.np)
         if name in self.arrays:
             return
         self.arrays.add(name)
         place = self.const(buffer)
         self.lines.append(f"{name}_ = {name}._array")
         self.lines.append(
-            f"if {name}._ext is not None or {name}_.strides != {strides} or "
+            f"if {name}._unusual is not None or {name}_.strides != {strides} or "
             f"{name}_.shape != {shape} or {name}_.dtype is not {dtype}: "
             f"{name}_ = array_of({name}, {place})"
         )

@@ -18,7 +18,7 @@ from rushlight.core.duals import tangent_of
 from rushlight.core.op import OpOverload, Refused
 from rushlight.core.rng import default_generator
 from rushlight.core.state import LOCAL
-from rushlight.core.tensor import Ext, Tensor, ViewInfo, sizes_of, strides_of, wrap
+from rushlight.core.tensor import Tensor, Unusual, ViewInfo, sizes_of, strides_of, wrap
 
 if TYPE_CHECKING:
     from rushlight.core.protocols import Args, Function, Kwargs
@@ -137,23 +137,23 @@ def batched(value: Tensor, axis: int, level: int) -> Any:
     result: Any = wrap(None, value._dtype)
     result.__class__ = BatchedTensor
     result._level = level
-    result._contig = False
+    result._is_contiguous = False
     show(result, value, axis)
     return result
 
 
 def show(tensor: BatchedTensor, value: Tensor, axis: int) -> None:
     """Let a batched tensor stand for `value`, from the outside one sample of it."""
-    own = value._ext
-    ext = tensor._ext = Ext() if own is None else Ext(own.device)
+    own = value._unusual
+    unusual = tensor._unusual = Unusual() if own is None else Unusual(own.device)
     sizes, strides = sizes_of(value), strides_of(value)
     if axis == 0:
-        ext.sizes, ext.strides = sizes[1:], strides[1:]
+        unusual.sizes, unusual.strides = sizes[1:], strides[1:]
     else:
-        ext.sizes = sizes[:axis] + sizes[axis + 1 :]
-        ext.strides = strides[:axis] + strides[axis + 1 :]
+        unusual.sizes = sizes[:axis] + sizes[axis + 1 :]
+        unusual.strides = strides[:axis] + strides[axis + 1 :]
     if own is not None:
-        ext.conj, ext.neg = own.conj, own.neg
+        unusual.conj, unusual.neg = own.conj, own.neg
     tensor._offset = value._offset
     tensor._value = value
     tensor._axis = axis

@@ -145,12 +145,12 @@ def as_bool_list(value: object, size: int | None = None) -> tuple[bool, ...]:
 
 
 def as_float(value: Any) -> Any:
-    kind = type(value)
-    if kind is float:
+    cls = type(value)
+    if cls is float:
         return value
-    if kind is bool:
+    if cls is bool:
         raise Mismatch
-    if kind is int or isinstance(value, (np.integer, np.floating, int, float)):
+    if cls is int or isinstance(value, (np.integer, np.floating, int, float)):
         return float(value)
     if isinstance(value, Tensor) and value.dim() == 0 and value._dtype.category < 3:
         return value.item()
@@ -621,8 +621,8 @@ def explain(
                 return reason
             name = "input" if argument.name == "self" else argument.name
             where = f" (position {position + 1 - method})" if position < len(args) else ""
-            kind = type(value).__name__
-            return f"argument '{name}'{where} must be {expected(argument.type)}, not {kind}"
+            class_name = type(value).__name__
+            return f"argument '{name}'{where} must be {expected(argument.type)}, not {class_name}"
     if "out" in kwargs:
         return f"argument 'out' must be Tensor, not {type(kwargs['out']).__name__}"
     return None
@@ -636,8 +636,10 @@ def explain_element(argument: Argument, value: object, position: int) -> str | N
     for at, item in enumerate(value):
         if element.kind == "Tensor":
             if not isinstance(item, Tensor) and not (item is None and element.optional):
-                kind = type(item).__name__
-                return f"expected Tensor as element {at} in argument {position}, but got {kind}"
+                class_name = type(item).__name__
+                return (
+                    f"expected Tensor as element {at} in argument {position}, but got {class_name}"
+                )
             continue
         try:
             LIST_CONVERTERS.get(element.kind, as_any_list)([item], None)

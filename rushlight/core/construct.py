@@ -29,8 +29,8 @@ from rushlight.core.size import Size
 from rushlight.core.state import LAYER_FUNCTION_MODES, LOCAL, PROCESS, warn_once
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import (
-    Ext,
     Tensor,
+    Unusual,
     as_class,
     empty_strided,
     set_requires_grad,
@@ -51,8 +51,8 @@ PLAIN_NUMBERS = frozenset((float, int, bool, complex))
 
 
 def is_sequence(value: object) -> bool:
-    kind = type(value)
-    if kind is list or kind is tuple:
+    cls = type(value)
+    if cls is list or cls is tuple:
         return True
     if isinstance(value, Tensor):
         return False
@@ -102,13 +102,13 @@ def element_dtype(value: Any) -> dtype:
     raise RuntimeError(f"Could not infer dtype of {type(value).__name__}")
 
 
-def inferred_dtype(flat: list[Any], kinds: set[type]) -> dtype:
-    if kinds <= PLAIN_NUMBERS:
-        if complex in kinds:
+def inferred_dtype(flat: list[Any], classes: set[type]) -> dtype:
+    if classes <= PLAIN_NUMBERS:
+        if complex in classes:
             return dtypes.default_complex_dtype
-        if float in kinds or not kinds:
+        if float in classes or not classes:
             return dtypes.default_dtype
-        return dtypes.int64 if int in kinds else dtypes.bool_
+        return dtypes.int64 if int in classes else dtypes.bool_
     found = element_dtype(flat[0])
     for value in flat[1:]:
         if isinstance(value, str):
@@ -132,26 +132,26 @@ def plain_number(value: Any) -> Any:
     return value
 
 
-def elements_array(flat: list[Any], kind: dtype, kinds: set[type]) -> Any:
-    """Numbers as a vector of `kind`, each checked to fit."""
-    if not kinds <= PLAIN_NUMBERS:
+def elements_array(flat: list[Any], dtype: dtype, classes: set[type]) -> Any:
+    """Numbers as a vector of `dtype`, each checked to fit."""
+    if not classes <= PLAIN_NUMBERS:
         flat = [plain_number(value) for value in flat]
-        kinds = set(map(type, flat))
-    category = kind.category
+        classes = set(map(type, flat))
+    category = dtype.category
     if category == INTEGER:
-        if float not in kinds and complex not in kinds:
+        if float not in classes and complex not in classes:
             try:
-                return np.array(flat, kind.np)
+                return np.array(flat, dtype.np)
             except (OverflowError, TypeError, ValueError):
                 pass
-        return np.array([checked_integer(value, kind) for value in flat], kind.np)
+        return np.array([checked_integer(value, dtype) for value in flat], dtype.np)
     if category == FLOAT:
-        if complex in kinds:
+        if complex in classes:
             raise TypeError("must be real number, not complex")
         try:
-            if kind.itemsize >= 4:
-                return np.array(flat, kind.np)
-            return np.array(flat, np.float32).astype(kind.np)
+            if dtype.itemsize >= 4:
+                return np.array(flat, dtype.np)
+            return np.array(flat, np.float32).astype(dtype.np)
         except (TypeError, ValueError):
             culprit = next(v for v in flat if not isinstance(v, (int, float)))
             raise TypeError(f"must be real number, not {type(culprit).__name__}") from None
@@ -160,28 +160,28 @@ def elements_array(flat: list[Any], kind: dtype, kinds: set[type]) -> Any:
     assert category == COMPLEX
     return (
         narrow_pair(np.array(flat, np.complex64))
-        if kind is dtypes.complex32
-        else np.array(flat, kind.np)
+        if dtype is dtypes.complex32
+        else np.array(flat, dtype.np)
     )
 
 
-def checked_integer(value: object, kind: dtype) -> int:
+def checked_integer(value: object, dtype: dtype) -> int:
     if isinstance(value, complex) or not isinstance(value, (int, float, np.number)):
         raise TypeError(f"'{type(value).__name__}' object cannot be interpreted as an integer")
     try:
-        found: int = fill_number(value, kind)
+        found: int = fill_number(value, dtype)
         return found
     except RuntimeError:
         if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
             raise ValueError("Overflow when unpacking long long") from None
-        if isinstance(value, int) and kind is dtypes.int64:
+        if isinstance(value, int) and dtype is dtypes.int64:
             raise ValueError("Overflow when unpacking long long") from None
         raise RuntimeError(
-            f"value cannot be converted to type {kind.name} without overflow"
+            f"value cannot be converted to type {dtype.name} without overflow"
         ) from None
 
 
-def array_of(data: Any, kind: dtype | None, api: str) -> tuple[Any, dtype]:
+def array_of(data: Any, dtype: dtype | None, api: str) -> tuple[Any, dtype]:
     """Python data (no tensor, no ndarray) as a fresh array."""
     if is_sequence(data):
         flat, shape = flatten(data)
@@ -192,20 +192,20 @@ def array_of(data: Any, kind: dtype | None, api: str) -> tuple[Any, dtype]:
                 "consider converting the list to a single numpy.ndarray with numpy.array() before "
                 "converting to a tensor.",
             )
-        kinds = set(map(type, flat))
-        if kind is None:
-            kind = inferred_dtype(flat, kinds)
-        array = elements_array(flat, kind, kinds)
-        return (array if len(shape) == 1 else array.reshape(shape)), kind
+        classes = set(map(type, flat))
+        if dtype is None:
+            dtype = inferred_dtype(flat, classes)
+        array = elements_array(flat, dtype, classes)
+        return (array if len(shape) == 1 else array.reshape(shape)), dtype
     if isinstance(data, (str, bytes)):
         raise TypeError(f"{api}(): invalid data type '{type(data).__name__}'")
-    if kind is None:
-        kind = element_dtype(data)
+    if dtype is None:
+        dtype = element_dtype(data)
     elif not isinstance(data, (int, float, complex, np.generic)) and not hasattr(data, "node"):
         raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
     if hasattr(data, "node"):
-        data = int(data) if kind.category <= INTEGER else float(data)
-    return elements_array([data], kind, {type(data)}).reshape(()), kind
+        data = int(data) if dtype.category <= INTEGER else float(data)
+    return elements_array([data], dtype, {type(data)}).reshape(()), dtype
 
 
 def finish(result: Tensor, place: device | None, requires_grad: bool) -> Any:
@@ -230,14 +230,14 @@ def finish(result: Tensor, place: device | None, requires_grad: bool) -> Any:
     return result
 
 
-def wanted(api: str, kind: DtypeLike | None, place: DeviceLike | None) -> tuple[Any, Any]:
+def wanted(api: str, given: DtypeLike | None, place: DeviceLike | None) -> tuple[Any, Any]:
     """dtype= and device= arguments, checked; the default device where none is given."""
-    if kind is not None and type(kind) is not dtype:
+    if given is not None and type(given) is not dtype:
         try:
-            kind = as_dtype(kind)
+            given = as_dtype(given)
         except Mismatch:
             raise TypeError(
-                f"{api}(): argument 'dtype' must be torch.dtype, not {type(kind).__name__}"
+                f"{api}(): argument 'dtype' must be torch.dtype, not {type(given).__name__}"
             ) from None
     if place is not None:
         try:
@@ -248,12 +248,12 @@ def wanted(api: str, kind: DtypeLike | None, place: DeviceLike | None) -> tuple[
             ) from None
     elif PROCESS.special:
         place = LOCAL.state.default_device
-    return kind, place
+    return given, place
 
 
 def from_data(
     data: Any,
-    kind: dtype | None,
+    dtype: dtype | None,
     place: device | None,
     requires_grad: bool,
     api: str,
@@ -274,7 +274,7 @@ def from_data(
 
         with DisableTorchFunctionSubclass():
             # The values are copied, not the class.
-            result = data.detach().to(dtype=kind or data._dtype, device=place, copy=True)
+            result = data.detach().to(dtype=dtype or data._dtype, device=place, copy=True)
         if requires_grad:
             set_requires_grad(result, True)
         return result
@@ -283,17 +283,17 @@ def from_data(
         hasattr(data, "__array__") and not isinstance(data, np.generic) and not is_sequence(data)
     ):
         source = adopt(np.asarray(data))
-        return finish(converted_copy(source, kind or source._dtype), place, requires_grad)
-    array, kind = array_of(data, kind, "new")
-    return finish(wrap(array, kind), place, requires_grad)
+        return finish(converted_copy(source, dtype or source._dtype), place, requires_grad)
+    array, dtype = array_of(data, dtype, "new")
+    return finish(wrap(array, dtype), place, requires_grad)
 
 
-def converted_copy(source: Tensor, kind: dtype) -> Tensor:
+def converted_copy(source: Tensor, dtype: dtype) -> Tensor:
     strides = geometry.like_strides(tuple(source.shape), source.stride())
-    if source._contig:
-        return wrap(cast(source._array, source._dtype, kind), kind)
-    result = empty_strided(tuple(source.shape), strides, kind)
-    result._array[...] = cast(source._array, source._dtype, kind)
+    if source._is_contiguous:
+        return wrap(cast(source._array, source._dtype, dtype), dtype)
+    result = empty_strided(tuple(source.shape), strides, dtype)
+    result._array[...] = cast(source._array, source._dtype, dtype)
     return result
 
 
@@ -316,15 +316,15 @@ def make_tensor(*args: Any, **kwargs: Any) -> Any:
 
         return with_names(make_tensor, (data,), kwargs)
     place = kwargs.pop("device", None)
-    kind = kwargs.pop("dtype", None)
+    dtype = kwargs.pop("dtype", None)
     requires_grad = kwargs.pop("requires_grad", False)
     pinned = kwargs.pop("pin_memory", False)
     if kwargs:
         raise TypeError(f"tensor() got an unexpected keyword argument '{next(iter(kwargs))}'")
     if pinned:
         raise error("RL1207")
-    kind, place = wanted("tensor", kind, place)
-    return from_data(data, kind, place, requires_grad, "tensor")
+    dtype, place = wanted("tensor", dtype, place)
+    return from_data(data, dtype, place, requires_grad, "tensor")
 
 
 def tensor(*args: Any, **kwargs: Any) -> Any:
@@ -334,10 +334,10 @@ def tensor(*args: Any, **kwargs: Any) -> Any:
     """
     if not kwargs and len(args) == 1 and not PROCESS.special:
         data = args[0]
-        kind = type(data)
-        if kind is float:
+        cls = type(data)
+        if cls is float:
             return wrap(np.array(data, dtypes.default_dtype.np), dtypes.default_dtype)
-        if kind is list and data and type(data[0]) is float:
+        if cls is list and data and type(data[0]) is float:
             for value in data:
                 if type(value) is not float:
                     break
@@ -360,15 +360,15 @@ def adopt(array: Array) -> Tensor:
             "given numpy array has byte order different from the native byte order. Conversion "
             "between byte orders is currently not supported."
         )
-    kind = dtypes.from_numpy(array.dtype)
-    if array.dtype is not kind.np:
+    dtype = dtypes.from_numpy(array.dtype)
+    if array.dtype is not dtype.np:
         # An equal descriptor that NumPy does not take for its own: unpickled, or with metadata.
-        array = array.view(kind.np)
+        array = array.view(dtype.np)
     if array.flags.c_contiguous and array.size:
-        result = wrap(array, kind)
+        result = wrap(array, dtype)
         result._storage = Storage.foreign(array.reshape(-1).view(np.uint8))
         return result
-    width = kind.itemsize
+    width = dtype.itemsize
     for step in array.strides:
         if step % width:
             raise ValueError(
@@ -383,15 +383,15 @@ def adopt(array: Array) -> Tensor:
             )
     strides = tuple([step // width for step in array.strides])
     if array.size == 0:
-        result = wrap(array, kind)
+        result = wrap(array, dtype)
         result._storage = Storage.foreign(np.empty(0, np.uint8))
-        ext = result._ext = Ext()
-        ext.sizes, ext.strides = array.shape, strides
-        result._contig = False
+        unusual = result._unusual = Unusual()
+        unusual.sizes, unusual.strides = array.shape, strides
+        result._is_contiguous = False
         return result
     extent = geometry.storage_extent(array.shape, strides, 0)
     flat = np.lib.stride_tricks.as_strided(array, (extent,), (width,))
-    return wrap_strided(array, kind, Storage.foreign(flat.view(np.uint8)))
+    return wrap_strided(array, dtype, Storage.foreign(flat.view(np.uint8)))
 
 
 def from_numpy(ndarray: Array, /) -> Any:
@@ -412,12 +412,12 @@ def from_numpy(ndarray: Array, /) -> Any:
 @overridable
 def as_tensor(data: Any, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Any:
     """`data` as a tensor, sharing memory and history where no conversion is needed."""
-    kind, place = wanted("as_tensor", dtype, device)
+    result_dtype, place = wanted("as_tensor", dtype, device)
     if isinstance(data, Tensor):
-        return data.to(dtype=kind, device=None if device is None else place)
+        return data.to(dtype=result_dtype, device=None if device is None else place)
     if isinstance(data, np.ndarray):
-        return from_numpy(data).to(dtype=kind, device=place)
-    return from_data(data, kind, place, False, "as_tensor")
+        return from_numpy(data).to(dtype=result_dtype, device=place)
+    return from_data(data, result_dtype, place, False, "as_tensor")
 
 
 @overridable
@@ -430,7 +430,7 @@ def asarray(
     requires_grad: bool = False,
 ) -> Any:
     """`obj` as a tensor; `copy` says whether memory must or must not be fresh."""
-    kind, place = wanted("asarray", dtype, device)
+    result_dtype, place = wanted("asarray", dtype, device)
     found: Any = None
     if isinstance(obj, Tensor):
         found = obj
@@ -441,21 +441,21 @@ def asarray(
 
         found = from_dlpack(obj)
     elif isinstance(obj, (bytes, bytearray, memoryview)) and not isinstance(obj, (list, tuple)):
-        found = frombuffer(obj, dtype=kind or dtypes.default_dtype)
+        found = frombuffer(obj, dtype=result_dtype or dtypes.default_dtype)
     if found is None:
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
-        return from_data(obj, kind, place, requires_grad, "asarray")
-    changes = (kind is not None and kind is not found._dtype) or (
+        return from_data(obj, result_dtype, place, requires_grad, "asarray")
+    changes = (result_dtype is not None and result_dtype is not found._dtype) or (
         place is not None and place != found.device
     )
     if changes and copy is False:
-        what = "device" if kind is None or kind is found._dtype else "dtype"
+        what = "device" if result_dtype is None or result_dtype is found._dtype else "dtype"
         given: Any = (found.device, place)
         if what == "dtype":
-            given = (found._dtype.scalar_type_name, kind.scalar_type_name)
+            given = (found._dtype.scalar_type_name, result_dtype.scalar_type_name)
         raise ValueError(f"can't alias tensor with {what} '{given[0]}' into {what} '{given[1]}'.")
-    result = found.to(dtype=kind, device=place, copy=bool(copy))
+    result = found.to(dtype=result_dtype, device=place, copy=bool(copy))
     if result is found and isinstance(obj, Tensor) and requires_grad != obj.requires_grad:
         result = obj.detach()
     elif not requires_grad and result.requires_grad and result is not obj:
@@ -474,8 +474,8 @@ def frombuffer(
     requires_grad: bool = False,
 ) -> Any:
     """A vector over an object's memory."""
-    kind = as_dtype(dtype)
-    width = kind.itemsize
+    result_dtype = as_dtype(dtype)
+    width = result_dtype.itemsize
     try:
         view = memoryview(buffer)
     except TypeError:
@@ -514,9 +514,10 @@ def frombuffer(
     raw = np.frombuffer(view, np.uint8, count * width, offset)
     if raw.ctypes.data % width:
         raise ValueError(
-            f"offset ({offset} bytes) must be aligned to the element size ({width}) of {kind}"
+            f"offset ({offset} bytes) must be aligned to the element size ({width}) of "
+            f"{result_dtype}"
         )
-    result = wrap(raw.view(kind.np), kind)
+    result = wrap(raw.view(result_dtype.np), result_dtype)
     result._storage = Storage.foreign(raw)
     return finish(result, None, requires_grad)
 
@@ -525,7 +526,7 @@ def frombuffer(
 
 
 def legacy_array(
-    cls: type, args: tuple[Any, ...], kwargs: dict[str, Any], kind: dtype | None
+    cls: type, args: tuple[Any, ...], kwargs: dict[str, Any], dtype: dtype | None
 ) -> Any:
     """`torch.Tensor(...)`: sizes, data, another tensor or a storage."""
     place = kwargs.pop("device", None)
@@ -534,7 +535,7 @@ def legacy_array(
             f"legacy constructor expects device type: cpu but device type: {device(place).type} "
             "was passed"
         )
-    found = dtypes.default_dtype if kind is None else kind
+    found = dtypes.default_dtype if dtype is None else dtype
     if "data" in kwargs and not args:
         args = (kwargs.pop("data"),)
     if "size" in kwargs and not args:
@@ -545,7 +546,7 @@ def legacy_array(
     if not args:
         return wrap(np.empty((0,), found.np), found)
     if len(args) == 1:
-        result = legacy_single(args[0], kind, found)
+        result = legacy_single(args[0], dtype, found)
         if result is not None:
             return result
     sizes = []
@@ -565,13 +566,13 @@ def legacy_array(
     return wrap(unwritten_array(tuple(sizes), found), found)
 
 
-def legacy_single(first: Any, kind: dtype | None, found: dtype) -> Any:
+def legacy_single(first: Any, dtype: dtype | None, found: dtype) -> Any:
     """The legacy constructor's one argument that is not a size; None if it is."""
     if isinstance(first, Size):
         return wrap(unwritten_array(tuple(first), found), found)
     if isinstance(first, Tensor):
-        if kind is not None and first._dtype is not kind:
-            raise TypeError(f"expected a tensor of {kind} (got {first._dtype})")
+        if dtype is not None and first._dtype is not dtype:
+            raise TypeError(f"expected a tensor of {dtype} (got {first._dtype})")
         return first.detach() if first.requires_grad else first._alias()
     if isinstance(first, Storage):
         count = first.nbytes_ // found.itemsize
@@ -618,9 +619,9 @@ class LegacyType(type):
 
 
 LEGACY_NAMES = {
-    kind.legacy_tensor_name: kind
-    for kind in dtypes.ALL
-    if kind.legacy_tensor_name
+    dtype.legacy_tensor_name: dtype
+    for dtype in dtypes.ALL
+    if dtype.legacy_tensor_name
     in (
         "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
         "HalfTensor", "IntTensor", "LongTensor", "ShortTensor",
@@ -630,10 +631,10 @@ LEGACY_NAMES = {
 
 def make_legacy_type(name: str) -> Any:
     """The class `torch.<name>`, of which tensors of its dtype are instances."""
-    kind = LEGACY_NAMES.get(name)
-    if kind is None:
+    dtype = LEGACY_NAMES.get(name)
+    if dtype is None:
         return None
-    return LegacyType(name, (), {"dtype": kind, "is_cuda": False, "__module__": "torch"})
+    return LegacyType(name, (), {"dtype": dtype, "is_cuda": False, "__module__": "torch"})
 
 
 __getattr__, __dir__ = namespace(__name__, make=make_legacy_type, names=LEGACY_NAMES)
@@ -650,16 +651,16 @@ def set_default_tensor_type(t: type | str, /) -> None:
     if name is not None:
         if not name.startswith("torch.") or name[6:] not in LEGACY_NAMES:
             raise TypeError(f"type {t} not available")
-        kind = LEGACY_NAMES[name[6:]]
+        dtype = LEGACY_NAMES[name[6:]]
     elif isinstance(t, LegacyType):
-        kind = t.dtype
+        dtype = t.dtype
     else:
         raise TypeError(
             "invalid type object: only floating-point types are supported as the default type"
         )
-    if not kind.is_floating_point:
+    if not dtype.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
-    dtypes.set_default_dtype(kind)
+    dtypes.set_default_dtype(dtype)
 
 
 def new_tensor(
@@ -673,9 +674,9 @@ def new_tensor(
     pin_memory: bool = False,
 ) -> Any:
     """A tensor that copies `data`, by default with this tensor's dtype and device."""
-    kind, _ = wanted("new_tensor", dtype, device)
+    result_dtype, _ = wanted("new_tensor", dtype, device)
     place = self.device if device is None else as_device(device)
-    return from_data(data, kind or self._dtype, place, requires_grad, "new_tensor")
+    return from_data(data, result_dtype or self._dtype, place, requires_grad, "new_tensor")
 
 
 def new(self: Tensor, *args: Any, **kwargs: Any) -> Any:

@@ -35,19 +35,19 @@ def ask(mode: int) -> None:
         ASKED.mode = mode
 
 
-def unwritten_array(sizes: Any, kind: dtype) -> Any:
+def unwritten_array(sizes: Any, dtype: dtype) -> Any:
     """A fresh array whose values nobody has set."""
-    return unwritten(np.empty(sizes, kind.np), kind)
+    return unwritten(np.empty(sizes, dtype.np), dtype)
 
 
-def unwritten(array: Any, kind: dtype) -> Any:
+def unwritten(array: Any, dtype: dtype) -> Any:
     """Memory whose values nobody has set: left as it is unless repeatable results are asked for."""
     if ASKED.mode and ASKED.fills and array.size:
-        if kind.category == dtypes.BOOL:
+        if dtype.category == dtypes.BOOL:
             array[...] = True
-        elif kind.category == dtypes.INTEGER:
-            array[...] = np.iinfo(kind.np).max
-        elif kind is dtypes.complex32:
+        elif dtype.category == dtypes.INTEGER:
+            array[...] = np.iinfo(dtype.np).max
+        elif dtype is dtypes.complex32:
             array["real"], array["imag"] = np.nan, 0
         else:
             array[...] = np.nan

@@ -87,11 +87,11 @@ def packet_call(
         method = vars(Tensor).get(getattr(api, "__name__", "")) is api
         raise mismatch_error(packet, args, kwargs, method) from None
     for position in op.tensor_positions:
-        kind = type(bound[position])
+        cls = type(bound[position])
         if (
-            kind is not Tensor
-            and kind not in PLAIN
-            and kind not in QUIET
+            cls is not Tensor
+            and cls not in PLAIN
+            and cls not in QUIET
             and isinstance(bound[position], Tensor)
         ):
             handled, value = try_function_override(api, args, kwargs)
@@ -110,8 +110,8 @@ def holds_subclass(op: OpOverload, bound: tuple[Any, ...]) -> bool:
     """Whether a list argument has a tensor of a class that may override the call."""
     for position in op.list_positions:
         for value in bound[position] or ():
-            kind = type(value)
-            if kind not in PLAIN and kind not in QUIET and value is not None:
+            cls = type(value)
+            if cls not in PLAIN and cls not in QUIET and value is not None:
                 return True
     return False
 
@@ -135,7 +135,7 @@ def overload_call(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any])
     return call(op, bound)
 
 
-def handed_over(api: Function) -> Any:
+def translate_api(api: Function) -> Any:
     """The function object that an override is told about."""
     name = getattr(api, "__name__", "")
     if name in HANDED_OVER and vars(Tensor).get(name) is api:
@@ -146,7 +146,7 @@ def handed_over(api: Function) -> Any:
 def call_function_mode(state: ThreadState, api: Function, args: Args, kwargs: Kwargs) -> Any:
     """Give the call to the innermost TorchFunctionMode, which is off while it runs."""
     modes = state.function_modes
-    api = handed_over(api)
+    api = translate_api(api)
     try:
         state.function_modes = modes[:-1]
         state.refresh()
@@ -162,14 +162,14 @@ def call_function_mode(state: ThreadState, api: Function, args: Args, kwargs: Kw
     return value
 
 
-def nobody_handles(api: Function, rule: str, mode: object, kinds: Sequence[type]) -> TypeError:
+def nobody_handles(api: Function, rule: str, mode: object, classes: Sequence[type]) -> TypeError:
     """What the user reads when every override returned NotImplemented."""
     if isinstance(api, OpOverload):
         name = f"torch._ops.{api}"
     else:
         name = f"torch.{getattr(api, '__name__', repr(api))}"
     asked = [] if mode is None else [f"  - mode object {mode!r}\n"]
-    asked += [f"  - tensor subclass {kind!r}\n" for kind in kinds]
+    asked += [f"  - tensor subclass {cls!r}\n" for cls in classes]
     return TypeError(
         f"Multiple dispatch failed for '{name}'; all {rule} handlers returned NotImplemented:\n\n"
         + "".join(asked)
@@ -179,22 +179,22 @@ def nobody_handles(api: Function, rule: str, mode: object, kinds: Sequence[type]
 def overriding(args: Args, kwargs: Kwargs) -> list[Any]:
     """Arguments whose type overrides functions, subclasses before their bases."""
     found: list[Any] = []
-    kinds: list[type] = []
+    classes: list[type] = []
 
     def consider(value: object) -> None:
-        kind = type(value)
-        if kind is Tensor or kind in PLAIN or kind in kinds:
+        cls = type(value)
+        if cls is Tensor or cls in PLAIN or cls in classes:
             return
-        override = getattr(kind, "__torch_function__", None)
+        override = getattr(cls, "__torch_function__", None)
         if override is None or override is DISABLED:
             return
         place = len(found)
-        for position, other in enumerate(kinds):
-            if issubclass(kind, other):
+        for position, other in enumerate(classes):
+            if issubclass(cls, other):
                 place = position
                 break
         found.insert(place, value)
-        kinds.insert(place, kind)
+        classes.insert(place, cls)
 
     for value in (*args, *kwargs.values()):
         if isinstance(value, (list, tuple)):
@@ -232,7 +232,7 @@ def try_function_override(
     if not candidates:
         return False, None
     types = tuple(type(value) for value in candidates)
-    api = handed_over(api)
+    api = translate_api(api)
     for value in candidates:
         result = type(value).__torch_function__(api, types, args, kwargs)
         if result is not NotImplemented:
@@ -288,13 +288,13 @@ def call(op: OpOverload, args: tuple[Any, ...]) -> Any:
         grad = state.grad
     for position in op.tensor_positions:
         value = args[position]
-        kind = type(value)
-        if kind is not Tensor and kind not in PLAIN and isinstance(value, Tensor):
+        cls = type(value)
+        if cls is not Tensor and cls not in PLAIN and isinstance(value, Tensor):
             return call_layers(op, args, LOCAL.state)
     for position in op.list_positions:
         for value in args[position] or ():
-            kind = type(value)
-            if kind is not Tensor and kind not in PLAIN and isinstance(value, Tensor):
+            cls = type(value)
+            if cls is not Tensor and cls not in PLAIN and isinstance(value, Tensor):
                 return call_layers(op, args, LOCAL.state)
     return autograd_call(op, args, grad, None)
 
@@ -380,7 +380,7 @@ def autograd_call(
                 continue
             if isinstance(value, Tensor):
                 if value._requires_grad or needs_grad(value):
-                    if value._ext is None or not history.only_inference(op, args):
+                    if value._unusual is None or not history.only_inference(op, args):
                         node = op.grad_rule.make_node(*args)
                     break
             elif isinstance(value, (list, tuple)) and any(
@@ -432,33 +432,33 @@ def layers_of(op: OpOverload, args: tuple[Any, ...]) -> int:
     """The layers that operands ask for by their class, as bits of `ThreadState.excluded`."""
     found = 0
     for position in op.tensor_positions:
-        kind = type(args[position])
-        if kind is not Tensor and kind not in PLAIN:
-            found |= layer_of(kind)
+        cls = type(args[position])
+        if cls is not Tensor and cls not in PLAIN:
+            found |= layer_of(cls)
     for position in op.list_positions:
         for value in args[position] or ():
-            kind = type(value)
-            if kind is not Tensor and kind not in PLAIN:
-                found |= layer_of(kind)
+            cls = type(value)
+            if cls is not Tensor and cls not in PLAIN:
+                found |= layer_of(cls)
     return found
 
 
-def layer_of(kind: type) -> int:
+def layer_of(cls: type) -> int:
     """The layer that handles calls on tensors of this class; 0 for anything else."""
-    if not issubclass(kind, Tensor):
+    if not issubclass(cls, Tensor):
         return 0
-    own: int = kind.handling_layer
+    own: int = cls.handling_layer
     if own:
         return own
-    return LAYER_SUBCLASS if dispatches(kind) else 0
+    return LAYER_SUBCLASS if dispatches(cls) else 0
 
 
-def dispatches(kind: type) -> bool:
+def dispatches(cls: type) -> bool:
     """Whether a class defines `__torch_dispatch__`."""
-    rule = getattr(kind, "__torch_dispatch__", None)
+    rule = getattr(cls, "__torch_dispatch__", None)
     if rule is None or rule is disabled_torch_dispatch or rule is DISABLED:
         return False
-    return issubclass(kind, Tensor)
+    return issubclass(cls, Tensor)
 
 
 def below_autograd(op: OpOverload, args: tuple[Any, ...]) -> Any:
@@ -527,10 +527,10 @@ def call_mode(op: OpOverload, args: tuple[Any, ...], state: ThreadState, stack: 
     return value
 
 
-def dispatch_rule(op: OpOverload, kind: type, receiver: object) -> Callable[..., Any] | None:
+def dispatch_rule(op: OpOverload, cls: type, receiver: object) -> Callable[..., Any] | None:
     """What a user registered for an op and a class, in the place of its `__torch_dispatch__`."""
     registered = op.options.get("torch_dispatch")
-    rule = None if registered is None else registered.get(kind)
+    rule = None if registered is None else registered.get(cls)
     return None if rule is None else partial(rule, receiver)
 
 
@@ -548,27 +548,27 @@ def subclass_operands(op: OpOverload, args: tuple[Any, ...]) -> list[Any]:
 def call_subclass(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> Any:
     """Let the operands' `__torch_dispatch__` handle the call, subclasses before their bases."""
     operands = subclass_operands(op, args)
-    kinds: list[type] = []
+    classes: list[type] = []
     for value in operands:
-        kind = type(value)
-        if kind not in kinds:
-            place = next((i for i, k in enumerate(kinds) if issubclass(kind, k)), len(kinds))
-            kinds.insert(place, kind)
+        cls = type(value)
+        if cls not in classes:
+            place = next((i for i, k in enumerate(classes) if issubclass(cls, k)), len(classes))
+            classes.insert(place, cls)
     positional, keywords = torch_arguments(op, args)
     excluded = state.excluded
     try:
         # Python code runs here: functions called on plain tensors may be overridden again.
         state.excluded = as_python(excluded)
         state.refresh()
-        for kind in kinds:
-            own = dispatch_rule(op, kind, kind)
-            result = (own or kind.__torch_dispatch__)(op, tuple(kinds), positional, keywords)
+        for cls in classes:
+            own = dispatch_rule(op, cls, cls)
+            result = (own or cls.__torch_dispatch__)(op, tuple(classes), positional, keywords)
             if result is not NotImplemented:
                 return result
     finally:
         state.excluded = excluded
         state.refresh()
-    raise nobody_handles(op, "__torch_dispatch__", None, kinds)
+    raise nobody_handles(op, "__torch_dispatch__", None, classes)
 
 
 def torch_arguments(

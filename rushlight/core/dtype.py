@@ -206,9 +206,9 @@ def by_name(name: str) -> dtype:
     return BY_NAME[name]
 
 
-def unsupported(kernel: str, kind: dtype) -> NotImplementedError:
+def unsupported(kernel: str, dtype: dtype) -> NotImplementedError:
     """The error of a kernel that has no code for a dtype."""
-    return NotImplementedError(f"\"{kernel}\" not implemented for '{kind.scalar_type_name}'")
+    return NotImplementedError(f"\"{kernel}\" not implemented for '{dtype.scalar_type_name}'")
 
 
 def from_numpy(array_type: np.dtype[Any]) -> dtype:

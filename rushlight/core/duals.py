@@ -112,7 +112,7 @@ def tangent_of(tensor: Any) -> Any:
     level = LOCAL.state.duals if owner is None else owner.duals
     if level is None:
         return None
-    state = tensor._ag
+    state = tensor._autograd
     if state is not None and state.tangent is not None and state.tangent.level is level:
         return state.tangent.tangent
     if tensor._view is None or not history.is_differentiable(tensor):
@@ -134,8 +134,8 @@ def tangent_of(tensor: Any) -> Any:
 def keep_tangent(tensor: Tensor, tangent: Tensor | None) -> None:
     """Store a tangent as it is; None forgets the one there was."""
     if tangent is None:
-        if tensor._ag is not None:
-            tensor._ag.tangent = None
+        if tensor._autograd is not None:
+            tensor._autograd.tangent = None
         return
     owner = owner_of(tensor)
     level = LOCAL.state.duals if owner is None else owner.duals

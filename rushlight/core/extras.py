@@ -1,4 +1,4 @@
-"""What a tensor carries only when it is out of the ordinary: `Ext`, and `ViewInfo` for a view."""
+"""What only a tensor out of the ordinary carries: `Unusual`, and `ViewInfo` for a view."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from rushlight.core.protocols import Args
     from rushlight.core.tensor import Tensor
 
-__all__ = ["Ext", "ViewInfo", "view_info"]
+__all__ = ["Unusual", "ViewInfo", "view_info"]
 
 
-class Ext:
+class Unusual:
     """What sets an unusual tensor apart: device, symbolic or array-less geometry, lazy bits,
     layout, inference mode, and the parts of a sparse tensor."""
 
@@ -41,9 +41,9 @@ class Ext:
         self.layout: layout = strided
         self.parts: Any = None
 
-    def copy(self) -> Ext:
-        new = Ext(self.device)
-        for name in Ext.__slots__:
+    def copy(self) -> Unusual:
+        new = Unusual(self.device)
+        for name in Unusual.__slots__:
             setattr(new, name, getattr(self, name))
         return new
 

@@ -143,14 +143,16 @@ def snapshot(value: Any) -> Any:
         return value
     mode = value.handling_mode if isinstance(value, FakeTensor) else SNAPSHOTS
     copy = shell(sizes_of(value), strides_of(value), value._dtype, value.device, value._offset)
-    assert copy._ext is not None
-    if value._ext is not None:
-        copy._ext.conj, copy._ext.neg = value._ext.conj, value._ext.neg
-        copy._ext.layout = value._ext.layout
+    assert copy._unusual is not None
+    if value._unusual is not None:
+        copy._unusual.conj, copy._unusual.neg = value._unusual.conj, value._unusual.neg
+        copy._unusual.layout = value._unusual.layout
     made = fake_of(copy, mode)
     made._requires_grad = value.requires_grad
     if isinstance(value, FakeTensor):
-        made._storage = storage_of(value) if value._ext is None or not value._ext.parts else None
+        made._storage = (
+            storage_of(value) if value._unusual is None or not value._unusual.parts else None
+        )
     return made
 
 
@@ -223,7 +225,7 @@ class FakeTensorMode(Occupant):
         source: SourceLike | None,
         context: StatelessSymbolicContext | None,
     ) -> Any:
-        if tensor._ext is not None and tensor._ext.parts is not None:
+        if tensor._unusual is not None and tensor._unusual.parts is not None:
             raise error("RL0708", UnsupportedFakeTensorException, layout=tensor.layout)
         from rushlight.core.modes import is_traceable_wrapper_subclass, transform_subclass
 
@@ -247,8 +249,8 @@ class FakeTensorMode(Occupant):
             made._requires_grad = True
             if not tensor.is_leaf:
                 made = self.with_history(made)
-        if tensor._ag is not None and tensor._ag.grad is not None:
-            made.grad = self.from_tensor(tensor._ag.grad, static_shapes=static_shapes)
+        if tensor._autograd is not None and tensor._autograd.grad is not None:
+            made.grad = self.from_tensor(tensor._autograd.grad, static_shapes=static_shapes)
         return made
 
     def shell_over(
@@ -260,11 +262,11 @@ class FakeTensorMode(Occupant):
     ) -> Any:
         """A fake over the fake form of a real tensor's storage."""
         made = shell(sizes, strides, tensor._dtype, tensor.device, offset)
-        ext = tensor._ext
-        assert made._ext is not None
-        if ext is not None:
-            made._ext.conj, made._ext.neg = ext.conj, ext.neg
-            made._ext.layout, made._ext.inference = ext.layout, ext.inference
+        unusual = tensor._unusual
+        assert made._unusual is not None
+        if unusual is not None:
+            made._unusual.conj, made._unusual.neg = unusual.conj, unusual.neg
+            made._unusual.layout, made._unusual.inference = unusual.layout, unusual.inference
         made._storage = self.storage_for(tensor, made)
         made._counter = VersionCounter()
         return fake_of(made, self)
@@ -302,7 +304,7 @@ class FakeTensorMode(Occupant):
         """A fake that is not a leaf, with the same storage identity as `leaf`."""
         with only_fake(grad=True):
             made = leaf.clone()
-        made._ext = leaf._ext
+        made._unusual = leaf._unusual
         made._storage, made._offset = leaf._storage, leaf._offset
         return made
 
@@ -423,12 +425,12 @@ class FakeTensorMode(Occupant):
             raise DataDependentOutputException(op)
         if geometry.numel(sizes_of(tensor)) != 1:
             raise RuntimeError("a Tensor with more than one element cannot be converted to Scalar")
-        kind = tensor._dtype
-        if kind.is_floating_point:
+        dtype = tensor._dtype
+        if dtype.is_floating_point:
             return self.shape_env.create_unbacked_symfloat()
-        if kind.name == "bool":
+        if dtype.name == "bool":
             return self.shape_env.create_unbacked_symbool()
-        if kind.is_complex:
+        if dtype.is_complex:
             raise DataDependentOutputException(op)
         return self.shape_env.create_unbacked_symint()
 

@@ -27,7 +27,7 @@ from rushlight.core.state import (
     excluding,
 )
 from rushlight.core.storage import Storage, VersionCounter
-from rushlight.core.tensor import Ext, Tensor, sizes_of, storage_of, strides_of, wrap
+from rushlight.core.tensor import Tensor, Unusual, sizes_of, storage_of, strides_of, wrap
 
 if TYPE_CHECKING:
     from rushlight.core.protocols import Args, Kwargs
@@ -167,14 +167,14 @@ def functional_over(value: Tensor, storage: FunctionalStorage, mode: FunctionalM
 def take_value(tensor: FunctionalTensor, value: Tensor) -> None:
     """Make `value` a functional tensor's current value, and take over its geometry."""
     tensor.functional_value = value
-    ext = tensor._ext = Ext(value.device)
-    ext.sizes, ext.strides = sizes_of(value), strides_of(value)
-    tensor._contig = False
+    unusual = tensor._unusual = Unusual(value.device)
+    unusual.sizes, unusual.strides = sizes_of(value), strides_of(value)
+    tensor._is_contiguous = False
     tensor._offset = value._offset
-    own = value._ext
+    own = value._unusual
     if own is not None:
-        ext.conj, ext.neg, ext.layout = own.conj, own.neg, own.layout
-        ext.inference = own.inference
+        unusual.conj, unusual.neg, unusual.layout = own.conj, own.neg, own.layout
+        unusual.inference = own.inference
 
 
 def to_functional(tensor: Any, mode: FunctionalMode | None = None) -> Any:
@@ -402,7 +402,7 @@ class FunctionalLevel(FunctionalMode):
         state.refresh()
         return self
 
-    def __exit__(self, kind: object, value: object, trace: object) -> None:
+    def __exit__(self, exc_type: object, value: object, trace: object) -> None:
         state = LOCAL.state
         state.transforms = self.under
         state.refresh()

@@ -51,7 +51,7 @@ class TensorMeta:
         self.blocksize = None
         if self.layout.name.startswith("sparse_bs"):
             # Values of a block layout are (batch..., nnz, block rows, block columns, dense...).
-            parts = tensor._ext.parts
+            parts = tensor._unusual.parts
             start = parts.compressed.dim()
             self.blocksize = tuple(parts.values.shape[start : start + 2])
 
@@ -85,9 +85,9 @@ def dtype_of(value: Any) -> Any:
 
 
 def strides_of(value: Any) -> Any:
-    ext = value._ext
+    unusual = value._unusual
     # A sparse tensor of a compressed layout refuses to say.
-    return ext.strides if ext is not None and ext.parts is not None else value.stride()
+    return unusual.strides if unusual is not None and unusual.parts is not None else value.stride()
 
 
 def byte_strides_of(value: Any) -> Any:
@@ -421,7 +421,7 @@ def unpack_output(node: Any, entry: Any) -> Any:
 # `unpack` written out for the common case: a tensor that was neither written to nor detached.
 UNPACK = (
     "(s if type(s := saved[{slot}]) is Tensor and s._counter is None "
-    "and (s._ag is None or not s._ag.detached_at) else unpack(self, s))"
+    "and (s._autograd is None or not s._autograd.detached_at) else unpack(self, s))"
 )
 # Shared by the many nodes whose one input is a first output.
 FIRST = (0,)

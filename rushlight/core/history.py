@@ -24,8 +24,8 @@ from rushlight.core.node import GraphNode, edge, needs_grad, output_meta, record
 from rushlight.core.state import LOCAL, PROCESS, ThreadState, changed
 from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import (
-    Ext,
     Tensor,
+    Unusual,
     ViewInfo,
     recast,
     strides_of,
@@ -42,8 +42,8 @@ REGENERATE_LOCK = threading.RLock()
 
 
 def is_differentiable(tensor: Tensor) -> bool:
-    kind = tensor._dtype
-    return bool(kind.is_floating_point or kind.is_complex)
+    dtype = tensor._dtype
+    return bool(dtype.is_floating_point or dtype.is_complex)
 
 
 def is_level(tensor: object) -> bool:
@@ -58,7 +58,7 @@ def attach(op: OpOverload, node: GraphNode, result: Any) -> None:
         if rule.output_slots:
             rule.save_outputs(node, (result,))
         array = result._array
-        if array is not None and result._ext is None:
+        if array is not None and result._unusual is None:
             node.output_metas = ((array.shape, result._dtype, None),)
         else:
             node.output_metas = (output_meta(result),)
@@ -86,8 +86,8 @@ def attach(op: OpOverload, node: GraphNode, result: Any) -> None:
 
 def mark_inference(result: Any) -> None:
     if isinstance(result, Tensor):
-        result._ext = Ext() if result._ext is None else result._ext.copy()
-        result._ext.inference = True
+        result._unusual = Unusual() if result._unusual is None else result._unusual.copy()
+        result._unusual.inference = True
     elif isinstance(result, (list, tuple)):
         for item in result:
             mark_inference(item)
@@ -99,7 +99,7 @@ def only_inference(op: OpOverload, args: tuple[Any, ...]) -> bool:
     for position in op.list_positions:
         operands += args[position] or ()
     return all(
-        value._ext is not None and value._ext.inference
+        value._unusual is not None and value._unusual.inference
         for value in operands
         if isinstance(value, Tensor)
     )
@@ -110,8 +110,8 @@ def without_history(tensor: Tensor) -> Any:
     called for it, so modes and graphs see the tensor itself."""
     result = recast(tensor._alias(), type(tensor))
     set_attributes(result, attributes_of(tensor))
-    if tensor._ag is not None and tensor._ag.tangent is not None:
-        nodes.autograd_state(result).tangent = tensor._ag.tangent
+    if tensor._autograd is not None and tensor._autograd.tangent is not None:
+        nodes.autograd_state(result).tangent = tensor._autograd.tangent
     proxy = LOCAL.state.proxy
     if proxy is not None:
         proxy.track_alias(result, tensor)
@@ -153,17 +153,17 @@ def view_of(
             from rushlight.core.tensor import storage_of
 
             result._storage = storage_of(source)
-        if result._ext is not source._ext and result._ext is not None:
+        if result._unusual is not source._unusual and result._unusual is not None:
             # Inference mode marks fresh results; an alias is what its source is.
-            result._ext.inference = source._ext is not None and source._ext.inference
+            result._unusual.inference = source._unusual is not None and source._unusual.inference
         return
-    if source._ext is not None and source._ext.inference:
+    if source._unusual is not None and source._unusual.inference:
         from rushlight.core.tensor import storage_of
 
         result._storage = storage_of(source)
-        if result._ext is None:
-            result._ext = Ext()
-        result._ext.inference = True
+        if result._unusual is None:
+            result._unusual = Unusual()
+        result._unusual.inference = True
         return
     if not grad and kind != ViewInfo.CUSTOM_FUNCTION:
         kind = ViewInfo.NO_GRAD
@@ -177,9 +177,9 @@ def view_of(
         if parent.kind != ViewInfo.NORMAL and kind == ViewInfo.NORMAL:
             kind = parent.kind
     result._view = view_info(base, op, args[1:], parent, kind, counter.value, number)
-    if result._ext is not None and result._ext.inference:
-        result._ext = result._ext.copy()
-        result._ext.inference = False
+    if result._unusual is not None and result._unusual.inference:
+        result._unusual = result._unusual.copy()
+        result._unusual.inference = False
 
 
 def replay(view: ViewInfo, base: Any) -> Any:
@@ -313,7 +313,7 @@ ports.fill(stale_view_node=regenerate)
 
 def check_inplace(tensor: Tensor, grad: bool, operand_needs_grad: bool) -> None:
     """Refuse writes that gradients could not follow."""
-    if tensor._ext is not None and tensor._ext.inference and not LOCAL.state.inference:
+    if tensor._unusual is not None and tensor._unusual.inference and not LOCAL.state.inference:
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed. You can make "
             "a clone to get a normal tensor before doing inplace update."
@@ -340,7 +340,7 @@ def check_inplace(tensor: Tensor, grad: bool, operand_needs_grad: bool) -> None:
 
 
 def bump_version(tensor: Tensor, state: ThreadState | None = None) -> None:
-    if tensor._ext is not None and tensor._ext.inference:
+    if tensor._unusual is not None and tensor._unusual.inference:
         return
     counter = tensor._counter
     if counter is None:

@@ -84,8 +84,8 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
     if array.size:
         # The caller's array must not change shape under the tensor.
         return array.view()
-    ext = self._ext
-    sizes = array.shape if ext is None or ext.sizes is None else ext.sizes
+    unusual = self._unusual
+    sizes = array.shape if unusual is None or unusual.sizes is None else unusual.sizes
     return np.empty(sizes, self._dtype.np)
 
 
@@ -249,7 +249,7 @@ def rebuild_storage(data: bytes | None, nbytes: int, place: str) -> Storage:
 
 def rebuild_tensor(
     storage: Storage,
-    kind: dtypes.dtype,
+    dtype: dtypes.dtype,
     sizes: tuple[int, ...],
     strides: tuple[int, ...],
     offset: int,
@@ -259,22 +259,22 @@ def rebuild_tensor(
 ) -> Any:
     """A tensor over a storage: the inverse of what pickling takes apart."""
     if storage.buffer is None:
-        result = shell(tuple(sizes), strides, kind, storage.device, offset)
+        result = shell(tuple(sizes), strides, dtype, storage.device, offset)
         result._storage = storage
     else:
         result = wrap_strided(
-            alias_array(storage, kind, tuple(sizes), strides, offset), kind, storage, offset
+            alias_array(storage, dtype, tuple(sizes), strides, offset), dtype, storage, offset
         )
         if result._array.size == 0:
-            from rushlight.core.tensor import Ext
+            from rushlight.core.tensor import Unusual
 
-            ext = result._ext = Ext()
-            ext.sizes, ext.strides = tuple(sizes), tuple(strides)
+            unusual = result._unusual = Unusual()
+            unusual.sizes, unusual.strides = tuple(sizes), tuple(strides)
         if any(bits):
-            from rushlight.core.tensor import Ext
+            from rushlight.core.tensor import Unusual
 
-            ext = result._ext = result._ext or Ext()
-            ext.conj, ext.neg = bits
+            unusual = result._unusual = result._unusual or Unusual()
+            unusual.conj, unusual.neg = bits
     if requires_grad:
         set_requires_grad(result, True)
     if hooks:
@@ -301,8 +301,8 @@ def rebuild_subclass(cls: type, tensor: Tensor, state: Any) -> Any:
 
 
 def reduce_tensor(self: Tensor, protocol: SupportsIndex) -> Any:
-    if self._ext is not None and self._ext.parts is not None:
-        parts = self._ext.parts
+    if self._unusual is not None and self._unusual.parts is not None:
+        parts = self._unusual.parts
         names = type(parts).__slots__
         kept = (type(parts), {name: getattr(parts, name) for name in names})
         whole = (self.layout, tuple(self.shape), kept, self.requires_grad)
@@ -398,7 +398,7 @@ def deepcopied(self: Tensor, memo: dict[int, Any]) -> Any:
                 "for subclass types that properly implement clone() "
                 f"(got {type(result).__name__} for {type(self).__name__})"
             )
-    elif self._ext is not None and self._ext.parts is not None:
+    elif self._unusual is not None and self._unusual.parts is not None:
         from rushlight.core.parts import copied_parts
 
         result = copied_parts(self)
@@ -422,7 +422,7 @@ def deepcopied(self: Tensor, memo: dict[int, Any]) -> Any:
             (self.is_conj(), self.is_neg()),
         )
         if self._array is None and self.device is not copied.device:
-            result._ext.device = self.device
+            result._unusual.device = self.device
         if type(self) is Parameter:
             result = Parameter(result, self.requires_grad)
         elif type(self) is not Tensor:
@@ -438,10 +438,10 @@ def deepcopied(self: Tensor, memo: dict[int, Any]) -> Any:
     return result
 
 
-def dispatching(kind: type) -> bool:
+def dispatching(cls: type) -> bool:
     from rushlight.core.dispatch import dispatches
 
-    return kind not in PLAIN and dispatches(kind)
+    return cls not in PLAIN and dispatches(cls)
 
 
 def install() -> None:

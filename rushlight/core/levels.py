@@ -156,7 +156,7 @@ class Level:
     def enter(self, state: ThreadState) -> None:
         """More of the thread's state to set while the level is on the stack."""
 
-    def __exit__(self, kind: object, value: object, trace: object) -> None:
+    def __exit__(self, exc_type: object, value: object, trace: object) -> None:
         state = LOCAL.state
         state.transforms, state.grad, state.owner, state.forward_enabled = self.before
         state.refresh()
@@ -185,14 +185,14 @@ class Level:
         made: Any = object.__new__(LevelTensor)
         made._array = None
         made._dtype = value._dtype
-        made._contig = value._contig
+        made._is_contiguous = value._is_contiguous
         made._requires_grad = False
         made._node = None
         made._output_nr = 0
         made._counter = None
         made._storage = None
         made._view = None
-        made._ag = None
+        made._autograd = None
         made._owner = self
         made._value = value
         show(made, value)
@@ -311,23 +311,23 @@ def operand_ids(op: OpOverload, args: tuple[Any, ...]) -> dict[int, Any]:
 
 def show(tensor: Tensor, value: Tensor) -> None:
     """Take over the geometry of a value."""
-    own = value._ext
+    own = value._unusual
     if own is None:
-        tensor._ext = None
+        tensor._unusual = None
         tensor._array = value._array
         tensor._offset = value._offset
-        tensor._contig = value._contig
+        tensor._is_contiguous = value._is_contiguous
         return
     if own.sizes is not None and not own.inference:
-        ext = own
+        unusual = own
     else:
-        ext = own.copy()
-        ext.inference = False
-        if ext.sizes is None:
-            ext.sizes, ext.strides = value._array.shape, strides_of(value)
-    tensor._ext = ext
+        unusual = own.copy()
+        unusual.inference = False
+        if unusual.sizes is None:
+            unusual.sizes, unusual.strides = value._array.shape, strides_of(value)
+    tensor._unusual = unusual
     tensor._offset = value._offset
-    tensor._contig = value._contig
+    tensor._is_contiguous = value._is_contiguous
 
 
 dispatch.QUIET.add(LevelTensor)

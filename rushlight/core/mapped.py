@@ -30,14 +30,14 @@ def from_file(
 
     A shared file is made, and lengthened with zeros, as needed.
     """
-    kind = get_default_dtype() if dtype is None else dtype
+    result_dtype = get_default_dtype() if dtype is None else dtype
     count = size or 0
-    nbytes = count * kind.itemsize
+    nbytes = count * result_dtype.itemsize
     storage = Storage(file_bytes(filename, bool(shared), nbytes))
     storage.shared = bool(shared)
     storage.can_grow = False
-    array = alias_array(storage, kind, (count,), (1,), 0)
-    result = wrap_strided(array, kind, storage)
+    array = alias_array(storage, result_dtype, (count,), (1,), 0)
+    result = wrap_strided(array, result_dtype, storage)
     if device is not None:
         result = result.to(device)
     if requires_grad:

@@ -166,7 +166,7 @@ class TorchDispatchMode:
             set_dispatch_modes((*LOCAL.state.dispatch_modes, self))
         return self
 
-    def __exit__(self, kind: object, value: object, trace: object) -> None:
+    def __exit__(self, exc_type: object, value: object, trace: object) -> None:
         if is_pre_dispatch(self._dispatch_key):
             set_pre_modes(LOCAL.state.pre_modes[:-1])
         else:
@@ -264,7 +264,7 @@ class TorchFunctionMode:
         set_function_modes((*LOCAL.state.function_modes, self))
         return self
 
-    def __exit__(self, kind: object, value: object, trace: object) -> None:
+    def __exit__(self, exc_type: object, value: object, trace: object) -> None:
         set_function_modes(LOCAL.state.function_modes[:-1])
 
     @classmethod
@@ -315,12 +315,12 @@ class pop_function_mode_temporarily(Change):
 # -- wrapper subclasses ---------------------------------------------------------------------------
 
 
-def is_traceable_wrapper_subclass_type(kind: type) -> bool:
+def is_traceable_wrapper_subclass_type(cls: type) -> bool:
     return (
-        issubclass(kind, Tensor)
-        and kind is not Tensor
-        and hasattr(kind, "__tensor_flatten__")
-        and hasattr(kind, "__tensor_unflatten__")
+        issubclass(cls, Tensor)
+        and cls is not Tensor
+        and hasattr(cls, "__tensor_flatten__")
+        and hasattr(cls, "__tensor_unflatten__")
     )
 
 
@@ -340,8 +340,8 @@ def transform_subclass(
     outer_stride = value.stride() if outer_stride is None else outer_stride
     names, context = value.__tensor_flatten__()
     inner = {name: callback(name, getattr(value, name)) for name in names}
-    kind: Any = type(value)
-    made = kind.__tensor_unflatten__(inner, context, outer_size, outer_stride)
+    cls: Any = type(value)
+    made = cls.__tensor_unflatten__(inner, context, outer_size, outer_stride)
     if tuple(made.shape) != tuple(outer_size) or tuple(made.stride()) != tuple(outer_stride):
         raise AssertionError(
             f"{type(value).__name__}.__tensor_unflatten__() gave a tensor of shape "

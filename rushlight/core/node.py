@@ -47,7 +47,8 @@ FREED = (
 class GraphNode:
     """A vertex: `apply(grads, needs)` maps output gradients to one gradient per next edge.
 
-    `output_metas` has one (shape, dtype, ext) per output; `next_nodes` / `next_nrs` are the edges.
+    `output_metas` has one (shape, dtype, unusual) per output; `next_nodes` and `next_nrs` are the
+    edges.
     Note [Leaf edges]: a freshly recorded node points to a leaf tensor itself; the leaf's
     accumulator takes its place when the graph is first looked at or run (`resolve_edges`).
     """
@@ -191,7 +192,7 @@ class AccumulateGrad(GraphNode):
         self.node_extra = None
         self.variable = variable
         array = variable._array
-        if array is not None and variable._ext is None:
+        if array is not None and variable._unusual is None:
             self.output_metas = ((array.shape, variable._dtype, None),)
         else:
             self.output_metas = (output_meta(variable),)
@@ -206,10 +207,10 @@ class AccumulateGrad(GraphNode):
 
 
 def output_meta(tensor: Tensor) -> tuple[Any, Any, Any]:
-    """What the engine checks an incoming gradient against: (shape, dtype, ext)."""
-    if tensor._ext is None and tensor._array is not None:
+    """What the engine checks an incoming gradient against: (shape, dtype, unusual)."""
+    if tensor._unusual is None and tensor._array is not None:
         return (tensor._array.shape, tensor._dtype, None)
-    return (tuple(tensor.shape), tensor._dtype, tensor._ext)
+    return (tuple(tensor.shape), tensor._dtype, tensor._unusual)
 
 
 ACCUMULATOR_LOCK = threading.Lock()
@@ -217,7 +218,7 @@ ACCUMULATOR_LOCK = threading.Lock()
 
 def accumulator(tensor: Tensor) -> AccumulateGrad:
     """The one live AccumulateGrad of a leaf, made on first use."""
-    state = tensor._ag
+    state = tensor._autograd
     if state is None:
         state = autograd_state(tensor)
     ref = state.accumulator
@@ -261,9 +262,9 @@ class AutogradState:
 
 
 def autograd_state(tensor: Tensor) -> AutogradState:
-    state = tensor._ag
+    state = tensor._autograd
     if state is None:
-        state = tensor._ag = AutogradState()
+        state = tensor._autograd = AutogradState()
     return state
 
 
@@ -289,7 +290,7 @@ def retire_accumulator(tensor: Tensor) -> None:
 
 def accumulator_for(tensor: Tensor, node: GraphNode) -> AccumulateGrad:
     """The accumulator that a leaf had when `node` was recorded."""
-    state = tensor._ag
+    state = tensor._autograd
     if state is None or state.retired is None:
         return accumulator(tensor)
     with ACCUMULATOR_LOCK:
@@ -308,7 +309,7 @@ def edge(tensor: Tensor) -> GraphNode | Tensor | None:
     """What receives this tensor's gradient: a node, a leaf (Note [Leaf edges]), or None."""
     node = tensor._node if tensor._view is None else view_node(tensor)
     if node is None and needs_grad(tensor):
-        state = tensor._ag
+        state = tensor._autograd
         if state is None or state.accumulator is None:
             return tensor
         node = state.accumulator()
@@ -483,8 +484,8 @@ def version_of(tensor: Tensor) -> int:
 def pack(value: Any, node: GraphNode) -> Any:
     """Save one input of an op: the tensor itself, a SavedTensor, or a plain value."""
     if isinstance(value, TENSOR_TYPES):
-        ext = value._ext
-        if ext is not None and ext.inference:
+        unusual = value._unusual
+        if unusual is not None and unusual.inference:
             raise RuntimeError(
                 "Inference tensors cannot be saved for backward. To work around you can make a "
                 "clone to get a normal tensor and use it in autograd."
@@ -552,8 +553,8 @@ def pack_result(tensor: Tensor) -> SavedTensor:
 def is_watched(tensor: Tensor) -> bool:
     """Whether an alias of the tensor must be made by a dispatched op: a subclass holds more than
     the memory, and modes see it."""
-    kind = type(tensor)
-    if kind is not TENSOR_TYPES[0] and kind.__torch_function__ is not None:
+    cls = type(tensor)
+    if cls is not TENSOR_TYPES[0] and cls.__torch_function__ is not None:
         return True
     return bool(PROCESS.special and LOCAL.state.below)
 
@@ -574,7 +575,7 @@ def unpack(node: GraphNode, entry: Any) -> Any:
         counter = entry._counter
         if counter is not None and counter.value != 0:
             raise_modified(entry, counter, 0, node)
-        state = entry._ag
+        state = entry._autograd
         if state is not None and state.detached_at > node.sequence_nr:
             raise_detached()
         return alive(entry) if type(entry) is LEVEL_TENSOR else entry
@@ -592,7 +593,7 @@ def unpack_saved(node: GraphNode, entry: SavedTensor) -> Any:
         and entry.output_nr < 0
         and tensor._counter is not None
         and tensor._counter.value == entry.version
-        and (tensor._ag is None or not tensor._ag.detached_at)
+        and (tensor._autograd is None or not tensor._autograd.detached_at)
     ):
         return tensor
     if entry.unpack_hook is not None:
@@ -615,10 +616,10 @@ def unpack_saved(node: GraphNode, entry: SavedTensor) -> Any:
             if outer is not None:
                 alias._node, alias._output_nr = outer, 0
         alias._requires_grad = True
-        if tensor._ag is not None and tensor._ag.tangent is not None:
-            autograd_state(alias).tangent = tensor._ag.tangent
+        if tensor._autograd is not None and tensor._autograd.tangent is not None:
+            autograd_state(alias).tangent = tensor._autograd.tangent
         return alias
-    state = tensor._ag
+    state = tensor._autograd
     if state is not None and state.detached_at > node.sequence_nr:
         raise_detached()
     return tensor

@@ -31,7 +31,7 @@ class Operand:
             "    else:",
             f"        e{at} = {x}._node",
             f"        if e{at} is None and {x}._requires_grad:",
-            f"            e{at} = {x} if {x}._ag is None else edge({x})",
+            f"            e{at} = {x} if {x}._autograd is None else edge({x})",
             "else:",
             f"    e{at} = None",
             f"    n{at} = 0",
@@ -42,15 +42,14 @@ class Operand:
         x = self.text
         return (
             f"({x} if type({x}) is Tensor and {x}._counter is None "
-            f"and {x}._ext is None and not PROCESS.special else pack({x}, {node}))"
+            f"and {x}._unusual is None and not PROCESS.special else pack({x}, {node}))"
         )
 
     def fact_text(self, fact: str) -> str:
         x = self.text
         if fact == "shape":
-            return (
-                f"({x}._array.shape if type({x}) is Tensor and {x}._ext is None else shape_of({x}))"
-            )
+            ordinary = f"type({x}) is Tensor and {x}._unusual is None"
+            return f"({x}._array.shape if {ordinary} else shape_of({x}))"
         return fact_of(fact, x)
 
 
@@ -78,12 +77,13 @@ class PlainTensor(Operand):
         """`certain` where the tensor is known to require grad."""
         x = self.text
         wanted = "" if certain else f" and {x}._requires_grad"
+        fresh = f"{x}._autograd is None or {x}._autograd.accumulator is None"
         return [
             f"n{at} = {x}._output_nr",
             f"e{at} = {x}._node",
             f"if {x}._view is not None: e{at} = edge({x})",
             f"elif e{at} is None{wanted}:",
-            f"    e{at} = {x} if {x}._ag is None or {x}._ag.accumulator is None else edge({x})",
+            f"    e{at} = {x} if {fresh} else edge({x})",
         ]
 
     def saved_text(self, node: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight.core.tensor import Ext, Tensor, values_of, wrap
+from rushlight.core.tensor import Tensor, Unusual, values_of, wrap
 
 if TYPE_CHECKING:
     from rushlight.core.device import layout
@@ -43,17 +43,17 @@ class Compressed:
 def sparse_tensor(layout: layout, sizes: Sizes, parts: Coo | Compressed) -> Tensor:
     """A tensor of the given layout over its parts."""
     result = wrap(None, parts.values._dtype)
-    result._contig = False
-    ext = result._ext = Ext(parts.values.device)
-    ext.sizes = tuple(sizes)
-    ext.strides = (0,) * len(ext.sizes)
-    ext.layout = layout
-    ext.parts = parts
+    result._is_contiguous = False
+    unusual = result._unusual = Unusual(parts.values.device)
+    unusual.sizes = tuple(sizes)
+    unusual.strides = (0,) * len(unusual.sizes)
+    unusual.layout = layout
+    unusual.parts = parts
     return result
 
 
 def parts_of(tensor: Any) -> Any:
-    return tensor._ext.parts
+    return tensor._unusual.parts
 
 
 def copied_parts(source: Tensor) -> Any:

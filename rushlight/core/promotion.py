@@ -91,14 +91,14 @@ def can_cast(from_: dtype, to: dtype) -> bool:
 
 def scalar_dtype(value: Scalar) -> dtype:
     """The dtype a Python (or symbolic) number counts as."""
-    kind = type(value)
-    if kind is float:
+    cls = type(value)
+    if cls is float:
         return dtypes.default_dtype
-    if kind is int:
+    if cls is int:
         return dtypes.int64
-    if kind is bool:
+    if cls is bool:
         return dtypes.bool_
-    if kind is complex:
+    if cls is complex:
         return dtypes.default_complex_dtype
     if isinstance(value, bool | np.bool_):
         return dtypes.bool_
@@ -108,15 +108,15 @@ def scalar_dtype(value: Scalar) -> dtype:
             return dtypes.int64
         return dtypes.default_dtype if category == FLOAT else dtypes.default_complex_dtype
     # Subclasses and symbolic numbers: the narrowest conversion they offer decides.
-    if hasattr(kind, "__index__"):
+    if hasattr(cls, "__index__"):
         return dtypes.int64
-    if hasattr(kind, "__float__"):
+    if hasattr(cls, "__float__"):
         return dtypes.default_dtype
-    if hasattr(kind, "__complex__"):
+    if hasattr(cls, "__complex__"):
         return dtypes.default_complex_dtype
-    if hasattr(kind, "__sym_not__"):
+    if hasattr(cls, "__sym_not__"):
         return dtypes.bool_
-    raise TypeError(f"expected a number, got {kind.__name__}")
+    raise TypeError(f"expected a number, got {cls.__name__}")
 
 
 def combine(higher: dtype | None, lower: dtype | None) -> dtype | None:
@@ -171,10 +171,10 @@ def result_dtype2(a: dtype, a_is_dim: bool, b: dtype, b_is_dim: bool) -> dtype:
 
 def result_dtype_scalar(tensor: dtype, value: Scalar) -> dtype:
     """`result_type` of a tensor, whatever its dimensions, and a Python number."""
-    kind = type(value)
-    if kind is float and tensor.category >= FLOAT:
+    cls = type(value)
+    if cls is float and tensor.category >= FLOAT:
         return tensor
-    if kind is int and tensor.category >= INTEGER:
+    if cls is int and tensor.category >= INTEGER:
         return tensor
     key = (tensor, scalar_dtype(value))
     found = _scalar_results.get(key)

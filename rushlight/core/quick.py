@@ -124,8 +124,8 @@ def ufunc_with_number(op: Any) -> Any:
     if type(number) not in (int, float):
         return None
     # NumPy takes a 0-d array of the right dtype with less ado than a Python number.
-    fast = [kind for kind in dtypes.ALL if kind.scalar_fast]
-    return found[0], {kind: np.array(number, kind.np) for kind in fast}, leads
+    fast = [dtype for dtype in dtypes.ALL if dtype.scalar_fast]
+    return found[0], {dtype: np.array(number, dtype.np) for dtype in fast}, leads
 
 
 def text_function(op: Any, count: int) -> Any:
@@ -137,8 +137,8 @@ def text_function(op: Any, count: int) -> Any:
 
     def with_arrays(first: Any, *others: Any) -> Any:
         # A number takes the array's dtype: what NumPy makes of a bare one would be wider.
-        kind = first.dtype
-        arrays = [y if type(y) is np.ndarray else np.asarray(y, kind) for y in others]
+        dtype = first.dtype
+        arrays = [y if type(y) is np.ndarray else np.asarray(y, dtype) for y in others]
         return scalar(MATH, first, *arrays, *rest)
 
     def with_numbers(first: Any, *others: Any) -> Any:

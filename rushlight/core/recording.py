@@ -101,13 +101,13 @@ class Recorder(Occupant):
 
     def track_sizes(self, tensor: Tensor, node: Node) -> None:
         """Make symbolic sizes, strides and offsets known; their nodes are made on first use."""
-        ext: Any = tensor._ext
-        if ext is None or ext.sizes is None:
+        unusual: Any = tensor._unusual
+        if unusual is None or unusual.sizes is None:
             return
         facts: list[Any] = [
-            ("sym_size", "int", (axis,), size) for axis, size in enumerate(ext.sizes)
+            ("sym_size", "int", (axis,), size) for axis, size in enumerate(unusual.sizes)
         ]
-        facts += [("sym_stride", "int", (axis,), step) for axis, step in enumerate(ext.strides)]
+        facts += [("sym_stride", "int", (axis,), step) for axis, step in enumerate(unusual.strides)]
         facts.append(("sym_storage_offset", "default", (), tensor._offset))
         for name, overload, rest, value in facts:
             if isinstance(value, SymInt):

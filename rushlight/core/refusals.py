@@ -23,8 +23,8 @@ __all__ = [
 
 
 def dim_type_error(name: str, dim: object) -> TypeError:
-    kind = type(dim).__name__
-    return TypeError(f"{name}(): argument 'dim' (position 1) must be int, not {kind}")
+    class_name = type(dim).__name__
+    return TypeError(f"{name}(): argument 'dim' (position 1) must be int, not {class_name}")
 
 
 def check_grad_assignment(tensor: Tensor, value: Any, is_tensor: bool) -> None:

@@ -17,7 +17,7 @@ __all__ = ["block", "compile_source", "fill", "fill_tensor", "join", "source_of"
 
 # The slots of a fresh contiguous result of an op, besides its array and dtype.
 FRESH = {
-    "_contig": "True",
+    "_is_contiguous": "True",
     "_requires_grad": "False",
     "_node": "None",
     "_output_nr": "0",
@@ -25,8 +25,8 @@ FRESH = {
     "_storage": "None",
     "_offset": "0",
     "_view": "None",
-    "_ag": "None",
-    "_ext": "None",
+    "_autograd": "None",
+    "_unusual": "None",
 }
 
 

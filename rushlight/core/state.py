@@ -275,7 +275,7 @@ class changed:
             raise
         return state
 
-    def __exit__(self, kind: object, value: object, trace: object) -> None:
+    def __exit__(self, exc_type: object, value: object, trace: object) -> None:
         state = self.state
         before = self.before
         try:
@@ -322,7 +322,7 @@ class Change:
             raise
         return self
 
-    def __exit__(self, kind: object, value: object, trace: object) -> None:
+    def __exit__(self, exc_type: object, value: object, trace: object) -> None:
         state = LOCAL.state
         before = state.leave(self)
         try:

@@ -42,10 +42,10 @@ MISSING = Missing()
 SCALES: dict[tuple[Any, Any], Any] = {}
 
 
-def as_scale(number: Any, kind: Any) -> Any:
+def as_scale(number: Any, dtype: Any) -> Any:
     if len(SCALES) > 256:
         SCALES.clear()
-    scale = SCALES[number, kind] = np.array(number, kind.np)
+    scale = SCALES[number, dtype] = np.array(number, dtype.np)
     return scale
 
 
@@ -61,7 +61,7 @@ def view_between(source: Any, array: Any, node: Any) -> Any:
     if counter is None:
         counter = source._counter = VersionCounter()
     result = wrap(array, source._dtype)
-    result._contig = False
+    result._is_contiguous = False
     result._counter = counter
     result._node = node
     result._requires_grad = node is not None
@@ -120,7 +120,7 @@ INEXACT = {
     "str": "type({0}) is not str",
     "Scalar": "(type({0}) is not int and type({0}) is not float)",
     "ScalarType": "type({0}) is not dtype_class",
-    "Tensor": "(type({0}) is not Tensor and type({0}) not in PLAIN) or {0}._ext is not None",
+    "Tensor": "(type({0}) is not Tensor and type({0}) not in PLAIN) or {0}._unusual is not None",
 }
 INT_LIST = "type({0}_) is not tuple or not all([type(i_) is int for i_ in {0}_])"
 
@@ -305,15 +305,15 @@ BINARY = """
 class_ = type({y})
 leader_ = None
 if class_ is Tensor or class_ in PLAIN:
-    if {y}._dtype is not {x}._dtype or {y}._ext is not None:
+    if {y}._dtype is not {x}._dtype or {y}._unusual is not None:
         {refuse}
     right_ = {y}._array
-    if not ({x}._contig and {y}._contig):
+    if not ({x}._is_contiguous and {y}._is_contiguous):
         # The result is laid out like a contiguous first operand of its shape, or like the second
         # when the first is one number expanded.
         leader_ = {x}._array
-        if not {x}._contig:
-            if not {y}._contig or any(leader_.strides):
+        if not {x}._is_contiguous:
+            if not {y}._is_contiguous or any(leader_.strides):
                 {refuse}
             leader_ = right_
 {number}
@@ -356,7 +356,7 @@ INPLACE = """
 class_ = type({y})
 if class_ is Tensor or class_ in PLAIN:
     if (
-        {y}._dtype is not {x}._dtype or {y}._ext is not None
+        {y}._dtype is not {x}._dtype or {y}._unusual is not None
         or (recording_ and ({y}._requires_grad or {y}._view is not None))
     ):
         {refuse}
@@ -413,7 +413,7 @@ def write_elementwise(op: Any) -> Writer | None:
     if is_binary:
         write_binary(w, dtype, [INEXACT["Tensor"].format(first), *tests, *w.strangers])
         return w
-    tests += [f"not {name}._contig" for name in w.tensors]
+    tests += [f"not {name}._is_contiguous" for name in w.tensors]
     tests += [f"{name}._dtype is not {first}._dtype" for name in w.tensors[1:]]
     guard = w.refuse_if(*w.inexact().values(), *tests, *w.strangers)
     parts = {"wrap": w.wrap(dtype), "record": w.record(op.grad_rule, dtype)}
@@ -425,11 +425,11 @@ def write_elementwise(op: Any) -> Writer | None:
     return w
 
 
-FAST_DTYPES = frozenset([kind for kind in dtypes.ALL if kind.scalar_fast])
+FAST_DTYPES = frozenset([dtype for dtype in dtypes.ALL if dtype.scalar_fast])
 
 
-def empty_of(kind: Any) -> Tensor:
-    return wrap(np.empty(0, kind.np), kind)
+def empty_of(dtype: Any) -> Tensor:
+    return wrap(np.empty(0, dtype.np), dtype)
 
 
 def taken_dtypes(op: Any) -> frozenset[Any]:
@@ -438,15 +438,15 @@ def taken_dtypes(op: Any) -> frozenset[Any]:
     admits, check = op.options.get("dtypes"), op.options.get("check")
     rest = [default_value(a) for a in op._schema.arguments[len(op.tensor_positions) :]]
     taken = []
-    for kind in FAST_DTYPES:
-        if admits is not None and not admits(kind):
+    for dtype in FAST_DTYPES:
+        if admits is not None and not admits(dtype):
             continue
         if check is not None:
             try:
-                check(kind, (*[empty_of(kind) for _ in op.tensor_positions], *rest))
+                check(dtype, (*[empty_of(dtype) for _ in op.tensor_positions], *rest))
             except (RuntimeError, TypeError):
                 continue
-        taken.append(kind)
+        taken.append(dtype)
     return frozenset(taken)
 
 
@@ -500,7 +500,7 @@ def write_binary(w: Writer, dtype: str, tests: list[str]) -> None:
     if number is not None:
         # A number that the general path casts first may be raised to by another loop.
         real = f" and not {x}._dtype.is_complex" if number.options.get("promoted_scalars") else ""
-        test = f"elif (class_ is float or class_ is int) and {x}._contig{real}:"
+        test = f"elif (class_ is float or class_ is int) and {x}._is_contiguous{real}:"
         elif_number = block(test, [f"right_ = {y}"])
     if number is not None and rule is not None:
         # One node for two tensors, another for a tensor and a number.
@@ -532,7 +532,7 @@ def write_inplace(op: Any) -> Writer | None:
     w.scope["ufunc"] = single_ufunc(base, 2)
     guard = w.refuse_if(
         INEXACT["Tensor"].format(x),
-        f"not {x}._contig",
+        f"not {x}._is_contiguous",
         f"not {x}._dtype.scalar_fast",
         f"(recording_ and ({x}._requires_grad or {x}._view is not None))",
         *w.strangers,
@@ -598,7 +598,7 @@ def write_view(op: Any, quick: Quick, bound: bool = False) -> Writer:
         "tensor_",
         "array_",
         "self._dtype",
-        contig=CONTIGUOUS if contiguous is None else str(contiguous),
+        is_contiguous=CONTIGUOUS if contiguous is None else str(contiguous),
         counter="counter_",
         storage="self._storage",
         offset=w.fields(quick.offset) or "self._offset",
@@ -768,7 +768,7 @@ def write_kernel(w: Writer, names: str, layout: str) -> None:
     value = f"kernel(np, {arrays})"
     if len(op._schema.returns) == 1 and layout in ("contiguous", "like"):
         value = "array_"
-        like = f" and {w.tensors[0]}._contig" if layout == "like" else ""
+        like = f" and {w.tensors[0]}._is_contiguous" if layout == "like" else ""
         record = w.record(rule, "dtype_", "if recording_ and dtype_.category > 1")
         w.add(KERNEL, arrays=arrays, like=like, wrap=w.wrap("dtype_"), record=record)
     w.lines.append(f"tensor_ = finish(op, ({names},), {value}, {layout!r})")

@@ -1,7 +1,7 @@
 """The Tensor object: memory, geometry and autograd state. Its operators come from the opset.
 
 A fresh result of an op is one small object: array and dtype; storage, version counter, view
-record and autograd state are made on first need. `_ext` is None for the common case (a strided
+record and autograd state are made on first need. `_unusual` is None for the common case (a strided
 CPU tensor whose values are exactly its array's) and holds everything unusual otherwise, so that
 one `is None` test admits a tensor to the hot path.
 """
@@ -29,7 +29,7 @@ from rushlight.core.device import (
     strided,
 )
 from rushlight.core.dtype import dtype
-from rushlight.core.extras import Ext, ViewInfo
+from rushlight.core.extras import Unusual, ViewInfo
 from rushlight.core.hooks import HookDict, NodeHooks, RemovableHandle, add_hook
 from rushlight.core.node import (
     AutogradState,
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     )
     from rushlight.symbolic.numbers import IntLike
 
-__all__ = ["Ext", "Tensor", "ViewInfo", "alias_array", "storage_of", "wrap"]
+__all__ = ["Tensor", "Unusual", "ViewInfo", "alias_array", "storage_of", "wrap"]
 
 ndarray = np.ndarray
 
@@ -88,17 +88,17 @@ class Tensor(metaclass=TensorType):
     __slots__ = (
         "__dict__",
         "__weakref__",
-        "_ag",
         "_array",
-        "_contig",
+        "_autograd",
         "_counter",
         "_dtype",
-        "_ext",
+        "_is_contiguous",
         "_node",
         "_offset",
         "_output_nr",
         "_requires_grad",
         "_storage",
+        "_unusual",
         "_view",
     )
 
@@ -108,7 +108,7 @@ class Tensor(metaclass=TensorType):
 
     _array: Any
     _dtype: dtype
-    _contig: bool
+    _is_contiguous: bool
     _requires_grad: bool
     _node: GraphNode | None
     _output_nr: int
@@ -116,8 +116,8 @@ class Tensor(metaclass=TensorType):
     _storage: Storage | None
     _offset: int
     _view: ViewInfo | None
-    _ag: AutogradState | None
-    _ext: Ext | None
+    _autograd: AutogradState | None
+    _unusual: Unusual | None
 
     __hash__ = object.__hash__
     # NumPy must let our reflected operators win.
@@ -145,9 +145,9 @@ class Tensor(metaclass=TensorType):
 
     @property
     def shape(self) -> Size:
-        ext = self._ext
-        if ext is not None and ext.sizes is not None:
-            return as_size(ext.sizes)
+        unusual = self._unusual
+        if unusual is not None and unusual.sizes is not None:
+            return as_size(unusual.sizes)
         return as_size(self._array.shape)
 
     def size(self, dim: int | None = None) -> Any:
@@ -159,9 +159,9 @@ class Tensor(metaclass=TensorType):
         return sizes[geometry.wrap_dim(dim, len(sizes))]
 
     def dim(self) -> int:
-        ext = self._ext
-        if ext is not None and ext.sizes is not None:
-            return len(ext.sizes)
+        unusual = self._unusual
+        if unusual is not None and unusual.sizes is not None:
+            return len(unusual.sizes)
         found: int = self._array.ndim
         return found
 
@@ -181,9 +181,9 @@ class Tensor(metaclass=TensorType):
         return self._offset
 
     def numel(self) -> Any:
-        ext = self._ext
-        if ext is not None and ext.sizes is not None:
-            return geometry.numel(ext.sizes)
+        unusual = self._unusual
+        if unusual is not None and unusual.sizes is not None:
+            return geometry.numel(unusual.sizes)
         found: int = self._array.size
         return found
 
@@ -203,7 +203,7 @@ class Tensor(metaclass=TensorType):
     def is_contiguous(self, memory_format: memory_format = contiguous_format) -> bool:
         refuse_compressed(self, "is_contiguous")
         if memory_format is contiguous_format:
-            return self._contig or geometry.is_contiguous(self.shape, strides_of(self))
+            return self._is_contiguous or geometry.is_contiguous(self.shape, strides_of(self))
         if memory_format is channels_last:
             return bool(geometry.is_channels_last(self.shape, strides_of(self)))
         if memory_format is channels_last_3d:
@@ -215,7 +215,7 @@ class Tensor(metaclass=TensorType):
 
     @property
     def device(self) -> device:
-        return cpu if self._ext is None else self._ext.device
+        return cpu if self._unusual is None else self._unusual.device
 
     def get_device(self) -> int:
         place = self.device
@@ -223,7 +223,7 @@ class Tensor(metaclass=TensorType):
 
     @property
     def layout(self) -> layout:
-        return strided if self._ext is None else self._ext.layout
+        return strided if self._unusual is None else self._unusual.layout
 
     is_sparse = property(lambda self: self.layout.name == "sparse_coo")
     is_sparse_csr = property(lambda self: self.layout.name == "sparse_csr")
@@ -244,13 +244,13 @@ class Tensor(metaclass=TensorType):
         return self._dtype.is_signed
 
     def is_conj(self) -> bool:
-        return self._ext is not None and self._ext.conj
+        return self._unusual is not None and self._unusual.conj
 
     def is_neg(self) -> bool:
-        return self._ext is not None and self._ext.neg
+        return self._unusual is not None and self._unusual.neg
 
     def is_inference(self) -> bool:
-        return self._ext is not None and self._ext.inference
+        return self._unusual is not None and self._unusual.inference
 
     # -- names of dims: `core.names` ----------------------------------------------------------
 
@@ -292,7 +292,7 @@ class Tensor(metaclass=TensorType):
 
     def data_ptr(self) -> int:
         if self._array is None:
-            if self._ext is not None and self._ext.parts is not None:
+            if self._unusual is not None and self._unusual.parts is not None:
                 raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
             return 0
         if self._array.size == 0:
@@ -300,20 +300,20 @@ class Tensor(metaclass=TensorType):
         return int(self._array.ctypes.data)
 
     def untyped_storage(self) -> Storage:
-        if self._ext is not None and self._ext.parts is not None:
+        if self._unusual is not None and self._unusual.parts is not None:
             raise error("RL0501", NotImplementedError)
         return storage_of(self)
 
     @property
     def _version(self) -> int:
-        if self._ext is not None and self._ext.inference:
+        if self._unusual is not None and self._unusual.inference:
             raise RuntimeError("Inference tensors do not track version counter.")
         return 0 if self._counter is None else self._counter.value
 
     def _alias(self, share_counter: bool = True) -> Tensor:
         """The same memory as a new plain tensor without history."""
         result = wrap(self._array, self._dtype)
-        result._contig = self._contig
+        result._is_contiguous = self._is_contiguous
         if share_counter:
             counter = self._counter
             if counter is None:
@@ -321,19 +321,19 @@ class Tensor(metaclass=TensorType):
             result._counter = counter
         result._storage = storage_of(self)
         result._offset = self._offset
-        result._ext = self._ext
+        result._unusual = self._unusual
         return result
 
     def _shadow(self) -> Tensor:
         """`_alias` for the engine's own use: makes no Storage where there is none yet."""
-        if self._storage is not None or self._view is not None or not self._contig:
+        if self._storage is not None or self._view is not None or not self._is_contiguous:
             return self._alias()
         counter = self._counter
         if counter is None:
             counter = self._counter = VersionCounter()
         result = wrap(self._array, self._dtype)
         result._counter = counter
-        result._ext = self._ext
+        result._unusual = self._unusual
         return result
 
     def _host_array(self) -> Any:
@@ -385,7 +385,7 @@ class Tensor(metaclass=TensorType):
 
     @property
     def grad(self) -> Any:
-        state = self._ag
+        state = self._autograd
         if self._node is None and self._view is None:
             return None if state is None else state.grad
         kept = state is not None and (state.retains_grad or state.grad is not None)
@@ -404,20 +404,20 @@ class Tensor(metaclass=TensorType):
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         if value is None:
-            if self._ag is not None:
-                self._ag.grad = None
+            if self._autograd is not None:
+                self._autograd.grad = None
             return
         check_grad_assignment(self, value, isinstance(value, Tensor))
         autograd_state(self).grad = value
 
     @grad.deleter
     def grad(self) -> None:
-        if self._ag is not None:
-            self._ag.grad = None
+        if self._autograd is not None:
+            self._autograd.grad = None
 
     @property
     def _grad(self) -> Any:
-        return None if self._ag is None else self._ag.grad
+        return None if self._autograd is None else self._autograd.grad
 
     @_grad.setter
     def _grad(self, value: Tensor | None) -> None:
@@ -462,9 +462,9 @@ class Tensor(metaclass=TensorType):
         self._storage = storage_of(value)
         self._array = value._array
         self._dtype = value._dtype
-        self._contig = value._contig
+        self._is_contiguous = value._is_contiguous
         self._offset = value._offset
-        self._ext = value._ext
+        self._unusual = value._unusual
 
     @data.deleter
     def data(self) -> None:
@@ -479,7 +479,7 @@ class Tensor(metaclass=TensorType):
 
     @property
     def _backward_hooks(self) -> Any:
-        return None if self._ag is None else self._ag.user_hooks
+        return None if self._autograd is None else self._autograd.user_hooks
 
     @_backward_hooks.setter
     def _backward_hooks(self, value: HookDict | None) -> None:
@@ -528,7 +528,7 @@ class Tensor(metaclass=TensorType):
 
     @property
     def retains_grad(self) -> bool:
-        return self._ag is not None and self._ag.retains_grad
+        return self._autograd is not None and self._autograd.retains_grad
 
     def detach_(self) -> Tensor:
         if self._view is not None:
@@ -556,8 +556,8 @@ class Tensor(metaclass=TensorType):
         cls, func: Function, types: Sequence[type], args: Args = (), kwargs: Kwargs | None = None
     ) -> Any:
         """Run `func` with overrides of subclasses off, and return results as `cls`."""
-        for kind in types:
-            if not issubclass(cls, kind):
+        for own_cls in types:
+            if not issubclass(cls, own_cls):
                 return NotImplemented
         state = LOCAL.state
         excluded = state.excluded
@@ -611,8 +611,8 @@ class Tensor(metaclass=TensorType):
 
         place = cpu if device is None else device_class(device)
         result = shell(tuple(size), strides, dtype or get_default_dtype(), place, storage_offset)
-        assert result._ext is not None
-        result._ext.layout = layout
+        assert result._unusual is not None
+        result._unusual.layout = layout
         result = recast(result, cls)
         if requires_grad:
             result._requires_grad = True
@@ -691,56 +691,56 @@ wrap: Callable[[Any, dtype], Tensor] = compile_source(
 )["wrap"]
 
 
-def wrap_strided(array: Array, kind: dtype, storage: Storage, offset: int = 0) -> Tensor:
+def wrap_strided(array: Array, dtype: dtype, storage: Storage, offset: int = 0) -> Tensor:
     """An array over a known storage as a tensor, contiguous or not."""
-    result = wrap(array, kind)
+    result = wrap(array, dtype)
     result._storage = storage
     result._offset = offset
-    result._contig = False
+    result._is_contiguous = False
     if array.flags.c_contiguous and array.size > 0:
-        # NumPy lets strides of size 1 be anything; `_contig` promises the row-major ones.
-        result._contig = 1 not in array.shape or strides_of(result) == (
+        # NumPy lets strides of size 1 be anything; `_is_contiguous` promises the row-major ones.
+        result._is_contiguous = 1 not in array.shape or strides_of(result) == (
             geometry.contiguous_strides(array.shape)
         )
     return result
 
 
-def empty_strided(sizes: tuple[int, ...], strides: tuple[int, ...], kind: dtype) -> Tensor:
+def empty_strided(sizes: tuple[int, ...], strides: tuple[int, ...], dtype: dtype) -> Tensor:
     """Fresh memory with exactly these strides."""
     if strides == geometry.contiguous_strides(sizes):
-        return wrap(np.empty(sizes, kind.np), kind)
+        return wrap(np.empty(sizes, dtype.np), dtype)
     extent = geometry.storage_extent(sizes, strides, 0)
-    storage = Storage(np.empty(extent * kind.itemsize, np.uint8))
-    return wrap_strided(alias_array(storage, kind, sizes, strides, 0), kind, storage)
+    storage = Storage(np.empty(extent * dtype.itemsize, np.uint8))
+    return wrap_strided(alias_array(storage, dtype, sizes, strides, 0), dtype, storage)
 
 
 def shell(
     sizes: tuple[IntLike, ...],
     strides: Strides | None,
-    kind: dtype,
+    dtype: dtype,
     place: device,
     offset: Any = 0,
 ) -> Tensor:
     """A tensor with geometry and no array: meta, fake, wrapper subclasses."""
-    result = wrap(None, kind)
-    ext = result._ext = Ext(place)
-    ext.sizes = sizes
-    ext.strides = geometry.contiguous_strides(sizes) if strides is None else tuple(strides)
-    result._contig = False
+    result = wrap(None, dtype)
+    unusual = result._unusual = Unusual(place)
+    unusual.sizes = sizes
+    unusual.strides = geometry.contiguous_strides(sizes) if strides is None else tuple(strides)
+    result._is_contiguous = False
     result._offset = offset
     return result
 
 
 def alias_array(
-    storage: Storage, kind: dtype, sizes: tuple[int, ...], strides: tuple[int, ...], offset: int
+    storage: Storage, dtype: dtype, sizes: tuple[int, ...], strides: tuple[int, ...], offset: int
 ) -> Array:
-    """The ndarray over a storage with the given geometry, in elements of `kind`."""
-    width = kind.itemsize
+    """The ndarray over a storage with the given geometry, in elements of `dtype`."""
+    width = dtype.itemsize
     if storage.nbytes_ == 0 or 0 in sizes:
         # NumPy insists on bounds even where there is no element.
-        return ndarray(sizes, kind.np, EMPTY_BUFFER, 0, tuple([0] * len(sizes)))
+        return ndarray(sizes, dtype.np, EMPTY_BUFFER, 0, tuple([0] * len(sizes)))
     return ndarray(
-        sizes, kind.np, storage.buffer, offset * width, tuple([step * width for step in strides])
+        sizes, dtype.np, storage.buffer, offset * width, tuple([step * width for step in strides])
     )
 
 
@@ -755,10 +755,10 @@ def storage_of(tensor: Tensor) -> Storage:
         if view is not None:
             storage = storage_of(view.base)
         elif tensor._array is None:
-            ext = tensor._ext
-            assert ext is not None and ext.sizes is not None and ext.strides is not None
-            extent = geometry.storage_extent(ext.sizes, ext.strides, tensor._offset)
-            storage = Storage(None, extent * tensor._dtype.itemsize, ext.device)
+            unusual = tensor._unusual
+            assert unusual is not None and unusual.sizes is not None and unusual.strides is not None
+            extent = geometry.storage_extent(unusual.sizes, unusual.strides, tensor._offset)
+            storage = Storage(None, extent * tensor._dtype.itemsize, unusual.device)
         else:
             storage = Storage.of_array(tensor._array)
         tensor._storage = storage
@@ -767,26 +767,26 @@ def storage_of(tensor: Tensor) -> Storage:
 
 def sizes_of(tensor: Tensor) -> tuple[Any, ...]:
     """The sizes as a plain tuple."""
-    ext = tensor._ext
-    if ext is not None and ext.sizes is not None:
-        return tuple(ext.sizes)
+    unusual = tensor._unusual
+    if unusual is not None and unusual.sizes is not None:
+        return tuple(unusual.sizes)
     found: tuple[int, ...] = tensor._array.shape
     return found
 
 
 def refuse_compressed(tensor: Tensor, what: str) -> None:
     """torch: COO tensors have strides, all 0; the compressed layouts have none."""
-    ext = tensor._ext
-    if ext is not None and ext.parts is not None and ext.layout.name != "sparse_coo":
-        raise RuntimeError(f"Sparse {ext.layout.name[7:].upper()} tensors do not have {what}")
+    unusual = tensor._unusual
+    if unusual is not None and unusual.parts is not None and unusual.layout.name != "sparse_coo":
+        raise RuntimeError(f"Sparse {unusual.layout.name[7:].upper()} tensors do not have {what}")
 
 
 def strides_of(tensor: Tensor) -> tuple[Any, ...]:
-    ext = tensor._ext
-    if ext is not None and ext.strides is not None:
-        return ext.strides
+    unusual = tensor._unusual
+    if unusual is not None and unusual.strides is not None:
+        return unusual.strides
     array = tensor._array
-    if tensor._contig:
+    if tensor._is_contiguous:
         return geometry.contiguous_strides(array.shape)
     width = tensor._dtype.itemsize
     return tuple([step // width for step in array.strides])
@@ -821,11 +821,11 @@ def conjugated(array: Any) -> Any:
 def values_of(tensor: Tensor) -> Any:
     """The array with lazy conjugation and negation applied."""
     array = tensor._array
-    ext = tensor._ext
-    if ext is not None:
-        if ext.conj:
+    unusual = tensor._unusual
+    if unusual is not None:
+        if unusual.conj:
             array = conjugated(array)
-        if ext.neg:
+        if unusual.neg:
             array = np.asarray(np.negative(array))
     return array
 
@@ -839,13 +839,18 @@ def set_requires_grad(tensor: Tensor, value: bool) -> None:
                 "grad = var.detach()."
             )
         return
-    kind = tensor._dtype
-    if value and not (kind.is_floating_point or kind.is_complex):
+    dtype = tensor._dtype
+    if value and not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(
             "only Tensors of floating point and complex dtype can require gradients, but got "
-            f"{kind}"
+            f"{dtype}"
         )
-    if value and tensor._ext is not None and tensor._ext.inference and not LOCAL.state.inference:
+    if (
+        value
+        and tensor._unusual is not None
+        and tensor._unusual.inference
+        and not LOCAL.state.inference
+    ):
         raise RuntimeError(
             "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
         )

@@ -22,7 +22,7 @@ class TypedStorage:
         """A length, or the values to hold; or `wrap_storage`, memory that is there already."""
         if len(wanted) > 1:
             raise TypeError(f"TypedStorage takes one length or sequence, but got {len(wanted)}")
-        kind = get_default_dtype() if dtype is None else dtype
+        result_dtype = get_default_dtype() if dtype is None else dtype
         if wrap_storage is not None:
             if wanted or device is not None:
                 raise TypeError("TypedStorage: wrap_storage brings its own length and device")
@@ -31,19 +31,19 @@ class TypedStorage:
                     "TypedStorage: argument 'wrap_storage' must be UntypedStorage, not "
                     f"{type(wrap_storage).__name__}"
                 )
-            self._untyped_storage, self.dtype = wrap_storage, kind
+            self._untyped_storage, self.dtype = wrap_storage, result_dtype
             return
         first: Any = wanted[0] if wanted else 0
         count = first if isinstance(first, int) else len(first)
-        self._untyped_storage = Storage(count * kind.itemsize, device=device)
-        self.dtype = kind
+        self._untyped_storage = Storage(count * result_dtype.itemsize, device=device)
+        self.dtype = result_dtype
         if first is not count and self._untyped_storage.buffer is not None:
             self.array()[:] = list(first)
 
     @classmethod
-    def over(cls, storage: Storage, kind: Any) -> TypedStorage:
-        """The storage seen as elements of `kind`."""
-        return cls(wrap_storage=storage, dtype=kind)
+    def over(cls, storage: Storage, dtype: Any) -> TypedStorage:
+        """The storage seen as elements of `dtype`."""
+        return cls(wrap_storage=storage, dtype=dtype)
 
     @property
     def device(self) -> Any:
@@ -103,8 +103,8 @@ class TypedStorage:
         """The name of the storage's class, or a copy with elements of another dtype."""
         if dtype is None:
             return f"torch.{self.dtype.legacy_tensor_name.replace('Tensor', 'Storage')}"
-        kind = getattr(dtype, "dtype", dtype)
-        return TypedStorage(self.array().astype(kind.np).tolist(), dtype=kind)
+        result_dtype = getattr(dtype, "dtype", dtype)
+        return TypedStorage(self.array().astype(result_dtype.np).tolist(), dtype=result_dtype)
 
     def tolist(self) -> list[Any]:
         return list(self.array().tolist())

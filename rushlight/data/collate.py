@@ -100,10 +100,10 @@ def collate(batch: Any, *, collate_fn_map: FnMap | None = None) -> Any:
     {'n': 3}
     """
     first = batch[0]
-    kind = type(first)
+    cls = type(first)
     if collate_fn_map is not None:
-        if kind in collate_fn_map:
-            return collate_fn_map[kind](batch, collate_fn_map=collate_fn_map)
+        if cls in collate_fn_map:
+            return collate_fn_map[cls](batch, collate_fn_map=collate_fn_map)
         for known, function in collate_fn_map.items():
             if isinstance(first, known):
                 return function(batch, collate_fn_map=collate_fn_map)
@@ -117,13 +117,13 @@ def collate(batch: Any, *, collate_fn_map: FnMap | None = None) -> Any:
             },
         )
     if isinstance(first, tuple) and hasattr(first, "_fields"):
-        return kind(*[collate(column, collate_fn_map=collate_fn_map) for column in zip(*batch)])
+        return cls(*[collate(column, collate_fn_map=collate_fn_map) for column in zip(*batch)])
     if isinstance(first, Sequence):
         if any(len(sample) != len(first) for sample in batch):
             raise RuntimeError("each element in list of batch should be of equal size")
         columns = [collate(column, collate_fn_map=collate_fn_map) for column in zip(*batch)]
         return remade_sequence(first, columns)
-    raise TypeError(default_collate_err_msg_format.format(kind))
+    raise TypeError(default_collate_err_msg_format.format(cls))
 
 
 def collate_tensor_fn(batch: Any, *, collate_fn_map: FnMap | None = None) -> Any:

@@ -224,11 +224,11 @@ class Subset(Dataset[T_co]):
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
         self.dataset = dataset
         self.indices = indices
-        kind = type(self)
-        if kind.__getitem__ is not Subset.__getitem__ and kind.__getitems__ is Subset.__getitems__:
+        cls = type(self)
+        if cls.__getitem__ is not Subset.__getitem__ and cls.__getitems__ is Subset.__getitems__:
             # torch: the words.
             raise NotImplementedError(
-                f"{kind.__name__} overrides __getitem__ but not __getitems__. "
+                f"{cls.__name__} overrides __getitem__ but not __getitems__. "
                 "When subclassing Subset and overriding __getitem__, you must also override "
                 "__getitems__ to ensure DataLoader works correctly with your custom logic. "
                 "A simple implementation:\n\n"

@@ -173,7 +173,7 @@ class _InverseTransform(Transform):
 # -- made of other transforms ----------------------------------------------------------------------
 
 
-def widened(constraint: Any, event_dim: int) -> Any:
+def widen(constraint: Any, event_dim: int) -> Any:
     """The constraint with events of `event_dim` dimensions, which is no fewer than it has."""
     missing = event_dim - constraint.event_dim
     return constraints.independent(constraint, missing) if missing > 0 else constraint
@@ -199,7 +199,7 @@ class ComposeTransform(Transform):
         for part in reversed(self.parts):
             event_dim += part.domain.event_dim - part.codomain.event_dim
             event_dim = max(event_dim, part.domain.event_dim)
-        return widened(self.parts[0].domain, event_dim)
+        return widen(self.parts[0].domain, event_dim)
 
     @constraints.dependent_property(is_discrete=False)
     def codomain(self) -> Any:
@@ -209,7 +209,7 @@ class ComposeTransform(Transform):
         for part in self.parts:
             event_dim += part.codomain.event_dim - part.domain.event_dim
             event_dim = max(event_dim, part.codomain.event_dim)
-        return widened(self.parts[-1].codomain, event_dim)
+        return widen(self.parts[-1].codomain, event_dim)
 
     @lazy_property
     def bijective(self) -> Any:

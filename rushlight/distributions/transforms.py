@@ -19,7 +19,7 @@ from rushlight.distributions.transform import (
     Transform,
     identity_transform,
     require_dims,
-    widened,
+    widen,
 )
 from rushlight.distributions.utils import (
     broadcast_all,
@@ -208,11 +208,11 @@ class AffineTransform(Transform):
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
-        return widened(constraints.real, self.event_dim)
+        return widen(constraints.real, self.event_dim)
 
     @constraints.dependent_property(is_discrete=False)
     def codomain(self) -> Any:
-        return widened(constraints.real, self.event_dim)
+        return widen(constraints.real, self.event_dim)
 
     def with_cache(self, cache_size: int = 1) -> Any:
         if self._cache_size == cache_size:

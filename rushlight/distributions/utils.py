@@ -45,11 +45,11 @@ def broadcast_all(*values: Any) -> tuple[Any, ...]:
             "implementing __torch_function__."
         )
     like = next((value for value in values if isinstance(value, Tensor)), None)
-    kind = get_default_dtype() if like is None else like.dtype
+    dtype = get_default_dtype() if like is None else like.dtype
     place = None if like is None else like.device
     return tuple(
         functions.broadcast_tensors(
-            [v if is_tensor_like(v) else tensor(v, dtype=kind, device=place) for v in values]
+            [v if is_tensor_like(v) else tensor(v, dtype=dtype, device=place) for v in values]
         )
     )
 

@@ -99,8 +99,10 @@ def value_annotation(
     text = tensor_annotation(meta, include_stride, include_device)
     value = value_of(meta)
     if text is not None:
-        kind = type(value).__name__
-        return text if kind in ("Tensor", "Parameter", "FakeTensor") else f"{kind}({text})"
+        class_name = type(value).__name__
+        return (
+            text if class_name in ("Tensor", "Parameter", "FakeTensor") else f"{class_name}({text})"
+        )
     if type(value).__name__ in SYMBOLS:
         return f"Sym({value})"
     if hasattr(value, "_fields") and hasattr(value, "dtype") and hasattr(value, "shape"):

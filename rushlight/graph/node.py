@@ -412,8 +412,8 @@ class Node:
 
 def typename(value: object) -> str:
     """The type of `value` as error texts name it."""
-    kind = value if isinstance(value, type) else type(value)
-    return kind.__qualname__ if kind.__module__ == "builtins" else type_name(kind)
+    cls = value if isinstance(value, type) else type(value)
+    return cls.__qualname__ if cls.__module__ == "builtins" else type_name(cls)
 
 
 def last_uses(nodes: Iterable[Node]) -> dict[Node, list[Node]]:

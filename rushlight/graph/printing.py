@@ -363,8 +363,8 @@ class GraphWriter:
         if isinstance(arg, slice):
             return f"slice({self.text(arg.start)}, {self.text(arg.stop)}, {self.text(arg.step)})"
         if isinstance(arg, enum.Enum):
-            kind = type(arg)
-            return f"{self.add_global(kind.__name__, kind)}.{arg.name}"
+            cls = type(arg)
+            return f"{self.add_global(cls.__name__, cls)}.{arg.name}"
         if isinstance(arg, self.tensor_class):
             dtype = str(arg.dtype).rpartition(".")[2]
             return f"torch.Tensor(size={list(arg.size())}, dtype={dtype})"
@@ -375,8 +375,8 @@ class GraphWriter:
     def tuple_text(self, arg: tuple[Any, ...]) -> str:
         inner = ", ".join(map(self.text, arg))
         if hasattr(arg, "_fields"):
-            kind = type(arg)
-            name = self.add_global(qualified_name(kind), kind)
+            cls = type(arg)
+            name = self.add_global(qualified_name(cls), cls)
             return f"{name}({inner},)" if len(arg) == 1 else f"{name}({inner})"
         return f"({inner},)" if len(arg) == 1 else f"({inner})"
 

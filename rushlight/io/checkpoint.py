@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 DEFAULT_PROTOCOL = 2
-STORAGE_NAME_OF = {kind: name for name, kind in STORAGE_NAMES.items()}
+STORAGE_NAME_OF = {dtype: name for name, dtype in STORAGE_NAMES.items()}
 # dtypes that have no storage class of their own: their storages are bytes.
 UNTYPED = frozenset((dtypes.uint16, dtypes.uint32, dtypes.uint64, dtypes.complex32, *dtypes.FLOAT8))
 
@@ -169,19 +169,19 @@ def public_name(obj: Any) -> TorchName:
 class StoredPart:
     """A storage and the dtype that a tensor sees it with."""
 
-    __slots__ = ("kind", "storage")
+    __slots__ = ("dtype", "storage")
 
-    def __init__(self, storage: Storage, kind: dtypes.dtype | None) -> None:
+    def __init__(self, storage: Storage, dtype: dtypes.dtype | None) -> None:
         self.storage = storage
-        self.kind = kind
+        self.dtype = dtype
 
     def type_name(self) -> TorchName:
-        if self.kind is None:
+        if self.dtype is None:
             return named("torch.storage", "UntypedStorage")
-        return named("torch", STORAGE_NAME_OF[self.kind])
+        return named("torch", STORAGE_NAME_OF[self.dtype])
 
     def count(self) -> int:
-        width = 1 if self.kind is None else self.kind.itemsize
+        width = 1 if self.dtype is None else self.dtype.itemsize
         return int(self.storage.nbytes_) // width
 
 
@@ -199,9 +199,9 @@ def reduced(tensor: Any) -> Any:
         return name, (data, tensor.requires_grad, hooks)
     if type(tensor) is Tensor and not attributes:
         return function, args
-    kind = named("torch", "Tensor") if type(tensor) is Tensor else type(tensor)
+    cls = named("torch", "Tensor") if type(tensor) is Tensor else type(tensor)
     name = named("torch._tensor", "_rebuild_from_type_v2")
-    return name, (function, kind, args, attributes)
+    return name, (function, cls, args, attributes)
 
 
 class Rebuilt:
@@ -226,13 +226,13 @@ def plain_parts(tensor: Any) -> tuple[TorchName, tuple[Any, ...]]:
             raise error("RL0905", type=type(tensor).__name__)
         args: tuple[Any, ...] = (tensor.dtype, tuple(tensor.shape), strides_of(tensor), wants)
         return named("torch._utils", "_rebuild_meta_tensor_no_storage"), args
-    kind = tensor.dtype
+    dtype = tensor.dtype
     hooks: OrderedDict[Any, Any] = OrderedDict()
-    untyped = kind in UNTYPED
-    part = StoredPart(storage_of(tensor), None if untyped else kind)
+    untyped = dtype in UNTYPED
+    part = StoredPart(storage_of(tensor), None if untyped else dtype)
     args = (part, int(tensor._offset), tuple(tensor.shape), strides_of(tensor), wants, hooks)
     if untyped:
-        args = (*args, kind)
+        args = (*args, dtype)
     bits = {name: True for name, on in (("conj", tensor.is_conj()), ("neg", tensor.is_neg())) if on}
     if bits:
         args = (*args, bits)
@@ -447,11 +447,11 @@ def own(module: str, name: str) -> Any:
     raise error("RL0906", AttributeError, name=f"{module}.{name}")
 
 
-def rebuild_trusted(function: Any, kind: type, args: Any, state: Any) -> Any:
+def rebuild_trusted(function: Any, cls: type, args: Any, state: Any) -> Any:
     """A tensor of any class, with attributes."""
     made = function(*args)
-    if type(made) is not kind:
-        made = made.as_subclass(kind)
+    if type(made) is not cls:
+        made = made.as_subclass(cls)
     if state is not None and state != {}:
         set_state(made, state)
     return made
@@ -508,7 +508,7 @@ class safe_globals:
     def __enter__(self) -> None:
         SAFE_GLOBALS.update(self.entries)
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(self, exc_type: Any, value: Any, trace: Any) -> None:
         for name in self.entries:
             SAFE_GLOBALS.pop(name, None)
 

@@ -36,16 +36,16 @@ endianness: list[str | None] = [None]
 class StorageId:
     """What a file says about a storage, checked as far as it can be without the bytes."""
 
-    __slots__ = ("count", "key", "kind", "location", "part")
+    __slots__ = ("count", "dtype", "key", "location", "part")
 
     def __init__(self, pid: Any) -> None:
         if type(pid) is not tuple or not 5 <= len(pid) <= 6 or text_of(pid[0]) != "storage":
             raise fail("it refers to something else than a storage")
-        kind, key, location, count = pid[1:5]
-        if not isinstance(kind, StorageType):
-            raise fail(f"a storage has the type {shown(kind)}, which is not known")
+        storage_type, key, location, count = pid[1:5]
+        if not isinstance(storage_type, StorageType):
+            raise fail(f"a storage has the type {shown(storage_type)}, which is not known")
         # None for untyped bytes.
-        self.kind: dtype | None = kind.kind
+        self.dtype: dtype | None = storage_type.dtype
         self.key = str(key) if type(key) is int and abs(key) < MAX_BYTES else text_of(key)
         self.location = text_of(location)
         if self.key is None or self.location is None:
@@ -57,7 +57,7 @@ class StorageId:
 
     @property
     def width(self) -> int:
-        return 1 if self.kind is None else self.kind.itemsize
+        return 1 if self.dtype is None else self.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
@@ -71,11 +71,11 @@ def text_of(value: Any) -> Any:
     return value if type(value) is str else None
 
 
-def swapped(array: Any, kind: dtype | None) -> Any:
+def swapped(array: Any, dtype: dtype | None) -> Any:
     """Bytes of a machine with the other byte order."""
-    if kind is None:
+    if dtype is None:
         raise error("RL0907", CheckpointError)
-    width = kind.itemsize // 2 if kind.is_complex else kind.itemsize
+    width = dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize
     whole = array.size // width * width
     array[:whole] = array[:whole].reshape(-1, width)[:, ::-1].reshape(-1)
     return array
@@ -106,10 +106,10 @@ class Source:
             storage = self.storages[known.key] = self.placed(known)
         elif known.nbytes > storage.nbytes_:
             raise fail(f"storage {shown(known.key)} has two lengths")
-        kind = uint8 if known.kind is None else known.kind
+        given = uint8 if known.dtype is None else known.dtype
         if known.part is not None:
             storage = self.part_of(storage, known)
-        return TypedStorage.over(storage, kind)
+        return TypedStorage.over(storage, given)
 
     def placed(self, known: StorageId) -> Storage:
         if self.to_meta:
@@ -219,7 +219,7 @@ class Archive(Source):
             array = self.span.array(start, found.size)
             found.check(array)
             array = array[: known.nbytes]
-        return swapped(array, known.kind) if self.swap else array
+        return swapped(array, known.dtype) if self.swap else array
 
     def load(self, encoding: str) -> tuple[Any, set[str]]:
         return self.walk(self.entry("data.pkl"), 0, encoding)
@@ -297,7 +297,7 @@ class Stream(Source):
     def bytes_of(self, known: StorageId) -> Any:
         start, nbytes = self.check(known)
         array = np.frombuffer(self.data, np.uint8, nbytes, start).copy()
-        return swapped(array, known.kind) if self.swap else array
+        return swapped(array, known.dtype) if self.swap else array
 
     def load(self, encoding: str) -> tuple[Any, set[str]]:
         return self.walk(self.data, self.start, encoding)

@@ -26,7 +26,7 @@ SYSTEM = {
 
 def legacy_file(obj: Any, pickler_class: Any, protocol: int) -> bytes:
     """The whole file; `pickler_class` writes objects under torch's names."""
-    kinds: dict[str, Any] = {}
+    names: dict[str, Any] = {}
     counts: dict[str, int] = {}
     storages: dict[str, Storage] = {}
 
@@ -36,9 +36,9 @@ def legacy_file(obj: Any, pickler_class: Any, protocol: int) -> bytes:
             if found is None or len(found) == 6:
                 # A storage is asked about by way of the part it stands for, which is done.
                 return found
-            _, kind, key, _, counts[key] = found
+            _, name, key, _, counts[key] = found
             storages.update(dict(self.storages.values()))
-            if kinds.setdefault(key, kind) is not kind:
+            if names.setdefault(key, name) is not name:
                 raise RuntimeError(
                     "Cannot save multiple tensors or storages that view the same data as different "
                     "types"

@@ -42,14 +42,14 @@ ORDERED_DICT_BYTES = 200
 class StorageType:
     """The name of a storage class, which tells the dtype of its elements."""
 
-    __slots__ = ("kind",)
+    __slots__ = ("dtype",)
 
-    def __init__(self, kind: dtypes.dtype | None) -> None:
+    def __init__(self, dtype: dtypes.dtype | None) -> None:
         # None for untyped bytes.
-        self.kind = kind
+        self.dtype = dtype
 
 
-STORAGE_NAMES = {f"{kind.scalar_type_name}Storage": kind for kind in dtypes.ALL}
+STORAGE_NAMES = {f"{dtype.scalar_type_name}Storage": dtype for dtype in dtypes.ALL}
 
 
 # -- tensors ----------------------------------------------------------------------------------
@@ -73,13 +73,13 @@ def tensor_over(
     size: Any,
     stride: Any,
     requires_grad: Any = False,
-    kind: dtypes.dtype | None = None,
+    dtype: dtypes.dtype | None = None,
     metadata: Any = None,
 ) -> Any:
     """A view of a storage, within its bounds."""
     if not isinstance(stored, TypedStorage):
         raise fail("a tensor has no storage")
-    kind = stored.dtype if kind is None else kind
+    dtype = stored.dtype if dtype is None else dtype
     storage = stored._untyped_storage
     offset = whole_number(storage_offset, "an offset")
     sizes, strides = numbers(size, "a size"), numbers(stride, "a stride")
@@ -88,15 +88,15 @@ def tensor_over(
     extent = offset
     if 0 not in sizes:
         extent += 1 + sum((n - 1) * step for n, step in zip(sizes, strides, strict=True))
-    held = int(storage.nbytes_) // kind.itemsize
+    held = int(storage.nbytes_) // dtype.itemsize
     if extent > held:
         raise fail(f"a tensor of sizes {sizes} needs {extent} elements, its storage has {held}")
     check_count(sizes)
     bits = bits_of(metadata)
-    if bits[0] and not kind.is_complex:
-        raise fail(f"a tensor of {kind} is conjugated")
-    wants = bool(requires_grad) and (kind.is_floating_point or kind.is_complex)
-    return rebuild_tensor(storage, kind, sizes, strides, offset, wants, bits)
+    if bits[0] and not dtype.is_complex:
+        raise fail(f"a tensor of {dtype} is conjugated")
+    wants = bool(requires_grad) and (dtype.is_floating_point or dtype.is_complex)
+    return rebuild_tensor(storage, dtype, sizes, strides, offset, wants, bits)
 
 
 def check_count(sizes: tuple[int, ...]) -> None:
@@ -167,26 +167,26 @@ def rebuild_parameter(data: Any, requires_grad: Any, backward_hooks: Any, state:
     return made
 
 
-def rebuild_sparse(kind: Any, data: Any) -> Any:
+def rebuild_sparse(given_layout: Any, data: Any) -> Any:
     """A sparse tensor over parts whose indices are within its sizes."""
     from rushlight.opset.sparse.compressed import with_size
     from rushlight.opset.sparse.coo import sparse_coo_indices_size
 
-    if not isinstance(kind, layout) or type(data) is not tuple or not 3 <= len(data) <= 4:
+    if not isinstance(given_layout, layout) or type(data) is not tuple or not 3 <= len(data) <= 4:
         raise fail("a sparse tensor has no parts")
-    if kind.name == "sparse_coo":
+    if given_layout.name == "sparse_coo":
         indices, values, size = data[:3]
         check_parts(indices, values)
         # Old files do not tell whether the indices are in order.
         in_order = bool(data[3]) if len(data) == 4 else False
         sizes = sparse_sizes(size)
         return sparse_coo_indices_size(indices, values, sizes, is_coalesced=in_order)
-    if len(data) != 4 or not kind.name.startswith("sparse_"):
+    if len(data) != 4 or not given_layout.name.startswith("sparse_"):
         raise fail("a sparse tensor has no parts")
     compressed, plain, values, size = data
     check_parts(compressed, plain, values)
     sizes = sparse_sizes(size)
-    return with_size(compressed, plain, values, sizes, dtype=values.dtype, layout=kind)
+    return with_size(compressed, plain, values, sizes, dtype=values.dtype, layout=given_layout)
 
 
 def sparse_sizes(size: Any) -> tuple[int, ...]:
@@ -201,18 +201,18 @@ def check_parts(*parts: Any) -> None:
             raise fail("a part of a sparse tensor is no tensor of the CPU")
 
 
-def rebuild_from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
+def rebuild_from_type(function: Any, cls: Any, args: Any, state: Any) -> Any:
     """A tensor with attributes: of a class that is known, or of one that is not."""
     if not isinstance(function, Known) or function.call not in MAKERS or type(args) is not tuple:
         raise fail("a tensor is made in an unknown way")
     made = function.call(*args)
-    if isinstance(kind, Inert):
-        record = kind.made((made,))
+    if isinstance(cls, Inert):
+        record = cls.made((made,))
         record.state = state
         return record
-    target: Any = kind.target if isinstance(kind, Known) else None
+    target: Any = cls.target if isinstance(cls, Known) else None
     if not isinstance(target, type) or not issubclass(target, Tensor):
-        raise fail(f"a tensor has the class {shown(kind)}")
+        raise fail(f"a tensor has the class {shown(cls)}")
     if type(made) is not target:
         if target is Parameter:
             raise fail("a tensor has the class of parameters")
@@ -410,32 +410,32 @@ def numpy_type_state(target: NumpyType, state: Any) -> None:
     target.order = state[1]
 
 
-def numpy_scalar(kind: Any, raw: Any) -> Any:
-    if isinstance(kind, Inert):
-        return Inert("numpy", "generic", (kind, raw))
-    if not isinstance(kind, NumpyType) or not isinstance(raw, (bytes, bytearray)):
+def numpy_scalar(dtype: Any, raw: Any) -> Any:
+    if isinstance(dtype, Inert):
+        return Inert("numpy", "generic", (dtype, raw))
+    if not isinstance(dtype, NumpyType) or not isinstance(raw, (bytes, bytearray)):
         raise fail("a NumPy number is written in an unknown way")
-    plain = kind.plain()
+    plain = dtype.plain()
     if len(raw) != plain.itemsize:
         raise fail("a NumPy number has the wrong length")
     # Native byte order, which indexing gives.
     return np.frombuffer(bytes(raw), plain)[0]
 
 
-def numpy_empty(kind: Any, size: Any, code: Any) -> Any:
+def numpy_empty(dtype: Any, size: Any, code: Any) -> Any:
     """An array that its state fills."""
-    if isinstance(kind, Inert):
-        raise fail(f"an array has the class {shown(kind.name)}")
+    if isinstance(dtype, Inert):
+        raise fail(f"an array has the class {shown(dtype.name)}")
     return np.empty(0, np.uint8)
 
 
 def numpy_state(target: Any, state: Any) -> None:
     if type(state) is not tuple or len(state) != 5:
         raise fail("an array has an unknown state")
-    _, size, kind, is_fortran, raw = state
-    if not isinstance(kind, NumpyType) or not isinstance(raw, (bytes, bytearray)):
+    _, size, dtype, is_fortran, raw = state
+    if not isinstance(dtype, NumpyType) or not isinstance(raw, (bytes, bytearray)):
         raise fail("an array is not made of numbers")
-    sizes, plain = numbers(size, "a size"), kind.plain()
+    sizes, plain = numbers(size, "a size"), dtype.plain()
     count = 1
     for n in sizes:
         count *= n
@@ -513,10 +513,10 @@ for module in ("builtins", "__builtin__"):
     NAMES |= known(module, sized_set, keys_of_set, set=members(set), frozenset=members(frozenset))
     NAMES |= known(module, sized, list=sequence(list), tuple=sequence(tuple), bytearray=raw_bytes)
     NAMES |= known(module, complex=complex_number, slice=slice_of)
-for name, kind in STORAGE_NAMES.items():
-    NAMES["torch", name] = StorageType(kind)
-for name, kind in dtypes.BY_NAME.items():
-    NAMES["torch", name] = kind
+for name, element in STORAGE_NAMES.items():
+    NAMES["torch", name] = StorageType(element)
+for name, named in dtypes.BY_NAME.items():
+    NAMES["torch", name] = named
 
 # What a program vouches for: (module, name) -> (as it was given, class or function).
 SAFE_GLOBALS: dict[tuple[str, str], tuple[Any, Any]] = {}

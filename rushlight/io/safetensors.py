@@ -62,7 +62,7 @@ CODES = {
     "F8_E5M2FNUZ": dtypes.float8_e5m2fnuz,
     "F8_E4M3FNUZ": dtypes.float8_e4m3fnuz,
 }
-CODE_OF = {kind: code for code, kind in CODES.items()}
+CODE_OF = {dtype: code for code, dtype in CODES.items()}
 
 
 def check_machine() -> None:
@@ -80,10 +80,10 @@ def bad(what: str) -> CheckpointError:
 class Place:
     """A tensor of a file: what it is, and where its bytes are behind the header."""
 
-    __slots__ = ("end", "kind", "sizes", "start")
+    __slots__ = ("dtype", "end", "sizes", "start")
 
-    def __init__(self, kind: dtypes.dtype, sizes: tuple[int, ...], start: int, end: int) -> None:
-        self.kind = kind
+    def __init__(self, dtype: dtypes.dtype, sizes: tuple[int, ...], start: int, end: int) -> None:
+        self.dtype = dtype
         self.sizes = sizes
         self.start = start
         self.end = end
@@ -168,14 +168,14 @@ def place_of(name: str, entry: Any) -> Place:
     if type(entry) is not dict or set(entry) != {"dtype", "shape", "data_offsets"}:
         raise bad(f"entry {shown(name)} is not described by dtype, shape and data_offsets")
     code = entry["dtype"]
-    kind = CODES.get(code) if type(code) is str else None
-    if kind is None:
+    dtype = CODES.get(code) if type(code) is str else None
+    if dtype is None:
         raise bad(f"{shown(name)} has the dtype {shown(code)}, which is not known")
     sizes = whole_numbers(entry["shape"], f"the shape of {shown(name)}")
     offsets = whole_numbers(entry["data_offsets"], f"the place of {shown(name)}")
     if len(offsets) != 2 or offsets[0] > offsets[1]:
         raise bad(f"{shown(name)} has no place")
-    nbytes = kind.itemsize
+    nbytes = dtype.itemsize
     for size in sizes:
         nbytes *= size
         if nbytes >= MAX_SIZE:
@@ -183,7 +183,7 @@ def place_of(name: str, entry: Any) -> Place:
     start, end = offsets
     if end - start != nbytes:
         raise bad(f"{shown(name)} has {end - start} bytes, its dtype and shape need {nbytes}")
-    return Place(kind, tuple(sizes), start, end)
+    return Place(dtype, tuple(sizes), start, end)
 
 
 def check_places(places: dict[str, Place], length: int) -> None:
@@ -226,7 +226,7 @@ class SafeOpen:
     def __enter__(self) -> SafeOpen:
         return self
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(self, exc_type: Any, value: Any, trace: Any) -> None:
         # Tensors that were made keep the mapping.
         self.memory = None
 
@@ -293,10 +293,10 @@ def made(memory: Any, begin: int, place: Place, target: device_type, copy: bool)
         storage = Storage(np.empty(0, np.uint8))
     else:
         array = np.frombuffer(memory, np.uint8, count, start)
-        copied = copy or start % min(place.kind.itemsize, ALIGNMENT)
+        copied = copy or start % min(place.dtype.itemsize, ALIGNMENT)
         storage = Storage(array.copy() if copied else array)
     return rebuild_tensor(
-        storage, place.kind, place.sizes, row_major(place.sizes), 0, False, (False, False)
+        storage, place.dtype, place.sizes, row_major(place.sizes), 0, False, (False, False)
     )
 
 

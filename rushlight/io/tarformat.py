@@ -98,17 +98,17 @@ class Tar(Source):
             entry = run.pickle()
             if type(entry) is not tuple or len(entry) != 3 or not isinstance(entry[2], StorageType):
                 raise fail("a storage is described in an unknown way")
-            key, location, kind = str(entry[0]), text_of(entry[1]), entry[2].kind
-            if kind is None or location is None:
+            key, location, dtype = str(entry[0]), text_of(entry[1]), entry[2].dtype
+            if dtype is None or location is None:
                 raise fail("a storage has no type or location")
             (count,) = run.numbers(1)
-            raw = run.take(count * kind.itemsize)
+            raw = run.take(count * dtype.itemsize)
             storage = Storage(np.frombuffer(raw, np.uint8).copy())
             if self.to_meta:
                 storage = Storage.meta(storage.nbytes_)
             else:
                 storage = restored(storage, location, self.map_location)
-            self.objects[key] = TypedStorage.over(storage, kind)
+            self.objects[key] = TypedStorage.over(storage, dtype)
         views = run.pickle()
         if type(views) is not list:
             raise fail("the list of its storages is missing")

@@ -293,11 +293,11 @@ class Walker:
 
     def hashable(self, key: Any) -> Any:
         """The key, if its hash and comparison are cheap and its hash is not made to collide."""
-        kind = type(key)
-        if kind is str or kind is bytes or key is None or (kind is int and abs(key) < LARGE_INT):
+        cls = type(key)
+        if cls is str or cls is bytes or key is None or (cls is int and abs(key) < LARGE_INT):
             return key
-        if kind is list or kind is dict or kind is set or kind is bytearray or kind is slice:
-            raise fail(f"a {kind.__name__} is a key")
+        if cls is list or cls is dict or cls is set or cls is bytearray or cls is slice:
+            raise fail(f"a {cls.__name__} is a key")
         if isinstance(key, (tuple, frozenset)):
             self.check_parts(key)
         elif not isinstance(key, (int, complex, np.complexfloating)):

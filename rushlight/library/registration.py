@@ -238,7 +238,7 @@ class scoped_library:
         self.library = Library(*args, **kwargs)
         return self.library
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(self, exc_type: Any, value: Any, trace: Any) -> None:
         self.library._destroy()
 
 

@@ -177,7 +177,7 @@ def longer(mask: Any) -> Any:
 # -- projections -----------------------------------------------------------------------------------
 
 
-def parted(projected: Any, count: int, size: Any) -> Any:
+def take_apart(projected: Any, count: int, size: Any) -> Any:
     """A projection to several operands at once, taken apart."""
     parts = projected.unflatten(-1, (count, size)).unsqueeze(0).transpose(0, -2)
     parts = parts.squeeze(-2).contiguous()
@@ -188,12 +188,12 @@ def project_together(query: Any, key: Any, value: Any, weight: Any, bias: Any) -
     """The operands by one weight; those that are the same tensor in one product."""
     size = query.shape[-1]
     if key is value and query is key:
-        return parted(functions.linear(query, weight, bias), 3, size)
+        return take_apart(functions.linear(query, weight, bias), 3, size)
     if key is value:
         weights = weight.split([size, size * 2])
         biases = (None, None) if bias is None else bias.split([size, size * 2])
         own = functions.linear(query, weights[0], biases[0])
-        return [own, *parted(functions.linear(key, weights[1], biases[1]), 2, size)]
+        return [own, *take_apart(functions.linear(key, weights[1], biases[1]), 2, size)]
     weights = weight.chunk(3)
     biases = (None, None, None) if bias is None else bias.chunk(3)
     triples = zip((query, key, value), weights, biases, strict=True)

@@ -490,13 +490,13 @@ class Module:
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Module:
-        place, kind, layout = conversion(args, kwargs)
-        if kind is not None and not (kind.is_floating_point or kind.is_complex):
+        place, dtype, layout = conversion(args, kwargs)
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(
                 "nn.Module.to only accepts floating point or complex dtypes, but got desired "
-                f"dtype={kind}"
+                f"dtype={dtype}"
             )
-        if kind is not None and kind.is_complex:
+        if dtype is not None and dtype.is_complex:
             warnings.warn(
                 "Complex modules are a new feature: some of them may not work as they should with "
                 "complex parameters.",
@@ -513,7 +513,7 @@ class Module:
                 )
             fits = value.is_floating_point() or value.is_complex()
             own_layout = layout if value.dim() in (4, 5) else None
-            return value.to(device=place, dtype=kind if fits else None, memory_format=own_layout)
+            return value.to(device=place, dtype=dtype if fits else None, memory_format=own_layout)
 
         return self._apply(convert)
 
@@ -822,12 +822,12 @@ def conversion(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any,
         raise wrong_conversion(args, kwargs)
     if "tensor" in given:
         return given["tensor"].device, given["tensor"].dtype, layout
-    place, kind = given.get("device"), given.get("dtype")
+    place, target_dtype = given.get("device"), given.get("dtype")
     try:
-        kind = None if kind is None else as_dtype(kind)
+        target_dtype = None if target_dtype is None else as_dtype(target_dtype)
     except TypeError:
         raise wrong_conversion(args, kwargs) from None
-    return None if place is None else device(place), kind, layout
+    return None if place is None else device(place), target_dtype, layout
 
 
 def wrong_conversion(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:

@@ -62,12 +62,12 @@ class UninitializedTensorMixin:
     @data.setter
     def data(self: Any, value: Any) -> None:
         # The plain setter compares shapes.
-        kind, value = type(self), empty_behind(value)
+        cls, value = type(self), empty_behind(value)
         self.__class__ = self.cls_to_become
         try:
             self.data = value
         finally:
-            self.__class__ = kind
+            self.__class__ = cls
 
     @property
     def shape(self) -> Any:

@@ -55,7 +55,7 @@ def run(op: OpOverload, case: Sample) -> Any:
         return op(*case.args, **case.kwargs)
 
 
-def supported(op: OpOverload, kind: dtype, cases: list[Sample]) -> bool:
+def supported(op: OpOverload, dtype: dtype, cases: list[Sample]) -> bool:
     """Whether any sample of this dtype runs."""
     for case in cases:
         try:
@@ -196,15 +196,15 @@ def collect(dtypes: tuple[dtype, ...] = DTYPES) -> Audit:
         audit.refused += sum(state.startswith("refused") for state in cells.values())
         audit.errors += len(errors_of(op))
         taken = audit.table.setdefault(op.name(), [])
-        for kind in dtypes:
+        for tried in dtypes:
             try:
-                cases = samples_of(op, kind)
+                cases = samples_of(op, tried)
             except UNSUPPORTED:
                 continue
-            if supported(op, kind, cases):
+            if supported(op, tried, cases):
                 audit.pairs += 1
                 audit.samples += len(cases)
-                taken.append(kind.name)
+                taken.append(tried.name)
     return audit
 
 

@@ -221,7 +221,7 @@ def view(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
     batch = args[0]
     axis: Any = getattr(batch, "_axis", None)
     values = None if axis is None else batch._value
-    if values is None or values._array is None or values._ext is not None or not level.size:
+    if values is None or values._array is None or values._unusual is not None or not level.size:
         return level.loop(op, args)
     if op.options.get("untracked"):
         if len(args) > 1:
@@ -395,13 +395,15 @@ def folded(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
         if ranks != {fold}:
             return result
         several = isinstance(result, tuple)
-        made = tuple([parted(item, level.size) for item in (result if several else (result,))])
+        made = tuple(
+            [split_samples(item, level.size) for item in (result if several else (result,))]
+        )
         return made if several else made[0]
 
     return level.wrap(level.run(every))
 
 
-def parted(value: Any, count: Any) -> Any:
+def split_samples(value: Any, count: Any) -> Any:
     return None if value is None else value.unflatten(0, (count, value.shape[0] // count))
 
 
@@ -410,8 +412,8 @@ def loss(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
     """Element by element, then reduced within each sample."""
     reduction = argument(op, args, "reduction")
     tensors = [value for value in args if isinstance(value, Tensor)]
-    shape, kind = tensors[0].shape, tensors[0].dtype
-    if any([value.shape != shape or value.dtype is not kind for value in tensors]):
+    shape, dtype = tensors[0].shape, tensors[0].dtype
+    if any([value.shape != shape or value.dtype is not dtype for value in tensors]):
         return level.loop(op, args)
     bound = replaced(op, args, reduction=0)
     moved = tuple([level.full(value) for value in bound])

@@ -8,7 +8,7 @@ and re-enters below it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from rushlight.base.errors import MissingFeature, error
 from rushlight.core import dispatch, history
@@ -73,8 +73,7 @@ def with_keywords(op: OpOverload, function: Callable[..., Any]) -> Callable[...,
 
 
 def kernels_of(op: OpOverload) -> dict[str, Callable[..., Any]]:
-    found: dict[str, Callable[..., Any]] = op.options.setdefault("kernels", {})
-    return found
+    return cast("dict[str, Callable[..., Any]]", op.options.setdefault("kernels", {}))
 
 
 def kernel_for(op: OpOverload, args: tuple[Any, ...]) -> Callable[..., Any] | None:

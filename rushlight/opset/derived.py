@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -54,16 +54,16 @@ def write_into(target: Tensor, result: Tensor) -> None:
 
 def as_stored(target: Tensor, values: Any) -> Any:
     """Values as the memory of a tensor with lazy bits holds them."""
-    ext = target._ext
-    if ext is not None and ext.conj:
+    unusual = target._unusual
+    if unusual is not None and unusual.conj:
         values = np.conjugate(values)
-    if ext is not None and ext.neg:
+    if unusual is not None and unusual.neg:
         values = np.negative(values)
     return values
 
 
 def check_writable(target: Tensor) -> None:
-    if not target._contig:
+    if not target._is_contiguous:
         geometry.check_no_internal_overlap(target.shape, strides_of(target))
 
 
@@ -203,7 +203,11 @@ class Inplace(Kind):
 
 def holds_sparse(args: tuple[Any, ...]) -> bool:
     for value in args:
-        if isinstance(value, Tensor) and value._ext is not None and value._ext.parts is not None:
+        if (
+            isinstance(value, Tensor)
+            and value._unusual is not None
+            and value._unusual.parts is not None
+        ):
             return True
     return False
 
@@ -243,15 +247,14 @@ def write_sparse(op: Any, target: Tensor, result: Tensor) -> Tensor:
             f"result type {result._dtype.scalar_type_name} can't be cast to the desired output "
             f"type {target._dtype.scalar_type_name}"
         )
-    written: Tensor = replace_parts(target, result)
-    return written
+    replace_parts(target, result)
+    return target
 
 
 def find_dense(sparse: Tensor) -> Tensor:
     from rushlight.opset.registry import find
 
-    found: Tensor = find("_to_dense").backend(sparse, None, None)
-    return found
+    return cast(Tensor, find("_to_dense").backend(sparse, None, None))
 
 
 class Mutation(Kind):
@@ -282,8 +285,8 @@ class Mutation(Kind):
                 if shape is not None:
                     shape(*args)
                 return target
-            ext = target._ext
-            if ext is None or not (ext.conj or ext.neg):
+            unusual = target._unusual
+            if unusual is None or not (unusual.conj or unusual.neg):
                 arrays[0] = target._array
                 kernel(np, *arrays)
                 return target
@@ -395,18 +398,20 @@ def resize_tensor(target: Tensor, sizes: Any, strides: Any) -> None:
     needed = geometry.storage_extent(sizes, strides, target._offset) * target._dtype.itemsize
     if storage.nbytes_ < needed:
         storage.resize_(needed)
-    ext = target._ext
+    unusual = target._unusual
     if target._array is None:
-        assert ext is not None
-        ext = target._ext = ext.copy()
-        ext.sizes, ext.strides = sizes, tuple(strides)
+        assert unusual is not None
+        unusual = target._unusual = unusual.copy()
+        unusual.sizes, unusual.strides = sizes, tuple(strides)
         return
-    if ext is not None and ext.sizes is not None:
-        target._ext = None if not (ext.conj or ext.neg or ext.inference) else ext.copy()
-        if target._ext is not None:
-            target._ext.sizes = target._ext.strides = None
+    if unusual is not None and unusual.sizes is not None:
+        target._unusual = (
+            None if not (unusual.conj or unusual.neg or unusual.inference) else unusual.copy()
+        )
+        if target._unusual is not None:
+            target._unusual.sizes = target._unusual.strides = None
     target._array = alias_array(storage, target._dtype, sizes, strides, target._offset)
-    target._contig = tuple(strides) == geometry.contiguous_strides(sizes)
+    target._is_contiguous = tuple(strides) == geometry.contiguous_strides(sizes)
 
 
 class InplaceView(Kind):
@@ -431,9 +436,9 @@ def take_geometry(target: Tensor, source: Tensor) -> None:
     target._storage = storage_of(source)
     target._array = source._array
     target._dtype = source._dtype
-    target._contig = source._contig
+    target._is_contiguous = source._is_contiguous
     target._offset = source._offset
-    target._ext = source._ext
+    target._unusual = source._unusual
 
 
 INPLACE = Inplace("INPLACE")

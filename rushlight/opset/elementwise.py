@@ -19,7 +19,7 @@ from rushlight.core import geometry
 from rushlight.core.dtype import dtype
 from rushlight.core.promotion import DIM, WRAPPED, ZERO_DIM, result_type, scalar_dtype
 from rushlight.core.tensor import Tensor, strides_of, wrap
-from rushlight.opset.kinds import Kind, Spec, is_unusual, laid_out, tensors_in
+from rushlight.opset.kinds import Kind, Spec, is_unusual, lay_out, tensors_in
 
 __all__ = [
     "BOOL", "COMPLEX_TO_FLOAT", "DEFAULT", "INT_TO_FLOAT", "LONG", "NARROW", "PAIRS", "POINTWISE",
@@ -155,8 +155,8 @@ class Pointwise(Kind):
             return common, common.to_real()
         if promote == LONG:
             return common, dtypes.int64
-        found: tuple[dtype, dtype] = promote(common, args)
-        return found
+        own: tuple[dtype, dtype] = promote(common, args)
+        return own
 
     def geometry_of(self, op: Any, args: tuple[Any, ...]) -> tuple[Any, Any]:
         """(broadcast shape, output strides)."""
@@ -236,7 +236,7 @@ class Pointwise(Kind):
             value = args[position]
             if isinstance(value, Tensor):
                 arrays[position] = value._array
-                contiguous = contiguous and value._contig
+                contiguous = contiguous and value._is_contiguous
         for position, chain in plan.casts:
             value = args[position]
             if isinstance(value, Tensor):
@@ -254,7 +254,7 @@ class Pointwise(Kind):
         def backend(*args: Any) -> Any:
             for position in singles:
                 tensor = args[position]
-                if isinstance(tensor, Tensor) and tensor._ext is not None and is_unusual(args):
+                if isinstance(tensor, Tensor) and tensor._unusual is not None and is_unusual(args):
                     return self.unusual(op, args)
             try:
                 value, result, contiguous = self.compute(op, args)
@@ -268,7 +268,9 @@ class Pointwise(Kind):
                 half = result if result in HALVES else None
                 kinds = [half if as_array(v).dtype.kind == "f" else None for v in value]
                 pairs = zip(value, kinds, strict=True)
-                return tuple([self.finish_one(op, args, v, kind, contiguous) for v, kind in pairs])
+                return tuple(
+                    [self.finish_one(op, args, v, dtype, contiguous) for v, dtype in pairs]
+                )
             return self.finish_one(op, args, value, result, contiguous)
 
         return backend
@@ -286,7 +288,7 @@ class Pointwise(Kind):
         shape, strides = self.geometry_of(op, args)
         if array.shape != tuple(shape):
             array = np.broadcast_to(array, shape)
-        return laid_out(array, strides, result)
+        return lay_out(array, strides, result)
 
 
 def number_array(value: Any, chain: tuple[dtype, ...]) -> Any:
@@ -294,17 +296,17 @@ def number_array(value: Any, chain: tuple[dtype, ...]) -> Any:
     return scalar_array(value, chain[0]).astype(chain[-1].np)
 
 
-def scalar_array(value: Any, kind: dtype) -> Any:
+def scalar_array(value: Any, dtype: dtype) -> Any:
     """A Python number as a 0-d array of the computing dtype, wrapping as C casts do."""
-    if isinstance(value, complex) and kind.category != dtypes.COMPLEX:
+    if isinstance(value, complex) and dtype.category != dtypes.COMPLEX:
         value = value.real
-    if kind.category == dtypes.INTEGER:
-        bits = kind.itemsize * 8
+    if dtype.category == dtypes.INTEGER:
+        bits = dtype.itemsize * 8
         number = int(value) & ((1 << bits) - 1)
-        if kind.is_signed and number >> (bits - 1):
+        if dtype.is_signed and number >> (bits - 1):
             number -= 1 << bits
-        return np.array(number, kind.np)
-    return np.array(value, kind.np)
+        return np.array(number, dtype.np)
+    return np.array(value, dtype.np)
 
 
 def derived_elementwise_jvp(op: Any) -> Any:

@@ -24,8 +24,8 @@ from rushlight.core.device import cpu
 from rushlight.core.dtype import dtype
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import (
-    Ext,
     Tensor,
+    Unusual,
     alias_array,
     shell,
     storage_of,
@@ -76,10 +76,7 @@ class Spec:
 
 
 def strides_for(spec: Spec) -> tuple[Any, ...]:
-    found: tuple[Any, ...] = (
-        geometry.contiguous_strides(spec.shape) if spec.strides is None else spec.strides
-    )
-    return found
+    return geometry.contiguous_strides(spec.shape) if spec.strides is None else spec.strides
 
 
 def shell_of(spec: Any, place: Any) -> Any:
@@ -92,21 +89,21 @@ def shell_of(spec: Any, place: Any) -> Any:
     return items if isinstance(spec, list) else tuple(items)
 
 
-def laid_out(array: Any, strides: tuple[int, ...], kind: dtype) -> Tensor:
+def lay_out(array: Any, strides: tuple[int, ...], dtype: dtype) -> Tensor:
     """A fresh array's values in memory with exactly these strides."""
-    width = kind.itemsize
+    width = dtype.itemsize
     wanted = tuple([step * width for step in strides])
     if array.flags.c_contiguous and strides == geometry.contiguous_strides(array.shape):
-        return wrap(array.reshape(-1).reshape(array.shape) if 1 in array.shape else array, kind)
+        return wrap(array.reshape(-1).reshape(array.shape) if 1 in array.shape else array, dtype)
     storage = Storage(np.empty(geometry.storage_extent(array.shape, strides, 0) * width, np.uint8))
-    target = alias_array(storage, kind, array.shape, strides, 0)
+    target = alias_array(storage, dtype, array.shape, strides, 0)
     if target.strides != wanted and array.size:
         raise AssertionError((target.strides, wanted))
     target[...] = array
-    result = wrap_strided(target, kind, storage)
+    result = wrap_strided(target, dtype, storage)
     if array.size == 0:
-        ext = result._ext = Ext()
-        ext.sizes, ext.strides = tuple(array.shape), strides
+        unusual = result._unusual = Unusual()
+        unusual.sizes, unusual.strides = tuple(array.shape), strides
     return result
 
 
@@ -127,9 +124,13 @@ def result_tensor(value: Any) -> Any:
 
 def resolved(value: Any) -> Any:
     """A tensor whose lazy bits are applied; anything else as it is."""
-    if isinstance(value, Tensor) and value._ext is not None and (value._ext.conj or value._ext.neg):
+    if (
+        isinstance(value, Tensor)
+        and value._unusual is not None
+        and (value._unusual.conj or value._unusual.neg)
+    ):
         array = values_of(value)
-        return laid_out(array, geometry.like_strides(array.shape, strides_of(value)), value._dtype)
+        return lay_out(array, geometry.like_strides(array.shape, strides_of(value)), value._dtype)
     if isinstance(value, list):
         return [resolved(item) for item in value]
     return value
@@ -147,9 +148,9 @@ def tensors_in(args: tuple[Any, ...]) -> list[Tensor]:
 
 def is_lazy(tensor: Any) -> bool:
     """Whether a tensor's array is missing or does not say its values as they are."""
-    ext = None if tensor is None else tensor._ext
-    return ext is not None and (
-        tensor._array is None or ext.conj or ext.neg or ext.parts is not None
+    unusual = None if tensor is None else tensor._unusual
+    return unusual is not None and (
+        tensor._array is None or unusual.conj or unusual.neg or unusual.parts is not None
     )
 
 
@@ -251,10 +252,12 @@ class Kind:
     def unusual(self, op: Any, args: tuple[Any, ...]) -> Any:
         """Operands without an array, with lazy bits, or sparse."""
         tensors = tensors_in(args)
-        if any(t._ext is not None and t._ext.parts is not None for t in tensors):
+        if any(t._unusual is not None and t._unusual.parts is not None for t in tensors):
             sparse = (op.rule if op.functional is None else op.rules.get)("sparse")
             if sparse is None:
-                layout = next(t.layout for t in tensors if t._ext is not None and t._ext.parts)
+                layout = next(
+                    t.layout for t in tensors if t._unusual is not None and t._unusual.parts
+                )
                 raise error("RL0503", NotImplementedError, op=op.name(), layout=layout)
             return sparse(*args)
         place = common_device(op, tensors)
@@ -280,7 +283,7 @@ class Kind:
             for position in singles:
                 tensor = args[position]
                 if isinstance(tensor, Tensor):
-                    if tensor._ext is not None and is_unusual(args):
+                    if tensor._unusual is not None and is_unusual(args):
                         return self.unusual(op, args)
                     arrays[position] = tensor._array
             for position in lists:
@@ -304,7 +307,7 @@ class Kind:
             return kernel_layout(value)
         if layout == "like":
             source = next(a for a in args if isinstance(a, Tensor))
-            if source._contig:
+            if source._is_contiguous:
                 return result_tensor(value)
             strides = geometry.like_strides(source.shape, strides_of(source))
             return tree_laid_out(value, strides)
@@ -340,7 +343,7 @@ class Checked(Kind):
             for position in singles:
                 tensor = args[position]
                 if isinstance(tensor, Tensor):
-                    if tensor._ext is not None and is_lazy(tensor):
+                    if tensor._unusual is not None and is_lazy(tensor):
                         return self.unusual(op, args)
                     arrays[position] = tensor._array
             for position in lists:
@@ -373,7 +376,9 @@ class Native(Kind):
 
         def backend(*args: Any) -> Any:
             for tensor in tensors_in(args):
-                if tensor._array is None and (tensor._ext is None or tensor._ext.parts is None):
+                if tensor._array is None and (
+                    tensor._unusual is None or tensor._unusual.parts is None
+                ):
                     raise error("RL0505", NotImplementedError, op=name, reason=reason)
             return kernel(*args)
 
@@ -384,13 +389,13 @@ def elementwise_layout(args: tuple[Any, ...], value: Any) -> Tensor:
     """A kernel's answer laid out in memory as an elementwise result of the tensors would be."""
     array = as_array(value)
     tensors = [arg for arg in args if isinstance(arg, Tensor)]
-    if not array.ndim or all([tensor._contig for tensor in tensors]):
-        found: Tensor = result_tensor(array)
-        return found
+    if not array.ndim or all([tensor._is_contiguous for tensor in tensors]):
+        result: Tensor = result_tensor(array)
+        return result
     # Tensors without dims, such as the gradient of a reduced loss, have no say in the layout.
     operands = [(tuple(t.shape), strides_of(t)) for t in tensors if t.dim()]
     strides = geometry.elementwise_strides(array.shape, operands)
-    return laid_out(array, strides, dtypes.from_numpy(array.dtype))
+    return lay_out(array, strides, dtypes.from_numpy(array.dtype))
 
 
 def map_sparse_values(op: Any, *args: Any) -> Any:
@@ -403,17 +408,17 @@ def kernel_layout(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return type(value)([kernel_layout(item) for item in value])
     array = as_array(value)
-    kind = dtypes.from_numpy(array.dtype)
+    dtype = dtypes.from_numpy(array.dtype)
     if array.flags.c_contiguous:
-        return wrap(array, kind)
-    return laid_out(array, tuple([step // kind.itemsize for step in array.strides]), kind)
+        return wrap(array, dtype)
+    return lay_out(array, tuple([step // dtype.itemsize for step in array.strides]), dtype)
 
 
 def tree_laid_out(value: Any, strides: tuple[int, ...]) -> Any:
     if isinstance(value, (tuple, list)):
         return type(value)([tree_laid_out(item, strides) for item in value])
     array = as_array(value)
-    return laid_out(array, strides, dtypes.from_numpy(array.dtype))
+    return lay_out(array, strides, dtypes.from_numpy(array.dtype))
 
 
 def with_specs(value: Any, specs: Any) -> Any:
@@ -423,7 +428,7 @@ def with_specs(value: Any, specs: Any) -> Any:
         pairs = zip(value, specs, strict=True)
         return type(value)([with_specs(item, spec) for item, spec in pairs])
     array = as_array(value)
-    return laid_out(array, strides_for(specs), dtypes.from_numpy(array.dtype))
+    return lay_out(array, strides_for(specs), dtypes.from_numpy(array.dtype))
 
 
 # -- reductions and products -----------------------------------------------------------------------
@@ -448,12 +453,12 @@ class Reduction(Kind):
     def shape_of(self, op: Any, args: tuple[Any, ...]) -> Spec:
         source = args[0]
         given = dict(zip(op.argument_names, args, strict=True))
-        kind = op.options["answers"](source._dtype, given.get("dtype"))
+        dtype = op.options["answers"](source._dtype, given.get("dtype"))
         dim = given.get("dim")
         if type(dim) is tuple and not dim and not op.options.get("empty_dims_are_all", True):
-            return Spec(source.shape, kind)
+            return Spec(source.shape, dtype)
         dims = (dim,) if type(dim) is int else dim
-        return Spec(geometry.reduced_shape(source.shape, dims, given.get("keepdim", False)), kind)
+        return Spec(geometry.reduced_shape(source.shape, dims, given.get("keepdim", False)), dtype)
 
     def batch_method(self, op: Any) -> str | None:
         return "reduction"
@@ -532,9 +537,9 @@ def fitted(spec: Spec, array: Any) -> Spec:
 
 def compute_in_single(kernel: Any, arrays: list[Any], specs: Any) -> tuple[Any, Any]:
     """The results for empty matrices of a dtype that NumPy's functions do not take."""
-    kind = arrays[0].dtype
+    dtype = arrays[0].dtype
     single: list[Any] = [
-        item.astype(np.float32) if isinstance(item, np.ndarray) and item.dtype == kind else item
+        item.astype(np.float32) if isinstance(item, np.ndarray) and item.dtype == dtype else item
         for item in arrays
     ]
     value = kernel(np, *single)
@@ -576,7 +581,7 @@ class Creation(Kind):
             source = args[singles[0]] if singles else None
             shapes_only = False
             if isinstance(source, Tensor):
-                if source._ext is not None and source._ext.parts is not None:
+                if source._unusual is not None and source._unusual.parts is not None:
                     return self.unusual(op, args)
                 if place is None:
                     place = source.device
@@ -652,7 +657,7 @@ class View(Kind):
 
         def backend(*args: Any) -> Any:
             source = args[0]
-            if source._ext is not None and source._ext.parts is not None:
+            if source._unusual is not None and source._unusual.parts is not None:
                 return self.unusual(op, args)
             found = shape(*args)
             if isinstance(found, list):
@@ -671,50 +676,54 @@ def scattered(op: Any, source: Any, changed: Any, args: tuple[Any, ...]) -> Any:
 
 
 def make_view(
-    source: Tensor, sizes: Any, strides: Any, offset: Any, kind: dtype | None = None
+    source: Tensor, sizes: Any, strides: Any, offset: Any, dtype: dtype | None = None
 ) -> Tensor:
     """An alias of `source` with another geometry; base and version are recorded above."""
-    if kind is None:
-        kind = source._dtype
-    ext = source._ext
-    if ext is None:
+    if dtype is None:
+        dtype = source._dtype
+    unusual = source._unusual
+    if unusual is None:
         storage = source._storage
         if storage is None:
             storage = storage_of(source)
         if 0 not in sizes and storage.nbytes_:
-            width = kind.itemsize
+            width = dtype.itemsize
             steps = strides if width == 1 else [step * width for step in strides]
-            array = ndarray(sizes, kind.np, storage.buffer, offset * width, steps)
-            result = wrap(array, kind)
+            array = ndarray(sizes, dtype.np, storage.buffer, offset * width, steps)
+            result = wrap(array, dtype)
             result._storage = storage
             result._offset = offset
-            result._contig = strides == geometry.contiguous_strides(sizes)
+            result._is_contiguous = strides == geometry.contiguous_strides(sizes)
             return result
     if source._array is None:
-        result = shell(tuple(sizes), strides, kind, source.device, offset)
-        if ext is not None and result._ext is not None:
-            result._ext.conj, result._ext.neg, result._ext.layout = ext.conj, ext.neg, ext.layout
-            result._ext.inference = ext.inference
+        result = shell(tuple(sizes), strides, dtype, source.device, offset)
+        if unusual is not None and result._unusual is not None:
+            result._unusual.conj, result._unusual.neg, result._unusual.layout = (
+                unusual.conj,
+                unusual.neg,
+                unusual.layout,
+            )
+            result._unusual.inference = unusual.inference
         result._storage = storage_of(source)
         return result
     sizes = tuple(sizes)
-    if ext is not None and ext.sizes is not None:
-        ext = ext.copy()
-        ext.sizes = ext.strides = None
-        if not (ext.conj or ext.neg or ext.inference):
-            ext = None
+    if unusual is not None and unusual.sizes is not None:
+        unusual = unusual.copy()
+        unusual.sizes = unusual.strides = None
+        if not (unusual.conj or unusual.neg or unusual.inference):
+            unusual = None
     storage = storage_of(source)
-    array = alias_array(storage, kind, sizes, strides, offset)
-    result = wrap(array, kind)
+    array = alias_array(storage, dtype, sizes, strides, offset)
+    result = wrap(array, dtype)
     result._storage = storage
     result._offset = offset
-    result._ext = ext
+    result._unusual = unusual
     if array.size == 0:
-        result._contig = False
-        result._ext = Ext() if ext is None else ext.copy()
-        result._ext.sizes, result._ext.strides = sizes, tuple(strides)
+        result._is_contiguous = False
+        result._unusual = Unusual() if unusual is None else unusual.copy()
+        result._unusual.sizes, result._unusual.strides = sizes, tuple(strides)
     else:
-        result._contig = tuple(strides) == geometry.contiguous_strides(sizes)
+        result._is_contiguous = tuple(strides) == geometry.contiguous_strides(sizes)
     return result
 
 

@@ -8,7 +8,7 @@ functions too, so that an op is written in one place and import only keeps the r
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from rushlight.core import ports
 from rushlight.core.op import OpOverload, OpOverloadPacket
@@ -101,8 +101,7 @@ def packet(name: str, namespace: str = "aten") -> OpOverloadPacket:
 
 def find(name: str, overload: str = "default", namespace: str = "aten") -> OpOverload:
     """One overload by name."""
-    found: OpOverload = getattr(packet(name, namespace), overload)
-    return found
+    return cast(OpOverload, getattr(packet(name, namespace), overload))
 
 
 def public(name: str) -> Any:

@@ -197,7 +197,7 @@ def is_plain(values: list[Any], group: dict[str, Any]) -> bool:
         for tensor in (value, grad):
             if type(tensor) not in PLAIN:
                 return False
-            if tensor._ext is not None or not tensor._contig:
+            if tensor._unusual is not None or not tensor._is_contiguous:
                 return False
         if not value.dtype.is_floating_point or value.dtype is not grad.dtype:
             return False

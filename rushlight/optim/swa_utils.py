@@ -132,8 +132,8 @@ class AveragedModel(Module):
                 average.copy_(self.avg_fn(average, value, self.n_averaged))
         else:
             average_all = self.multi_avg_fn or get_swa_multi_avg_fn()
-            for kind in dict.fromkeys([value.dtype for value in own]):
-                chosen = [i for i, value in enumerate(own) if value.dtype is kind]
+            for dtype in dict.fromkeys([value.dtype for value in own]):
+                chosen = [i for i, value in enumerate(own) if value.dtype is dtype]
                 average_all([own[i] for i in chosen], [current[i] for i in chosen], self.n_averaged)
         if not self.use_buffers:
             for mine, theirs in zip(self.module.buffers(), model.buffers(), strict=True):

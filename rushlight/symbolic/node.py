@@ -202,17 +202,17 @@ class SymNode:
         if isinstance(other, SymNumber):
             node = other.node
             return node.expr, node.hint, node.pytype
-        kind = type(other)
-        if kind is int or kind is float:
-            return ex.constant(other), other, kind
-        if kind is bool:
+        cls = type(other)
+        if cls is int or cls is float:
+            return ex.constant(other), other, cls
+        if cls is bool:
             if self.pytype is bool:
                 return ex.constant(other), other, bool
             return ex.Integer(int(other)), int(other), int
         if isinstance(other, (int, float)):
             plain = int(other) if isinstance(other, int) else float(other)
             return ex.constant(plain), plain, type(plain)
-        if kind.__module__ == "numpy" and hasattr(other, "item") and other.ndim == 0:
+        if cls.__module__ == "numpy" and hasattr(other, "item") and other.ndim == 0:
             return self.operand(other.item())
         return None
 

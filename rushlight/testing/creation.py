@@ -11,30 +11,30 @@ from rushlight.opset import functions
 __all__ = ["make_tensor"]
 
 
-def limits(kind: Any) -> tuple[float, float]:
-    """Lowest and highest value that `kind` can hold."""
-    if kind is dtypes.bool_:
+def limits(dtype: Any) -> tuple[float, float]:
+    """Lowest and highest value that `dtype` can hold."""
+    if dtype is dtypes.bool_:
         return 0, 1
-    info = iinfo(kind) if kind.category == dtypes.INTEGER else finfo(kind)
+    info = iinfo(dtype) if dtype.category == dtypes.INTEGER else finfo(dtype)
     return info.min, info.max
 
 
-def bounds(kind: Any, low: float | None, high: float | None) -> tuple[float, float]:
-    """The range to draw from, checked, clamped to what `kind` holds."""
-    if kind is dtypes.bool_:
+def bounds(dtype: Any, low: float | None, high: float | None) -> tuple[float, float]:
+    """The range to draw from, checked, clamped to what `dtype` holds."""
+    if dtype is dtypes.bool_:
         defaults: tuple[float, float] = (0, 2)
-    elif kind.category == dtypes.INTEGER:
-        defaults = (-9, 10) if kind.is_signed else (0, 10)
+    elif dtype.category == dtypes.INTEGER:
+        defaults = (-9, 10) if dtype.is_signed else (0, 10)
     else:
         defaults = (-9, 9)
-    lowest, highest = limits(kind)
+    lowest, highest = limits(dtype)
     chosen_low = defaults[0] if low is None else low
     chosen_high = defaults[1] if high is None else high
     if chosen_low != chosen_low or chosen_high != chosen_high:
         raise ValueError(
             f"Neither `low` nor `high` can be NaN, but got low={low!r} and high={high!r}"
         )
-    whole = kind.category < dtypes.FLOAT
+    whole = dtype.category < dtypes.FLOAT
     # torch: floats of one value are drawn from the empty interval [x, x).
     single = chosen_low == chosen_high and low is not None and not whole
     if chosen_low >= chosen_high and not single:
@@ -43,7 +43,7 @@ def bounds(kind: Any, low: float | None, high: float | None) -> tuple[float, flo
         shown = f"[{lowest}, {highest + 1})" if whole else f"[{lowest}, {highest}]"
         raise ValueError(
             f"The value interval specified by `low` and `high` is [{chosen_low}, {chosen_high}), "
-            f"but {kind} only supports {shown}"
+            f"but {dtype} only supports {shown}"
         )
     if not whole:
         return max(chosen_low, lowest), min(chosen_high, highest)

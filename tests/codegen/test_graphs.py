@@ -331,7 +331,7 @@ def test_symbolic_sizes_are_refused() -> None:
     r = Recording()
     node = r.input(randn(3))
 
-    node.meta["val"]._ext.sizes = (Symbol(),)
+    node.meta["val"]._unusual.sizes = (Symbol(),)
     r.graph.output((node,))
     with pytest.raises(NotImplementedError, match="symbolic sizes"):
         lower(r, r.inputs)

@@ -41,8 +41,8 @@ VIEWS = [op for op in audit.records() if op.kind is VIEW and has_samples(op)]
 
 
 def is_plain(value: Any) -> bool:
-    ext = value._ext
-    return ext is None or not (ext.conj or ext.neg or ext.parts is not None)
+    unusual = value._unusual
+    return unusual is None or not (unusual.conj or unusual.neg or unusual.parts is not None)
 
 
 def difference(op: Any, case: Any) -> tuple[str | None, bool]:

@@ -51,7 +51,7 @@ def flat(value: Any) -> list[Any]:
     return [value]
 
 
-def turned(value: Tensor) -> Tensor:
+def reverse(value: Tensor) -> Tensor:
     """The same values in another order: a second sample that every op takes."""
     array = np.array(values_of(value))
     return wrap(array.reshape(-1)[::-1].copy().reshape(array.shape), value.dtype)
@@ -65,7 +65,7 @@ def stacked(first: Tensor, second: Tensor, last: bool) -> Tensor:
 
 def check(op: Any, case: Any, chosen: set[int], last: bool) -> None:
     tensors = store.tensors_of(case)
-    seconds = {id(t): turned(t) for t in tensors}
+    seconds = {id(t): reverse(t) for t in tensors}
     chosen_ids = {id(tensors[i]) for i in chosen}
     inputs = [t for t in tensors if id(t) in chosen_ids]
 

@@ -136,7 +136,7 @@ def prepared(op: Any, kind: Any, case: Sample) -> tuple[Any, list[Tensor]]:
             return value
 
         filled = store.mapped(pattern, put)
-        result = store.settled(op, op(*filled.args, **filled.kwargs))
+        result = store.settle(op, op(*filled.args, **filled.kwargs))
         return tuple(
             out
             for out in store.flat(result)

@@ -206,7 +206,7 @@ def compare_invariants(
     if any(record.values is None for record in records):
         return
     wanted = [wrap(np.array(record.values), record.dtype) for record in records]
-    mine, theirs = store.settled(op, tuple(got)), store.settled(op, tuple(wanted))
+    mine, theirs = store.settle(op, tuple(got)), store.settle(op, tuple(wanted))
     for left, right in zip(store.flat(mine), store.flat(theirs), strict=True):
         compare_array(op, found, kind, case, values_of(left), values_of(right))
 
@@ -240,7 +240,7 @@ def compare_gradients(
         return value
 
     prepared = store.mapped(case, ready)
-    result = store.settled(op, op(*prepared.args, **prepared.kwargs))
+    result = store.settle(op, op(*prepared.args, **prepared.kwargs))
     outs = [t for t in store.flat(result) if isinstance(t, Tensor)]
     used = [i for i, t in enumerate(outs) if t.requires_grad]
     if used != record["needs"]:

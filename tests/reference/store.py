@@ -75,7 +75,7 @@ def flat(value: Any) -> list[Any]:
     return [value]
 
 
-def settled(op: Any, result: Any) -> Any:
+def settle(op: Any, result: Any) -> Any:
     """What a result determines: where an algorithm may choose signs, phases or an order, the op's
     option `invariants` makes values of it that do not depend on the choice. It is written in
     methods that the reference's tensors have too."""

@@ -26,7 +26,7 @@ from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import PLAIN, Tensor, shell, strides_of, values_of, wrap
 from rushlight.opset import derived
 from rushlight.opset.exposure import install_method
-from rushlight.opset.kinds import CREATION, Native, Spec, laid_out, refuse_device
+from rushlight.opset.kinds import CREATION, Native, Spec, lay_out, refuse_device
 from rushlight.opset.registry import composite, mutation, op, packet
 from rushlight.opset.rules import late, sample
 
@@ -42,15 +42,15 @@ def preserved(self: Any, memory_format: Any) -> Any:
 
 def clone_backend(self: Any, memory_format: Any = None) -> Any:
     array = self._array
-    if self._contig and self._ext is None and memory_format in (None, contiguous_format):
+    if self._is_contiguous and self._unusual is None and memory_format in (None, contiguous_format):
         return wrap(array.copy(), self._dtype)
-    if self._ext is not None and self._ext.parts is not None:
+    if self._unusual is not None and self._unusual.parts is not None:
         return DUPLICATE.unusual(clone, (self, memory_format))
     strides = preserved(self, memory_format)
     if array is None:
         return shell(tuple(self.shape), strides, self._dtype, self.device)
     return (
-        laid_out(values_of(self), strides, self._dtype)
+        lay_out(values_of(self), strides, self._dtype)
         if strides != geometry.contiguous_strides(tuple(self.shape))
         else wrap(values_of(self).copy(), self._dtype)
     )
@@ -65,8 +65,8 @@ def convert_backend(
     non_blocking: Any,
     memory_format: Any,
 ) -> Any:
-    kind = dtype or self._dtype
-    if self._ext is not None and self._ext.parts is not None:
+    result_dtype = dtype or self._dtype
+    if self._unusual is not None and self._unusual.parts is not None:
         return DUPLICATE.unusual(
             _to_copy, (self, dtype, layout, device, pin_memory, non_blocking, memory_format)
         )
@@ -81,12 +81,12 @@ def convert_backend(
             raise error("RL0402", NotImplementedError)
         if place.type not in ("meta", "cpu"):
             refuse_device(place)
-        return shell(tuple(self.shape), strides, kind, place)
-    warn_discarded(self._dtype, kind)
-    array = cast(values_of(self), self._dtype, kind)
-    if self._contig and strides == geometry.contiguous_strides(array.shape):
-        return wrap(array, kind)
-    return laid_out(array, strides, kind)
+        return shell(tuple(self.shape), strides, result_dtype, place)
+    warn_discarded(self._dtype, result_dtype)
+    array = cast(values_of(self), self._dtype, result_dtype)
+    if self._is_contiguous and strides == geometry.contiguous_strides(array.shape):
+        return wrap(array, result_dtype)
+    return lay_out(array, strides, result_dtype)
 
 
 def warn_discarded(source: Any, target: Any) -> None:
@@ -171,10 +171,10 @@ def _(
 
 @_to_copy.samples
 def _(make: Any) -> Any:
-    for kind in (dtypes.float64, dtypes.int64, dtypes.bool_, dtypes.complex64, dtypes.bfloat16):
-        if make.dtype.is_complex and not kind.is_complex:
+    for dtype in (dtypes.float64, dtypes.int64, dtypes.bool_, dtypes.complex64, dtypes.bfloat16):
+        if make.dtype.is_complex and not dtype.is_complex:
             continue
-        yield sample(make(2, 3), dtype=kind)
+        yield sample(make(2, 3), dtype=dtype)
     yield sample(make.strided(3, 4), memory_format=contiguous_format)
 
 
@@ -184,7 +184,7 @@ def _(make: Any) -> Any:
     function=False,
 )
 def contiguous(self: Any, memory_format: Any = contiguous_format) -> Any:
-    if memory_format is contiguous_format and self._contig:
+    if memory_format is contiguous_format and self._is_contiguous:
         return self
     if memory_format is preserve_format:
         # torch: preserve_format is refused only where a copy would be needed.
@@ -199,7 +199,7 @@ def contiguous(self: Any, memory_format: Any = contiguous_format) -> Any:
 def contiguous_shortcut(*args: Any, **kwargs: Any) -> Any:
     if len(args) == 1 and not kwargs and not PROCESS.special:
         self = args[0]
-        if type(self) in PLAIN and self._contig:
+        if type(self) in PLAIN and self._is_contiguous:
             return self
     return packet_call(contiguous.packet, contiguous_shortcut, args, kwargs)
 
@@ -353,23 +353,23 @@ def unless_preserved(memory_format: Any) -> Any:
     return None if memory_format is preserve_format else memory_format
 
 
-def shorthand(name: str, kind: Any) -> None:
+def shorthand(name: str, dtype: Any) -> None:
     def method(self: Any, memory_format: Any = preserve_format) -> Any:
-        return call(to_dtype, (self, kind, False, False, unless_preserved(memory_format)))
+        return call(to_dtype, (self, dtype, False, False, unless_preserved(memory_format)))
 
     general = install_method(method, name)
 
     def shortcut(self: Any, memory_format: Any = preserve_format) -> Any:
         if not PROCESS.special and type(self) in PLAIN and memory_format is preserve_format:
-            if self._dtype is kind:
+            if self._dtype is dtype:
                 return self
-            return call(_to_copy, (self, kind, None, None, None, False, None))
+            return call(_to_copy, (self, dtype, None, None, None, False, None))
         return general(self, memory_format)
 
-    publish(shortcut, name, f"self.to({kind})")
+    publish(shortcut, name, f"self.to({dtype})")
 
 
-for name, kind in (
+for name, target in (
     ("float", dtypes.float32),
     ("double", dtypes.float64),
     ("half", dtypes.float16),
@@ -384,7 +384,7 @@ for name, kind in (
     ("cdouble", dtypes.complex128),
     ("chalf", dtypes.complex32),
 ):
-    shorthand(name, kind)
+    shorthand(name, target)
 
 
 def to_cpu(self: Any, memory_format: Any = preserve_format) -> Any:
@@ -408,8 +408,8 @@ def to_type(self: Any, dtype: Any = None, non_blocking: bool = False, **kwargs: 
     if dtype is None:
         module = "torch.cuda" if self.is_cuda else "torch.sparse" if self.is_sparse else "torch"
         return f"{module}.{self._dtype.legacy_tensor_name}"
-    kind = dtype if isinstance(dtype, dtypes.dtype) else legacy_dtype(dtype)
-    return call(to_dtype, (self, kind, non_blocking, False, None))
+    result_dtype = dtype if isinstance(dtype, dtypes.dtype) else legacy_dtype(dtype)
+    return call(to_dtype, (self, result_dtype, non_blocking, False, None))
 
 
 def legacy_dtype(given: Any) -> Any:
@@ -420,12 +420,12 @@ def legacy_dtype(given: Any) -> Any:
             return found
         raise ValueError(f"invalid type: '{given.__name__}'")
     if isinstance(given, str):
-        for kind in dtypes.ALL:
+        for dtype in dtypes.ALL:
             if given in (
-                f"torch.{kind.legacy_tensor_name}",
-                f"rushlight.{kind.legacy_tensor_name}",
+                f"torch.{dtype.legacy_tensor_name}",
+                f"rushlight.{dtype.legacy_tensor_name}",
             ):
-                return kind
+                return dtype
         if given == "torch.Tensor":
             return dtypes.get_default_dtype()
         raise ValueError(f"invalid type: '{given}'")
@@ -525,10 +525,10 @@ def copy_into(self: Any, src: Any, non_blocking: bool = False) -> Any:
         return fill_scalar_.backend(self, src)
     target, source = self._array, src._array
     if (
-        self._ext is None
-        and src._ext is None
+        self._unusual is None
+        and src._unusual is None
         and self._dtype is src._dtype
-        and self._contig
+        and self._is_contiguous
         and target.shape == source.shape
         and not derived.may_share(self, src)
     ):
@@ -652,8 +652,8 @@ def writes_plainly(self: Any) -> bool:
     return (
         not PROCESS.special
         and type(self) in PLAIN
-        and self._ext is None
-        and self._contig
+        and self._unusual is None
+        and self._is_contiguous
         and not self._requires_grad
         and (self._view is None or not needs_grad(self))
     )
@@ -673,7 +673,7 @@ def copy_shortcut(*args: Any, **kwargs: Any) -> Any:
         if (
             type(src) in PLAIN
             and writes_plainly(self)
-            and src._ext is None
+            and src._unusual is None
             and src._dtype is self._dtype
             and not src._requires_grad
             and (src._view is None or not needs_grad(src))
@@ -773,7 +773,7 @@ general_item = install_method(item_called, "item")
 
 def item(self: Any) -> Any:
     """The tensor's one element as a Python number."""
-    if not PROCESS.special and self._ext is None and type(self) in PLAIN:
+    if not PROCESS.special and self._unusual is None and type(self) in PLAIN:
         array = self._array
         if array.size == 1:
             value = array.item()
@@ -801,7 +801,12 @@ def is_same_size(self: Any, other: Any) -> Any:
 
 
 def truth(self: Any) -> bool:
-    if not PROCESS.special and self._ext is None and type(self) in PLAIN and self._array.size == 1:
+    if (
+        not PROCESS.special
+        and self._unusual is None
+        and type(self) in PLAIN
+        and self._array.size == 1
+    ):
         return bool(self._array.item())
     return bool(self.is_nonzero())
 

@@ -22,7 +22,15 @@ from rushlight.core.promotion import scalar_dtype
 from rushlight.core.size import Size
 from rushlight.core.state import LAYER_FUNCTION_MODES, LOCAL, PROCESS
 from rushlight.core.storage import Storage
-from rushlight.core.tensor import PLAIN, Ext, Tensor, alias_array, storage_of, wrap, wrap_strided
+from rushlight.core.tensor import (
+    PLAIN,
+    Tensor,
+    Unusual,
+    alias_array,
+    storage_of,
+    wrap,
+    wrap_strided,
+)
 from rushlight.core.typedstorage import TypedStorage
 from rushlight.opset.creation.copy import layouts, preserved
 from rushlight.opset.kinds import CREATION, Kind, Spec, refuse_device, refuse_layout, shell_of
@@ -85,15 +93,19 @@ def from_sizes(make: Any) -> Any:
     """A shortcut for sizes and at most a dtype; `make(sizes, numpy dtype)` gives the array."""
 
     def shortcut(args: Any, kwargs: Any) -> Any:
-        kind = dtypes.default_dtype
+        result_dtype = dtypes.default_dtype
         if kwargs:
-            kind = kwargs.get("dtype")
-            if kind.__class__ is not dtype or len(kwargs) != 1 or kind is dtypes.complex32:
+            result_dtype = kwargs.get("dtype")
+            if (
+                result_dtype.__class__ is not dtype
+                or len(kwargs) != 1
+                or result_dtype is dtypes.complex32
+            ):
                 return None
         if not args:
             return None
         sizes = args[0] if len(args) == 1 and args[0].__class__ in SEQUENCES else args
-        return wrap(make(sizes, kind.np), kind) if are_sizes(sizes) else None
+        return wrap(make(sizes, result_dtype.np), result_dtype) if are_sizes(sizes) else None
 
     return shortcut
 
@@ -105,10 +117,10 @@ def after_tensor(make: Any) -> Any:
         if kwargs or not args or type(args[0]) not in PLAIN:
             return None
         source = args[0]
-        if source._ext is not None or not source._dtype.scalar_fast:
+        if source._unusual is not None or not source._dtype.scalar_fast:
             return None
         if len(args) == 1:
-            if not source._contig:
+            if not source._is_contiguous:
                 return None
             return wrap(make(source._array.shape, source._dtype.np), source._dtype)
         if len(args) == 2 and args[1].__class__ in SEQUENCES and are_sizes(args[1]):
@@ -179,8 +191,8 @@ def check_sizes(size: Any) -> None:
             raise RuntimeError(f"Trying to create tensor with negative dimension {entry}: {shown}")
 
 
-def filled(xp: Any, sizes: Any, value: Any, kind: dtype) -> Any:
-    return xp.full(tuple(sizes), fill_number(value, kind), kind.np)
+def filled(xp: Any, sizes: Any, value: Any, dtype: dtype) -> Any:
+    return xp.full(tuple(sizes), fill_number(value, dtype), dtype.np)
 
 
 def source_dtype(self: Any) -> dtype:
@@ -216,8 +228,8 @@ def _(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_f
 @empty_op.kernel
 def _(xp: Any, size: Any, dtype: Any, *rest: Any) -> Any:
     check_sizes(size)
-    kind = dtype or dtypes.get_default_dtype()
-    return unwritten(xp.empty(size, kind.np), kind)
+    result_dtype = dtype or dtypes.get_default_dtype()
+    return unwritten(xp.empty(size, result_dtype.np), result_dtype)
 
 
 zeros_op = op(
@@ -273,8 +285,8 @@ full_op = op(
 
 def fill_dtype(value: Any) -> dtype:
     """torch: complex numbers are never filled in at half precision."""
-    kind = scalar_dtype(value)
-    return dtypes.complex64 if kind is dtypes.complex32 else kind
+    dtype = scalar_dtype(value)
+    return dtypes.complex64 if dtype is dtypes.complex32 else dtype
 
 
 @full_op.shape
@@ -331,15 +343,15 @@ class Strided(Kind):
         return backend
 
 
-def fresh_strided(sizes: Any, strides: Any, kind: dtype) -> Any:
+def fresh_strided(sizes: Any, strides: Any, dtype: dtype) -> Any:
     if strides == geometry.contiguous_strides(sizes):
-        return wrap(unwritten_array(sizes, kind), kind)
+        return wrap(unwritten_array(sizes, dtype), dtype)
     extent = geometry.storage_extent(sizes, strides, 0)
-    storage = Storage(unwritten_array(extent, kind).view(np.uint8))
-    result = wrap_strided(alias_array(storage, kind, sizes, strides, 0), kind, storage)
+    storage = Storage(unwritten_array(extent, dtype).view(np.uint8))
+    result = wrap_strided(alias_array(storage, dtype, sizes, strides, 0), dtype, storage)
     if extent == 0:
-        ext = result._ext = Ext()
-        ext.sizes, ext.strides = sizes, strides
+        unusual = result._unusual = Unusual()
+        unusual.sizes, unusual.strides = sizes, strides
     return result
 
 
@@ -353,7 +365,7 @@ empty_strided_op = op(
 )
 
 
-def strided_spec(size: Any, stride: Any, kind: dtype) -> Spec:
+def strided_spec(size: Any, stride: Any, dtype: dtype) -> Spec:
     if len(size) != len(stride):
         raise RuntimeError(
             f"dimensionality of sizes ({len(size)}) must match dimensionality of strides "
@@ -366,7 +378,7 @@ def strided_spec(size: Any, stride: Any, kind: dtype) -> Spec:
                 f"Storage size calculation overflowed with sizes={geometry.show(size)} and "
                 f"strides={geometry.show(stride)}"
             )
-    return Spec(size, kind, stride)
+    return Spec(size, dtype, stride)
 
 
 @empty_strided_op.shape
@@ -475,16 +487,18 @@ def new_spec(self: Any, size: Any, dtype: Any, *rest: Any) -> Spec:
 def new_filled(value: Any) -> Any:
     def kernel(xp: Any, self: Any, size: Any, dtype: Any, *rest: Any) -> Any:
         check_sizes(size)
-        kind = dtype or source_dtype(self)
-        return xp.zeros(size, kind.np) if value == 0 else filled(xp, size, value, kind)
+        result_dtype = dtype or source_dtype(self)
+        return (
+            xp.zeros(size, result_dtype.np) if value == 0 else filled(xp, size, value, result_dtype)
+        )
 
     return kernel
 
 
 def new_empty_kernel(xp: Any, self: Any, size: Any, dtype: Any, *rest: Any) -> Any:
     check_sizes(size)
-    kind = dtype or source_dtype(self)
-    return unwritten(xp.empty(size, kind.np), kind)
+    result_dtype = dtype or source_dtype(self)
+    return unwritten(xp.empty(size, result_dtype.np), result_dtype)
 
 
 for name, kernel in (

@@ -145,19 +145,19 @@ native_dropout_backward: OpOverload = op(
 
 @native_dropout_backward.shape
 def _(grad_output: Any, mask: Any, scale: float) -> Any:
-    kind = product_dtype(grad_output._dtype)
-    return Spec(grad_output.shape, kind, preserved(grad_output, None))
+    dtype = product_dtype(grad_output._dtype)
+    return Spec(grad_output.shape, dtype, preserved(grad_output, None))
 
 
-def product_dtype(kind: Any) -> Any:
+def product_dtype(dtype: Any) -> Any:
     """What a product with a float has."""
-    return dtypes.get_default_dtype() if kind.category < dtypes.FLOAT else kind
+    return dtypes.get_default_dtype() if dtype.category < dtypes.FLOAT else dtype
 
 
 @native_dropout_backward.kernel
 def _(xp: Any, grad_output: Any, mask: Any, scale: float) -> Any:
-    kind = product_dtype(dtypes.from_numpy(grad_output.dtype)).np
-    return (grad_output * mask * xp.asarray(scale).astype(kind)).astype(kind)
+    dtype = product_dtype(dtypes.from_numpy(grad_output.dtype)).np
+    return (grad_output * mask * xp.asarray(scale).astype(dtype)).astype(dtype)
 
 
 native_dropout.samples = element_samples

@@ -158,9 +158,9 @@ def integer_kernel(first: int, seeded: bool) -> Any:
     def kernel(xp: Any, *args: Any) -> Any:
         low, high = (0, args[0]) if first == 1 else args[:2]
         check_sizes(args[first])
-        kind = args[first + 1 + seeded] or dtypes.int64
+        dtype = args[first + 1 + seeded] or dtypes.int64
         generator = drawn_from(args[first + 1] if seeded else None)
-        return sampling.integers(generator, args[first], kind.np, low, high)
+        return sampling.integers(generator, args[first], dtype.np, low, high)
 
     return kernel
 
@@ -173,8 +173,8 @@ def integer_like_kernel(first: int, seeded: bool) -> Any:
     def kernel(xp: Any, self: Any, *rest: Any) -> Any:
         low, high = (0, rest[0]) if first == 1 else rest[:2]
         generator = drawn_from(rest[first] if seeded else None)
-        kind = element_type(self, rest[first + seeded])
-        return sampling.integers(generator, self.shape, kind, low, high)
+        dtype = element_type(self, rest[first + seeded])
+        return sampling.integers(generator, self.shape, dtype, low, high)
 
     return kernel
 
@@ -245,10 +245,10 @@ randint_like_tensor_generator.samples = lambda make: [
 ]
 
 rand = factory(
-    "rand", from_sizes(lambda sizes, kind: sampling.uniform(default_generator, sizes, kind))
+    "rand", from_sizes(lambda sizes, dtype: sampling.uniform(default_generator, sizes, dtype))
 )
 randn = factory(
-    "randn", from_sizes(lambda sizes, kind: sampling.normal(default_generator, sizes, kind))
+    "randn", from_sizes(lambda sizes, dtype: sampling.normal(default_generator, sizes, dtype))
 )
 randint = factory("randint")
 randperm = factory("randperm")
@@ -262,9 +262,9 @@ randint_like = factory("randint_like")
 
 def refuse_dtype(kernel: str, array: Any, allowed: Any) -> None:
     """Raise for arrays of a dtype that is not `allowed(dtype)`."""
-    kind = dtypes.from_numpy(array.dtype)
-    if not allowed(kind):
-        raise unsupported(kernel, kind)
+    dtype = dtypes.from_numpy(array.dtype)
+    if not allowed(dtype):
+        raise unsupported(kernel, dtype)
 
 
 def check_deviations(std: Any) -> None:
@@ -362,8 +362,8 @@ normal_sized = op(
 @normal_sized.kernel
 def _(xp: Any, mean: float, std: float, size: Any, generator: Any, dtype: Any, *rest: Any) -> Any:
     check_sizes(size)
-    kind = (dtype or dtypes.get_default_dtype()).np
-    return sampling.normal(drawn_from(generator), size, kind, mean, std)
+    array_dtype = (dtype or dtypes.get_default_dtype()).np
+    return sampling.normal(drawn_from(generator), size, array_dtype, mean, std)
 
 
 normal = factory("normal")
@@ -417,13 +417,13 @@ filler(f"cauchy(Tensor self, float median=0, float sigma=1, {GENERATOR}", sampli
 filler(f"log_normal(Tensor self, float mean=1, float std=2, {GENERATOR}", sampling.log_normal)
 
 
-def between(generator: Any, shape: Any, kind: Any, low: int, high: int | None) -> Any:
-    last = sampling.integer_range(kind)[1] if high is None else high - 1
-    return sampling.integers(generator, shape, kind, low, last + 1)
+def between(generator: Any, shape: Any, dtype: Any, low: int, high: int | None) -> Any:
+    last = sampling.integer_range(dtype)[1] if high is None else high - 1
+    return sampling.integers(generator, shape, dtype, low, last + 1)
 
 
-def below(generator: Any, shape: Any, kind: Any, high: int) -> Any:
-    return sampling.integers(generator, shape, kind, 0, high)
+def below(generator: Any, shape: Any, dtype: Any, high: int) -> Any:
+    return sampling.integers(generator, shape, dtype, 0, high)
 
 
 filler(f"random.from(Tensor self, int from, int? to, {GENERATOR}", between)
@@ -431,8 +431,8 @@ filler(f"random.to(Tensor self, int to, {GENERATOR}", below, node_index=1)
 filler(f"random(Tensor self, {GENERATOR}", sampling.full_range_bits, node_index=2)
 
 
-def with_probability(generator: Any, shape: Any, kind: Any, p: float) -> Any:
-    return sampling.bernoulli(generator, p, shape, kind)
+def with_probability(generator: Any, shape: Any, dtype: Any, p: float) -> Any:
+    return sampling.bernoulli(generator, p, shape, dtype)
 
 
 def plain_geometry(self: Any, *rest: Any) -> Any:
@@ -460,13 +460,13 @@ def bernoulli_draws(self: Any, p: Any, generator: Any) -> Any:
         "bernoulli_tensor_cpu_self_" if each else "bernoulli_scalar_cpu_", self, is_countable
     )
     if each:
-        refuse_dtype("bernoulli_tensor_cpu_p_", p, lambda kind: kind.is_floating_point)
+        refuse_dtype("bernoulli_tensor_cpu_p_", p, lambda dtype: dtype.is_floating_point)
         geometry.broadcast_shapes(self.shape, p.shape)
     return sampling.bernoulli(drawn_from(generator), p, self.shape, self.dtype)
 
 
-def is_countable(kind: Any) -> bool:
-    return not (kind.is_complex or kind in dtypes.FLOAT8 or kind in BAREBONES_UNSIGNED)
+def is_countable(dtype: Any) -> bool:
+    return not (dtype.is_complex or dtype in dtypes.FLOAT8 or dtype in BAREBONES_UNSIGNED)
 
 
 bernoulli_p = op(
@@ -571,7 +571,7 @@ binomial = op(
 
 @binomial.kernel
 def _(xp: Any, count: Any, prob: Any, generator: Any) -> Any:
-    refuse_dtype("binomial_cpu", count, lambda kind: kind not in HALVES)
+    refuse_dtype("binomial_cpu", count, lambda dtype: dtype not in HALVES)
     geometry.broadcast_shapes(count.shape, prob.shape)
     found, wanted = (dtypes.from_numpy(array.dtype) for array in (prob, count))
     if found is not wanted and found.is_floating_point and wanted.is_floating_point:
@@ -586,8 +586,8 @@ def _(count: Any, prob: Any, generator: Any) -> Any:
     return Spec(geometry.broadcast_shapes(tuple(count.shape), tuple(prob.shape)), count._dtype)
 
 
-def is_single_or_double(kind: Any) -> bool:
-    return kind in (dtypes.float32, dtypes.float64)
+def is_single_or_double(dtype: Any) -> bool:
+    return dtype in (dtypes.float32, dtypes.float64)
 
 
 standard_gamma = op(

@@ -55,12 +55,12 @@ def check_range(start: Any, end: Any, step: Any) -> None:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
 
 
-def arange_length(start: Any, end: Any, step: Any, kind: dtype) -> Any:
+def arange_length(start: Any, end: Any, step: Any, dtype: dtype) -> Any:
     """How many values there are before `end`."""
     start, end, step = as_double(start), as_double(end), as_double(step)
     check_range(start, end, step)
-    if kind is dtypes.int64 or not any(isinstance(bound, float) for bound in (start, end, step)):
-        if kind is dtypes.int64:
+    if dtype is dtypes.int64 or not any(isinstance(bound, float) for bound in (start, end, step)):
+        if dtype is dtypes.int64:
             # torch: bounds are truncated first for this dtype alone.
             start, end, step = (int(b) if isinstance(b, float) else b for b in (start, end, step))
             check_range(start, end, step)
@@ -69,25 +69,27 @@ def arange_length(start: Any, end: Any, step: Any, kind: dtype) -> Any:
 
 
 def arange_spec(start: Any, end: Any, step: Any, dtype: Any) -> Spec:
-    kind = range_dtype((start, end, step), dtype)
-    return Spec((arange_length(start, end, step, kind),), kind)
+    result_dtype = range_dtype((start, end, step), dtype)
+    return Spec((arange_length(start, end, step, result_dtype),), result_dtype)
 
 
-def require(kernel: str, kind: dtype, *categories: int) -> None:
+def require(kernel: str, dtype: dtype, *categories: int) -> None:
     """Refuse dtypes that torch's kernel does not serve."""
-    unserved = kind in dtypes.FLOAT8 or kind in BAREBONES_UNSIGNED
-    if unserved or kind is dtypes.complex32 or kind.category not in categories:
-        raise unsupported(kernel, kind)
+    unserved = dtype in dtypes.FLOAT8 or dtype in BAREBONES_UNSIGNED
+    if unserved or dtype is dtypes.complex32 or dtype.category not in categories:
+        raise unsupported(kernel, dtype)
 
 
 def arange_values(xp: Any, start: Any, end: Any, step: Any, dtype: Any) -> Any:
-    kind = range_dtype((start, end, step), dtype)
-    length = arange_length(start, end, step, kind)
-    require("arange_cpu", kind, dtypes.INTEGER, dtypes.FLOAT)
+    result_dtype = range_dtype((start, end, step), dtype)
+    length = arange_length(start, end, step, result_dtype)
+    require("arange_cpu", result_dtype, dtypes.INTEGER, dtypes.FLOAT)
     start, step = as_double(start), as_double(step)
-    if kind.category == dtypes.INTEGER:
-        return (xp.arange(length) * int(step) + int(start)).astype(kind.np)
-    return (xp.arange(length, dtype=xp.float64) * float(step) + float(start)).astype(kind.np)
+    if result_dtype.category == dtypes.INTEGER:
+        return (xp.arange(length) * int(step) + int(start)).astype(result_dtype.np)
+    return (xp.arange(length, dtype=xp.float64) * float(step) + float(start)).astype(
+        result_dtype.np
+    )
 
 
 op(
@@ -153,7 +155,7 @@ op(
 )
 
 
-def spaced_dtype(name: str, start: Any, end: Any, given: Any) -> dtype:
+def spaced_dtype(name: str, start: Any, end: Any, given: dtype | None) -> dtype:
     is_complex = isinstance(start, complex) or isinstance(end, complex)
     inferred = dtypes.default_complex_dtype if is_complex else dtypes.get_default_dtype()
     if given is None:
@@ -163,8 +165,7 @@ def spaced_dtype(name: str, start: Any, end: Any, given: Any) -> dtype:
             f"torch.{name}(): inferred dtype {inferred.cpp_name} can't be safely cast to passed "
             f"dtype {given.scalar_type_name}"
         )
-    found: dtype = given
-    return found
+    return given
 
 
 def spaced_spec(name: str, start: Any, end: Any, steps: int, dtype: Any) -> Spec:
@@ -177,22 +178,22 @@ def spaced_spec(name: str, start: Any, end: Any, steps: int, dtype: Any) -> Spec
 WIDE: dict[str, Any] = {"d": np.longdouble, "F": np.complex128, "D": np.clongdouble}
 
 
-def spaced_values(xp: Any, start: Any, end: Any, steps: int, kind: Any) -> Any:
+def spaced_values(xp: Any, start: Any, end: Any, steps: int, dtype: Any) -> Any:
     """Evenly spaced numbers, each half counted from its own end so that both are exact."""
-    first, last = xp.asarray(start).astype(kind), xp.asarray(end).astype(kind)
+    first, last = xp.asarray(start).astype(dtype), xp.asarray(end).astype(dtype)
     if steps <= 1:
-        return xp.full((steps,), first, kind)
-    wide = WIDE.get(kind.char, np.float64)
-    step = ((last.astype(wide) - first.astype(wide)) / (steps - 1)).astype(kind).astype(wide)
+        return xp.full((steps,), first, dtype)
+    wide = WIDE.get(dtype.char, np.float64)
+    step = ((last.astype(wide) - first.astype(wide)) / (steps - 1)).astype(dtype).astype(wide)
     ramp = xp.arange(steps).astype(wide)
     back = xp.arange(steps - 1, -1, -1).astype(wide)
     rising, falling = first.astype(wide) + step * ramp, last.astype(wide) - step * back
-    return xp.where(xp.arange(steps) < steps // 2, rising, falling).astype(kind)
+    return xp.where(xp.arange(steps) < steps // 2, rising, falling).astype(dtype)
 
 
-def working_dtype(kind: dtype) -> Any:
+def working_dtype(dtype: dtype) -> Any:
     """Whole numbers are spaced in float64."""
-    return np.dtype(np.float64) if kind.category <= dtypes.INTEGER else kind.np
+    return np.dtype(np.float64) if dtype.category <= dtypes.INTEGER else dtype.np
 
 
 def linspace_values(xp: Any, start: Any, end: Any, steps: int, dtype: Any, *rest: Any) -> Any:
@@ -240,8 +241,8 @@ def spaced_with_tensors(name: str, schema: str) -> None:
         if bare is not None:
             dtype, device = rest[-4], rest[-2] or bare.device
             is_complex = any(isinstance(b, Tensor) and b.is_complex() for b in (start, end))
-            kind = spaced_dtype(name, 1j if is_complex else 0, 0, dtype)
-            return bare.new_empty((rest[0],), dtype=kind, device=device)
+            result_dtype = spaced_dtype(name, 1j if is_complex else 0, 0, dtype)
+            return bare.new_empty((rest[0],), dtype=result_dtype, device=device)
         return call(find(name), (*map(number_of, (start, end)), *rest))
 
     composite(schema, method=False, out_by_count=True, batch="loop")(body)
@@ -338,12 +339,12 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     size = x.shape[0] if N is None else N
     if size < 0:
         raise RuntimeError("N must be non-negative.")
-    kind = x._dtype if x._dtype.category >= dtypes.FLOAT else dtypes.int64
-    result = x.new_empty((x.shape[0], size), dtype=kind)
+    dtype = x._dtype if x._dtype.category >= dtypes.FLOAT else dtypes.int64
+    result = x.new_empty((x.shape[0], size), dtype=dtype)
     if size > 0:
         result.select(1, 0).fill_(1)
     if size > 1:
-        powers = x.to(kind).unsqueeze(1).expand(x.shape[0], size - 1).cumprod(1)
+        powers = x.to(dtype).unsqueeze(1).expand(x.shape[0], size - 1).cumprod(1)
         result[:, 1:].copy_(powers)
     return result if increasing else result.flip((1,))
 
@@ -352,14 +353,14 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 
 
 def window_spec(name: str, length: int, dtype: Any) -> Spec:
-    kind = dtype or dtypes.get_default_dtype()
-    if not kind.is_floating_point:
-        raise RuntimeError(f"{name} expects floating point dtypes, got: {kind}")
+    result_dtype = dtype or dtypes.get_default_dtype()
+    if not result_dtype.is_floating_point:
+        raise RuntimeError(f"{name} expects floating point dtypes, got: {result_dtype}")
     if length < 0:
         raise RuntimeError(
             f"{name} requires non-negative window_length, got window_length={length}"
         )
-    return Spec((length,), kind)
+    return Spec((length,), result_dtype)
 
 
 def window_values(

@@ -35,7 +35,7 @@ def descending(dims: Sequence[int], strides: Any) -> list[int]:
     return sorted(dims, key=lambda dim: -strides[dim])
 
 
-def parted(ndim: int, transformed: Sequence[int]) -> list[int]:
+def list_untransformed(ndim: int, transformed: Sequence[int]) -> list[int]:
     """The dims that are not transformed, in the order in which they are collected."""
     # torch: dims are swapped to the front from the back, which shows where strides are equal.
     order = list(range(ndim))
@@ -55,7 +55,7 @@ def parted(ndim: int, transformed: Sequence[int]) -> list[int]:
 
 def spread_strides(sizes: Any, strides: Any, dims: Sequence[int]) -> tuple[Any, ...]:
     """Strides of a transform's result of `sizes`; `dims` in the order in which they are worked."""
-    outer = descending(parted(len(sizes), dims), strides)
+    outer = descending(list_untransformed(len(sizes), dims), strides)
     found: list[Any] = [1] * len(sizes)
     step: Any = 1
     for dim in reversed([*outer, *dict.fromkeys(dims)]):
@@ -77,15 +77,15 @@ def wrapped(dim: Sequence[int], ndim: int) -> list[int]:
 # -- primitives -----------------------------------------------------------------------------------
 
 
-def check_source(kind: DType, is_complex: bool, has_values: bool = True) -> None:
+def check_source(dtype: DType, is_complex: bool, has_values: bool = True) -> None:
     """Refuse what cannot be transformed; a tensor without values may stand for any device's."""
-    if is_complex and not kind.is_complex:
-        raise RuntimeError(f"Only supports complex dtypes, but found: {kind.scalar_type_name}")
-    if not is_complex and not kind.is_floating_point:
+    if is_complex and not dtype.is_complex:
+        raise RuntimeError(f"Only supports complex dtypes, but found: {dtype.scalar_type_name}")
+    if not is_complex and not dtype.is_floating_point:
         raise RuntimeError(
-            f"Only supports floating-point dtypes, but found: {kind.scalar_type_name}"
+            f"Only supports floating-point dtypes, but found: {dtype.scalar_type_name}"
         )
-    real = kind.to_real()
+    real = dtype.to_real()
     if has_values and real.itemsize < 4:
         raise RuntimeError(f"MKL FFT doesn't support tensors of type: {real.scalar_type_name}")
 
@@ -168,14 +168,14 @@ def _(self: Any, dim: Any, normalization: int, onesided: bool) -> Any:
 
 @fft_r2c.kernel
 def _(xp: Any, self: Any, dim: Any, normalization: int, onesided: bool) -> Any:
-    kind = dtypes.from_numpy(self.dtype)
-    check_source(kind, False)
+    dtype = dtypes.from_numpy(self.dtype)
+    check_source(dtype, False)
     check_dims(dim)
     if not self.size:
         sizes = list(self.shape)
         if onesided:
             sizes[dim[-1]] = sizes[dim[-1]] // 2 + 1
-        return xp.zeros(sizes, kind.to_complex().np)
+        return xp.zeros(sizes, dtype.to_complex().np)
     transform = xp.fft.rfftn if onesided else xp.fft.fftn
     return transform(self, axes=tuple(dim), norm=FORWARD_SCALES[normalization])
 
@@ -204,8 +204,8 @@ def check_half(given: Any, last_dim_size: Any) -> None:
 
 @fft_c2r.kernel
 def _(xp: Any, self: Any, dim: Any, normalization: int, last_dim_size: int) -> Any:
-    kind = dtypes.from_numpy(self.dtype)
-    check_source(kind, True)
+    dtype = dtypes.from_numpy(self.dtype)
+    check_source(dtype, True)
     check_dims(dim)
     *others, last = dim
     check_half(self.shape[last], last_dim_size)
@@ -213,7 +213,7 @@ def _(xp: Any, self: Any, dim: Any, normalization: int, last_dim_size: int) -> A
     if not self.size:
         sizes = list(self.shape)
         sizes[last] = last_dim_size
-        return xp.zeros(sizes, kind.to_real().np)
+        return xp.zeros(sizes, dtype.to_real().np)
     if others:
         self = xp.fft.ifftn(self, axes=tuple(others), norm=scale)
     return xp.fft.irfft(self, last_dim_size, last, norm=scale)
@@ -304,16 +304,16 @@ fft_c2r.errors = lambda make: [
 
 def promoted(self: Any, needs_complex: bool) -> Any:
     """The input in a dtype that can be transformed."""
-    kind = self._dtype
-    if not kind.is_complex:
-        if not kind.is_floating_point:
-            kind = dtypes.get_default_dtype()
-        halves = self.device.type == "meta" and kind is dtypes.float16
-        if kind not in (dtypes.float32, dtypes.float64) and not halves:
-            raise RuntimeError(f"Unsupported dtype {kind.scalar_type_name}")
+    dtype = self._dtype
+    if not dtype.is_complex:
+        if not dtype.is_floating_point:
+            dtype = dtypes.get_default_dtype()
+        halves = self.device.type == "meta" and dtype is dtypes.float16
+        if dtype not in (dtypes.float32, dtypes.float64) and not halves:
+            raise RuntimeError(f"Unsupported dtype {dtype.scalar_type_name}")
         if needs_complex:
-            kind = kind.to_complex()
-    return self if kind is self._dtype else self.to(kind)
+            dtype = dtype.to_complex()
+    return self if dtype is self._dtype else self.to(dtype)
 
 
 def scaling(norm: str | None, forward: bool) -> int:
@@ -630,14 +630,14 @@ shift("ifftshift", 1)
 
 def frequencies(name: str, is_half: bool) -> Any:
     def spec(n: int, d: float, dtype: Any, *rest: Any) -> Spec:
-        kind = dtype or dtypes.get_default_dtype()
+        result_dtype = dtype or dtypes.get_default_dtype()
         if n < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
-        if kind.category < dtypes.FLOAT:
+        if result_dtype.category < dtypes.FLOAT:
             raise RuntimeError(f"{name} requires a floating point or complex dtype")
-        if kind.is_complex:
-            raise unsupported("arange_cpu", kind)
-        return Spec((n // 2 + 1 if is_half else n,), kind)
+        if result_dtype.is_complex:
+            raise unsupported("arange_cpu", result_dtype)
+        return Spec((n // 2 + 1 if is_half else n,), result_dtype)
 
     def kernel(xp: Any, n: int, d: float, dtype: Any, *rest: Any) -> Any:
         made = spec(n, d, dtype)

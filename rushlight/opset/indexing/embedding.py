@@ -20,11 +20,11 @@ def check_embedding(indices: Any, position: int, name: str) -> None:
     check_indices(indices._dtype, position, name)
 
 
-def check_indices(kind: Any, position: int, name: str) -> None:
-    if kind not in INDEX_DTYPES:
+def check_indices(dtype: Any, position: int, name: str) -> None:
+    if dtype not in INDEX_DTYPES:
         raise RuntimeError(
             f"Expected tensor for argument #{position} 'indices' to have one of the following "
-            f"scalar types: Long, Int; but got torch.{kind.legacy_tensor_name} instead "
+            f"scalar types: Long, Int; but got torch.{dtype.legacy_tensor_name} instead "
             f"(while checking arguments for {name})"
         )
 

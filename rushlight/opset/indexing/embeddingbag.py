@@ -67,9 +67,9 @@ def check_bag(weight: Any, indices: Any, offsets: Any, mode: int, per_sample_wei
             )
 
 
-def leaves_owners_out(kind: Any, mode: int, padding_idx: int) -> bool:
+def leaves_owners_out(dtype: Any, mode: int, padding_idx: int) -> bool:
     """torch: where sums take the quick way, the bag of each index is left to the gradient."""
-    return mode == SUM and padding_idx < 0 and kind is not dtypes.float64
+    return mode == SUM and padding_idx < 0 and dtype is not dtypes.float64
 
 
 def bag_count(offsets: Any, include_last_offset: bool) -> Any:
@@ -99,14 +99,14 @@ def _(
     check_bag(weight, indices, offsets, mode, per_sample_weights)
     bags = bag_count(offsets, include_last_offset)
     width = weight.shape[1]
-    kind = promote_types(indices._dtype, offsets._dtype)
+    dtype = promote_types(indices._dtype, offsets._dtype)
     most = (bags, width) if mode == MAX else (bags,)
     owners = (0,) if leaves_owners_out(weight._dtype, mode, padding_idx) else indices.shape
     return (
         Spec((bags, width), weight._dtype),
-        Spec(owners, kind),
-        Spec((bags,), kind),
-        Spec(most, kind),
+        Spec(owners, dtype),
+        Spec((bags,), dtype),
+        Spec(most, dtype),
     )
 
 

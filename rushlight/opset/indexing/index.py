@@ -18,7 +18,7 @@ from rushlight.core.dispatch import call, overridable
 from rushlight.core.op import Tag
 from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import Tensor, storage_of, strides_of, wrap, wrap_strided
-from rushlight.opset.kinds import GATHER, Kind, Spec, is_lazy, laid_out, result_tensor
+from rushlight.opset.kinds import GATHER, Kind, Spec, is_lazy, lay_out, result_tensor
 from rushlight.opset.registry import composite, find, op
 from rushlight.opset.rules import aten, late, linear_in, sample
 
@@ -37,15 +37,15 @@ def check_index_dtypes(indices: Sequence[Any]) -> None:
     for index in indices:
         if index is None:
             continue
-        kind = index._dtype
-        if kind is dtypes.uint8:
+        dtype = index._dtype
+        if dtype is dtypes.uint8:
             warnings.warn(
                 "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
                 "instead.",
                 UserWarning,
                 stacklevel=2,
             )
-        elif kind not in INDEX_DTYPES and kind is not dtypes.bool_:
+        elif dtype not in INDEX_DTYPES and dtype is not dtypes.bool_:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
 
 
@@ -175,10 +175,10 @@ class Indexing(Kind):
 
         def backend(self: Any, indices: Any) -> Any:
             array = self._array
-            plain = self._contig and self._ext is None
+            plain = self._is_contiguous and self._unusual is None
             for index in indices:
                 if index is not None:
-                    plain = plain and index._contig and index._ext is None
+                    plain = plain and index._is_contiguous and index._unusual is None
                     if index._array is None:
                         array = None
             if not plain and (array is None or any(map(is_lazy, (self, *indices)))):
@@ -204,7 +204,7 @@ class Indexing(Kind):
                 for index in expanded
             ]
             _, strides = indexed_geometry(sizes, strides_of(self), entries)
-            return laid_out(result, tuple(strides), self._dtype)
+            return lay_out(result, tuple(strides), self._dtype)
 
         return backend
 
@@ -668,8 +668,8 @@ def _(self: Any, mask: Any) -> Any:
     return Spec((count,), self._dtype)
 
 
-def check_select_mask(kind: Any) -> None:
-    if kind is not dtypes.bool_:
+def check_select_mask(dtype: Any) -> None:
+    if dtype is not dtypes.bool_:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
 
 
@@ -748,7 +748,7 @@ def nonzero_backend(self: Any) -> Any:
     count = columns.shape[1]
     base = wrap(columns, dtypes.int64)
     if not columns.size:
-        return laid_out(columns.T, (1, count), dtypes.int64)
+        return lay_out(columns.T, (1, count), dtypes.int64)
     return wrap_strided(columns.T, dtypes.int64, storage_of(base))
 
 
@@ -780,8 +780,10 @@ def where_positions(condition: Any) -> Any:
 def nonzero_of(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
     """Coordinates of the nonzero elements, as rows of one tensor or as one tensor per dimension."""
     if not isinstance(input, Tensor):
-        kind = type(input).__name__
-        raise TypeError(f"nonzero(): argument 'input' (position 1) must be Tensor, not {kind}")
+        class_name = type(input).__name__
+        raise TypeError(
+            f"nonzero(): argument 'input' (position 1) must be Tensor, not {class_name}"
+        )
     if as_tuple:
         if out is not None:
             raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")

@@ -44,22 +44,22 @@ UFUNCS: dict[str, Any] = {
 }
 
 
-def identity_of(reduce: str, kind: Any) -> Any:
+def identity_of(reduce: str, dtype: Any) -> Any:
     """What the first value is combined with where `self` does not take part."""
     if reduce in ("sum", "mean"):
         return 0
     if reduce == "prod":
         return 1
-    if kind.category == dtypes.FLOAT:
+    if dtype.category == dtypes.FLOAT:
         return -np.inf if reduce == "amax" else np.inf
-    if kind.category == dtypes.BOOL:
+    if dtype.category == dtypes.BOOL:
         return reduce == "amin"
-    bounds = np.iinfo(kind.np)
+    bounds = np.iinfo(dtype.np)
     return bounds.min if reduce == "amax" else bounds.max
 
 
-def refuse_dtype(name: str, kind: Any) -> None:
-    raise unsupported(name, kind)
+def refuse_dtype(name: str, dtype: Any) -> None:
+    raise unsupported(name, dtype)
 
 
 def reduce_into(

@@ -67,8 +67,7 @@ def read_samples(level: Any, op: Any, self: Any, indices: Any) -> Any:
 
 def covered_dims(entry: Any) -> int:
     """How many dims of the indexed tensor a subscript stands for."""
-    found: int = entry.dim() if entry.dtype in (bool_, uint8) else 1
-    return found
+    return entry.dim() if entry.dtype in (bool_, uint8) else 1
 
 
 def write_samples(

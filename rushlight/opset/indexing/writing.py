@@ -39,7 +39,7 @@ from rushlight.opset.indexing.index import (
     refuse_flat_positions,
     refuse_out_of_range,
 )
-from rushlight.opset.kinds import Kind, Spec, is_lazy, laid_out, strides_for, tensors_in
+from rushlight.opset.kinds import Kind, Spec, is_lazy, lay_out, strides_for, tensors_in
 from rushlight.opset.pointwise.arithmetic import scaled
 from rushlight.opset.registry import composite, find, op, register
 from rushlight.opset.rules import aten, late, linear_in, sample
@@ -64,7 +64,7 @@ class Writing(Kind):
             if strides == geometry.contiguous_strides(spec.shape):
                 target = wrap(source.copy(), spec.dtype)
             else:
-                target = laid_out(source, strides, spec.dtype)
+                target = lay_out(source, strides, spec.dtype)
             kernel(np, target._array, *arrays_of(args[1:]))
             return target
 
@@ -87,7 +87,7 @@ class WritingInPlace(Kind):
 
         def backend(*args: Any) -> Any:
             target = args[0]
-            if not target._contig:
+            if not target._is_contiguous:
                 if may_overlap:
                     warn_of_overlap(name, target)
                 else:
@@ -152,7 +152,7 @@ def writing(schema: str, **options: Any) -> OpOverload:
 def like_self(self: Any) -> Spec:
     """Sizes, dtype and strides of `self.clone()`."""
     sizes = tuple(self.shape)
-    if self._contig:
+    if self._is_contiguous:
         return Spec(sizes, self._dtype)
     return Spec(sizes, self._dtype, geometry.like_strides(sizes, strides_of(self)))
 
@@ -438,8 +438,8 @@ def _(xp: Any, self: Any, dim: int, index: Any, source: Any, alpha: Any) -> None
         check_bounds(index, self.size, IndexError, "index out of range in self")
     check_positions(self, dim % max(self.ndim, 1), index)
     if alpha != 1:
-        kind = dtypes.from_numpy(self.dtype)
-        source = (source * xp.array(fill_number(alpha, kind), self.dtype)).astype(self.dtype)
+        dtype = dtypes.from_numpy(self.dtype)
+        source = (source * xp.array(fill_number(alpha, dtype), self.dtype)).astype(self.dtype)
     accumulate(xp.add, rows_of(self, dim), (index,), rows_of(source, dim))
 
 
@@ -697,10 +697,10 @@ masked_fill_scalar = writing(
 
 @masked_fill_scalar.lower
 def _(build: Any, op: Any, self: Any, mask: Any, value: Any) -> Any:
-    shape, kind = tuple(build.val.shape), build.val.dtype
+    shape, dtype = tuple(build.val.shape), build.val.dtype
     if mask.dtype is not dtypes.bool_ or self.shape != shape:
         build.refuse("no mask")
-    fill = build.filled(value, kind)
+    fill = build.filled(value, dtype)
     return build.m.where(build.spread(mask, shape, mask.dtype), fill, build.plain(self))
 
 

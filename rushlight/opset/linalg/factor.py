@@ -48,7 +48,7 @@ def regular(make: Any, *shape: int) -> Any:
     return make(*shape, low=-1, high=1) + aten.eye(shape[-2], shape[-1], dtype=make.dtype) * 3
 
 
-def turned(value: Any) -> Any:
+def transpose_memory(value: Any) -> Any:
     """The same matrices, not contiguous."""
     return value.transpose(-2, -1).contiguous().transpose(-2, -1)
 
@@ -97,8 +97,8 @@ def cholesky_array(array: Any, upper: bool) -> tuple[Any, Any]:
 def definite_samples(make: Any) -> Any:
     yield sample(definite(make, 2, 2))
     yield sample(definite(make, 2, 3, 3), upper=True)
-    yield sample(turned(definite(make, 3, 3)))
-    yield sample(turned(definite(make, 2, 1, 2, 2)))
+    yield sample(transpose_memory(definite(make, 3, 3)))
+    yield sample(transpose_memory(definite(make, 2, 1, 2, 2)))
     yield sample(make(0, 0))
     yield sample(make(0, 2, 2))
 
@@ -210,7 +210,7 @@ cholesky_inverse = op(
     samples=lambda make: [
         (triangle(make, 2, 2),),
         (triangle(make, 2, 3, 3), True),
-        (turned(triangle(make, 3, 3)),),
+        (transpose_memory(triangle(make, 3, 3)),),
         (make(0, 0),),
     ],
     errors=square_errors,
@@ -308,7 +308,7 @@ def rectangle_samples(make: Any) -> Any:
     yield sample(make(3, 3))
     yield sample(regular(make, 2, 4))
     yield sample(regular(make, 2, 3, 2))
-    yield sample(turned(regular(make, 3, 3)))
+    yield sample(transpose_memory(regular(make, 3, 3)))
     yield sample(make(0, 0))
     yield sample(make(3, 0))
     yield sample(make(0, 2, 2))
@@ -433,9 +433,9 @@ def parts_of(factors: Any) -> tuple[Any, Any]:
     return lower, np.triu(factors[..., :rank, :])
 
 
-def permutation_of(pivots: Any, rows: int, kind: Any) -> Any:
+def permutation_of(pivots: Any, rows: int, dtype: Any) -> Any:
     order = factoring.order_of(pivots, rows)
-    return (np.arange(rows)[:, None] == order[..., None, :]).astype(kind)
+    return (np.arange(rows)[:, None] == order[..., None, :]).astype(dtype)
 
 
 def part_shapes(self: Any) -> tuple[Any, Any, Any]:
@@ -491,7 +491,7 @@ lu_unpack = op(
         sample(*factored(make, 2, 4, 2)),
         sample(*factored(make, 3, 2), False),
         sample(*factored(make, 2, 3), True, False),
-        sample(turned(factored(make, 2, 2)[0]), factored(make, 2, 2)[1]),
+        sample(transpose_memory(factored(make, 2, 2)[0]), factored(make, 2, 2)[1]),
         sample(*factored(make, 0, 2, 2)),
     ],
     errors=lambda make: [
@@ -549,14 +549,14 @@ def _(grads: Any, LU_data_shape: Any) -> Any:
     _, grad_l, grad_u = grads
     found = None
     if grad_l is not None:
-        found = widened(grad_l.tril(-1), columns, -1)
+        found = pad_to(grad_l.tril(-1), columns, -1)
     if grad_u is not None:
-        upper = widened(grad_u.triu(), rows, -2)
+        upper = pad_to(grad_u.triu(), rows, -2)
         found = upper if found is None else found + upper
     return found
 
 
-def widened(value: Any, size: Any, dim: int) -> Any:
+def pad_to(value: Any, size: Any, dim: int) -> Any:
     """Zeros at the end of a dimension, up to a size."""
     missing = size - value.shape[dim]
     if missing == 0:
@@ -577,7 +577,7 @@ def symmetric(make: Any, *shape: int) -> Any:
 def symmetric_samples(make: Any) -> Any:
     yield sample(symmetric(make, 3, 3))
     yield sample(symmetric(make, 2, 4, 4))
-    yield sample(turned(symmetric(make, 3, 3)))
+    yield sample(transpose_memory(symmetric(make, 3, 3)))
     yield sample(definite(make, 3, 3), hermitian=True)
     yield sample(make(0, 0))
     yield sample(make(0, 2, 2))

@@ -14,7 +14,7 @@ from rushlight.core import geometry
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
 from rushlight.opset.kinds import COMPUTABLE, LINALG, Spec
-from rushlight.opset.linalg.factor import checked, regular, square_errors, turned
+from rushlight.opset.linalg.factor import checked, regular, square_errors, transpose_memory
 from rushlight.opset.linalg.matrices import (
     adjoint_of,
     check_float,
@@ -35,7 +35,7 @@ from rushlight.opset.rules import aten, conj, sample
 def inverse_samples(make: Any) -> Any:
     yield sample(regular(make, 2, 2))
     yield sample(regular(make, 2, 3, 3))
-    yield sample(turned(regular(make, 3, 3)))
+    yield sample(transpose_memory(regular(make, 3, 3)))
     yield sample(make(0, 0))
     yield sample(make(0, 2, 2))
 
@@ -172,7 +172,7 @@ def linalg_tensorsolve(self: Any, other: Any, dims: Any) -> Any:
 def determinant_samples(make: Any) -> Any:
     yield sample(regular(make, 2, 2))
     yield sample(regular(make, 2, 3, 3))
-    yield sample(turned(regular(make, 3, 3)))
+    yield sample(transpose_memory(regular(make, 3, 3)))
     yield sample(make(1, 1))
     yield sample(make(0, 0))
     yield sample(make(0, 2, 2))
@@ -181,8 +181,8 @@ def determinant_samples(make: Any) -> Any:
 def column_samples(make: Any) -> Any:
     # torch: contiguous real matrices are factored as their transposes; the factors, which nobody
     # else sees, show it.
-    yield sample(turned(regular(make, 2, 3, 3)))
-    yield sample(turned(regular(make, 3, 3)))
+    yield sample(transpose_memory(regular(make, 2, 3, 3)))
+    yield sample(transpose_memory(regular(make, 3, 3)))
     yield sample(make(1, 1))
     yield sample(make(0, 0))
     yield sample(make(0, 2, 2))
@@ -382,7 +382,7 @@ def least_squares_samples(make: Any) -> Any:
     yield sample(regular(make, 2, 3), make(2, 2), driver="gelsd")
     yield sample(regular(make, 2, 3, 2), make(2, 3, 1), driver="gelss")
     yield sample(regular(make, 2, 3, 2), make(2, 3), driver="gelsd")
-    yield sample(turned(regular(make, 3, 3)), make(3), None, driver="gelsy")
+    yield sample(transpose_memory(regular(make, 3, 3)), make(3), None, driver="gelsy")
     yield sample(regular(make, 2, 3, 2), make(1, 3, 1), 0.01)
     yield sample(make(0, 2), make(0, 1))
 

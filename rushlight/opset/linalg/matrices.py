@@ -33,8 +33,8 @@ def column_strides(sizes: Any) -> tuple[Any, ...]:
     return (*steps[:-2], steps[-1], steps[-2])
 
 
-def matrix_spec(sizes: Any, kind: DType) -> Spec:
-    return Spec(sizes, kind, column_strides(sizes))
+def matrix_spec(sizes: Any, dtype: DType) -> Spec:
+    return Spec(sizes, dtype, column_strides(sizes))
 
 
 # -- checks ----------------------------------------------------------------------------------------
@@ -59,15 +59,15 @@ def check_sides(prefix: str, self: Any, label: str = "A") -> None:
         )
 
 
-def check_float(name: str, kind: DType, low_precision: bool = True) -> None:
-    if kind.category < dtypes.FLOAT:
+def check_float(name: str, dtype: DType, low_precision: bool = True) -> None:
+    if dtype.category < dtypes.FLOAT:
         raise RuntimeError(
             f"{name}: Expected a floating point or complex tensor as input. Got "
-            f"{kind.scalar_type_name}"
+            f"{dtype.scalar_type_name}"
         )
-    if not low_precision and kind not in COMPUTABLE:
+    if not low_precision and dtype not in COMPUTABLE:
         raise RuntimeError(
-            f"{name}: Low precision dtypes not supported. Got {kind.scalar_type_name}"
+            f"{name}: Low precision dtypes not supported. Got {dtype.scalar_type_name}"
         )
 
 

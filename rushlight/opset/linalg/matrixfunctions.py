@@ -101,8 +101,8 @@ linalg_matrix_exp = op(
 linalg_matrix_exp.batch = over_batches
 
 
-def check_exponential(value: Any, kind: DType) -> None:
-    check_inexact("linalg.matrix_exp", kind)
+def check_exponential(value: Any, dtype: DType) -> None:
+    check_inexact("linalg.matrix_exp", dtype)
     check_square("linalg.matrix_exp", value)
 
 
@@ -114,11 +114,11 @@ def _(self: Any) -> Any:
 
 @linalg_matrix_exp.kernel
 def _(xp: Any, self: Any) -> Any:
-    kind = dtypes.from_numpy(self.dtype)
-    check_exponential(self, kind)
-    if kind in HALVES:
-        return exponential(self.astype(np.float32)).astype(kind.np)
-    return exponential(computable("matrix_exp", self)).astype(kind.np, copy=False)
+    dtype = dtypes.from_numpy(self.dtype)
+    check_exponential(self, dtype)
+    if dtype in HALVES:
+        return exponential(self.astype(np.float32)).astype(dtype.np)
+    return exponential(computable("matrix_exp", self)).astype(dtype.np, copy=False)
 
 
 @composite("matrix_exp(Tensor self) -> Tensor", samples=exponential_samples, errors=square_errors)
@@ -148,11 +148,11 @@ def refuse_complex(name: str, **tolerances: Any) -> None:
             )
 
 
-def relative_tolerance(kind: DType, shape: Any) -> float:
-    if kind not in COMPUTABLE:
+def relative_tolerance(dtype: DType, shape: Any) -> float:
+    if dtype not in COMPUTABLE:
         raise RuntimeError("This function doesn't handle types other than float and double")
-    found: float = dtypes.finfo(kind.to_real()).eps * max(shape[-2], shape[-1])
-    return found
+    tolerance: float = dtypes.finfo(dtype.to_real()).eps * max(shape[-2], shape[-1])
+    return tolerance
 
 
 def number(value: float, like: Any) -> Any:
@@ -341,10 +341,10 @@ linalg_pinv = op(
 )
 
 
-def check_pinv(self: Any, kind: DType, atol: Any, rtol: Any) -> None:
-    if len(self.shape) < 2 or kind not in COMPUTABLE:
+def check_pinv(self: Any, dtype: DType, atol: Any, rtol: Any) -> None:
+    if len(self.shape) < 2 or dtype not in COMPUTABLE:
         raise RuntimeError(
-            f"linalg.pinv({kind.scalar_type_name}{{{geometry.show(self.shape)}}}): expected a "
+            f"linalg.pinv({dtype.scalar_type_name}{{{geometry.show(self.shape)}}}): expected a "
             "tensor with 2 or more dimensions of float, double, cfloat or cdouble types"
         )
 
@@ -364,8 +364,8 @@ def _(self: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
 
 @linalg_pinv.kernel
 def _(xp: Any, self: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
-    kind = dtypes.from_numpy(self.dtype)
-    check_pinv(self, kind, atol, rtol)
+    dtype = dtypes.from_numpy(self.dtype)
+    check_pinv(self, dtype, atol, rtol)
     for argument, value in (("atol", atol), ("rtol", rtol)):
         if value is not None and value.dtype.kind == "c":
             raise RuntimeError(
@@ -375,7 +375,7 @@ def _(xp: Any, self: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
     if not self.size:
         return xp.empty((*self.shape[:-2], self.shape[-1], self.shape[-2]), self.dtype)
     if rtol is None:
-        rtol = xp.asarray(relative_tolerance(kind, self.shape))
+        rtol = xp.asarray(relative_tolerance(dtype, self.shape))
         if atol is not None:
             rtol = xp.where(atol > 0, 0, rtol)
     atol = xp.zeros(()) if atol is None else atol
@@ -464,7 +464,7 @@ def singular_value_norm(
     self: Any, dim: tuple[int, int], keepdim: bool, dtype: Any, fold: Any
 ) -> Any:
     """A norm that is a function of the singular values, over two dims of any place."""
-    check_matrix_kind(self, dtype, low_precision=False)
+    check_matrix_dtype(self, dtype, low_precision=False)
     if dtype is not None and dtype is not self._dtype:
         self = self.to(dtype)
     others = [axis for axis in range(self.dim()) if axis not in dim]
@@ -476,14 +476,15 @@ def singular_value_norm(
     return result
 
 
-def check_matrix_kind(self: Any, dtype: Any, low_precision: bool = True) -> None:
-    kind = self._dtype
-    check_inexact("linalg.matrix_norm", kind)
-    if not low_precision and kind not in COMPUTABLE:
+def check_matrix_dtype(self: Any, dtype: Any, low_precision: bool = True) -> None:
+    self_dtype = self._dtype
+    check_inexact("linalg.matrix_norm", self_dtype)
+    if not low_precision and self_dtype not in COMPUTABLE:
         raise RuntimeError(
-            f"linalg.matrix_norm: Low precision dtypes not supported. Got {kind.scalar_type_name}"
+            "linalg.matrix_norm: Low precision dtypes not supported. "
+            f"Got {self_dtype.scalar_type_name}"
         )
-    check_norm_dtype("linalg.matrix_norm", kind, dtype)
+    check_norm_dtype("linalg.matrix_norm", self_dtype, dtype)
 
 
 def extreme(value: Any, dim: int, keepdim: bool, largest: bool) -> Any:
@@ -542,7 +543,7 @@ def linalg_matrix_norm(
         return singular_value_norm(
             self, (first, second), keepdim, dtype, lambda s, k: extreme(s, -1, k, largest)
         )
-    check_matrix_kind(self, dtype)
+    check_matrix_dtype(self, dtype)
     if abs(ord) == INFINITY:
         first, second = second, first
     if not keepdim and first < second:
@@ -567,7 +568,7 @@ def named_matrix_norm(
     if ord not in ("fro", "nuc"):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     if ord == "fro":
-        check_matrix_kind(self, dtype)
+        check_matrix_dtype(self, dtype)
         return aten.linalg_vector_norm(self, 2, dims, keepdim, dtype=dtype)
     return singular_value_norm(self, dims, keepdim, dtype, lambda s, k: s.sum((-1,), k))
 
@@ -649,8 +650,8 @@ def named_norm(
 
 
 def no_conditions(self: Any) -> Any:
-    kind = self._dtype.to_real()
-    return aten.zeros(tuple(self.shape[:-2]), dtype=kind, device=self.device)
+    dtype = self._dtype.to_real()
+    return aten.zeros(tuple(self.shape[:-2]), dtype=dtype, device=self.device)
 
 
 def condition_by_inverse(self: Any, p: Any) -> Any:

@@ -9,7 +9,7 @@ from rushlight.base.errors import error
 from rushlight.core import geometry
 from rushlight.core.state import warn_once
 from rushlight.opset.kinds import LINALG, Spec
-from rushlight.opset.linalg.factor import matrix_errors, regular, turned, widened
+from rushlight.opset.linalg.factor import matrix_errors, pad_to, regular, transpose_memory
 from rushlight.opset.linalg.matrices import (
     adjoint_of,
     check_float,
@@ -28,7 +28,7 @@ def qr_samples(make: Any) -> Any:
     yield sample(regular(make, 4, 2))
     yield sample(regular(make, 2, 4))
     yield sample(regular(make, 2, 3, 2))
-    yield sample(turned(regular(make, 3, 3)))
+    yield sample(transpose_memory(regular(make, 3, 3)))
     yield sample(make(0, 0))
     yield sample(make(0, 2, 2))
 
@@ -120,7 +120,7 @@ def _(grads: Any, Q: Any, R: Any, mode: str) -> Any:
     found = aten.linalg_solve_triangular(adjoint_of(square), found, upper=False, left=False)
     if columns > rows:
         if beside is None:
-            return widened(found, columns, -1)
+            return pad_to(found, columns, -1)
         return aten.cat([found, Q.matmul(beside)], -1)
     return found
 
@@ -228,7 +228,7 @@ linalg_householder_product = op(
         reflected(make, 4, 2),
         reflected(make, 2, 3, 2),
         reflected(make, 3, 2, count=1),
-        (turned(make(3, 2)), make(2)),
+        (transpose_memory(make(3, 2)), make(2)),
         reflected(make, 0, 0),
         reflected(make, 0, 2, 2),
     ],
@@ -292,7 +292,7 @@ def _(grad: Any, input: Any, tau: Any) -> Any:
     unit = aten.eye(rows, columns, dtype=input._dtype, device=input.device)
     last = unit.expand(input.shape)
     by_vectors, by_factor, *_ = product_gradients(grad, reflectors(input, count), tau, last)
-    return widened(by_vectors.tril(-1), columns, -1), by_factor
+    return pad_to(by_vectors.tril(-1), columns, -1), by_factor
 
 
 @composite(
@@ -310,7 +310,7 @@ def ormqr_samples(make: Any) -> Any:
     yield sample(*reflected(make, 3, 3), make(3, 2), True, True)
     yield sample(*reflected(make, 3, 2), make(2, 3), False)
     yield sample(*reflected(make, 2, 2, 2), make(2, 1, 2), False, True)
-    yield sample(*reflected(make, 2, 3), turned(make(2, 2)))
+    yield sample(*reflected(make, 2, 3), transpose_memory(make(2, 2)))
     yield sample(*reflected(make, 2, 0), make(2, 2))
 
 
@@ -386,4 +386,4 @@ def _(grad: Any, self: Any, input2: Any, input3: Any, left: bool, transpose: boo
     by_values = by_values if left else adjoint_of(by_values)
     if self.numel() == 0:
         return None, None, by_values
-    return widened(by_vectors.tril(-1), self.shape[-1], -1), by_factor, by_values
+    return pad_to(by_vectors.tril(-1), self.shape[-1], -1), by_factor, by_values

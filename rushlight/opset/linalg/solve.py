@@ -19,8 +19,8 @@ from rushlight.opset.linalg.factor import (
     checked,
     factored,
     regular,
+    transpose_memory,
     triangle,
-    turned,
 )
 from rushlight.opset.linalg.matrices import (
     adjoint_of,
@@ -38,10 +38,7 @@ from rushlight.opset.rules import aten, conj, not_differentiable, sample
 
 
 def common_batch(first: Any, second: Any) -> tuple[Any, ...]:
-    found: tuple[Any, ...] = geometry.broadcast_shapes(
-        tuple(first.shape[:-2]), tuple(second.shape[:-2])
-    )
-    return found
+    return geometry.broadcast_shapes(tuple(first.shape[:-2]), tuple(second.shape[:-2]))
 
 
 def check_fit(name: str, matrix: Any, values_shape: Any, left: bool) -> None:
@@ -80,7 +77,11 @@ def triangular_samples(make: Any) -> Any:
     yield sample(regular(make, 3, 3), make(2, 2, 3), upper=False, left=False)
     yield sample(regular(make, 3, 3), make(3, 2), upper=True, unitriangular=True)
     yield sample(
-        turned(regular(make, 3, 3)), turned(make(2, 3)), upper=True, left=False, unitriangular=True
+        transpose_memory(regular(make, 3, 3)),
+        transpose_memory(make(2, 3)),
+        upper=True,
+        left=False,
+        unitriangular=True,
     )
     yield sample(make(0, 0), make(0, 2), upper=True)
     yield sample(regular(make, 2, 2), make(2, 0), upper=True)
@@ -151,7 +152,7 @@ triangular_solve = op(
         (make(2, 3), regular(make, 2, 2)),
         (make(3, 1), regular(make, 2, 3, 3), False),
         (make(2, 3, 1), regular(make, 3, 3), True, True),
-        (make(3, 2), turned(regular(make, 3, 3)), False, True, True),
+        (make(3, 2), transpose_memory(regular(make, 3, 3)), False, True, True),
         (make(0, 2), make(0, 0)),
     ],
     errors=lambda make: [
@@ -224,7 +225,7 @@ def _(
 def cholesky_solve_samples(make: Any) -> Any:
     yield sample(make(2, 3), triangle(make, 2, 2))
     yield sample(make(3, 1), triangle(make, 2, 3, 3), True)
-    yield sample(make(2, 3, 1), turned(triangle(make, 3, 3)), False)
+    yield sample(make(2, 3, 1), transpose_memory(triangle(make, 3, 3)), False)
     yield sample(make(0, 2), make(0, 0))
 
 
@@ -285,7 +286,7 @@ def lu_solve_samples(make: Any) -> Any:
     yield sample(*factored(make, 2, 2), make(2, 3))
     yield sample(*factored(make, 2, 3, 3), make(3, 1), adjoint=True)
     yield sample(*factored(make, 3, 3), make(2, 2, 3), left=False)
-    yield sample(*factored(make, 3, 3), turned(make(2, 3)), left=False, adjoint=True)
+    yield sample(*factored(make, 3, 3), transpose_memory(make(2, 3)), left=False, adjoint=True)
     yield sample(*factored(make, 0, 0), make(0, 2))
 
 
@@ -401,7 +402,7 @@ def ldl_solve_samples(make: Any) -> Any:
     pivots = make.ints(3, low=3, high=3, dtype=dtypes.int32)
     paired = aten.cat([pivots[:1], -pivots[:2]])
     yield sample(regular(make, 3, 3), pivots, make(3, 2))
-    yield sample(turned(regular(make, 3, 3)), pivots, make(2, 3, 1))
+    yield sample(transpose_memory(regular(make, 3, 3)), pivots, make(2, 3, 1))
     yield sample(triangle(make, 3, 3), paired, make(3, 2), hermitian=True)
     yield sample(regular(make, 2, 3, 3), aten.stack([pivots, paired]), make(3, 1))
     yield sample(make(0, 2, 2), make.ints(0, 2, dtype=dtypes.int32), make(0, 2, 1))
@@ -470,7 +471,7 @@ def solve_samples(make: Any) -> Any:
     yield sample(regular(make, 3, 3), make(3))
     yield sample(regular(make, 2, 3, 3), make(2, 3))
     yield sample(regular(make, 2, 2, 2), make(2))
-    yield sample(turned(regular(make, 3, 3)), make.strided(3, 2))
+    yield sample(transpose_memory(regular(make, 3, 3)), make.strided(3, 2))
     yield sample(regular(make, 2, 3, 3), make(3, 1))
     yield sample(regular(make, 2, 2), make(2, 3, 2), left=False)
     yield sample(make(0, 0), make(0, 2))

@@ -45,21 +45,21 @@ def check_square(name: str, value: Any, argument: str = "A") -> None:
         )
 
 
-def check_inexact(name: str, kind: DType) -> None:
-    if kind.category < dtypes.FLOAT:
+def check_inexact(name: str, dtype: DType) -> None:
+    if dtype.category < dtypes.FLOAT:
         raise RuntimeError(
             f"{name}: Expected a floating point or complex tensor as input. Got "
-            f"{kind.scalar_type_name}"
+            f"{dtype.scalar_type_name}"
         )
 
 
 def computable(kernel: str, array: Any) -> Any:
     """An array that NumPy's functions take. Empty ones may be of any dtype."""
-    kind = dtypes.from_numpy(array.dtype)
-    if kind in COMPUTABLE:
+    dtype = dtypes.from_numpy(array.dtype)
+    if dtype in COMPUTABLE:
         return array
     if array.size:
-        raise unsupported(kernel, kind)
+        raise unsupported(kernel, dtype)
     return array.astype(np.float32)
 
 
@@ -215,18 +215,18 @@ def ordered_values(values: Any) -> Any:
     return values.gather(-1, (values.real + 0.37 * values.imag).detach().argsort(-1))
 
 
-def complex_kind(kind: DType) -> DType:
-    if kind.category < dtypes.FLOAT:
-        raise RuntimeError(f"Unknown Complex ScalarType for {kind.scalar_type_name}")
-    return kind.to_complex()
+def complex_dtype(dtype: DType) -> DType:
+    if dtype.category < dtypes.FLOAT:
+        raise RuntimeError(f"Unknown Complex ScalarType for {dtype.scalar_type_name}")
+    return dtype.to_complex()
 
 
 def check_eigen(name: str, array: Any) -> None:
     check_square(f"linalg.{name}", array)
-    kind = dtypes.from_numpy(array.dtype)
-    complex_kind(kind)
-    if kind not in COMPUTABLE:
-        raise unsupported("linalg_eig_out_cpu", kind)
+    dtype = dtypes.from_numpy(array.dtype)
+    complex_dtype(dtype)
+    if dtype not in COMPUTABLE:
+        raise unsupported("linalg_eig_out_cpu", dtype)
     if not np.isfinite(array).all():
         raise RuntimeError(f"torch.linalg.{name}: input tensor should not contain infs or NaNs.")
 
@@ -257,20 +257,20 @@ linalg_eig.batch = over_batches
 @linalg_eig.shape
 def _(self: Any) -> Any:
     check_square("linalg.eig", self)
-    kind = complex_kind(self._dtype)
+    dtype = complex_dtype(self._dtype)
     sizes = tuple(self.shape)
-    return Spec(sizes[:-1], kind), Spec(sizes, kind, column_major(sizes))
+    return Spec(sizes[:-1], dtype), Spec(sizes, dtype, column_major(sizes))
 
 
 @linalg_eig.kernel
 def _(xp: Any, self: Any) -> Any:
     check_eigen("eig", self)
-    kind = complex_kind(dtypes.from_numpy(self.dtype))
+    dtype = complex_dtype(dtypes.from_numpy(self.dtype))
     try:
         values, vectors = xp.linalg.eig(self)
     except np.linalg.LinAlgError:
         raise failed_eigen("eig") from None
-    return values.astype(kind.np), vectors.astype(kind.np)
+    return values.astype(dtype.np), vectors.astype(dtype.np)
 
 
 def failed_eigen(name: str) -> LinAlgError:
@@ -296,15 +296,15 @@ eigenvalues_alone.batch = over_batches
 @eigenvalues_alone.shape
 def _(self: Any) -> Any:
     check_square("linalg.eigvals", self)
-    return Spec(tuple(self.shape)[:-1], complex_kind(self._dtype))
+    return Spec(tuple(self.shape)[:-1], complex_dtype(self._dtype))
 
 
 @eigenvalues_alone.kernel
 def _(xp: Any, self: Any) -> Any:
     check_eigen("eigvals", self)
-    kind = complex_kind(dtypes.from_numpy(self.dtype))
+    dtype = complex_dtype(dtypes.from_numpy(self.dtype))
     try:
-        return xp.linalg.eigvals(self).astype(kind.np)
+        return xp.linalg.eigvals(self).astype(dtype.np)
     except np.linalg.LinAlgError:
         raise failed_eigen("eigvals") from None
 
@@ -380,16 +380,16 @@ def _(make: Any) -> Any:
 def _(A: Any, UPLO: str, compute_v: bool) -> Any:
     check_square("linalg.eigh", A)
     check_triangle(UPLO)
-    sizes, kind = tuple(A.shape), A._dtype
-    vectors = Spec(sizes, kind, column_major(sizes)) if compute_v else Spec((0,), kind)
-    return Spec(sizes[:-1], kind.to_real()), vectors
+    sizes, dtype = tuple(A.shape), A._dtype
+    vectors = Spec(sizes, dtype, column_major(sizes)) if compute_v else Spec((0,), dtype)
+    return Spec(sizes[:-1], dtype.to_real()), vectors
 
 
 @eigh.kernel
 def _(xp: Any, A: Any, UPLO: str, compute_v: bool) -> Any:
     check_square("linalg.eigh", A)
     triangle = check_triangle(UPLO)
-    kind = dtypes.from_numpy(A.dtype)
+    dtype = dtypes.from_numpy(A.dtype)
     A = computable("linalg_eigh_cpu", A)
     try:
         with np.errstate(invalid="ignore"):
@@ -402,7 +402,7 @@ def _(xp: Any, A: Any, UPLO: str, compute_v: bool) -> Any:
     diverged = ~np.isfinite(values).all(-1)
     if diverged.any():
         refuse_divergence(diverged, A)
-    return values.astype(kind.to_real().np, copy=False), vectors.astype(kind.np, copy=False)
+    return values.astype(dtype.to_real().np, copy=False), vectors.astype(dtype.np, copy=False)
 
 
 def refuse_divergence(bad: Any, array: Any) -> NoReturn:
@@ -593,9 +593,9 @@ svd_ = op(
 svd_.batch = over_batches
 
 
-def check_svd(value: Any, kind: DType, driver: str | None) -> None:
+def check_svd(value: Any, dtype: DType, driver: str | None) -> None:
     check_matrix("linalg.svd", value)
-    check_inexact("linalg.svd", kind)
+    check_inexact("linalg.svd", dtype)
     if driver is not None:
         raise RuntimeError(
             "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with "
@@ -605,25 +605,25 @@ def check_svd(value: Any, kind: DType, driver: str | None) -> None:
 
 @svd_.shape
 def _(A: Any, full_matrices: bool, compute_uv: bool, driver: str | None) -> Any:
-    kind = A._dtype
-    check_svd(A, kind, driver)
+    dtype = A._dtype
+    check_svd(A, dtype, driver)
     *batch, rows, columns = tuple(A.shape)
     count = min(rows, columns)
     if not compute_uv:
-        return Spec((0,), kind), Spec((*batch, count), kind.to_real()), Spec((0,), kind)
+        return Spec((0,), dtype), Spec((*batch, count), dtype.to_real()), Spec((0,), dtype)
     left = (*batch, rows, rows if full_matrices else count)
     right = (*batch, columns if full_matrices else count, columns)
     return (
-        Spec(left, kind, column_major(left)),
-        Spec((*batch, count), kind.to_real()),
-        Spec(right, kind, column_major(right)),
+        Spec(left, dtype, column_major(left)),
+        Spec((*batch, count), dtype.to_real()),
+        Spec(right, dtype, column_major(right)),
     )
 
 
 @svd_.kernel
 def _(xp: Any, A: Any, full_matrices: bool, compute_uv: bool, driver: str | None) -> Any:
-    kind = dtypes.from_numpy(A.dtype)
-    check_svd(A, kind, driver)
+    dtype = dtypes.from_numpy(A.dtype)
+    check_svd(A, dtype, driver)
     A = computable("linalg_svd_cpu", A)
     bad = ~np.isfinite(A).all((-2, -1))
     if bad.any():
@@ -639,7 +639,7 @@ def _(xp: Any, A: Any, full_matrices: bool, compute_uv: bool, driver: str | None
         else:
             U = Vh = xp.empty(0, A.dtype)
             S = xp.linalg.svd(A, compute_uv=False)
-        results = (U, kind.np), (S, kind.to_real().np), (Vh, kind.np)
+        results = (U, dtype.np), (S, dtype.to_real().np), (Vh, dtype.np)
         return tuple([array.astype(given, copy=False) for array, given in results])
     except np.linalg.LinAlgError:
         raise LinAlgError(

@@ -7,7 +7,7 @@ of that op, one node for each tensor; below autograd the whole list is one call.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from rushlight.core import dispatch, history
 from rushlight.core.dtype import unsupported
@@ -51,8 +51,7 @@ FOREACH = Foreach("FOREACH")
 
 def each(op: Any, args: tuple[Any, ...]) -> list[tuple[OpOverload, tuple[Any, ...]]]:
     """The calls that a call on lists stands for."""
-    found: list[tuple[OpOverload, tuple[Any, ...]]] = op.options["each"](op, args)
-    return found
+    return cast("list[tuple[OpOverload, tuple[Any, ...]]]", op.options["each"](op, args))
 
 
 def zipped(op: Any, args: tuple[Any, ...]) -> Entries:
@@ -400,8 +399,8 @@ def with_factors(name: str) -> Callable[[Any, tuple[Any, ...]], Any]:
                 f"{scalars.shape[0]} instead."
             )
         # Without values a shape rule still sees numbers of the right kind.
-        kind = scalars._dtype
-        unknown = 1j if kind.is_complex else 1.0 if kind.is_floating_point else 1
+        dtype = scalars._dtype
+        unknown = 1j if dtype.is_complex else 1.0 if dtype.is_floating_point else 1
         numbers = [unknown] * count if scalars._array is None else scalars._array.tolist()
         return [
             (base, (*rest[:3], number))

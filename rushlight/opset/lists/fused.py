@@ -150,7 +150,7 @@ def sweep(
             if first.size > SMALL:
                 for begin in range(0, first.size, PIECE):
                     piece = [None if a is None else a[begin : begin + PIECE] for a in flat]
-                    yield from widened(key, piece, changes)
+                    yield from widen(key, piece, changes)
                 continue
             group = key, kinds
             groups.setdefault(group, []).append(flat)
@@ -159,7 +159,7 @@ def sweep(
                 yield from side_by_side(key, groups.pop(group), changes)
                 del sizes[group]
         elif first.size:
-            yield from widened(key, arrays, changes)
+            yield from widen(key, arrays, changes)
     for (key, _), rows in groups.items():
         yield from side_by_side(key, rows, changes)
 
@@ -168,11 +168,11 @@ def side_by_side(
     key: Any, rows: list[list[Any]], changes: tuple[bool, ...]
 ) -> Iterator[tuple[Any, list[Any]]]:
     if len(rows) == 1:
-        yield from widened(key, rows[0], changes)
+        yield from widen(key, rows[0], changes)
         return
     columns = list(zip(*rows, strict=True))
     joined = [None if column[0] is None else np.concatenate(column) for column in columns]
-    yield from widened(key, joined, changes)
+    yield from widen(key, joined, changes)
     ends = np.cumsum([row[0].size for row in rows]).tolist()
     for column, values, is_changed in zip(columns, joined, changes, strict=True):
         if is_changed and values is not None:
@@ -182,7 +182,7 @@ def side_by_side(
                 begin = end
 
 
-def widened(
+def widen(
     key: Any, arrays: list[Any], changes: tuple[bool, ...]
 ) -> Iterator[tuple[Any, list[Any]]]:
     if not any([array is not None and array.dtype.itemsize == 2 for array in arrays]):
@@ -513,14 +513,14 @@ def update_scale_kernel(
     self: Any, growth_tracker: Any, found_inf: Any, scale_growth_factor: float,
     scale_backoff_factor: float, growth_interval: int,
 ) -> None:  # fmt: skip
-    for name, tensor, kind, words in (
+    for name, tensor, dtype, words in (
         ("growth_tracker", growth_tracker, dtypes.int32, "an int"),
         ("current_scale", self, dtypes.float32, "a float"),
         ("found_inf", found_inf, dtypes.float32, "a float"),
     ):
         if tensor.numel() != 1:
             raise RuntimeError(f"{name} must be a 1-element tensor.")
-        if tensor._dtype is not kind:
+        if tensor._dtype is not dtype:
             raise RuntimeError(f"{name} must be {words} tensor.")
     if found_inf.item():
         self._array[...] = np.float32(self.item() * scale_backoff_factor)

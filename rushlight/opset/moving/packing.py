@@ -38,11 +38,11 @@ pack = op(
 
 
 def check_lengths(input: Any, lengths: Any, batch_first: bool) -> None:
-    kind = dtypes.from_numpy(lengths.dtype)
-    if lengths.ndim != 1 or kind is not dtypes.int64:
+    dtype = dtypes.from_numpy(lengths.dtype)
+    if lengths.ndim != 1 or dtype is not dtypes.int64:
         raise RuntimeError(
             "'lengths' argument should be a 1D CPU int64 tensor, but got "
-            f"{lengths.ndim}D cpu {kind.scalar_type_name} tensor"
+            f"{lengths.ndim}D cpu {dtype.scalar_type_name} tensor"
         )
     if input.size == 0:
         raise RuntimeError("Cannot pack empty tensors.")

@@ -61,13 +61,18 @@ def _(self: Any, pad: Any, value: Any) -> Any:
     return Spec(sizes, self._dtype, suggested(self, sizes))
 
 
-def pad_number(value: Any, kind: Any) -> Any:
-    """The number to pad with as an element of `kind`; RuntimeError for one that does not fit."""
-    number = fill_number(value, kind)
-    if kind is dtypes.float16 and abs(number) > dtypes.finfo(kind).max and math.isfinite(number):
+def pad_number(value: Any, dtype: Any) -> Any:
+    """The number to pad with as an element of `dtype`; RuntimeError for one that does not fit."""
+    number = fill_number(value, dtype)
+    if dtype is dtypes.float16 and abs(number) > dtypes.finfo(dtype).max and math.isfinite(number):
         raise RuntimeError("value cannot be converted to type c10::Half without overflow")
-    if isinstance(value, float) and value <= -1 and kind.category == INTEGER and not kind.is_signed:
-        raise RuntimeError(f"value cannot be converted to type {kind.name}_t without overflow")
+    if (
+        isinstance(value, float)
+        and value <= -1
+        and dtype.category == INTEGER
+        and not dtype.is_signed
+    ):
+        raise RuntimeError(f"value cannot be converted to type {dtype.name}_t without overflow")
     return number
 
 
@@ -83,8 +88,8 @@ def _(xp: Any, self: Any, pad: Any, value: Any) -> Any:
         sizes[axis] = length + before + after
         source[axis] = slice(max(-before, 0), max(length + min(after, 0), 0))
         target[axis] = slice(max(before, 0), max(sizes[axis] - max(after, 0), 0))
-    kind = dtypes.from_numpy(self.dtype)
-    result = xp.full(sizes, pad_number(value, kind), self.dtype)
+    dtype = dtypes.from_numpy(self.dtype)
+    result = xp.full(sizes, pad_number(value, dtype), self.dtype)
     result[tuple(target)] = self[tuple(source)]
     return result
 

@@ -123,9 +123,9 @@ def _(tensors: Any, dim: int) -> Any:
 
 @cat.kernel
 def _(xp: Any, tensors: Any, dim: int) -> Any:
-    kind = cat_dtype(tensors)
-    kept = [a if a.dtype == kind else a.astype(kind) for a in tensors if a.shape != (0,)]
-    return xp.concatenate(kept, dim) if kept else xp.empty((0,), kind)
+    dtype = cat_dtype(tensors)
+    kept = [a if a.dtype == dtype else a.astype(dtype) for a in tensors if a.shape != (0,)]
+    return xp.concatenate(kept, dim) if kept else xp.empty((0,), dtype)
 
 
 cat.samples = lambda make: [
@@ -213,10 +213,10 @@ def _(tensors: Any, dim: int) -> Any:
 
 @stack.kernel
 def _(xp: Any, tensors: Any, dim: int) -> Any:
-    kind = cat_dtype(tensors)
+    dtype = cat_dtype(tensors)
     first = tensors[0].shape
     dim = geometry.wrap_dim(dim, len(first) + 1)
-    result = xp.empty((*first[:dim], len(tensors), *first[dim:]), kind)
+    result = xp.empty((*first[:dim], len(tensors), *first[dim:]), dtype)
     place: list[Any] = [slice(None)] * (len(first) + 1)
     for position, array in enumerate(tensors):
         place[dim] = position

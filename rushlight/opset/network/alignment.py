@@ -33,13 +33,13 @@ def as_lengths(lengths: Any) -> Any:
 
 
 def check(
-    shape: Any, kind: Any, targets: Any, target_kind: Any, input_lengths: Any, target_lengths: Any,
-    blank: int,
+    shape: Any, dtype: Any, targets: Any, target_dtype: Any, input_lengths: Any,
+    target_lengths: Any, blank: int,
 ) -> None:  # fmt: skip
-    if target_kind not in (dtypes.int32, dtypes.int64):
+    if target_dtype not in (dtypes.int32, dtypes.int64):
         raise RuntimeError(
             "Expected tensor for argument #2 'targets' to have scalar type Int; but got "
-            f"torch.{target_kind.legacy_tensor_name} instead {WHERE}"
+            f"torch.{target_dtype.legacy_tensor_name} instead {WHERE}"
         )
     if len(shape) != 3:
         raise RuntimeError(
@@ -49,8 +49,8 @@ def check(
     steps, batch, classes = shape
     if any(size == 0 for size in shape):
         raise RuntimeError("log_probs tensor must not be empty")
-    if kind not in (dtypes.float32, dtypes.float64):
-        raise unsupported("ctc_loss_cpu", kind)
+    if dtype not in (dtypes.float32, dtypes.float64):
+        raise unsupported("ctc_loss_cpu", dtype)
     if not 0 <= blank < classes:
         raise RuntimeError("blank must be in label range")
     for name, lengths in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):
@@ -243,8 +243,8 @@ def define_loss(overload: str, kind: str, node_index: int, tags: tuple[Any, ...]
         if getattr(input_lengths, "dtype", None) is not None and input_lengths.dtype.kind == "f":
             raise RuntimeError("input_lengths must be integral")
         inputs, ends = as_lengths(input_lengths).tolist(), as_lengths(target_lengths).tolist()
-        kinds = [dtypes.from_numpy(array.dtype) for array in (log_probs, targets)]
-        check(log_probs.shape, kinds[0], targets.shape, kinds[1], inputs, ends, blank)
+        given = [dtypes.from_numpy(array.dtype) for array in (log_probs, targets)]
+        check(log_probs.shape, given[0], targets.shape, given[1], inputs, ends, blank)
         paths = Paths(log_probs, targets, inputs, ends, blank)
         alpha = paths.forward()
         return paths.losses(alpha), alpha

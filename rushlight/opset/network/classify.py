@@ -112,22 +112,22 @@ def check_nll_gradient(
 
 
 def check_labels(name: str, self: Any, target: Any, weight: Any) -> DType:
-    kind = dtypes.from_numpy(self.dtype)
+    dtype = dtypes.from_numpy(self.dtype)
     label = dtypes.from_numpy(target.dtype)
     if label not in (dtypes.int64, dtypes.uint8):
         raise RuntimeError(
             f"expected target dtype to be Long or Byte, but got {label.scalar_type_name}"
         )
-    if kind.category != dtypes.FLOAT:
-        raise unsupported(name, kind)
-    check_computable(name, kind)
+    if dtype.category != dtypes.FLOAT:
+        raise unsupported(name, dtype)
+    check_computable(name, dtype)
     if weight is not None and weight.dtype != self.dtype:
         found = dtypes.from_numpy(weight.dtype).scalar_type_name
-        raise RuntimeError(f"expected scalar type {kind.scalar_type_name} but found {found}")
-    return kind
+        raise RuntimeError(f"expected scalar type {dtype.scalar_type_name} but found {found}")
+    return dtype
 
 
-def labelled(self: Any, target: Any, weight: Any, ignore_index: int, kind: DType) -> Any:
+def labelled(self: Any, target: Any, weight: Any, ignore_index: int, dtype: DType) -> Any:
     """(class axis, labels with that axis, weights of the labels, 0 where ignored)."""
     axis = 0 if self.ndim == 1 else 1
     labels = target.reshape(()) if self.ndim == 1 else target
@@ -138,7 +138,7 @@ def labelled(self: Any, target: Any, weight: Any, ignore_index: int, kind: DType
     if outside.any():
         raise IndexError(f"Target {int(labels[outside][0])} is out of bounds.")
     labels = np.where(counted, labels, 0)
-    work = working(kind).np
+    work = working(dtype).np
     if weight is None:
         weights = counted.astype(work)
     else:
@@ -191,9 +191,9 @@ def small_nll(self: Any, target: Any, rows: Any, reduction: int) -> tuple[Any, A
 
 def nll_forward(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
     name = "nll_loss_out_frame" if self.ndim < 4 else "nll_loss2d_forward_out_frame"
-    kind = check_labels(name, self, target, weight)
-    axis, labels, counted, weights = labelled(self, target, weight, ignore_index, kind)
-    work = working(kind)
+    dtype = check_labels(name, self, target, weight)
+    axis, labels, counted, weights = labelled(self, target, weight, ignore_index, dtype)
+    work = working(dtype)
     if self.shape[axis]:
         chosen = np.take_along_axis(self, labels, axis)
     else:
@@ -219,9 +219,9 @@ def nll_backward(
     ignore_index: int,
     total_weight: Any,
 ) -> Any:
-    kind = check_labels("nll_loss_backward_out_frame", self, target, weight)
-    axis, labels, counted, weights = labelled(self, target, weight, ignore_index, kind)
-    work = working(kind)
+    dtype = check_labels("nll_loss_backward_out_frame", self, target, weight)
+    axis, labels, counted, weights = labelled(self, target, weight, ignore_index, dtype)
+    work = working(dtype)
     grad = cast(grad_output, work)
     whole = reduction == NONE and self.ndim > 1
     grad = np.expand_dims(grad, axis) if whole else grad.reshape(())
@@ -289,8 +289,8 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
     def _(self: Any, target: Any, weight: Any, reduction: int, ignore_index: Any) -> Any:
         check(self, target, weight)
         whole = reduction == NONE and self.dim() > 1
-        kind = self._dtype
-        return Spec(target.shape if whole else (), kind), Spec((), kind)
+        dtype = self._dtype
+        return Spec(target.shape if whole else (), dtype), Spec((), dtype)
 
     @forward.kernel
     def _(xp: Any, self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:

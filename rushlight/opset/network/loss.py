@@ -33,23 +33,23 @@ def promoted(*tensors: Any) -> DType:
     return result_type(operands)
 
 
-def floats(kernel: str, kind: DType, *arrays: Any) -> list[Any]:
-    """The arrays in the dtype that `kind` computes in, which must be a real floating one."""
-    if kind.category != dtypes.FLOAT:
-        raise unsupported(kernel, kind)
-    check_computable(kernel, kind)
-    work = working(kind)
+def floats(kernel: str, dtype: DType, *arrays: Any) -> list[Any]:
+    """The arrays in the dtype that `dtype` computes in, which must be a real floating one."""
+    if dtype.category != dtypes.FLOAT:
+        raise unsupported(kernel, dtype)
+    check_computable(kernel, dtype)
+    work = working(dtype)
     return [None if array is None else cast(array, work) for array in arrays]
 
 
-def reduced(array: Any, reduction: int, kind: DType) -> Any:
+def reduced(array: Any, reduction: int, dtype: DType) -> Any:
     """An unreduced loss, or its mean or sum, in the dtype of the result."""
     if reduction == NONE:
-        return array.astype(kind.np, copy=False)
+        return array.astype(dtype.np, copy=False)
     total = sum_array(array, None)
     if reduction == MEAN:
         total = total / array.dtype.type(array.size)
-    return total.astype(kind.np)
+    return total.astype(dtype.np)
 
 
 def common_shape(*operands: Any) -> tuple[Any, ...]:
@@ -66,15 +66,15 @@ def misfit(sizes: Any, shape: Any) -> RuntimeError:
     )
 
 
-def loss_spec(kind: DType, reduction: int, *tensors: Any) -> Spec:
+def loss_spec(dtype: DType, reduction: int, *tensors: Any) -> Spec:
     given = [tensor for tensor in tensors if tensor is not None]
     if not given:
-        return Spec((), kind)
+        return Spec((), dtype)
     shape = common_shape(*given)
     if reduction != NONE:
-        return Spec((), kind)
+        return Spec((), dtype)
     operands = [(tuple(tensor.shape), strides_of(tensor)) for tensor in given]
-    return Spec(shape, kind, geometry.elementwise_strides(shape, operands))
+    return Spec(shape, dtype, geometry.elementwise_strides(shape, operands))
 
 
 def apply_reduction(loss: Any, reduction: int) -> Any:
@@ -154,10 +154,10 @@ def difference_loss(
     @record.kernel
     def _(xp: Any, self: Any, target: Any, reduction: int, *rest: Any) -> Any:
         check(*rest)
-        kind = promoted(self, target)
+        dtype = promoted(self, target)
         common_shape(self, target)
-        x, y = floats(f"{kernel}_cpu", kind, self, target)
-        return reduced(value(xp, x - y, *rest), reduction, kind)
+        x, y = floats(f"{kernel}_cpu", dtype, self, target)
+        return reduced(value(xp, x - y, *rest), reduction, dtype)
 
     back = op(
         f"{name}_backward(Tensor grad_output, Tensor self, Tensor target, int reduction"
@@ -171,18 +171,18 @@ def difference_loss(
 
     @back.shape
     def _(grad_output: Any, self: Any, target: Any, reduction: int, *rest: Any) -> Any:
-        kind = promoted(grad_output, self, target)
-        return Spec(common_shape(self, target, grad_output), kind)
+        dtype = promoted(grad_output, self, target)
+        return Spec(common_shape(self, target, grad_output), dtype)
 
     @back.kernel
     def _(xp: Any, grad_output: Any, self: Any, target: Any, reduction: int, *rest: Any) -> Any:
-        kind = promoted(grad_output, self, target)
+        dtype = promoted(grad_output, self, target)
         common_shape(self, target, grad_output)
-        grad, x, y = floats(f"{kernel}_backward_cpu_out", kind, grad_output, self, target)
+        grad, x, y = floats(f"{kernel}_backward_cpu_out", dtype, grad_output, self, target)
         result = slope(xp, x - y, *rest) * grad
         if reduction == MEAN:
             result = result / result.dtype.type(result.size)
-        return result.astype(kind.np, copy=False)
+        return result.astype(dtype.np, copy=False)
 
     def call(grad: Any, self: Any, target: Any, reduction: int, *rest: Any) -> Any:
         return packet(f"{name}_backward")(grad, self, target, reduction, *rest)
@@ -370,15 +370,15 @@ def _(self: Any, target: Any, weight: Any, reduction: int) -> Any:
 def _(xp: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
     check_same_dtype(self, target)
     common_shape(self, target, weight)
-    kind = dtypes.from_numpy(self.dtype)
-    x, y, w = floats("binary_cross_entropy", kind, self, target, weight)
+    dtype = dtypes.from_numpy(self.dtype)
+    x, y, w = floats("binary_cross_entropy", dtype, self, target, weight)
     if not bool(((x >= 0) & (x <= 1)).all()):
         raise RuntimeError("all elements of input should be between 0 and 1")
     if not bool(((y >= 0) & (y <= 1)).all()):
         raise RuntimeError("all elements of target should be between 0 and 1")
     floor = x.dtype.type(-100)
     loss = (y - 1) * xp.maximum(xp.log1p(-x), floor) - y * xp.maximum(xp.log(x), floor)
-    return reduced(loss if w is None else loss * w, reduction, kind)
+    return reduced(loss if w is None else loss * w, reduction, dtype)
 
 
 def weighted(value: Any, weight: Any) -> Any:
@@ -446,14 +446,16 @@ def _(grad_output: Any, self: Any, target: Any, weight: Any, reduction: int) -> 
 @binary_cross_entropy_backward.kernel
 def _(xp: Any, grad_output: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
     common_shape(self, target, weight, grad_output)
-    kind = dtypes.from_numpy(self.dtype)
-    grad, x, y, w = floats("binary_cross_entropy_backward", kind, grad_output, self, target, weight)
+    dtype = dtypes.from_numpy(self.dtype)
+    grad, x, y, w = floats(
+        "binary_cross_entropy_backward", dtype, grad_output, self, target, weight
+    )
     result = grad * (x - y) / xp.maximum((1 - x) * x, x.dtype.type(1e-12))
     if w is not None:
         result = result * w
     if reduction == MEAN:
         result = result / result.dtype.type(result.size)
-    return result.astype(kind.np, copy=False)
+    return result.astype(dtype.np, copy=False)
 
 
 binary_cross_entropy_with_logits = op(
@@ -485,8 +487,8 @@ def logits_dtype(self: Any, target: Any, weight: Any, pos_weight: Any) -> DType:
     """
     if dtype_of(self).category < dtypes.FLOAT:
         raise unsupported("log_sigmoid_cpu", dtype_of(self))
-    kind = dtype_of(target)
-    if kind is dtypes.bool_:
+    dtype = dtype_of(target)
+    if dtype is dtypes.bool_:
         raise RuntimeError(
             "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
             "`logical_xor()` operator instead."
@@ -497,30 +499,30 @@ def logits_dtype(self: Any, target: Any, weight: Any, pos_weight: Any) -> DType:
         if other is None:
             continue
         common = promoted(target, other)
-        if not can_cast(common, kind):
+        if not can_cast(common, dtype):
             raise RuntimeError(
                 f"result type {common.scalar_type_name} can't be cast to the desired output type "
-                f"{kind.scalar_type_name}"
+                f"{dtype.scalar_type_name}"
             )
         shape = common_shape(target, other)
         if shape != tuple(target.shape):
             raise misfit(target.shape, shape)
-    return kind
+    return dtype
 
 
 @binary_cross_entropy_with_logits.shape
 def _(self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
-    kind = logits_dtype(self, target, weight, pos_weight)
-    return loss_spec(kind, reduction, target)
+    dtype = logits_dtype(self, target, weight, pos_weight)
+    return loss_spec(dtype, reduction, target)
 
 
 @binary_cross_entropy_with_logits.kernel
 def _(xp: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
-    kind = logits_dtype(self, target, weight, pos_weight)
-    x, y, w, p = floats("log_sigmoid_cpu", kind, self, target, weight, pos_weight)
+    dtype = logits_dtype(self, target, weight, pos_weight)
+    x, y, w, p = floats("log_sigmoid_cpu", dtype, self, target, weight, pos_weight)
     softplus = xp.maximum(-x, 0) + xp.log1p(xp.exp(-xp.abs(x)))
     loss = (1 - y) * x + (softplus if p is None else ((p - 1) * y + 1) * softplus)
-    return reduced(loss if w is None else loss * w, reduction, kind)
+    return reduced(loss if w is None else loss * w, reduction, dtype)
 
 
 def logits_gradient(

@@ -59,14 +59,14 @@ def _(self: Any, target: Any, reduction: int) -> Any:
 
 @soft_margin_loss.kernel
 def _(xp: Any, self: Any, target: Any, reduction: int) -> Any:
-    kind = promoted(self, target)
+    dtype = promoted(self, target)
     common_shape(self, target)
-    if kind.category < dtypes.FLOAT:
+    if dtype.category < dtypes.FLOAT:
         raise RuntimeError(
-            f"result type Float can't be cast to the desired output type {kind.scalar_type_name}"
+            f"result type Float can't be cast to the desired output type {dtype.scalar_type_name}"
         )
-    x, y = floats("soft_margin_loss", kind, self, target)
-    return reduced(xp.log1p(xp.exp(-x * y)), reduction, kind)
+    x, y = floats("soft_margin_loss", dtype, self, target)
+    return reduced(xp.log1p(xp.exp(-x * y)), reduction, dtype)
 
 
 def batched(self: Any, target: Any) -> tuple[Any, Any]:
@@ -211,14 +211,14 @@ def _(make: Any) -> Any:
     method=False,
 )
 def cosine_similarity(x1: Any, x2: Any, dim: int, eps: float) -> Any:
-    kind = result_type([(x._dtype, DIM if x.dim() else ZERO_DIM) for x in (x1, x2)])
-    if kind.category != dtypes.FLOAT:
+    dtype = result_type([(x._dtype, DIM if x.dim() else ZERO_DIM) for x in (x1, x2)])
+    if dtype.category != dtypes.FLOAT:
         raise RuntimeError(
             "expected common dtype to be floating point, yet common dtype is "
-            f"{kind.scalar_type_name}"
+            f"{dtype.scalar_type_name}"
         )
     shape = geometry.broadcast_shapes(tuple(x1.shape), tuple(x2.shape))
-    first, second = x1.to(kind).expand(shape), x2.to(kind).expand(shape)
+    first, second = x1.to(dtype).expand(shape), x2.to(dtype).expand(shape)
     return (unit(first, dim, eps) * unit(second, dim, eps)).sum(dim)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.precision import widened
+from rushlight.arrays.precision import widen
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.tensor import strides_of
@@ -86,13 +86,13 @@ def statistics(picture: Any, stats: tuple[int, ...], eps: float) -> tuple[Any, A
 
 def scaled(picture: Any, layout: Layout, mean: Any, rstd: Any, weight: Any, bias: Any) -> Any:
     """Normalised values times weight plus bias, in the picture's precision."""
-    kind = picture.dtype
-    result = picture - mean.astype(kind)
-    result *= rstd.astype(kind)
+    dtype = picture.dtype
+    result = picture - mean.astype(dtype)
+    result *= rstd.astype(dtype)
     if weight is not None:
-        result *= layout.broadcast(widened(weight)).astype(kind, copy=False)
+        result *= layout.broadcast(widen(weight)).astype(dtype, copy=False)
     if bias is not None:
-        result += layout.broadcast(widened(bias)).astype(kind, copy=False)
+        result += layout.broadcast(widen(bias)).astype(dtype, copy=False)
     return result
 
 
@@ -103,18 +103,18 @@ def backward_kernel(
     if input.dtype.kind in "iubc":
         name = dtypes.from_numpy(input.dtype).scalar_type_name
         raise NotImplementedError(f"\"norm_backward\" not implemented for '{name}'")
-    g = widened(grad).reshape(layout.shape)
-    normal = widened(input).reshape(layout.shape) - mean
+    g = widen(grad).reshape(layout.shape)
+    normal = widen(input).reshape(layout.shape) - mean
     normal *= rstd
     found: list[Any] = [None, None, None]
-    kind = input.dtype if weight is None else weight.dtype
+    dtype = input.dtype if weight is None else weight.dtype
     size = product([s for i, s in enumerate(layout.shape) if i not in layout.sums])
     if mask[1]:
-        found[1] = (g * normal).sum(axis=layout.sums).reshape(size).astype(kind)
+        found[1] = (g * normal).sum(axis=layout.sums).reshape(size).astype(dtype)
     if mask[2]:
-        found[2] = g.sum(axis=layout.sums).reshape(size).astype(kind)
+        found[2] = g.sum(axis=layout.sums).reshape(size).astype(dtype)
     if mask[0]:
-        slope = g.copy() if weight is None else g * layout.broadcast(widened(weight))
+        slope = g.copy() if weight is None else g * layout.broadcast(widen(weight))
         if stats:
             along = {"axis": layout.stats, "keepdims": True}
             common, share = slope.mean(**along), (slope * normal).mean(**along)
@@ -246,12 +246,12 @@ def _(
 ) -> Any:  # fmt: skip
     check_float(input, "batch_norm")
     channels = input.shape[1]
-    kind = statistics_dtype(input, weight, bias, running_mean, running_var)
+    dtype = statistics_dtype(input, weight, bias, running_mean, running_var)
     saved = (channels,) if training else (0,)
     return (
         Spec(input.shape, input._dtype, suggested(input, input.shape)),
-        Spec(saved, kind),
-        Spec(saved, kind),
+        Spec(saved, dtype),
+        Spec(saved, dtype),
     )
 
 
@@ -264,11 +264,11 @@ def _(
         name = dtypes.from_numpy(input.dtype).scalar_type_name
         raise NotImplementedError(f"\"batch_norm\" not implemented for '{name}'")
     layout = channel_layout(input.shape)
-    picture = widened(input).reshape(layout.shape)
-    kind = input.dtype
+    picture = widen(input).reshape(layout.shape)
+    dtype = input.dtype
     for other in (weight, bias, running_mean, running_var):
         if other is not None and other.dtype != input.dtype:
-            kind = np.dtype(np.float32)
+            dtype = np.dtype(np.float32)
     if training:
         if input.size == 0:
             raise RuntimeError(
@@ -281,18 +281,18 @@ def _(
             update(running_mean, mean, momentum)
         if running_var is not None:
             update(running_var, variance * (count / (count - 1) if count > 1 else np.nan), momentum)
-        saved = mean.reshape(-1).astype(kind), rstd.reshape(-1).astype(kind)
+        saved = mean.reshape(-1).astype(dtype), rstd.reshape(-1).astype(dtype)
     else:
-        mean = layout.statistic(widened(running_mean))
-        rstd = 1 / np.sqrt(layout.statistic(widened(running_var)) + eps)
-        saved = np.empty(0, kind), np.empty(0, kind)
+        mean = layout.statistic(widen(running_mean))
+        rstd = 1 / np.sqrt(layout.statistic(widen(running_var)) + eps)
+        saved = np.empty(0, dtype), np.empty(0, dtype)
     result = scaled(picture, layout, mean, rstd, weight, bias)
     return result.reshape(input.shape).astype(input.dtype, copy=False), *saved
 
 
 def update(running: Any, found: Any, momentum: float) -> None:
     """Move running statistics towards those of a batch, in place."""
-    moved = (1 - momentum) * widened(running) + momentum * found.reshape(-1)
+    moved = (1 - momentum) * widen(running) + momentum * found.reshape(-1)
     running[...] = moved.astype(running.dtype)
 
 
@@ -340,8 +340,8 @@ def _(
     grad_out: Any, input: Any, weight: Any, running_mean: Any, running_var: Any, save_mean: Any,
     save_invstd: Any, train: bool, eps: float, output_mask: Any,
 ) -> Any:  # fmt: skip
-    kind = input._dtype if weight is None else weight._dtype
-    vector = Spec((input.shape[1],), kind)
+    dtype = input._dtype if weight is None else weight._dtype
+    vector = Spec((input.shape[1],), dtype)
     specs = (Spec(input.shape, input._dtype, suggested(input, input.shape)), vector, vector)
     return tuple([s if wanted else None for s, wanted in zip(specs, output_mask, strict=True)])
 
@@ -353,10 +353,10 @@ def _(
 ) -> Any:  # fmt: skip
     layout = channel_layout(input.shape)
     if train:
-        mean, rstd = layout.statistic(widened(save_mean)), layout.statistic(widened(save_invstd))
+        mean, rstd = layout.statistic(widen(save_mean)), layout.statistic(widen(save_invstd))
     else:
-        mean = layout.statistic(widened(running_mean))
-        rstd = 1 / np.sqrt(layout.statistic(widened(running_var)) + eps)
+        mean = layout.statistic(widen(running_mean))
+        rstd = 1 / np.sqrt(layout.statistic(widen(running_var)) + eps)
     return backward_kernel(layout, grad_out, input, weight, mean, rstd, train, output_mask)
 
 
@@ -515,8 +515,8 @@ def _(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> 
     check_normalized(input, normalized_shape, weight, bias)
     check_float(input, "LayerNormKernelImpl")
     count = len(normalized_shape)
-    kind = statistics_dtype(input, weight, bias)
-    saved = Spec((*input.shape[: len(input.shape) - count], *[1] * count), kind)
+    dtype = statistics_dtype(input, weight, bias)
+    saved = Spec((*input.shape[: len(input.shape) - count], *[1] * count), dtype)
     return Spec(input.shape, input._dtype), saved, saved
 
 
@@ -527,20 +527,20 @@ def _(xp: Any, input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: f
         name = dtypes.from_numpy(input.dtype).scalar_type_name
         raise NotImplementedError(f"\"LayerNormKernelImpl\" not implemented for '{name}'")
     layout = row_layout(input.shape, normalized_shape)
-    picture = widened(input).reshape(layout.shape)
+    picture = widen(input).reshape(layout.shape)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean, _, rstd = statistics(picture, layout.stats, eps)
-    kind = input.dtype
+    dtype = input.dtype
     for other in (weight, bias):
         if other is not None and other.dtype != input.dtype:
-            kind = np.dtype(np.float32)
+            dtype = np.dtype(np.float32)
     count = len(normalized_shape)
     saved = (*input.shape[: input.ndim - count], *[1] * count)
     result = scaled(picture, layout, mean, rstd, weight, bias)
     return (
         result.reshape(input.shape).astype(input.dtype, copy=False),
-        mean.reshape(saved).astype(kind),
-        rstd.reshape(saved).astype(kind),
+        mean.reshape(saved).astype(dtype),
+        rstd.reshape(saved).astype(dtype),
     )
 
 
@@ -630,7 +630,7 @@ def _(
     bias: Any, output_mask: Any,
 ) -> Any:  # fmt: skip
     layout = row_layout(input.shape, normalized_shape)
-    mean, rstd = layout.statistic(widened(mean)), layout.statistic(widened(rstd))
+    mean, rstd = layout.statistic(widen(mean)), layout.statistic(widen(rstd))
     found = backward_kernel(layout, grad_out, input, weight, mean, rstd, True, output_mask)
     shaped = [None if value is None else value.reshape(normalized_shape) for value in found[1:]]
     return found[0], *shaped
@@ -732,16 +732,16 @@ def _(
         name = dtypes.from_numpy(input.dtype).scalar_type_name
         raise NotImplementedError(f"\"GroupNormKernelImpl\" not implemented for '{name}'")
     layout = group_layout(N, C, HxW, group)
-    picture = widened(input).reshape(layout.shape)
+    picture = widen(input).reshape(layout.shape)
     mean, _, rstd = statistics(picture, layout.stats, eps)
-    kind = (
+    dtype = (
         np.dtype(np.float32) if weight is not None and weight.dtype != input.dtype else input.dtype
     )
     result = scaled(picture, layout, mean, rstd, weight, bias)
     return (
         result.reshape(input.shape).astype(input.dtype, copy=False),
-        mean.reshape(N, group).astype(kind),
-        rstd.reshape(N, group).astype(kind),
+        mean.reshape(N, group).astype(dtype),
+        rstd.reshape(N, group).astype(dtype),
     )
 
 
@@ -803,7 +803,7 @@ def _(
     HxW: Any, group: int, output_mask: Any,
 ) -> Any:  # fmt: skip
     layout = group_layout(N, C, HxW, group)
-    mean, rstd = layout.statistic(widened(mean)), layout.statistic(widened(rstd))
+    mean, rstd = layout.statistic(widen(mean)), layout.statistic(widen(rstd))
     return backward_kernel(layout, grad_out, input, weight, mean, rstd, True, output_mask)
 
 

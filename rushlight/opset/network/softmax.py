@@ -50,11 +50,11 @@ def check_dim(half_to_float: bool, ndim: int, dim: int) -> int:
     return geometry.wrap_dim(dim, ndim)
 
 
-def check_floating(name: str, kind: DType, ndim: int, position: int) -> None:
-    if kind.category != dtypes.FLOAT:
+def check_floating(name: str, dtype: DType, ndim: int, position: int) -> None:
+    if dtype.category != dtypes.FLOAT:
         last = "lastdim_" if ndim == 0 or position == ndim - 1 else ""
-        raise unsupported(f"{name}_{last}kernel_impl", kind)
-    check_computable(f"{name}_kernel_impl", kind)
+        raise unsupported(f"{name}_{last}kernel_impl", dtype)
+    check_computable(f"{name}_kernel_impl", dtype)
 
 
 def check_same_size(name: str, grad_output: Any, output: Any) -> None:
@@ -122,16 +122,16 @@ def lower_softmax(logarithmic: bool) -> Any:
 
 
 def lower_backward(logarithmic: bool) -> Any:
-    def lower(build: Any, op: Any, grad: Any, output: Any, dim: int, kind: DType) -> Any:
+    def lower(build: Any, op: Any, grad: Any, output: Any, dim: int, dtype: DType) -> Any:
         m, shape, axes = build.m, output.shape, build.axis(output, dim)
         if grad.shape != shape or grad.dtype is not output.dtype:
             build.refuse("mixed operands")
         g, y = build.floating(grad), build.floating(output)
         if logarithmic:
             total = build.fold("sum", g, shape, axes)
-            return build.cast(m.subtract(g, m.multiply(m.exp(y), total)), kind)
+            return build.cast(m.subtract(g, m.multiply(m.exp(y), total)), dtype)
         total = build.fold("sum", m.multiply(g, y), shape, axes)
-        return build.cast(m.multiply(m.subtract(g, total), y), kind)
+        return build.cast(m.multiply(m.subtract(g, total), y), dtype)
 
     return lower
 
@@ -161,12 +161,12 @@ def softmax_pair(name: str) -> None:
     def _(xp: Any, self: Any, dim: int, half_to_float: bool) -> Any:
         if is_small_matrix(self, dim) and not half_to_float:
             return small_log_softmax(self) if logarithmic else small_softmax(self)
-        kind = dtypes.from_numpy(self.dtype)
+        dtype = dtypes.from_numpy(self.dtype)
         position = check_dim(half_to_float, self.ndim, dim)
         if not self.size:
             return self.copy()
-        check_floating(name, kind, self.ndim, position)
-        lanes, axis = one_axis(cast(self, working(kind)), dim)
+        check_floating(name, dtype, self.ndim, position)
+        lanes, axis = one_axis(cast(self, working(dtype)), dim)
         values = lanes - xp.maximum.reduce(lanes, axis=axis, keepdims=True)
         if logarithmic:
             values -= xp.log(sum_array(xp.exp(values), (axis,), True))
@@ -201,12 +201,12 @@ def softmax_pair(name: str) -> None:
         ):
             return small_backward(grad_output, output, logarithmic)
         check_same_size(name, grad_output, output)
-        kind = dtypes.from_numpy(output.dtype)
-        if kind.category != dtypes.FLOAT:
+        dtype = dtypes.from_numpy(output.dtype)
+        if dtype.category != dtypes.FLOAT:
             last = dim in (-1, output.ndim - 1) or not output.ndim
             where = f"{name}_backward_lastdim" if last else f"{name}_backward"
-            raise unsupported(f"{where}_kernel_impl", kind)
-        work = working(kind)
+            raise unsupported(f"{where}_kernel_impl", dtype)
+        work = working(dtype)
         grad, axis = one_axis(cast(grad_output, work), dim)
         value, axis = one_axis(cast(output, work), dim)
         if logarithmic:
@@ -215,8 +215,8 @@ def softmax_pair(name: str) -> None:
             result = (grad - sum_array(grad * value, (axis,), True)) * value
         return cast(result, input_dtype).reshape(output.shape)
 
-    def backward(grad: Any, result: Any, dim: int, kind: DType) -> Any:
-        return getattr(aten, f"_{name}_backward_data")(grad, result, dim, kind)
+    def backward(grad: Any, result: Any, dim: int, dtype: DType) -> Any:
+        return getattr(aten, f"_{name}_backward_data")(grad, result, dim, dtype)
 
     if logarithmic:
         data.vjp = {

@@ -73,7 +73,7 @@ relu = pointwise(
     zero_preserving=True,
     # torch: of two zeros the second operand's is kept, so that -0.0 stays.
     scalar=lambda m, x: m.maximum(0, x),
-    dtypes=lambda kind: kind.category in (INTEGER, FLOAT),
+    dtypes=lambda dtype: dtype.category in (INTEGER, FLOAT),
     check=check_relu,
     vjp=lambda grad, result: functions.threshold_backward(grad, result, 0),
 )
@@ -83,7 +83,7 @@ threshold = activation(
     exact_out=False,
     scalar=lambda m, x, threshold, value: m.where(m.less_equal(x, threshold), value, x),
     cast_scalars=(1, 2),
-    dtypes=lambda kind: kind.category in (INTEGER, FLOAT),
+    dtypes=lambda dtype: dtype.category in (INTEGER, FLOAT),
     kernel_name="threshold_cpu",
     vjp=lambda grad, self, threshold: functions.threshold_backward(grad, self, threshold),
     inplace_vjp=lambda grad, self, threshold: functions.threshold_backward(grad, self, threshold),
@@ -93,7 +93,7 @@ threshold_backward = backward_op(
     "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
     scalar=lambda m, grad, x, threshold: m.zero_where(m.less_equal(x, threshold), grad),
     cast_scalars=(2,),
-    dtypes=lambda kind: kind.category in (INTEGER, FLOAT),
+    dtypes=lambda dtype: dtype.category in (INTEGER, FLOAT),
     kernel_name="threshold_cpu",
     vjp={
         "grad_output": lambda grad, self, threshold: functions.threshold_backward(
@@ -180,7 +180,7 @@ hardtanh = activation(
     errors=lambda make: [(RuntimeError, (make.mask(2),))],
     scalar=lambda m, x, low, high: m.minimum(m.maximum(x, low), high),
     cast_scalars=(1, 2),
-    dtypes=lambda kind: kind.category in (INTEGER, FLOAT),
+    dtypes=lambda dtype: dtype.category in (INTEGER, FLOAT),
     check=check_hardtanh,
     vjp=lambda grad, self, min_val, max_val: functions.hardtanh_backward(
         grad, self, min_val, max_val
@@ -780,15 +780,15 @@ def halves(self: Any, dim: int) -> tuple[Any, Any]:
     return self.narrow(dim, 0, half), self.narrow(dim, half, half)
 
 
-def check_glu(sizes: tuple[Any, ...], kind: dtype, dim: int, backward: bool = False) -> int:
+def check_glu(sizes: tuple[Any, ...], dtype: dtype, dim: int, backward: bool = False) -> int:
     if not sizes:
         what = "0-dimensional tensors" if backward else "scalars because halving size must be even"
         raise RuntimeError(f"glu does not support {what}")
-    if not is_float(kind):
-        if backward and kind.category < FLOAT:
-            name = kind.scalar_type_name
+    if not is_float(dtype):
+        if backward and dtype.category < FLOAT:
+            name = dtype.scalar_type_name
             raise RuntimeError(f"result type Float can't be cast to the desired output type {name}")
-        raise unsupported("glu_backward_cpu" if backward else "glu_cpu", kind)
+        raise unsupported("glu_backward_cpu" if backward else "glu_cpu", dtype)
     dim = geometry.wrap_dim(dim, len(sizes))
     if sizes[dim] % 2 != 0:
         raise RuntimeError(
@@ -862,9 +862,9 @@ glu_backward = op(
 )
 
 
-def check_glu_backward(grad_sizes: Any, sizes: Any, kind: dtype, dim: int) -> None:
+def check_glu_backward(grad_sizes: Any, sizes: Any, dtype: dtype, dim: int) -> None:
     """The gradient broadcasts against one half."""
-    dim = check_glu(sizes, kind, dim, backward=True)
+    dim = check_glu(sizes, dtype, dim, backward=True)
     half = tuple([size // 2 if at == dim else size for at, size in enumerate(sizes)])
     found = geometry.broadcast_shapes(half, tuple(grad_sizes))
     if found != half:

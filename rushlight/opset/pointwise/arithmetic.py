@@ -27,29 +27,29 @@ from rushlight.opset.rules import conj, late, sample
 LN2 = math.log(2.0)
 
 
-def is_real(kind: dtype) -> bool:
-    return kind.category != COMPLEX
+def is_real(dtype: dtype) -> bool:
+    return dtype.category != COMPLEX
 
 
-def is_number_type(kind: dtype) -> bool:
+def is_number_type(dtype: dtype) -> bool:
     """Neither bool nor complex."""
-    return kind.category in (INTEGER, FLOAT)
+    return dtype.category in (INTEGER, FLOAT)
 
 
-def is_float(kind: dtype) -> bool:
-    return kind.category == FLOAT
+def is_float(dtype: dtype) -> bool:
+    return dtype.category == FLOAT
 
 
-def is_integral(kind: dtype) -> bool:
-    return kind.category <= INTEGER
+def is_integral(dtype: dtype) -> bool:
+    return dtype.category <= INTEGER
 
 
-def is_integer(kind: dtype) -> bool:
-    return kind.category == INTEGER
+def is_integer(dtype: dtype) -> bool:
+    return dtype.category == INTEGER
 
 
-def is_inexact(kind: dtype) -> bool:
-    return kind.category >= FLOAT
+def is_inexact(dtype: dtype) -> bool:
+    return dtype.category >= FLOAT
 
 
 def category_of(value: Any) -> int:
@@ -489,7 +489,7 @@ pow = pointwise(
     scalar=lambda m, x, y: m.power(x, y),
     numbers=False,
     weak_numbers=True,
-    dtypes=lambda kind: kind.category != BOOL,
+    dtypes=lambda dtype: dtype.category != BOOL,
     kernel_name="pow",
     node_index=1,
     vjp={
@@ -508,7 +508,7 @@ pointwise(
     sparse=late("sparse.math:power"),
     scalar=pow.options["scalar"],
     promoted_scalars=(1,),
-    dtypes=lambda kind: kind.category != BOOL,
+    dtypes=lambda dtype: dtype.category != BOOL,
     kernel_name="pow",
     check=check_integer_power,
     vjp=pow_self_gradient,
@@ -527,7 +527,7 @@ pointwise(
     scalar=pow.options["scalar"],
     layout="contiguous",
     promoted_scalars=(0,),
-    dtypes=lambda kind: kind.category != BOOL,
+    dtypes=lambda dtype: dtype.category != BOOL,
     kernel_name="pow",
     inplace=False,
     method=False,
@@ -542,10 +542,10 @@ def float_power_dtype(*operands: Any) -> dtype:
     return dtypes.complex128 if complexes else dtypes.float64
 
 
-def raised(value: Any, kind: dtype) -> Any:
+def raised(value: Any, dtype: dtype) -> Any:
     if is_tensor(value):
-        return value.to(kind)
-    return complex(value) if kind is dtypes.complex128 else float(value)
+        return value.to(dtype)
+    return complex(value) if dtype is dtypes.complex128 else float(value)
 
 
 @composite(
@@ -558,8 +558,8 @@ def raised(value: Any, kind: dtype) -> Any:
     ),
 )
 def float_power(self: Any, exponent: Any) -> Any:
-    kind = float_power_dtype(self, exponent)
-    return functions.pow(raised(self, kind), raised(exponent, kind))
+    dtype = float_power_dtype(self, exponent)
+    return functions.pow(raised(self, dtype), raised(exponent, dtype))
 
 
 @composite(
@@ -568,8 +568,8 @@ def float_power(self: Any, exponent: Any) -> Any:
     samples=lambda make: ((make.positive(3, 4), 2), (make.positive(), 0.5), (make(0), 3)),
 )
 def float_power_scalar(self: Any, exponent: Any) -> Any:
-    kind = float_power_dtype(self, exponent)
-    return functions.pow(raised(self, kind), raised(exponent, kind))
+    dtype = float_power_dtype(self, exponent)
+    return functions.pow(raised(self, dtype), raised(exponent, dtype))
 
 
 @composite(
@@ -579,18 +579,18 @@ def float_power_scalar(self: Any, exponent: Any) -> Any:
     samples=lambda make: ((2, make(3, 4)), (1.5, make())),
 )
 def float_power_of_scalar(self: Any, exponent: Any) -> Any:
-    kind = float_power_dtype(self, exponent)
-    return functions.pow(raised(self, kind), raised(exponent, kind))
+    dtype = float_power_dtype(self, exponent)
+    return functions.pow(raised(self, dtype), raised(exponent, dtype))
 
 
 def raise_in_place(self: Any, exponent: Any) -> Any:
-    kind = float_power_dtype(self, exponent)
-    if self._dtype is not kind:
+    dtype = float_power_dtype(self, exponent)
+    if self._dtype is not dtype:
         raise RuntimeError(
             f"the base given to float_power_ has dtype {self._dtype.scalar_type_name} but the "
-            f"operation's result requires dtype {kind.scalar_type_name}"
+            f"operation's result requires dtype {dtype.scalar_type_name}"
         )
-    return self.pow_(raised(exponent, kind))
+    return self.pow_(raised(exponent, dtype))
 
 
 def wide_base(make: Any) -> Any:

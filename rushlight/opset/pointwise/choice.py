@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from rushlight.arrays.casting import fill_number
 from rushlight.arrays.precision import HALVES
@@ -227,9 +227,8 @@ def check_where(common: dtype, args: tuple[Any, ...]) -> None:
 
 def scalar_like(value: Any, other: Tensor) -> Tensor:
     """A number as a 0-dim tensor that promotes with `other` as the number does."""
-    kind = result_dtype_scalar(other._dtype, value)
-    found: Tensor = functions.scalar_tensor(value, dtype=kind, device=other.device)
-    return found
+    dtype = result_dtype_scalar(other._dtype, value)
+    return cast(Tensor, functions.scalar_tensor(value, dtype=dtype, device=other.device))
 
 
 where = pointwise(
@@ -284,12 +283,12 @@ def where_scalar_self(condition: Any, self: Any, other: Any) -> Any:
 )
 def where_scalars(condition: Any, self: Any, other: Any) -> Any:
     kinds = (scalar_dtype(self), scalar_dtype(other))
-    kind = kinds[0] if kinds[0].category >= kinds[1].category else kinds[1]
+    dtype = kinds[0] if kinds[0].category >= kinds[1].category else kinds[1]
     device = condition.device
     return where(
         condition,
-        functions.scalar_tensor(self, dtype=kind, device=device),
-        functions.scalar_tensor(other, dtype=kind, device=device),
+        functions.scalar_tensor(self, dtype=dtype, device=device),
+        functions.scalar_tensor(other, dtype=dtype, device=device),
     )
 
 
@@ -378,7 +377,7 @@ addcmul = pointwise(
     former=(("self", "value", "tensor1", "tensor2"),),
     scalar=lambda m, x, a, b, value: m.add(x, value * a * b),
     numbers=False,
-    dtypes=lambda kind: kind.category != BOOL,
+    dtypes=lambda dtype: dtype.category != BOOL,
     kernel_name="addcmul_cpu_out",
     check=check_factor,
     cast_scalars=(3,),

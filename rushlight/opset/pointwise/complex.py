@@ -10,7 +10,7 @@ from typing import Any
 
 from rushlight.core.dtype import FLOAT, dtype, float16, float64, get_default_dtype
 from rushlight.core.op import refuse
-from rushlight.core.tensor import Ext, Tensor, strides_of
+from rushlight.core.tensor import Tensor, Unusual, strides_of
 from rushlight.opset import functions
 from rushlight.opset.elementwise import PAIRS
 from rushlight.opset.kinds import make_view
@@ -28,9 +28,9 @@ def same_geometry(self: Any) -> Any:
 def flipped(self: Tensor, bit: str) -> Tensor:
     """An alias with one lazy bit changed."""
     result = make_view(self, *same_geometry(self))
-    ext = result._ext
-    ext = result._ext = Ext(self.device) if ext is None else ext.copy()
-    setattr(ext, bit, not getattr(ext, bit))
+    unusual = result._unusual
+    unusual = result._unusual = Unusual(self.device) if unusual is None else unusual.copy()
+    setattr(unusual, bit, not getattr(unusual, bit))
     return result
 
 
@@ -64,7 +64,7 @@ neg_view.__dict__["backend"] = lambda self: flipped(self, "neg")
 
 @composite("conj(Tensor(a) self) -> Tensor(a)", out=False, samples=one_operand)
 def conjugate(self: Any) -> Any:
-    if self._ext is not None and self._ext.parts is not None:
+    if self._unusual is not None and self._unusual.parts is not None:
         return self.conj_physical()
     return self._conj() if self._dtype.is_complex else self
 
@@ -243,8 +243,8 @@ angle = pointwise(
 
 def check_parts(common: dtype, args: tuple[Any, ...]) -> None:
     first, second = args[0]._dtype, args[1]._dtype
-    for kind in (first, second):
-        if kind.category != FLOAT or kind.complex is None or kind.name == "bfloat16":
+    for given in (first, second):
+        if given.category != FLOAT or given.complex is None or given.name == "bfloat16":
             raise RuntimeError(
                 "Expected both inputs to be Half, Float or Double tensors but got "
                 f"{first.scalar_type_name} and {second.scalar_type_name}"
@@ -287,7 +287,7 @@ polar = pointwise(
     ),
     promote=promote_parts,
     check=check_parts,
-    dtypes=lambda kind: kind is not float16,
+    dtypes=lambda dtype: dtype is not float16,
     numbers=False,
     domain=(0.25, 3.0),
     inplace=False,

@@ -51,8 +51,8 @@ from rushlight.opset.rules import conj
 LN10 = math.log(10.0)
 
 
-def is_not_bool(kind: dtype) -> bool:
-    return kind.category != BOOL
+def is_not_bool(dtype: dtype) -> bool:
+    return dtype.category != BOOL
 
 
 # -- size and sign --------------------------------------------------------------------------------
@@ -187,20 +187,20 @@ def _(self: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
 
 @nan_to_num.kernel
 def _(xp: Any, self: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
-    kind = from_numpy(self.dtype)
-    if kind.category < FLOAT:
+    dtype = from_numpy(self.dtype)
+    if dtype.category < FLOAT:
         return self.copy()
-    if kind.category == COMPLEX:
+    if dtype.category == COMPLEX:
         answer = xp.empty(self.shape, self.dtype)
-        answer.real = finite_part(xp, self.real, kind.real, nan, posinf, neginf)
-        answer.imag = finite_part(xp, self.imag, kind.real, nan, posinf, neginf)
+        answer.real = finite_part(xp, self.real, dtype.real, nan, posinf, neginf)
+        answer.imag = finite_part(xp, self.imag, dtype.real, nan, posinf, neginf)
         return answer
-    return finite_part(xp, self, kind, nan, posinf, neginf)
+    return finite_part(xp, self, dtype, nan, posinf, neginf)
 
 
-def finite_part(xp: Any, x: Any, kind: dtype, nan: Any, posinf: Any, neginf: Any) -> Any:
-    largest = finfo(kind).max
-    number = kind.np.type
+def finite_part(xp: Any, x: Any, dtype: dtype, nan: Any, posinf: Any, neginf: Any) -> Any:
+    largest = finfo(dtype).max
+    number = dtype.np.type
     answer = xp.where(x == number(math.inf), number(largest if posinf is None else posinf), x)
     answer = xp.where(
         x == number(-math.inf), number(-largest if neginf is None else neginf), answer
@@ -483,7 +483,7 @@ logaddexp = pointwise(
     scalar=lambda m, x, y: m.logaddexp(x, y),
     numbers=False,
     inplace=False,
-    dtypes=lambda kind: kind.category >= FLOAT,
+    dtypes=lambda dtype: dtype.category >= FLOAT,
     vjp={
         "self": lambda grad, self, other: grad / conj(1 + functions.exp(other - self)),
         "other": lambda grad, self, other: grad / conj(1 + functions.exp(self - other)),

@@ -26,7 +26,7 @@ def check_limits(quant_min: int, quant_max: int) -> None:
         raise RuntimeError("`quant_min` should be less than or         equal to `quant_max`.")
 
 
-def check_kind(kernel: str, self: Any) -> None:
+def check_dtype(kernel: str, self: Any) -> None:
     if not self._dtype.is_floating_point:
         raise unsupported(kernel, self._dtype)
 
@@ -86,7 +86,7 @@ def _(self: Any, scale: float, zero_point: int, quant_min: int, quant_max: int) 
     check_limits(quant_min, quant_max)
     if not quant_min <= zero_point <= quant_max:
         raise RuntimeError("`zero_point` must be between `quant_min` and `quant_max`.")
-    check_kind("fake_quantize_tensor_cachemask_kernel_type_handling", self)
+    check_dtype("fake_quantize_tensor_cachemask_kernel_type_handling", self)
     return specs(self)
 
 
@@ -105,7 +105,7 @@ def _(
     quant_max: int,
 ) -> Any:
     check_limits(quant_min, quant_max)
-    check_kind("fake_quantize_tensor_cachemask_kernel_type_handling", self)
+    check_dtype("fake_quantize_tensor_cachemask_kernel_type_handling", self)
     return specs(self)
 
 
@@ -143,7 +143,7 @@ def _(self: Any, scale: Any, zero_point: Any, axis: int, quant_min: int, quant_m
             "dimensions of scale and zero-point are not consistent with input tensor"
         )
     check_limits(quant_min, quant_max)
-    check_kind("fake_quantize_channel_cachemask_cpu_type_handling", self)
+    check_dtype("fake_quantize_channel_cachemask_cpu_type_handling", self)
     return specs(self)
 
 

@@ -33,9 +33,9 @@ def special(name: str, vjp: Any, argument: str = "self", **options: Any) -> Any:
     return pointwise(schema, promote=INT_TO_FLOAT, vjp=vjp, **options)
 
 
-def is_wide(kind: dtype) -> bool:
+def is_wide(dtype: dtype) -> bool:
     """Real, and no half-precision float."""
-    return is_real(kind) and kind not in (float16, bfloat16)
+    return is_real(dtype) and dtype not in (float16, bfloat16)
 
 
 # -- the error function and the normal distribution -----------------------------------------------
@@ -203,7 +203,7 @@ def incomplete_gamma(name: str, sign: int) -> None:
         f"{name}(Tensor self, Tensor other) -> Tensor",
         scalar=text_of(name),
         numbers=False,
-        dtypes=lambda kind: kind.is_floating_point,
+        dtypes=lambda dtype: dtype.is_floating_point,
         vjp={
             "self": no_gradient_in_order(name),
             "other": lambda grad, self, other: power_density(grad, self, other) * sign,
@@ -237,8 +237,8 @@ def i1e_gradient(grad: Any, self: Any, result: Any) -> Any:
 
 
 def spacing_at_one(self: Any) -> float:
-    kind = self._dtype if self._dtype.is_floating_point else get_default_dtype()
-    return finfo(kind).eps
+    dtype = self._dtype if self._dtype.is_floating_point else get_default_dtype()
+    return finfo(dtype).eps
 
 
 i0 = special("i0", lambda grad, self: grad * functions.special_i1(self), kernel_name="i0_vml_cpu")

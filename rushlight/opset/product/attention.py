@@ -145,12 +145,12 @@ flash = op(
 
 
 def check_flash(query: Any, key: Any, value: Any, dropout_p: float, mask: Any) -> None:
-    kind = dtype_of(query)
+    dtype = dtype_of(query)
     name = "scaled_dot_product_attention_flash_attention: "
-    if kind not in FLOATS:
+    if dtype not in FLOATS:
         raise RuntimeError(
             f"{name}Expected data type in FP32, FP64, BF16, FP16, but got "
-            f"{kind.scalar_type_name} instead."
+            f"{dtype.scalar_type_name} instead."
         )
     if any(len(t.shape) != 4 for t in (query, key, value)):
         raise RuntimeError(f"{name}Accept only 4 dims inputs shape of {{B, H, T, K}}")
@@ -158,9 +158,9 @@ def check_flash(query: Any, key: Any, value: Any, dropout_p: float, mask: Any) -
         raise RuntimeError(f"{name}Currently do not support dropout > 0")
     if query.shape[3] != value.shape[3] or key.shape[3] != value.shape[3]:
         raise RuntimeError(f"{name}Q/K/V should have the same head size")
-    if any(dtype_of(t) is not kind for t in (key, value)):
+    if any(dtype_of(t) is not dtype for t in (key, value)):
         raise RuntimeError(f"{name}Q/K/V should have the same data type")
-    if mask is not None and dtype_of(mask) not in (kind, dtypes.float32):
+    if mask is not None and dtype_of(mask) not in (dtype, dtypes.float32):
         raise RuntimeError(f"{name}Attention mask is the same data type as query")
     if mask is not None and len(mask.shape) not in (2, 4):
         raise RuntimeError(f"{name}Attention mask dim in {{2, 4}}")
@@ -453,8 +453,8 @@ def by_math(
             "_scaled_dot_product_attention: Explicit attn_mask should not be set when "
             "is_causal=True"
         )
-    kind = query._dtype
-    if kind.itemsize == 2:
+    dtype = query._dtype
+    if dtype.itemsize == 2:
         query, key, value = (t.to(dtypes.float32) for t in (query, key, value))
     whole = scale_of(query, scale)
     # Half of the scale on either side keeps scores in range; a negative one would have no root.
@@ -473,10 +473,10 @@ def by_math(
         if dropout_mask is not None:
             kept = weights.masked_fill(dropout_mask.logical_not(), 0.0)
             output = kept.matmul(value * (1.0 / (1.0 - dropout_p)))
-            return output.to(kind), weights.to(kind)
+            return output.to(dtype), weights.to(dtype)
         weights = aten.dropout(weights, dropout_p, True)
-    shown = weights.to(kind)
-    return weights.matmul(value).to(kind), shown
+    shown = weights.to(dtype)
+    return weights.matmul(value).to(dtype), shown
 
 
 def check_groups(query: Any, key: Any, value: Any) -> None:

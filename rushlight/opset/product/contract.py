@@ -47,10 +47,10 @@ def times(shape: Any) -> str:
 
 
 def refuse_dtype(kernel: str, value: Any, other: Any) -> None:
-    kind = dtype_of(value)
+    dtype = dtype_of(value)
     # torch: where there is nothing to multiply, nobody looks at the dtype.
-    if kind is dtypes.bool_ and value.size and other.size:
-        raise unsupported(kernel, kind)
+    if dtype is dtypes.bool_ and value.size and other.size:
+        raise unsupported(kernel, dtype)
 
 
 def multipliable(array: Any) -> Any:
@@ -65,7 +65,7 @@ def factor(value: Any, array: Any) -> Any:
     return scalar_array(value, dtypes.from_numpy(array.dtype))
 
 
-def accumulate(product: Any, self: Any, beta: Any, alpha: Any, kind: Any) -> Any:
+def accumulate(product: Any, self: Any, beta: Any, alpha: Any, dtype: Any) -> Any:
     """beta * self + alpha * product, in the product's memory; beta=0 ignores even nan in self."""
     if alpha != 1:
         product *= factor(alpha, product)
@@ -79,13 +79,13 @@ def accumulate(product: Any, self: Any, beta: Any, alpha: Any, kind: Any) -> Any
         except ValueError:
             fits = False
         if not fits:
-            check_expands(self.shape, product.shape, kind)
+            check_expands(self.shape, product.shape, dtype)
             np.add(product, self, product)
-    return product if product.dtype is kind else rounded(product, kind)
+    return product if product.dtype is dtype else rounded(product, dtype)
 
 
-def check_expands(sizes: Any, wanted: Any, kind: Any) -> None:
-    found = dtypes.from_numpy(kind) if isinstance(kind, np.dtype) else kind
+def check_expands(sizes: Any, wanted: Any, dtype: Any) -> None:
+    found = dtypes.from_numpy(dtype) if isinstance(dtype, np.dtype) else dtype
     name = f"torch.{found.scalar_type_name}Tensor"
     geometry.expand_geometry(tuple(sizes), (0,) * len(sizes), wanted, name)
 
@@ -194,15 +194,15 @@ def _(self: Any, mat2: Any) -> Any:
 
 @mm.kernel
 def _(xp: Any, self: Any, mat2: Any) -> Any:
-    kind = self.dtype
-    if self.ndim == 2 == mat2.ndim and kind in DIRECT and mat2.dtype == kind:
+    dtype = self.dtype
+    if self.ndim == 2 == mat2.ndim and dtype in DIRECT and mat2.dtype == dtype:
         try:
             return self.dot(mat2)
         except ValueError:
             pass
     check_mm(self, mat2)
     refuse_dtype("addmm_impl_cpu_", self, mat2)
-    return multipliable(self).dot(multipliable(mat2)).astype(kind)
+    return multipliable(self).dot(multipliable(mat2)).astype(dtype)
 
 
 def check_addmm(self: Any, mat1: Any, mat2: Any) -> None:
@@ -267,12 +267,12 @@ def _(self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any:
 
 @addmm.kernel
 def _(xp: Any, self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any:
-    kind = mat1.dtype
+    dtype = mat1.dtype
     if (
         mat1.ndim == 2 == mat2.ndim
-        and kind in DIRECT
-        and mat2.dtype == kind
-        and self.dtype == kind
+        and dtype in DIRECT
+        and mat2.dtype == dtype
+        and self.dtype == dtype
         and mat1.shape[1] == mat2.shape[0]
     ):
         product = mat1.dot(mat2)
@@ -286,10 +286,10 @@ def _(xp: Any, self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any:
         check_addmm(self, mat1, mat2)
         refuse_dtype("addmm_impl_cpu_", mat1, mat2)
         product = multipliable(mat1).dot(multipliable(mat2))
-        if kind == np.bool_ and product.size:
+        if dtype == np.bool_ and product.size:
             # torch: `self` is multiplied by beta, which is an integer.
             raise RuntimeError("result type Long can't be cast to the desired output type Bool")
-    return accumulate(product, self, beta, alpha, kind)
+    return accumulate(product, self, beta, alpha, dtype)
 
 
 # -- batches --------------------------------------------------------------------------------------
@@ -352,14 +352,14 @@ def _(self: Any, mat2: Any) -> Any:
 @bmm.kernel
 def _(xp: Any, self: Any, mat2: Any) -> Any:
     check_bmm(self, mat2)
-    kind = self.dtype
-    if kind in DIRECT:
+    dtype = self.dtype
+    if dtype in DIRECT:
         if self.shape[2] == 1 and self.shape[1] > 1 < mat2.shape[2]:
             # NumPy multiplies a stack of outer products without BLAS.
             return xp.multiply(self, mat2)
         return xp.matmul(self, mat2)
     refuse_dtype("bmm", self, mat2)
-    return xp.matmul(multipliable(self), multipliable(mat2)).astype(kind)
+    return xp.matmul(multipliable(self), multipliable(mat2)).astype(dtype)
 
 
 BATCH_FORMULAS = {

@@ -240,9 +240,9 @@ def _(self: Any, p: float) -> Any:
 
 @pair_distances.kernel
 def _(xp: Any, self: Any, p: float) -> Any:
-    kind = dtypes.from_numpy(self.dtype)
-    if self.shape[0] > 1 and self.size and kind not in (dtypes.float32, dtypes.float64):
-        raise unsupported("pdist", kind)
+    dtype = dtypes.from_numpy(self.dtype)
+    if self.shape[0] > 1 and self.size and dtype not in (dtypes.float32, dtypes.float64):
+        raise unsupported("pdist", dtype)
     gap = xp.abs(pairs(self)[2])
     if p == 0:
         return (gap != 0).sum(-1).astype(self.dtype)

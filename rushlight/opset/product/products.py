@@ -167,9 +167,9 @@ def _(
     ),
 )
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
-    kinds = [value._dtype for value in (input1, input2, weight)]
-    if kinds[1] is not kinds[0] or kinds[2] is not kinds[0]:
-        names = [kind.cpp_name for kind in kinds]
+    given = [value._dtype for value in (input1, input2, weight)]
+    if given[1] is not given[0] or given[2] is not given[0]:
+        names = [dtype.cpp_name for dtype in given]
         raise RuntimeError(
             f"All tensors must have the same dtype, got input1: {names[0]}, input2: {names[1]}, "
             f"weight: {names[2]}"
@@ -615,22 +615,23 @@ def differences(x1: Any, x2: Any) -> Any:
 
 def check_points(x1: Any, x2: Any) -> None:
     for number, value in ((1, x1), (2, x2)):
-        kind = dtype_of(value)
-        if not kind.is_floating_point:
+        dtype = dtype_of(value)
+        if not dtype.is_floating_point:
             raise RuntimeError(
-                f"cdist only supports floating-point dtypes, X{number} got: {kind.scalar_type_name}"
+                f"cdist only supports floating-point dtypes, X{number} got: "
+                f"{dtype.scalar_type_name}"
             )
 
 
 def check_pair(kernel: str, x1: Any, x2: Any) -> None:
-    kind = dtype_of(x1)
+    dtype = dtype_of(x1)
     if not x1.size or not x2.size:
         return
-    if kind not in (dtypes.float32, dtypes.float64):
-        raise unsupported(kernel, kind)
-    if dtype_of(x2) is not kind:
+    if dtype not in (dtypes.float32, dtypes.float64):
+        raise unsupported(kernel, dtype)
+    if dtype_of(x2) is not dtype:
         raise RuntimeError(
-            f"expected scalar type {kind.scalar_type_name} but found "
+            f"expected scalar type {dtype.scalar_type_name} but found "
             f"{dtype_of(x2).scalar_type_name}"
         )
 
@@ -719,15 +720,15 @@ def _(x1: Any, x2: Any) -> Any:
 
 @euclidean.kernel
 def _(xp: Any, x1: Any, x2: Any) -> Any:
-    kind = dtype_of(x1)
-    if kind.is_complex:
+    dtype = dtype_of(x1)
+    if dtype.is_complex:
         raise NotImplementedError("clamp is not supported for complex types")  # torch: the words.
-    if not kind.is_floating_point:
+    if not dtype.is_floating_point:
         raise RuntimeError("result type Float can't be cast to the desired output type Long")
-    if dtype_of(x2) is not kind:
+    if dtype_of(x2) is not dtype:
         raise RuntimeError(
             "expected m1 and m2 to have the same dtype, but got: "
-            f"{kind.cpp_name} != {dtype_of(x2).cpp_name}"
+            f"{dtype.cpp_name} != {dtype_of(x2).cpp_name}"
         )
     a, b = multipliable(x1), multipliable(x2)
     squares = (a * a).sum(-1)[..., :, None] + (b * b).sum(-1)[..., None, :]

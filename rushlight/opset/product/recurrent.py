@@ -273,14 +273,14 @@ def _(
     states = (hx_, cx_) if mode == LSTM else (hx_,)
     if not fits(mode, input, (weight0, weight1, *biases, None), states):
         raise RuntimeError("mkldnn_rnn_layer: sizes of the weights or states do not fit the input")
-    kind = input._dtype
+    dtype = input._dtype
     rows = input.shape[0] if batch_sizes else input.shape[0] * input.shape[1]
     kept = KEPT[mode] * hidden_size if train else 0
     return (
-        Spec((*input.shape[:-1], hidden_size), kind),
-        Spec(hx_.shape, kind),
-        Spec(hx_.shape if mode == LSTM else (0,), kind),
-        Spec((rows, kept), dtypes.float32 if kind.itemsize == 2 else kind),
+        Spec((*input.shape[:-1], hidden_size), dtype),
+        Spec(hx_.shape, dtype),
+        Spec(hx_.shape if mode == LSTM else (0,), dtype),
+        Spec((rows, kept), dtypes.float32 if dtype.itemsize == 2 else dtype),
     )
 
 
@@ -295,9 +295,9 @@ def _(
     made = Layer(mode, input, (weight0, weight1, *biases), states, reverse, batch_sizes)
     output, hidden, *cell, space = made.run(train)
     last = cell[0] if cell else xp.empty(0, made.work)
-    kind = input.dtype
+    dtype = input.dtype
     output = output.reshape(*input.shape[:-1], hidden_size)
-    return *[part.astype(kind, copy=False) for part in (output, hidden, last)], space
+    return *[part.astype(dtype, copy=False) for part in (output, hidden, last)], space
 
 
 @layer.vjp

@@ -33,11 +33,11 @@ def comparable(kernel: str, array: Any, strict: bool = False) -> Any:
 
     An empty array is refused only where `strict`.
     """
-    kind = dtypes.from_numpy(array.dtype)
-    check_computable(kernel, kind)
-    if (kind.is_complex or kind in BAREBONES_UNSIGNED) and (strict or array.size):
-        raise unsupported(kernel, kind)
-    return cast(array, working(kind))
+    dtype = dtypes.from_numpy(array.dtype)
+    check_computable(kernel, dtype)
+    if (dtype.is_complex or dtype in BAREBONES_UNSIGNED) and (strict or array.size):
+        raise unsupported(kernel, dtype)
+    return cast(array, working(dtype))
 
 
 def check_nonempty_dims(name: str, shape: Any, dim: Any) -> None:
@@ -230,7 +230,7 @@ def index_ops(name: str, where: Any) -> None:
         errors=lambda make: [(IndexError, (make(0, 3),)), (IndexError, (make(0, 3), 0))],
     )
 
-    def check_arg(shape: Any, kind: DType, dim: Any) -> None:
+    def check_arg(shape: Any, dtype: DType, dim: Any) -> None:
         if dim is None:
             if geometry.numel(shape) == 0:
                 raise IndexError(
@@ -238,8 +238,8 @@ def index_ops(name: str, where: Any) -> None:
                 )
         else:
             check_nonempty_dims(arg_name, shape, dim)
-        if kind.is_complex or kind is dtypes.bool_:
-            word = "complex" if kind.is_complex else "bool"
+        if dtype.is_complex or dtype is dtypes.bool_:
+            word = "complex" if dtype.is_complex else "bool"
             raise RuntimeError(f"{arg_name}(): does not support {word} input")
 
     @argmax.shape

@@ -55,7 +55,7 @@ def check_points(self: Any) -> None:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
 
 
-def check_kind(self: Any, weight: Any) -> None:
+def check_operands(self: Any, weight: Any) -> None:
     check_weight_dtype(self, weight)
     if weight is not None and tuple(weight.shape) != tuple(self.shape[:-1]):
         raise RuntimeError(
@@ -108,7 +108,7 @@ def check_edges(self: Any, bins: Any, weight: Any) -> None:
                 "torch.histogramdd: bins tensor should have at least 1 element, but got 0 "
                 f"elements in the bins tensor for dimension {at}"
             )
-    check_kind(self, weight)
+    check_operands(self, weight)
 
 
 def spaced_edges(self: Any, bins: Any, range: Any) -> list[Any]:
@@ -177,7 +177,7 @@ def _(self: Any, bins: Any, range: Any, weight: Any, density: bool) -> Any:
             raise RuntimeError(
                 f"torch.histogram(): bins must be > 0, but got {number} for dimension {at}"
             )
-    check_kind(self, weight)
+    check_operands(self, weight)
     return Spec(tuple(bins), self._dtype)
 
 

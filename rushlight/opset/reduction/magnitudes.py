@@ -153,23 +153,23 @@ linalg_vector_norm = op(
 
 @linalg_vector_norm.shape
 def _(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    kind = check_norm_dtype("linalg.vector_norm", self._dtype, dtype)
+    result_dtype = check_norm_dtype("linalg.vector_norm", self._dtype, dtype)
     check_norm_extent(self.shape, ord, dim)
-    return reduced_spec(self, dim, keepdim, kind.to_real())
+    return reduced_spec(self, dim, keepdim, result_dtype.to_real())
 
 
 @linalg_vector_norm.kernel
 def _(xp: Any, self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    kind = check_norm_dtype("linalg.vector_norm", dtypes.from_numpy(self.dtype), dtype)
+    result_dtype = check_norm_dtype("linalg.vector_norm", dtypes.from_numpy(self.dtype), dtype)
     check_norm_extent(self.shape, ord, dim)
-    return vector_norm_array(self, ord, dim, keepdim, kind)
+    return vector_norm_array(self, ord, dim, keepdim, result_dtype)
 
 
-def vector_norm_array(array: Any, ord: Any, dim: Any, keepdim: bool, kind: DType) -> Any:
-    check_computable("linalg_vector_norm_cpu", kind)
-    work = working(kind)
+def vector_norm_array(array: Any, ord: Any, dim: Any, keepdim: bool, dtype: DType) -> Any:
+    check_computable("linalg_vector_norm_cpu", dtype)
+    work = working(dtype)
     axes = reduced_axes(dim, array.ndim)
-    return norm_of(cast(array, work), ord, axes, keepdim).astype(kind.to_real().np)
+    return norm_of(cast(array, work), ord, axes, keepdim).astype(dtype.to_real().np)
 
 
 def refuse_complex_request(dtype: DType | None) -> None:
@@ -199,18 +199,18 @@ def norm_op(schema: str, index: int, form: Any, samples: Any) -> Any:
     def _(self: Any, p: Any, *rest: Any) -> Any:
         dim, keepdim, dtype = form(*rest)
         refuse_complex_request(dtype)
-        kind = check_norm_dtype("linalg.vector_norm", self._dtype, dtype)
+        result_dtype = check_norm_dtype("linalg.vector_norm", self._dtype, dtype)
         check_norm_extent(self.shape, 2 if p is None else p, dim)
-        return reduced_spec(self, dim, keepdim, kind.to_real())
+        return reduced_spec(self, dim, keepdim, result_dtype.to_real())
 
     @record.kernel
     def _(xp: Any, self: Any, p: Any, *rest: Any) -> Any:
         dim, keepdim, dtype = form(*rest)
         refuse_complex_request(dtype)
         p = 2 if p is None else p
-        kind = check_norm_dtype("linalg.vector_norm", dtypes.from_numpy(self.dtype), dtype)
+        result_dtype = check_norm_dtype("linalg.vector_norm", dtypes.from_numpy(self.dtype), dtype)
         check_norm_extent(self.shape, p, dim)
-        return vector_norm_array(self, p, dim, keepdim, kind)
+        return vector_norm_array(self, p, dim, keepdim, result_dtype)
 
     return record
 
@@ -229,9 +229,9 @@ def order_samples(*after: Any, widened: bool = False) -> Any:
     return samples
 
 
-def wider(kind: DType) -> DType:
+def wider(dtype: DType) -> DType:
     """The widest dtype of a floating point dtype's kind."""
-    return dtypes.complex128 if kind.is_complex else dtypes.float64
+    return dtypes.complex128 if dtype.is_complex else dtypes.float64
 
 
 NORM_FORMULAS = (
@@ -355,28 +355,28 @@ def _(make: Any) -> Any:
 
 
 def difference_dtype(self: Any, other: Any) -> DType:
-    kinds = []
+    operands = []
     for tensor in (self, other):
-        kind = tensor._dtype if isinstance(tensor, Tensor) else dtypes.from_numpy(tensor.dtype)
-        kinds.append((kind, DIM if len(tensor.shape) else ZERO_DIM))
-    return result_type(kinds)
+        dtype = tensor._dtype if isinstance(tensor, Tensor) else dtypes.from_numpy(tensor.dtype)
+        operands.append((dtype, DIM if len(tensor.shape) else ZERO_DIM))
+    return result_type(operands)
 
 
 @dist.shape
 def _(self: Any, other: Any, p: Any) -> Any:
-    kind = check_norm_dtype("linalg.vector_norm", difference_dtype(self, other), None)
+    dtype = check_norm_dtype("linalg.vector_norm", difference_dtype(self, other), None)
     shape = geometry.broadcast_shapes(self.shape, other.shape)
     check_norm_extent(shape, p, None)
-    return Spec((), kind.to_real())
+    return Spec((), dtype.to_real())
 
 
 @dist.kernel
 def _(xp: Any, self: Any, other: Any, p: Any) -> Any:
-    kind = check_norm_dtype("linalg.vector_norm", difference_dtype(self, other), None)
+    dtype = check_norm_dtype("linalg.vector_norm", difference_dtype(self, other), None)
     check_norm_extent(geometry.broadcast_shapes(self.shape, other.shape), p, None)
-    work = working(kind)
+    work = working(dtype)
     difference = cast(self, work) - cast(other, work)
-    return vector_norm_array(difference, p, None, False, kind)
+    return vector_norm_array(difference, p, None, False, dtype)
 
 
 # -- renorm ---------------------------------------------------------------------------------------
@@ -402,7 +402,7 @@ def _(make: Any) -> Any:
     yield make.strided(3, 4), 2, 1, 2.0
 
 
-def check_renorm(shape: Any, kind: DType, p: Any, maxnorm: Any) -> None:
+def check_renorm(shape: Any, dtype: DType, p: Any, maxnorm: Any) -> None:
     if p <= 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
     if maxnorm < 0:
@@ -411,7 +411,7 @@ def check_renorm(shape: Any, kind: DType, p: Any, maxnorm: Any) -> None:
         raise RuntimeError(
             f"renorm: input needs at least 2 dimensions, got {len(shape)} dimensions"
         )
-    check_norm_dtype("linalg.vector_norm", kind, None)
+    check_norm_dtype("linalg.vector_norm", dtype, None)
 
 
 def other_dims(ndim: int, dim: int) -> tuple[int, ...]:
@@ -428,9 +428,9 @@ def _(self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
 
 @renorm.kernel
 def _(xp: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
-    kind = dtypes.from_numpy(self.dtype)
-    check_renorm(self.shape, kind, p, maxnorm)
-    array = cast(self, working(kind))
+    dtype = dtypes.from_numpy(self.dtype)
+    check_renorm(self.shape, dtype, p, maxnorm)
+    array = cast(self, working(dtype))
     norms = norm_of(array, p, other_dims(self.ndim, dim), True)
     limit = norms.dtype.type(maxnorm)
     factors = xp.where(norms > limit, limit / (norms + norms.dtype.type(1e-7)), 1)
@@ -452,8 +452,8 @@ def _(grad: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
 # -- logsumexp ------------------------------------------------------------------------------------
 
 
-def float_dtype(kind: DType) -> DType:
-    return dtypes.get_default_dtype() if kind.category < dtypes.FLOAT else kind
+def float_dtype(dtype: DType) -> DType:
+    return dtypes.get_default_dtype() if dtype.category < dtypes.FLOAT else dtype
 
 
 logsumexp = op(
@@ -472,19 +472,19 @@ def _(self: Any, dim: Any, keepdim: bool) -> Any:
 
 @logsumexp.kernel
 def _(xp: Any, self: Any, dim: Any, keepdim: bool) -> Any:
-    kind = float_dtype(dtypes.from_numpy(self.dtype))
-    check_computable("logsumexp_cpu", kind)
-    array = cast(self, working(kind))
+    dtype = float_dtype(dtypes.from_numpy(self.dtype))
+    check_computable("logsumexp_cpu", dtype)
+    array = cast(self, working(dtype))
     axes = reduced_axes(dim, self.ndim)
     if array.size == 0:
         result = xp.log(sum_array(xp.exp(array), axes, keepdim))
-        return result.astype(kind.np)
+        return result.astype(dtype.np)
     highest = xp.maximum.reduce(array.real, axis=axes, keepdims=True)
     highest = xp.where(xp.isinf(highest), highest.dtype.type(0), highest)
     result = xp.log(sum_array(xp.exp(array - highest), axes, True)) + highest
     if not keepdim:
         result = result.reshape(geometry.reduced_shape(self.shape, axes, False))
-    return result.astype(kind.np)
+    return result.astype(dtype.np)
 
 
 @logsumexp.vjp

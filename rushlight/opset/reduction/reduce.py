@@ -72,12 +72,12 @@ def count_of(shape: Any, dim: Any) -> Any:
     return count
 
 
-def reduced_spec(self: Any, dim: Any, keepdim: bool, kind: DType) -> Spec:
-    return Spec(geometry.reduced_shape(self.shape, dims_of(dim), keepdim), kind)
+def reduced_spec(self: Any, dim: Any, keepdim: bool, dtype: DType) -> Spec:
+    return Spec(geometry.reduced_shape(self.shape, dims_of(dim), keepdim), dtype)
 
 
-def integral_to_long(kind: DType) -> DType:
-    return dtypes.int64 if kind.category <= dtypes.INTEGER else kind
+def integral_to_long(dtype: DType) -> DType:
+    return dtypes.int64 if dtype.category <= dtypes.INTEGER else dtype
 
 
 def summed_dtype(source: DType, given: DType | None) -> DType:
@@ -132,10 +132,10 @@ def quick_sum(array: Any, dim: Any) -> Any:
     return add_reduce(array, dim)
 
 
-def is_quick(kind: DType, size: int, contiguous: bool) -> bool:
+def is_quick(dtype: DType, size: int, contiguous: bool) -> bool:
     """Whether `quick_sum` serves: stub and kernel must choose alike, or bits would depend on who
     watches."""
-    return contiguous and kind.scalar_fast and 0 < size <= QUICK_SIZE
+    return contiguous and dtype.scalar_fast and 0 < size <= QUICK_SIZE
 
 
 def prepared_sum(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
@@ -147,18 +147,18 @@ def prepared_sum(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     return partial(quick_sum, dim=tuple(dim))
 
 
-def summed(array: Any, axes: Any, keepdim: bool, kind: DType) -> Any:
-    check_computable("sum_cpu", kind)
-    work = working(kind)
+def summed(array: Any, axes: Any, keepdim: bool, dtype: DType) -> Any:
+    check_computable("sum_cpu", dtype)
+    work = working(dtype)
     found = array.dtype
     if found != work.np:
-        if kind is dtypes.int64 and found.kind in "biu" and found.itemsize < 8:
+        if dtype is dtypes.int64 and found.kind in "biu" and found.itemsize < 8:
             return add_reduce(array, axes, work.np, None, keepdim)
         array = cast(array, work)
-    elif axes and not keepdim and is_quick(kind, array.size, array.flags.c_contiguous):
+    elif axes and not keepdim and is_quick(dtype, array.size, array.flags.c_contiguous):
         return quick_sum(array, axes)
     result = sum_array(array, axes, keepdim)
-    return result if work is kind else result.astype(kind.np)
+    return result if work is dtype else result.astype(dtype.np)
 
 
 sum_all = op(
@@ -170,7 +170,7 @@ sum_all = op(
     kind=REDUCTION,
     quick=Quick(
         "add_reduce({self}, None, None, empty((), {self}.dtype))",
-        when="self._contig and self._dtype.scalar_fast",
+        when="self._is_contiguous and self._dtype.scalar_fast",
         result_is_contiguous=True,
         scope={"add_reduce": add_reduce, "empty": empty},
     ),
@@ -182,8 +182,8 @@ sum_all = op(
 
 @sum_all.kernel
 def _(xp: Any, self: Any, dtype: Any) -> Any:
-    kind = dtype or integral_to_long(dtypes.from_numpy(self.dtype))
-    return summed(self, None, False, kind)
+    result_dtype = dtype or integral_to_long(dtypes.from_numpy(self.dtype))
+    return summed(self, None, False, result_dtype)
 
 
 sum_dim = op(
@@ -202,7 +202,7 @@ sum_dim = op(
     quick=Quick(
         "quick_sum({self}, {dim})",
         # `is_quick`, written out
-        when="{dim} and not keepdim and dtype is None and self._contig "
+        when="{dim} and not keepdim and dtype is None and self._is_contiguous "
         f"and self._dtype.scalar_fast and 0 < {{self}}.size <= {QUICK_SIZE}",
         scope={"quick_sum": quick_sum},
     ),
@@ -219,8 +219,8 @@ sum_dim = op(
 
 @sum_dim.kernel
 def _(xp: Any, self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    kind = dtype or integral_to_long(dtypes.from_numpy(self.dtype))
-    return summed(self, reduced_axes(dim, self.ndim), keepdim, kind)
+    result_dtype = dtype or integral_to_long(dtypes.from_numpy(self.dtype))
+    return summed(self, reduced_axes(dim, self.ndim), keepdim, result_dtype)
 
 
 @composite(
@@ -278,8 +278,8 @@ def _(xp: Any, self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
         raise RuntimeError("nansum on CPU does not support complex inputs")
     if source.is_floating_point:
         self = xp.where(xp.isnan(self), self.dtype.type(0), self)
-    kind = dtype or integral_to_long(source)
-    return summed(self, reduced_axes(dim, self.ndim), keepdim, kind)
+    result_dtype = dtype or integral_to_long(source)
+    return summed(self, reduced_axes(dim, self.ndim), keepdim, result_dtype)
 
 
 @nansum.vjp
@@ -292,23 +292,23 @@ def _(grad: Any, self: Any, dim: Any, keepdim: bool) -> Any:
 
 
 def mean_dtype(source: DType, given: DType | None) -> DType:
-    kind = given or source
-    if kind.category < dtypes.FLOAT:
+    dtype = given or source
+    if dtype.category < dtypes.FLOAT:
         which = "Input" if given is None else "Optional"
         raise RuntimeError(
             f"mean(): could not infer output dtype. {which} dtype must be either a floating point "
-            f"or complex dtype. Got: {kind.scalar_type_name}"
+            f"or complex dtype. Got: {dtype.scalar_type_name}"
         )
-    return kind
+    return dtype
 
 
 def averaged(array: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    kind = mean_dtype(dtypes.from_numpy(array.dtype), dtype)
-    check_computable("sum_cpu", kind)
-    work = working(kind)
+    result_dtype = mean_dtype(dtypes.from_numpy(array.dtype), dtype)
+    check_computable("sum_cpu", result_dtype)
+    work = working(result_dtype)
     total = sum_array(cast(array, work), reduced_axes(dim, array.ndim), keepdim)
     result = total / work.np.type(count_of(array.shape, dim))
-    return result if work is kind else result.astype(kind.np)
+    return result if work is result_dtype else result.astype(result_dtype.np)
 
 
 mean_all = op(
@@ -322,7 +322,7 @@ mean_all = op(
     quick=Quick(
         "divide(total_ := add_reduce({self}, None, None, empty((), {self}.dtype)), {self}.size, "
         "total_)",
-        when="self._contig and self._dtype.scalar_fast",
+        when="self._is_contiguous and self._dtype.scalar_fast",
         result_is_contiguous=True,
         scope={"add_reduce": add_reduce, "empty": empty, "divide": np.true_divide},
     ),
@@ -397,13 +397,13 @@ def truth_op(name: str, schema: str, **options: Any) -> Any:
 
     @record.kernel
     def _(xp: Any, self: Any, dim: Any = None, keepdim: bool = False) -> Any:
-        kind = dtypes.from_numpy(self.dtype)
-        check_computable(f"{name}_cpu", kind)
-        true = self if kind is dtypes.bool_ else self != 0
+        dtype = dtypes.from_numpy(self.dtype)
+        check_computable(f"{name}_cpu", dtype)
+        true = self if dtype is dtypes.bool_ else self != 0
         # torch: an empty list reduces nothing here.
         axes = () if type(dim) is tuple and not dim else reduced_axes(dim, self.ndim)
         result = reduce(true, axis=axes, keepdims=keepdim)
-        return result.astype(np.uint8) if kind is dtypes.uint8 else result
+        return result.astype(np.uint8) if dtype is dtypes.uint8 else result
 
     return record
 
@@ -464,7 +464,7 @@ def count_op(schema: str, samples: Any) -> Any:
         schema,
         kind=REDUCTION,
         fold="count",
-        answers=lambda kind, given: dtypes.int64,
+        answers=lambda dtype, given: dtypes.int64,
         samples=samples,
     )
 
@@ -486,12 +486,12 @@ count_nonzero_dims.errors = lambda make: [(IndexError, (make(2, 3), (0, 2)))]
 
 
 def multiplied(array: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    kind = dtype or integral_to_long(dtypes.from_numpy(array.dtype))
-    check_computable("prod_cpu", kind)
-    work = working(kind)
+    result_dtype = dtype or integral_to_long(dtypes.from_numpy(array.dtype))
+    check_computable("prod_cpu", result_dtype)
+    work = working(result_dtype)
     axes = reduced_axes(dim, array.ndim)
     result = multiply_reduce(cast(array, work), axes, work.np, None, keepdim)
-    return result if work is kind else result.astype(kind.np)
+    return result if work is result_dtype else result.astype(result_dtype.np)
 
 
 def has_values(value: Any) -> bool:

@@ -49,13 +49,13 @@ def checked_dim(self: Any, dim: int) -> None:
 
 
 def accumulated(ufunc: Any, name: str, array: Any, dim: int, dtype: Any) -> Any:
-    kind = dtype or integral_to_long(dtypes.from_numpy(array.dtype))
-    check_computable(name, kind)
-    wide = WIDER.get(kind, kind)
-    lanes, axis = one_axis(cast(cast(array, kind), wide), dim)
-    if kind is dtypes.bool_:
+    result_dtype = dtype or integral_to_long(dtypes.from_numpy(array.dtype))
+    check_computable(name, result_dtype)
+    wide = WIDER.get(result_dtype, result_dtype)
+    lanes, axis = one_axis(cast(cast(array, result_dtype), wide), dim)
+    if result_dtype is dtypes.bool_:
         lanes = lanes.astype(np.int64)
-    result = cast(ufunc.accumulate(lanes, axis), kind)
+    result = cast(ufunc.accumulate(lanes, axis), result_dtype)
     return result.reshape(array.shape)
 
 
@@ -202,15 +202,15 @@ def _(self: Any, dim: int) -> Any:
 
 @logcumsumexp.kernel
 def _(xp: Any, self: Any, dim: int) -> Any:
-    kind: DType = dtypes.from_numpy(self.dtype)
+    dtype: DType = dtypes.from_numpy(self.dtype)
     geometry.wrap_dim(dim, self.ndim)
-    if kind.category < dtypes.FLOAT:
-        raise unsupported("logcumsumexp_out_cpu", kind)
-    check_computable("logcumsumexp_out_cpu", kind)
+    if dtype.category < dtypes.FLOAT:
+        raise unsupported("logcumsumexp_out_cpu", dtype)
+    check_computable("logcumsumexp_out_cpu", dtype)
     if not self.size:
         return self.copy()
-    lanes, axis = one_axis(cast(self, WIDER.get(kind, kind)), dim)
-    if kind.is_complex:
+    lanes, axis = one_axis(cast(self, WIDER.get(dtype, dtype)), dim)
+    if dtype.is_complex:
         # torch: each step adds to the phase, which so may leave (-pi, pi].
         result = lanes.copy()
         steps = xp.moveaxis(result, axis, 0)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.precision import widened
+from rushlight.arrays.precision import widen
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
@@ -114,11 +114,11 @@ class Segments:
 
 
 def check_dtypes(data: Any, given: Any) -> None:
-    kind = dtypes.from_numpy(data.dtype)
+    dtype = dtypes.from_numpy(data.dtype)
     if given.dtype not in (np.int32, np.int64):
         raise unsupported("_segment_reduce_lengths_cpu_kernel1", dtypes.from_numpy(given.dtype))
-    if not kind.is_floating_point:
-        raise unsupported("_segment_reduce_cpu", kind)
+    if not dtype.is_floating_point:
+        raise unsupported("_segment_reduce_cpu", dtype)
 
 
 segment_reduce = op(
@@ -181,7 +181,7 @@ def _(
     check_dtypes(data, offsets if lengths is None else lengths)
     segments = Segments(data, lengths, offsets, axis, unsafe)
     start = STARTS[name] if initial is None else initial
-    result = segments.reduced(JOINS[name], segments.elements(widened(data)), start)
+    result = segments.reduced(JOINS[name], segments.elements(widen(data)), start)
     if name == "mean":
         counts = segments.counts[:, None].astype(result.dtype)
         empty = np.nan if initial is None else result
@@ -218,10 +218,10 @@ def _(
     axis = checked_axis(data, lengths, offsets, axis)
     check_dtypes(data, offsets if lengths is None else lengths)
     segments = Segments(data, lengths, offsets, axis, True)
-    values = segments.elements(widened(data))
+    values = segments.elements(widen(data))
     owner = segments.owner
-    share = widened(grad).reshape(segments.total, segments.inner)[owner]
-    whole = widened(output).reshape(segments.total, segments.inner)[owner]
+    share = widen(grad).reshape(segments.total, segments.inner)[owner]
+    whole = widen(output).reshape(segments.total, segments.inner)[owner]
     if name == "mean":
         share = share / segments.counts[owner][:, None].astype(values.dtype)
     elif name in ("max", "min"):
@@ -319,11 +319,11 @@ def check_hash(shape: Any, dim: Any, mode: int) -> None:
 @hash_tensor.kernel
 def _(xp: Any, self: Any, dim: Any, keepdim: bool, mode: int) -> Any:
     check_hash(self.shape, dim, mode)
-    kind = dtypes.from_numpy(self.dtype)
-    if kind.is_complex and self.size:
-        raise unsupported("xor_sum_cpu", kind)
+    dtype = dtypes.from_numpy(self.dtype)
+    if dtype.is_complex and self.size:
+        raise unsupported("xor_sum_cpu", dtype)
     # torch: floats are hashed as the bits of their float64 values, whole numbers as int64.
-    wide = xp.float64 if kind.is_floating_point else xp.int64
+    wide = xp.float64 if dtype.is_floating_point else xp.int64
     bits = self.astype(wide).view(xp.uint64) if self.ndim else xp.atleast_1d(self).astype(wide)
     bits = bits.view(xp.uint64).reshape(self.shape)
     axes = tuple(geometry.wrap_dims(dim, self.ndim)) if dim and self.ndim else None

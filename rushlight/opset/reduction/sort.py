@@ -215,9 +215,9 @@ def groups(changes: Any) -> tuple[Any, Any, Any]:
 EMPTY = np.empty(0, np.int64)
 
 
-def check_unique(name: str, kind: Any) -> None:
-    if kind.is_complex:
-        raise unsupported(name, kind)
+def check_unique(name: str, dtype: Any) -> None:
+    if dtype.is_complex:
+        raise unsupported(name, dtype)
 
 
 def unique_values(array: Any, return_inverse: bool, return_counts: bool, ordered: bool) -> Any:
@@ -608,8 +608,8 @@ def _(self: Any, weights: Any, minlength: Any) -> Any:
     if self._array.size and int(self._array.min()) < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     largest = int(self._array.max()) + 1 if self._array.size else 0
-    kind = bincount_dtype(weights) if self._array.size else dtypes.int64
-    return Spec((max(largest, minlength),), kind)
+    dtype = bincount_dtype(weights) if self._array.size else dtypes.int64
+    return Spec((max(largest, minlength),), dtype)
 
 
 def bincount_dtype(weights: Any) -> Any:
@@ -618,11 +618,11 @@ def bincount_dtype(weights: Any) -> Any:
     return dtypes.float32 if weights._dtype is dtypes.float32 else dtypes.float64
 
 
-def check_bincount(kind: Any, ndim: int, minlength: Any) -> None:
+def check_bincount(dtype: Any, ndim: int, minlength: Any) -> None:
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
-    if kind.category != dtypes.INTEGER:
-        raise unsupported("bincount_cpu", kind)
+    if dtype.category != dtypes.INTEGER:
+        raise unsupported("bincount_cpu", dtype)
     if ndim != 1:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
 
@@ -635,9 +635,8 @@ def _(xp: Any, self: Any, weights: Any, minlength: int) -> Any:
         return xp.bincount(self.astype(xp.int64), minlength=minlength).astype(xp.int64)
     if weights.shape != self.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
-    kind = xp.float32 if weights.dtype == xp.float32 else xp.float64
-    found = xp.bincount(self.astype(xp.int64), weights.astype(xp.float64), minlength)
-    return found.astype(kind)
+    totals = xp.bincount(self.astype(xp.int64), weights.astype(xp.float64), minlength)
+    return totals.astype(xp.float32 if weights.dtype == xp.float32 else xp.float64)
 
 
 @bincount.samples
@@ -672,11 +671,11 @@ def _(self: Any, bins: int, min: Any, max: Any) -> Any:
     return Spec((bins,), self._dtype)
 
 
-def check_histogram(kind: Any, bins: int, name: str) -> None:
+def check_histogram(dtype: Any, bins: int, name: str) -> None:
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
-    if kind.category != dtypes.FLOAT:
-        raise unsupported(name, kind)
+    if dtype.category != dtypes.FLOAT:
+        raise unsupported(name, dtype)
 
 
 @histc.kernel

@@ -42,18 +42,20 @@ from rushlight.opset.rules import conj, sample
 # -- variance -------------------------------------------------------------------------------------
 
 
-def check_variance(name: str, kind: DType) -> None:
-    if kind.category < dtypes.FLOAT:
+def check_variance(name: str, dtype: DType) -> None:
+    if dtype.category < dtypes.FLOAT:
         if name in ("var", "std"):
             raise RuntimeError("std and var only support floating point and complex dtypes")
         raise RuntimeError(f"{name} only support floating point and complex dtypes")
 
 
-def spread(name: str, array: Any, dim: Any, correction: Any, keepdim: bool) -> tuple[Any, Any]:
+def compute_variance(
+    name: str, array: Any, dim: Any, correction: Any, keepdim: bool
+) -> tuple[Any, Any]:
     """(variance, mean) of an array, in the dtypes of the results."""
-    kind = dtypes.from_numpy(array.dtype)
-    check_variance(name, kind)
-    check_computable("std_cpu", kind)
+    dtype = dtypes.from_numpy(array.dtype)
+    check_variance(name, dtype)
+    check_computable("std_cpu", dtype)
     count = count_of(array.shape, dim)
     freedom = count - (1 if correction is None else correction)
     if freedom <= 0:
@@ -63,8 +65,8 @@ def spread(name: str, array: Any, dim: Any, correction: Any, keepdim: bool) -> t
             UserWarning,
             stacklevel=2,
         )
-    exact = array.size <= WIDENED or kind.itemsize < 4
-    wide = WIDE.get(kind, kind) if exact else kind
+    exact = array.size <= WIDENED or dtype.itemsize < 4
+    wide = WIDE.get(dtype, dtype) if exact else dtype
     values = cast(array, wide)
     axes = reduced_axes(dim, array.ndim)
     real = wide.to_real().np.type
@@ -82,7 +84,7 @@ def spread(name: str, array: Any, dim: Any, correction: Any, keepdim: bool) -> t
     variance = total / real(max(freedom, 0))
     if not keepdim:
         mean = mean.reshape(np.shape(variance))
-    return variance, mean.astype(kind.np)
+    return variance, mean.astype(dtype.np)
 
 
 # Arrays up to this size are widened whole; larger ones make do with a corrected second pass.
@@ -214,7 +216,7 @@ def variance_family(name: str) -> None:
 
     @record.kernel
     def _(xp: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
-        variance, mean = spread(name, self, dim, correction, keepdim)
+        variance, mean = compute_variance(name, self, dim, correction, keepdim)
         return (np.sqrt(variance) if root else variance).astype(mean.real.dtype)
 
     if root:
@@ -249,7 +251,7 @@ def variance_family(name: str) -> None:
 
     @pair.kernel
     def _(xp: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
-        variance, mean = spread(with_mean, self, dim, correction, keepdim)
+        variance, mean = compute_variance(with_mean, self, dim, correction, keepdim)
         return (np.sqrt(variance) if root else variance).astype(mean.real.dtype), mean
 
     def pair_gradient(
@@ -320,7 +322,7 @@ def selecting_op(schema: str, **options: Any) -> OpOverload:
     return record
 
 
-def picked(array: Any, indices: Any, axis: int, keepdim: bool, scalar: bool) -> tuple[Any, Any]:
+def pick_along(array: Any, indices: Any, axis: int, keepdim: bool, scalar: bool) -> tuple[Any, Any]:
     """(values, indices) for indices that keep their axis."""
     values = np.take_along_axis(array, indices, axis)
     if scalar:
@@ -417,7 +419,7 @@ def median_family(name: str, skips_nan: bool) -> None:
             # The first NaN, where there is one, stands for the whole.
             first = xp.argmax(missing, axis, keepdims=True)
             indices = xp.where(count < array.shape[axis], first, indices)
-        return picked(self, indices, axis, keepdim, scalar)
+        return pick_along(self, indices, axis, keepdim, scalar)
 
 
 def nothing(array: Any, axis: int, keepdim: bool) -> tuple[Any, Any]:
@@ -471,7 +473,7 @@ def _(xp: Any, self: Any, dim: int, keepdim: bool) -> Any:
     begin = xp.maximum.accumulate(xp.where(starts, places, 0), -1)
     best = xp.argmax(places - begin, -1)[..., None]
     indices = xp.moveaxis(xp.take_along_axis(order, best, -1), -1, axis)
-    return picked(self, indices, axis, keepdim, scalar)
+    return pick_along(self, indices, axis, keepdim, scalar)
 
 
 kthvalue = selecting_op(
@@ -516,7 +518,7 @@ def _(xp: Any, self: Any, k: int, dim: int, keepdim: bool) -> Any:
         return nothing(self, axis, keepdim)
     order = xp.argsort(array, axis, kind="stable")
     indices = order.take([k - 1], axis)
-    return picked(self, indices, axis, keepdim, scalar)
+    return pick_along(self, indices, axis, keepdim, scalar)
 
 
 # -- quantiles ------------------------------------------------------------------------------------
@@ -644,13 +646,13 @@ def check_weights(name: str, weights: Any, integral: bool, count: Any) -> None:
             f"cov(): expected {name} to have one or fewer dimensions but got {name} with "
             f"{weights.dim()} dimensions"
         )
-    kind = weights._dtype
+    dtype = weights._dtype
     wanted = dtypes.INTEGER if integral else dtypes.FLOAT
-    if kind.category != wanted:
+    if dtype.category != wanted:
         word = "integral" if integral else "floating point"
         raise RuntimeError(
             f"cov(): expected {name} to have {word} dtype but got {name} with "
-            f"{kind.scalar_type_name} dtype"
+            f"{dtype.scalar_type_name} dtype"
         )
     if weights.numel() != count:
         raise RuntimeError(

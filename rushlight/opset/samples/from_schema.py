@@ -54,22 +54,21 @@ def has_python_function(op: OpOverload) -> bool:
 
 def door(op: OpOverload) -> Callable[..., Any]:
     """What an op's wrong calls go through: its public function, or else the overload."""
-    found: Callable[..., Any] = public_function(op) or python_function(op) or op
-    return found
+    return public_function(op) or python_function(op) or op
 
 
 # -- all of them -----------------------------------------------------------------------------------
 
 
-def derived_errors(op: OpOverload, kind: dtypes.dtype = dtypes.float32) -> list[Wrong]:
+def derived_errors(op: OpOverload, dtype: dtypes.dtype = dtypes.float32) -> list[Wrong]:
     """The wrong calls that follow from what an op says about itself."""
-    found = list(unequal_sizes(op, kind))
+    found = list(unequal_sizes(op, dtype))
     if has_python_function(op):
         # It has arguments of its own.
         if python_function(op) is not None:
             found.append((TypeError, Sample((), dict(UNKNOWN))))
         return found
-    good = good_sample(op, kind)
+    good = good_sample(op, dtype)
     found += ill_fitting(op, good)
     if good is not None:
         for rule in (out_of_range, no_integers, without_values, written_leaf):
@@ -77,9 +76,9 @@ def derived_errors(op: OpOverload, kind: dtypes.dtype = dtypes.float32) -> list[
     return found
 
 
-def good_sample(op: OpOverload, kind: dtypes.dtype) -> Sample | None:
-    """The first sample that runs, of another dtype where the op does not take `kind`."""
-    for each in (kind, dtypes.int64, dtypes.bool_, dtypes.complex64):
+def good_sample(op: OpOverload, dtype: dtypes.dtype) -> Sample | None:
+    """The first sample that runs, of another dtype where the op does not take `dtype`."""
+    for each in (dtype, dtypes.int64, dtypes.bool_, dtypes.complex64):
         for position, case in enumerate(samples_of(op, each)):
             try:
                 with warnings.catch_warnings():
@@ -155,11 +154,11 @@ def wrong_value(kind: Any) -> Any:
 # -- values that do not fit ------------------------------------------------------------------------
 
 
-def unequal_sizes(op: OpOverload, kind: dtypes.dtype) -> Iterator[Wrong]:
+def unequal_sizes(op: OpOverload, dtype: dtypes.dtype) -> Iterator[Wrong]:
     """Operands of an elementwise op whose sizes do not broadcast."""
     arity = pointwise_arity(op)
     if arity is not None and arity[0] > 1:
-        make = maker_of(op, kind)
+        make = maker_of(op, dtype)
         operands = (make(2, 3), *[make(4) for _ in range(arity[0] - 1)])
         yield RuntimeError, Sample((*operands, *(2, 3)[: arity[1]]), {})
 

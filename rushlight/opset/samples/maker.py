@@ -101,10 +101,10 @@ class SampleMaker:
     """Makes tensors of one dtype for one op. `make(3, 4)`, `make()` (0-dim), `make(0, 3)`."""
 
     def __init__(
-        self, name: str, kind: dtype, domain: tuple[float | None, float | None] | None = None
+        self, name: str, dtype: dtype, domain: tuple[float | None, float | None] | None = None
     ) -> None:
         self.name = name
-        self.dtype = kind
+        self.dtype = dtype
         self.domain = (None, None) if domain is None else domain
         self.drawn = 0
 
@@ -113,35 +113,35 @@ class SampleMaker:
 
     # -- numbers ----------------------------------------------------------------------------------
 
-    def draw(self, count: int, kind: dtype) -> Any:
+    def draw(self, count: int, dtype: dtype) -> Any:
         """Uniform numbers that no other draw of this maker shares."""
         self.drawn += 1
-        seed = zlib.crc32(f"{self.name}/{kind.name}".encode()) << 32 | self.drawn
+        seed = zlib.crc32(f"{self.name}/{dtype.name}".encode()) << 32 | self.drawn
         return uniform(seed, count)
 
-    def numbers(self, shape: tuple[int, ...], low: Any, high: Any, kind: dtype) -> Any:
-        """An array of `kind`: floats within [low, high), integers within [low, high]."""
+    def numbers(self, shape: tuple[int, ...], low: Any, high: Any, dtype: dtype) -> Any:
+        """An array of `dtype`: floats within [low, high), integers within [low, high]."""
         low = self.domain[0] if low is None else low
         high = self.domain[1] if high is None else high
         count = math.prod(shape)
-        if kind.category == dtypes.BOOL:
-            return (self.draw(count, kind) < 0.5).reshape(shape)
-        if kind.category == dtypes.INTEGER:
-            first = math.ceil(low) if low is not None else (-9 if kind.is_signed else 0)
+        if dtype.category == dtypes.BOOL:
+            return (self.draw(count, dtype) < 0.5).reshape(shape)
+        if dtype.category == dtypes.INTEGER:
+            first = math.ceil(low) if low is not None else (-9 if dtype.is_signed else 0)
             last = math.floor(high) if high is not None else max(9, first)
-            first = max(first, 0) if not kind.is_signed else min(first, last)
+            first = max(first, 0) if not dtype.is_signed else min(first, last)
             first, last = min(first, last), max(first, last)
-            values = np.floor(self.draw(count, kind) * (last - first + 1)) + first
-            return values.reshape(shape).astype(kind.np)
+            values = np.floor(self.draw(count, dtype) * (last - first + 1)) + first
+            return values.reshape(shape).astype(dtype.np)
         first = low if low is not None else min(-2.5, high - 1.0 if high is not None else -2.5)
         last = high if high is not None else max(2.5, first + 1.0)
-        values = self.draw(count, kind) * (last - first) + first
+        values = self.draw(count, dtype) * (last - first) + first
         if first < -0.25 and last > 0.25:
             # Derivatives near zero are steep for many functions: differences need some room.
             values = np.where(np.abs(values) < 0.0625, values + 0.125, values)
-        if kind.category == dtypes.COMPLEX:
-            values = values + 1j * (self.draw(count, kind) * (last - first) + first)
-        return values.reshape(shape).astype(kind.np)
+        if dtype.category == dtypes.COMPLEX:
+            values = values + 1j * (self.draw(count, dtype) * (last - first) + first)
+        return values.reshape(shape).astype(dtype.np)
 
     def __call__(
         self,
@@ -151,46 +151,46 @@ class SampleMaker:
         dtype: dtype | None = None,
         requires_grad: bool = False,
     ) -> Tensor:
-        kind = self.dtype if dtype is None else dtype
-        result = wrap(self.numbers(sizes_of(shape), low, high, kind), kind)
+        result_dtype = self.dtype if dtype is None else dtype
+        result = wrap(self.numbers(sizes_of(shape), low, high, result_dtype), result_dtype)
         return marked(result, requires_grad)
 
     def positive(self, *shape: Any, dtype: dtype | None = None) -> Tensor:
         """Values well above zero."""
-        kind = self.dtype if dtype is None else dtype
-        if kind.category == dtypes.BOOL:
-            return wrap(np.ones(sizes_of(shape), np.bool_), kind)
-        low = 1 if kind.category == dtypes.INTEGER else 0.25
-        return self(*shape, low=low, high=low + 3, dtype=kind)
+        result_dtype = self.dtype if dtype is None else dtype
+        if result_dtype.category == dtypes.BOOL:
+            return wrap(np.ones(sizes_of(shape), np.bool_), result_dtype)
+        low = 1 if result_dtype.category == dtypes.INTEGER else 0.25
+        return self(*shape, low=low, high=low + 3, dtype=result_dtype)
 
     def distinct(self, *shape: Any, dtype: dtype | None = None) -> Tensor:
         """All values different (as far as the dtype has that many), in shuffled order."""
-        kind = self.dtype if dtype is None else dtype
+        result_dtype = self.dtype if dtype is None else dtype
         sizes = sizes_of(shape)
         count = math.prod(sizes)
-        order = np.argsort(self.draw(count, kind), kind="stable")
-        if kind.category == dtypes.BOOL:
-            return wrap((order % 2 == 1).reshape(sizes), kind)
-        if kind.category == dtypes.INTEGER:
-            values = order - count // 2 if kind.is_signed else order
-            return wrap(values.reshape(sizes).astype(kind.np), kind)
+        order = np.argsort(self.draw(count, result_dtype), kind="stable")
+        if result_dtype.category == dtypes.BOOL:
+            return wrap((order % 2 == 1).reshape(sizes), result_dtype)
+        if result_dtype.category == dtypes.INTEGER:
+            values = order - count // 2 if result_dtype.is_signed else order
+            return wrap(values.reshape(sizes).astype(result_dtype.np), result_dtype)
         # Steps of 13/32, moved by 1/32 with every draw: two such tensors share no value either.
         spread: Any = (order - count // 2) * 0.40625 + (self.drawn % 12 + 0.5) / 32
-        if kind.category == dtypes.COMPLEX:
+        if result_dtype.category == dtypes.COMPLEX:
             spread = spread + 1j * np.roll(spread, 1)
-        return wrap(spread.reshape(sizes).astype(kind.np), kind)
+        return wrap(spread.reshape(sizes).astype(result_dtype.np), result_dtype)
 
     def special(self, *shape: Any, dtype: dtype | None = None) -> Tensor:
         """NaN, infinities, zeros of both signs, the largest and smallest values first."""
-        kind = self.dtype if dtype is None else dtype
+        result_dtype = self.dtype if dtype is None else dtype
         sizes = sizes_of(shape)
-        values = self.numbers(sizes, None, None, kind).reshape(-1)
-        table = special_values(kind)
+        values = self.numbers(sizes, None, None, result_dtype).reshape(-1)
+        table = special_values(result_dtype)
         start = self.drawn % len(table) if table else 0
         turned = table[start:] + table[:start]
         for position, value in enumerate(turned[: values.size]):
             values[position] = value
-        return wrap(values.reshape(sizes), kind)
+        return wrap(values.reshape(sizes), result_dtype)
 
     # -- other tensors ----------------------------------------------------------------------------
 
@@ -218,20 +218,22 @@ class SampleMaker:
         requires_grad: bool = False,
     ) -> Tensor:
         """Not contiguous: transposed memory, every other element of a vector, an offset scalar."""
-        kind = self.dtype if dtype is None else dtype
+        result_dtype = self.dtype if dtype is None else dtype
         sizes = sizes_of(shape)
-        values = self.numbers(sizes, low, high, kind)
+        values = self.numbers(sizes, low, high, result_dtype)
         if len(sizes) == 0:
-            memory = np.zeros(3, kind.np)
-            result = aliasing(memory, kind, (), (), 1)
+            memory = np.zeros(3, result_dtype.np)
+            result = aliasing(memory, result_dtype, (), (), 1)
         elif len(sizes) == 1:
-            memory = np.zeros(2 * sizes[0] + 1, kind.np)
-            result = aliasing(memory, kind, sizes, (2,), 1)
+            memory = np.zeros(2 * sizes[0] + 1, result_dtype.np)
+            result = aliasing(memory, result_dtype, sizes, (2,), 1)
         else:
             strides = [1] * len(sizes)
             for axis in range(1, len(sizes)):
                 strides[axis] = strides[axis - 1] * max(sizes[axis - 1], 1)
-            result = aliasing(np.zeros(values.size, kind.np), kind, sizes, tuple(strides), 0)
+            result = aliasing(
+                np.zeros(values.size, result_dtype.np), result_dtype, sizes, tuple(strides), 0
+            )
         if values.size:
             np.copyto(result._array, values)
         return marked(result, requires_grad)
@@ -245,37 +247,37 @@ class SampleMaker:
         requires_grad: bool = False,
     ) -> Tensor:
         """The first dimension has stride 0."""
-        kind = self.dtype if dtype is None else dtype
+        result_dtype = self.dtype if dtype is None else dtype
         sizes = sizes_of(shape)
         if not sizes:
-            return self(low=low, high=high, dtype=kind, requires_grad=requires_grad)
-        memory = self.numbers(sizes[1:], low, high, kind)
+            return self(low=low, high=high, dtype=result_dtype, requires_grad=requires_grad)
+        memory = self.numbers(sizes[1:], low, high, result_dtype)
         strides = [1] * (len(sizes) - 1)
         for axis in range(len(strides) - 1, 0, -1):
             strides[axis - 1] = strides[axis] * sizes[axis + 1]
-        return marked(aliasing(memory, kind, sizes, (0, *strides), 0), requires_grad)
+        return marked(aliasing(memory, result_dtype, sizes, (0, *strides), 0), requires_grad)
 
 
 def marked(tensor: Tensor, requires_grad: bool) -> Tensor:
     return tensor.requires_grad_() if requires_grad else tensor
 
 
-def aliasing(memory: Any, kind: dtype, sizes: Any, strides: Any, offset: int) -> Tensor:
+def aliasing(memory: Any, dtype: dtype, sizes: Any, strides: Any, offset: int) -> Tensor:
     """A tensor over part of an array's memory."""
-    return make_view(wrap(memory, kind), sizes, strides, offset)
+    return make_view(wrap(memory, dtype), sizes, strides, offset)
 
 
-def special_values(kind: dtype) -> list[Any]:
-    if kind.category == dtypes.BOOL:
+def special_values(dtype: dtype) -> list[Any]:
+    if dtype.category == dtypes.BOOL:
         return []
-    if kind.category == dtypes.INTEGER:
-        whole = dtypes.iinfo(kind)
+    if dtype.category == dtypes.INTEGER:
+        whole = dtypes.iinfo(dtype)
         found = [whole.max, whole.min, 0, 1]
-        return [*found, -1] if kind.is_signed else found
-    if kind.category == dtypes.COMPLEX:
+        return [*found, -1] if dtype.is_signed else found
+    if dtype.category == dtypes.COMPLEX:
         # No NaN or infinity: what complex arithmetic makes of them depends on how it is compiled.
         return [complex(-0.0, 0.0), complex(-2.0, -0.0), 0j, 1j, complex(1.0), complex(-1.0, -0.0)]
-    limits = dtypes.finfo(kind)
+    limits = dtypes.finfo(dtype)
     nan, inf = float("nan"), float("inf")
     return [nan, inf, -0.0, -inf, 0.0, 1.0, -1.0, float(limits.max), float(limits.tiny)]
 
@@ -291,8 +293,8 @@ def as_sample(item: Any) -> Sample:
     return Sample((item,), {})
 
 
-def maker_of(op: OpOverload, kind: dtype) -> SampleMaker:
-    return SampleMaker(op.name(), kind, op.options.get("domain"))
+def maker_of(op: OpOverload, dtype: dtype) -> SampleMaker:
+    return SampleMaker(op.name(), dtype, op.options.get("domain"))
 
 
 def has_samples(op: OpOverload) -> bool:
@@ -303,7 +305,7 @@ def has_samples(op: OpOverload) -> bool:
     return pointwise_arity(op) is not None
 
 
-def samples_of(op: OpOverload, kind: dtype) -> list[Sample]:
+def samples_of(op: OpOverload, dtype: dtype) -> list[Sample]:
     """An op's samples for one dtype, made afresh; [] when it has none."""
     rule = op.rules.get("samples")
     if isinstance(rule, Refused):
@@ -314,31 +316,31 @@ def samples_of(op: OpOverload, kind: dtype) -> list[Sample]:
         rule = pointwise_samples(op)
     found: list[Sample] = []
     try:
-        found.extend(map(as_sample, rule(maker_of(op, kind))))
+        found.extend(map(as_sample, rule(maker_of(op, dtype))))
     except NotImplementedError:
         # The rule prepared an argument with an op that does not take this dtype.
         return found
     return found
 
 
-def given_errors(op: OpOverload, kind: dtype = dtypes.float32) -> list[tuple[type, Sample]]:
+def given_errors(op: OpOverload, dtype: dtype = dtypes.float32) -> list[tuple[type, Sample]]:
     """The wrong calls that are written down for an op."""
     rule = op.rules.get("errors")
     if rule is None or isinstance(rule, Refused):
         return []
-    return [(error, as_sample(item)) for error, item in rule(maker_of(op, kind))]
+    return [(error, as_sample(item)) for error, item in rule(maker_of(op, dtype))]
 
 
-def errors_of(op: OpOverload, kind: dtype = dtypes.float32) -> list[tuple[type, Sample]]:
+def errors_of(op: OpOverload, dtype: dtype = dtypes.float32) -> list[tuple[type, Sample]]:
     """An op's wrong calls with the class each must raise; none where they are refused."""
     from rushlight.opset.samples.from_schema import derived_errors
 
     if isinstance(op.rules.get("errors"), Refused):
         return []
-    found = given_errors(op, kind)
+    found = given_errors(op, dtype)
     # What is written down about a call stands before what its kind would imply.
     known = {repr(case) for _, case in found}
-    found += [(error, case) for error, case in derived_errors(op, kind) if repr(case) not in known]
+    found += [(error, case) for error, case in derived_errors(op, dtype) if repr(case) not in known]
     return found
 
 

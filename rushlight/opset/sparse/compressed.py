@@ -310,11 +310,11 @@ def block_pattern(mask: Any) -> Tensor:
     return make_coo(np.stack([rows, columns]), np.zeros(rows.size, np.bool_), mask.shape[:2])
 
 
-def empty_compressed(size: Any, layout: Any, kind: Any, block: Any = (1, 1)) -> Tensor:
+def empty_compressed(size: Any, layout: Any, dtype: Any, block: Any = (1, 1)) -> Tensor:
     """No element specified; only without batch dims."""
     inner = tuple(block) if layout in BLOCKED else ()
     length = size[1] // block[1] if layout in COLUMNS else size[0] // block[0]
-    values = np.zeros((0, *inner, *size[2:]), kind.np)
+    values = np.zeros((0, *inner, *size[2:]), dtype.np)
     ends, plain = np.zeros(length + 1, np.int64), np.zeros(0, np.int64)
     return compressed_tensor(layout, size, ends, plain, values)
 
@@ -662,10 +662,10 @@ def _(self: Any, size: Any, out_int32: bool) -> Any:
 
 @to_csr.kernel
 def _(self: Any, size: int, out_int32: bool) -> Any:
-    kind = dtypes.int32 if out_int32 else dtypes.int64
-    ends = np.zeros(size + 1, kind.np)
+    dtype = dtypes.int32 if out_int32 else dtypes.int64
+    ends = np.zeros(size + 1, dtype.np)
     np.cumsum(np.bincount(values_of(self), minlength=size), out=ends[1:])
-    return wrap(ends, kind)
+    return wrap(ends, dtype)
 
 
 from_csr = native(
@@ -687,8 +687,8 @@ def _(crow_indices: Any, col_indices: Any, out_int32: bool, transpose: bool) -> 
 
 @from_csr.kernel
 def _(crow_indices: Any, col_indices: Any, out_int32: bool, transpose: bool) -> Any:
-    kind = dtypes.int32 if out_int32 else dtypes.int64
+    dtype = dtypes.int32 if out_int32 else dtypes.int64
     columns = values_of(col_indices)
     rows = major_indices(values_of(crow_indices), columns.shape[-1])
     pair = (columns, rows) if transpose else (rows, columns)
-    return wrap(np.stack(pair).astype(kind.np), kind)
+    return wrap(np.stack(pair).astype(dtype.np), dtype)

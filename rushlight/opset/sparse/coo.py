@@ -65,24 +65,28 @@ def dense_of(array: Any) -> Tensor:
 
 
 def is_sparse(value: Any) -> bool:
-    return isinstance(value, Tensor) and value._ext is not None and value._ext.parts is not None
+    return (
+        isinstance(value, Tensor)
+        and value._unusual is not None
+        and value._unusual.parts is not None
+    )
 
 
 def is_coo(value: Any) -> bool:
-    return is_sparse(value) and value._ext.layout is devices.sparse_coo
+    return is_sparse(value) and value._unusual.layout is devices.sparse_coo
 
 
 def index_array(tensor: Any) -> Any:
-    found = tensor._ext.parts.indices._array
+    found = tensor._unusual.parts.indices._array
     return found if found.dtype == np.int64 else found.astype(np.int64)
 
 
 def value_array(tensor: Any) -> Any:
-    return values_of(tensor._ext.parts.values)
+    return values_of(tensor._unusual.parts.values)
 
 
 def sparse_dims(tensor: Any) -> int:
-    return int(tensor._ext.parts.indices.shape[0])
+    return int(tensor._unusual.parts.indices.shape[0])
 
 
 def with_values(tensor: Any, values: Tensor, coalesced: bool | None = None) -> Tensor:
@@ -98,25 +102,25 @@ def with_values(tensor: Any, values: Tensor, coalesced: bool | None = None) -> T
 
 def replace_parts(target: Any, source: Any) -> Any:
     """Make `target` hold what `source` holds; aliases of it keep the old parts."""
-    ext = target._ext.copy()
-    values = source._ext.parts.values
+    unusual = target._unusual.copy()
+    values = source._unusual.parts.values
     if values._dtype is not target._dtype:
         source = with_values(source, converted(values, target._dtype))
-    ext.parts = source._ext.parts
-    ext.sizes, ext.strides = source._ext.sizes, source._ext.strides
-    target._ext = ext
+    unusual.parts = source._unusual.parts
+    unusual.sizes, unusual.strides = source._unusual.sizes, source._unusual.strides
+    target._unusual = unusual
     return target
 
 
-def converted(tensor: Tensor, kind: Any) -> Tensor:
-    if tensor._dtype is kind:
+def converted(tensor: Tensor, dtype: Any) -> Tensor:
+    if tensor._dtype is dtype:
         return tensor
-    return wrap(cast(values_of(tensor), tensor._dtype, kind), kind)
+    return wrap(cast(values_of(tensor), tensor._dtype, dtype), dtype)
 
 
 def plain_alias(tensor: Tensor) -> Tensor:
     """The same memory as a tensor without history, fit to be a part."""
-    if tensor._ext is not None and (tensor._ext.conj or tensor._ext.neg):
+    if tensor._unusual is not None and (tensor._unusual.conj or tensor._unusual.neg):
         return dense_of(values_of(tensor))
     return tensor._alias(share_counter=False)
 
@@ -125,18 +129,18 @@ def taken_over(grad: Any) -> Any:
     """A gradient that its leaf may keep as it is, held by the caller alone; None when its values
     are not contiguous or somebody else holds them."""
     alone = COUNTS.slot
-    if type(grad) not in PLAIN or getrefcount(grad._ext) > alone:
+    if type(grad) not in PLAIN or getrefcount(grad._unusual) > alone:
         return None
-    if getrefcount(grad._ext.parts) > alone or getrefcount(grad._ext.parts.values) > alone:
+    if getrefcount(grad._unusual.parts) > alone or getrefcount(grad._unusual.parts.values) > alone:
         return None
-    parts = grad._ext.parts
-    if not (parts.values._contig and parts.indices._contig):
+    parts = grad._unusual.parts
+    if not (parts.values._is_contiguous and parts.indices._is_contiguous):
         return None
     if parts.values._storage is not None and getrefcount(parts.values._storage) > alone:
         return None
     if parts.indices._storage is not None and getrefcount(parts.indices._storage) > alone:
         # Indices may be the caller's own, whose later changes must not show.
-        grad._ext.parts = Coo(owned(parts.indices), parts.values, parts.coalesced)
+        grad._unusual.parts = Coo(owned(parts.indices), parts.values, parts.coalesced)
     return grad
 
 
@@ -217,9 +221,9 @@ def coalesced_arrays(indices: Any, values: Any, sizes: Any) -> tuple[Any, Any]:
 
 
 def coalesced(tensor: Any) -> Tensor:
-    if tensor._ext.parts.coalesced:
-        found: Tensor = tensor
-        return found
+    if tensor._unusual.parts.coalesced:
+        itself: Tensor = tensor
+        return itself
     indices, values = coalesced_arrays(index_array(tensor), value_array(tensor), tensor.shape)
     return make_coo(indices, values, tensor.shape, True)
 
@@ -320,18 +324,18 @@ with_dims = native(
 
 @with_dims.kernel
 def _(sparse_dim: int, dense_dim: int, size: Any, dtype: Any, *rest: Any) -> Any:
-    kind = dtype or dtypes.get_default_dtype()
+    result_dtype = dtype or dtypes.get_default_dtype()
     if sparse_dim + dense_dim != len(size):
         raise RuntimeError(
             f"number of dimensions must be sparse_dim ({sparse_dim}) + dense_dim ({dense_dim}), "
             f"but got {len(size)}"
         )
-    return empty_coo(size, sparse_dim, kind)
+    return empty_coo(size, sparse_dim, result_dtype)
 
 
-def empty_coo(size: Any, sparse_dim: int, kind: Any) -> Tensor:
+def empty_coo(size: Any, sparse_dim: int, dtype: Any) -> Tensor:
     """No element specified."""
-    values = wrap(np.zeros((0, *size[sparse_dim:]), kind.np), kind)
+    values = wrap(np.zeros((0, *size[sparse_dim:]), dtype.np), dtype)
     return make_coo(np.zeros((sparse_dim, 0), np.int64), values, size, True)
 
 
@@ -377,11 +381,11 @@ def _(
 
 
 def check_value_dtype(values: Any, dtype: Any) -> None:
-    kind = dtype or dtypes.get_default_dtype()
-    if values._dtype is not kind:
+    result_dtype = dtype or dtypes.get_default_dtype()
+    if values._dtype is not result_dtype:
         raise RuntimeError(
             f"dtype of values ({values._dtype.scalar_type_name}) must match dtype of sparse tensor "
-            f"({kind.scalar_type_name})"
+            f"({result_dtype.scalar_type_name})"
         )
 
 
@@ -441,8 +445,10 @@ def sparse_coo_unsafe(
     samples=lambda make: [sample((2, 3), dtype=make.dtype)],
 )
 def sparse_coo_size(size: Any, dtype: Any = None, *rest: Any) -> Any:
-    kind = dtype or dtypes.get_default_dtype()
-    return call(with_dims, (len(size), 0, tuple(size), kind, devices.sparse_coo, None, False))
+    result_dtype = dtype or dtypes.get_default_dtype()
+    return call(
+        with_dims, (len(size), 0, tuple(size), result_dtype, devices.sparse_coo, None, False)
+    )
 
 
 @sparse_composite(
@@ -737,9 +743,9 @@ set_coalesced = native(
 @set_coalesced.kernel
 def _(self: Any, coalesced: bool) -> Any:
     expect_layout(self, "_coalesced_")
-    ext = self._ext.copy()
-    ext.parts = Coo(ext.parts.indices, ext.parts.values, coalesced)
-    self._ext = ext
+    unusual = self._unusual.copy()
+    unusual.parts = Coo(unusual.parts.indices, unusual.parts.values, coalesced)
+    self._unusual = unusual
     return self
 
 

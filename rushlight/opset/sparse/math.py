@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.arrays.casting import cast
-from rushlight.arrays.precision import widened
+from rushlight.arrays.precision import widen
 from rushlight.base.errors import error
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
@@ -131,14 +131,14 @@ def scaled(values: Any, alpha: Any) -> Any:
 
 
 def add_coo(self: Any, other: Any, alpha: Any) -> Any:
-    kind = common_dtype(self, other)
+    dtype = common_dtype(self, other)
     if sparse_dims(self) != sparse_dims(other):
         raise RuntimeError(
             "add: expected 'self' and 'other' to have the same number of sparse dimensions, got "
             f"{sparse_dims(self)} and {sparse_dims(other)}"
         )
-    mine = values_of(converted(parts_of(self).values, kind))
-    theirs = scaled(values_of(converted(parts_of(other).values, kind)), alpha)
+    mine = values_of(converted(parts_of(self).values, dtype))
+    theirs = scaled(values_of(converted(parts_of(other).values, dtype)), alpha)
     first, second = index_array(self), index_array(other)
     both = parts_of(self).coalesced and parts_of(other).coalesced
     if first.shape == second.shape and np.array_equal(first, second):
@@ -156,18 +156,18 @@ def add_to_dense(self: Any, other: Any, alpha: Any) -> Any:
             f"other has size {geometry.show(other.shape)} (FYI: dense-sparse addition does not "
             "currently support broadcasting)"
         )
-    kind = common_dtype(self, other)
-    result = np.array(cast(values_of(self), self._dtype, kind), order="C")
+    dtype = common_dtype(self, other)
+    result = np.array(cast(values_of(self), self._dtype, dtype), order="C")
     if is_compressed(other):
-        addend = values_of(converted(wrap(expanded(other), other._dtype), kind))
-        return wrap(result + scaled(addend, alpha), kind)
-    add_at(result, coalesced(other), kind, alpha)
-    return wrap(result, kind)
+        addend = values_of(converted(wrap(expanded(other), other._dtype), dtype))
+        return wrap(result + scaled(addend, alpha), dtype)
+    add_at(result, coalesced(other), dtype, alpha)
+    return wrap(result, dtype)
 
 
-def add_at(target: Any, other: Any, kind: Any, alpha: Any) -> None:
+def add_at(target: Any, other: Any, dtype: Any, alpha: Any) -> None:
     """Add a coalesced COO tensor to an array."""
-    values = scaled(values_of(converted(parts_of(other).values, kind)), alpha)
+    values = scaled(values_of(converted(parts_of(other).values, dtype)), alpha)
     indices = index_array(other)
     if indices.shape[0] == 0:
         if indices.shape[1]:
@@ -178,7 +178,7 @@ def add_at(target: Any, other: Any, kind: Any, alpha: Any) -> None:
 
 def add_in_place(self: Any, other: Any, alpha: Any) -> Any:
     """A sparse addend straight into dense memory; None where the general way must do it."""
-    if is_sparse(self) or not is_coo(other) or self._ext is not None:
+    if is_sparse(self) or not is_coo(other) or self._unusual is not None:
         return None
     if tuple(self.shape) != tuple(other.shape) or common_dtype(self, other) is not self._dtype:
         return None
@@ -257,8 +257,8 @@ def sparse_times_dense(self: Any, dense: Any) -> Any:
     """A sparse matrix times a dense one: rows of products, summed by row."""
     given = coalesced(coo_of(self))
     rows, columns = index_array(given)
-    values = widened(value_array(given))
-    factors = widened(dense)
+    values = widen(value_array(given))
+    factors = widen(dense)
     result = np.zeros((self.shape[0], dense.shape[1]), np.result_type(values, factors))
     if rows.size:
         starts = run_starts(rows)
@@ -594,7 +594,7 @@ def softmax_kernel(log: bool) -> Rule:
         values, starts, order = softmax_groups(given, dim)
         if not values.size:
             return with_values(given, dense_of(values))
-        wide = widened(values)
+        wide = widen(values)
         shifted = wide - spread(np.maximum.reduceat(wide, starts, axis=0), starts, len(wide))
         powers = np.exp(shifted)
         sums = spread(np.add.reduceat(powers, starts, axis=0), starts, len(wide))

@@ -43,7 +43,7 @@ from rushlight.opset.sparse.math import common_dtype
 # -- geometry --------------------------------------------------------------------------------------
 
 
-def turned(self: Any) -> Any:
+def transpose_matrix(self: Any) -> Any:
     if is_compressed(self):
         return flipped(self)
     sparse, dense = dims(self)
@@ -52,10 +52,10 @@ def turned(self: Any) -> Any:
             "t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got "
             f"{sparse} sparse and {dense} dense dimensions"
         )
-    return transposed(self, 0, 1) if sparse == 2 else self._alias(share_counter=False)
+    return transpose(self, 0, 1) if sparse == 2 else self._alias(share_counter=False)
 
 
-def transposed(self: Any, dim0: int, dim1: int) -> Any:
+def transpose(self: Any, dim0: int, dim1: int) -> Any:
     count = self.dim()
     dim0, dim1 = geometry.wrap_dim(dim0, count), geometry.wrap_dim(dim1, count)
     if dim0 == dim1:
@@ -194,12 +194,12 @@ def joined(tensors: Any, dim: int) -> Any:
             )
         if sparse_dims(other) != count:
             raise RuntimeError("cat(): all tensors must have the same number of sparse dimensions")
-    kind = common_dtype(*tensors)
+    dtype = common_dtype(*tensors)
     sizes = list(first.shape)
     sizes[dim] = sum(int(tensor.shape[dim]) for tensor in tensors)
     indices, values, offset = [], [], 0
     for tensor in tensors:
-        place, found = index_array(tensor), values_of(converted(parts_of(tensor).values, kind))
+        place, found = index_array(tensor), values_of(converted(parts_of(tensor).values, dtype))
         if dim < count:
             place = place.copy()
             place[dim] += offset
@@ -289,13 +289,13 @@ def copy_into(self: Any, src: Any, non_blocking: bool) -> Any:
     return replace_parts(self, copied_parts(src))
 
 
-def emptied(self: Any, sizes: Any, kind: Any) -> Any:
+def emptied(self: Any, sizes: Any, dtype: Any) -> Any:
     if is_coo(self):
         count = sparse_dims(self) if len(sizes) == self.dim() else len(sizes)
-        return empty_coo(tuple(sizes), count, kind)
+        return empty_coo(tuple(sizes), count, dtype)
     if batch_dims(self) or len(sizes) != self.dim():
         raise error("RL0511", NotImplementedError, layout=self.layout, size=list(sizes))
-    return empty_compressed(tuple(sizes), self.layout, kind, block_sizes(self))
+    return empty_compressed(tuple(sizes), self.layout, dtype, block_sizes(self))
 
 
 def zero_in_place(self: Any) -> Any:
@@ -303,28 +303,28 @@ def zero_in_place(self: Any) -> Any:
 
 
 def zeros_like(self: Any, dtype: Any, layout: Any, device: Any, *rest: Any) -> Any:
-    kind = dtype or self._dtype
+    result_dtype = dtype or self._dtype
     if device is not None and device.type == "meta":
         raise no_sparse_shells("zeros_like")
     if layout is devices.strided:
-        return wrap(np.zeros(tuple(self.shape), kind.np), kind)
-    return emptied(self, self.shape, kind)
+        return wrap(np.zeros(tuple(self.shape), result_dtype.np), result_dtype)
+    return emptied(self, self.shape, result_dtype)
 
 
 def new_zeros(self: Any, size: Any, dtype: Any, layout: Any, device: Any, pin: Any) -> Any:
-    kind = dtype or self._dtype
+    result_dtype = dtype or self._dtype
     if device is not None and device.type == "meta":
         raise no_sparse_shells("new_zeros")
     if layout is devices.strided:
-        return wrap(np.zeros(tuple(size), kind.np), kind)
-    return emptied(self, tuple(size), kind)
+        return wrap(np.zeros(tuple(size), result_dtype.np), result_dtype)
+    return emptied(self, tuple(size), result_dtype)
 
 
 def made_sparse(size: Any, dtype: Any, layout: Any, *rest: Any) -> Any:
     """`zeros` and `empty` in a sparse layout: nothing is specified."""
-    kind = dtype or dtypes.get_default_dtype()
+    result_dtype = dtype or dtypes.get_default_dtype()
     if layout is devices.sparse_coo:
-        return empty_coo(tuple(size), len(size), kind)
+        return empty_coo(tuple(size), len(size), result_dtype)
     if layout not in (devices.sparse_csr, devices.sparse_csc) or len(size) != 2:
         raise error("RL0511", NotImplementedError, layout=layout, size=list(size))
-    return empty_compressed(tuple(size), layout, kind)
+    return empty_compressed(tuple(size), layout, result_dtype)

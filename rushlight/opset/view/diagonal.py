@@ -57,7 +57,7 @@ def triangle_kernel(name: str) -> Any:
 def lower_triangle(build: Any, op: Any, self: Any, diagonal: Any) -> Any:
     if self.expr is None or len(self.shape) < 2:
         build.refuse("no matrix")
-    m, values = build.m, build.widened(self)
+    m, values = build.m, build.widen(self)
     # column - row, compared with the diagonal
     place = m.index((*[0] * (len(self.shape) - 2), -1, 1), 0)
     inside = (m.less_equal if op is tril else m.greater_equal)(place, diagonal)
@@ -97,23 +97,23 @@ def triangle_indices(name: str) -> Any:
         method=False,
     )
 
-    def check(row: int, col: int, kind: Any) -> None:
+    def check(row: int, col: int, dtype: Any) -> None:
         if row < 0 or col < 0:
             which, value = ("row", row) if row < 0 else ("col", col)
             raise RuntimeError(f"{which} must be non-negative, got{value}")
-        if kind.category != dtypes.INTEGER:
-            raise unsupported(f"{name}_indices", kind)
+        if dtype.category != dtypes.INTEGER:
+            raise unsupported(f"{name}_indices", dtype)
 
     @record.shape
     def _(
         row: int, col: int, offset: int, dtype: Any, layout: Any, device: Any, pin_memory: Any
     ) -> Any:
-        kind = dtype or dtypes.int64
-        check(row, col, kind)
+        result_dtype = dtype or dtypes.int64
+        check(row, col, result_dtype)
         count = triangle_count(row, col, offset)
         if name == "triu":
             count = row * col - triangle_count(row, col, offset - 1)
-        return Spec((2, count), kind)
+        return Spec((2, count), result_dtype)
 
     @record.kernel
     def _(
@@ -126,10 +126,10 @@ def triangle_indices(name: str) -> Any:
         device: Any,
         pin_memory: Any,
     ) -> Any:
-        kind = dtype or dtypes.int64
-        check(row, col, kind)
+        result_dtype = dtype or dtypes.int64
+        check(row, col, result_dtype)
         below = xp.tri(row, col, offset - (name == "triu"), dtype=bool)
-        return xp.stack(xp.nonzero(below if name == "tril" else ~below)).astype(kind.np)
+        return xp.stack(xp.nonzero(below if name == "tril" else ~below)).astype(result_dtype.np)
 
     return record
 

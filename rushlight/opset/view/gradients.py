@@ -24,7 +24,7 @@ from rushlight.core.tensor import (
     values_of,
     wrap_strided,
 )
-from rushlight.opset.kinds import SCATTER, Kind, Spec, laid_out, make_view, resolved
+from rushlight.opset.kinds import SCATTER, Kind, Spec, lay_out, make_view, resolved
 from rushlight.opset.registry import find, op, packet
 from rushlight.opset.rules import linear_in
 
@@ -180,19 +180,19 @@ unfold_backward.samples = lambda make: [
 def same_strides_copy(self: Tensor) -> Tensor:
     """A copy with equal sizes, strides and offset over memory of its own."""
     sizes, strides = sizes_of(self), strides_of(self)
-    kind = self._dtype
+    dtype = self._dtype
     if self._array is None:
-        return shell(sizes, strides, kind, self.device, self._offset)
-    if self._contig and self._offset == 0:
-        return laid_out(self._array.copy(), strides, kind)
+        return shell(sizes, strides, dtype, self.device, self._offset)
+    if self._is_contiguous and self._offset == 0:
+        return lay_out(self._array.copy(), strides, dtype)
     if geometry.is_overlapping(sizes, strides):
-        return laid_out(values_of(self).copy(), geometry.like_strides(sizes, strides), kind)
-    extent = geometry.storage_extent(sizes, strides, self._offset) * kind.itemsize
+        return lay_out(values_of(self).copy(), geometry.like_strides(sizes, strides), dtype)
+    extent = geometry.storage_extent(sizes, strides, self._offset) * dtype.itemsize
     if extent == 0:
-        return empty_strided(sizes, strides, kind)
+        return empty_strided(sizes, strides, dtype)
     storage = Storage(storage_of(self).buffer[:extent].copy())
-    array = alias_array(storage, kind, sizes, strides, self._offset)
-    return wrap_strided(array, kind, storage, self._offset)
+    array = alias_array(storage, dtype, sizes, strides, self._offset)
+    return wrap_strided(array, dtype, storage, self._offset)
 
 
 class ViewScatter(Kind):

@@ -34,10 +34,10 @@ def getitem(self: Any, index: Any) -> Any:
         handled, value = overridden(getitem, self, (self, index))
         if handled:
             return value
-    kind = type(index)
-    if kind is int:
+    cls = type(index)
+    if cls is int:
         return select_at(self, 0, index, 0)
-    if kind is slice:
+    if cls is slice:
         return slice_at(self, 0, index)
     if index is Ellipsis:
         return call(views.alias, (self,))
@@ -60,7 +60,7 @@ def setitem(self: Any, index: Any, value: Any) -> None:
         handled, _ = overridden(setitem, self, (self, index, value))
         if handled:
             return
-    if self._ext is not None and self._ext.parts is not None:
+    if self._unusual is not None and self._unusual.parts is not None:
         raise TypeError("Cannot assign items to a sparse tensor")
     if type(value) not in PLAIN and overrides(type(value)):
         handled, _ = try_function_override(setitem, (self, index, value), {})
@@ -68,17 +68,17 @@ def setitem(self: Any, index: Any, value: Any) -> None:
             return
     if not isinstance(value, Tensor):
         value = element(self, value)
-    kind = type(index)
+    cls = type(index)
     if index is False:
         return
-    if kind is int or isinstance(index, np.integer):
+    if cls is int or isinstance(index, np.integer):
         copy_to(select_at(self, 0, int(index), 0), value)
         return
     if index is None or index is True:
         copy_to(call(views.unsqueeze, (self, 0)), value)
         return
     try:
-        found, indices = apply_subscripts(self, (index,) if kind is slice else as_tuple(index))
+        found, indices = apply_subscripts(self, (index,) if cls is slice else as_tuple(index))
     except Overridden:
         try_function_override(setitem, (self, index, value), {})
         return
@@ -96,9 +96,9 @@ class Overridden(Exception):
     """An entry of the subscript is of a class that handles the call."""
 
 
-def overrides(kind: type) -> bool:
+def overrides(cls: type) -> bool:
     """Whether instances of a class have a say in the calls they take part in."""
-    override = getattr(kind, "__torch_function__", None)
+    override = getattr(cls, "__torch_function__", None)
     if override is None or override is DISABLED:
         return False
     return not (PROCESS.special and LOCAL.state.excluded & LAYER_FUNCTION)
@@ -223,11 +223,11 @@ def apply_subscripts(self: Any, entries: tuple[Any, ...]) -> tuple[Any, list[Any
     covered = 0  # dimensions of `found` that `indices` speaks of
     dim = 0  # of `found`, where the next entry applies
     for shown, entry in enumerate(entries):
-        kind = type(entry)
-        if kind is int or (kind not in (bool, slice, type(None)) and is_integer(entry)):
-            found = select_at(found, dim, entry if kind is int else plain_integer(entry), shown)
+        cls = type(entry)
+        if cls is int or (cls not in (bool, slice, type(None)) and is_integer(entry)):
+            found = select_at(found, dim, entry if cls is int else plain_integer(entry), shown)
             continue
-        if kind is slice:
+        if cls is slice:
             if not is_whole(found, dim, entry):
                 found = slice_at(found, dim, entry)
             dim += 1
@@ -239,11 +239,11 @@ def apply_subscripts(self: Any, entries: tuple[Any, ...]) -> tuple[Any, list[Any
             found = call(views.unsqueeze, (found, dim))
             dim += 1
             continue
-        if kind not in PLAIN and overrides(kind):
+        if cls not in PLAIN and overrides(cls):
             raise Overridden
         width = 1
         tensor: Any
-        if kind is bool:
+        if cls is bool:
             found = call(views.unsqueeze, (found, dim))
             tensor = truth_index(entry)
         else:
@@ -331,8 +331,8 @@ def plain_numbers(entry: Any) -> Any:
 
 
 def type_name(value: Any) -> str:
-    kind = type(value)
-    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    cls = type(value)
+    return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
 
 
 def element(self: Any, value: Any) -> Tensor:
@@ -344,8 +344,8 @@ def element(self: Any, value: Any) -> Tensor:
                 f"can't assign a {type_name(value)} to a {prefix}{self._dtype.legacy_tensor_name}"
             )
         return aten.scalar_tensor(value, dtype=self._dtype)  # type: ignore[no-any-return]
-    kind = self._dtype
-    return wrap(np.array(fill_number(value, kind), kind.np), kind)
+    dtype = self._dtype
+    return wrap(np.array(fill_number(value, dtype), dtype.np), dtype)
 
 
 def without_leading_ones(sizes: Any) -> tuple[Any, ...]:

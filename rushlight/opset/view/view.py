@@ -47,7 +47,7 @@ view_ = view(
     batch=late("view.batched:view"),
     varargs=1,
     function=False,
-    quick=Quick(RESHAPED.format("size"), when="self._contig", result_is_contiguous=True),
+    quick=Quick(RESHAPED.format("size"), when="self._is_contiguous", result_is_contiguous=True),
     vjp=lambda grad, self_shape: grad.reshape(self_shape),
     inverse=lambda source, changed, size: changed.reshape(source.shape),
 )
@@ -67,7 +67,7 @@ unsafe_view = op(
 @view_.shape
 def _(self: Any, size: Any) -> Any:
     array = self._array
-    if self._contig:
+    if self._is_contiguous:
         # Sizes that need no inference over contiguous memory: the common case.
         wanted = size if -1 not in size else geometry.infer_size(size, array.size)
         count = 1
@@ -199,11 +199,11 @@ reshape_alias = view(
     "reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)",
     varargs=1,
     quick=Quick(
-        RESHAPED.format("shape"), when="self._contig", result_is_contiguous=True, as_op=view_
+        RESHAPED.format("shape"), when="self._is_contiguous", result_is_contiguous=True, as_op=view_
     ),
 )
 def reshape(self: Any, shape: Any) -> Any:
-    if self._contig:
+    if self._is_contiguous:
         return self.view(shape)
     wanted = geometry.infer_size(shape, self.numel())
     sizes, strides = sizes_of(self), strides_of(self)
@@ -372,7 +372,7 @@ def check_storage_bounds(self: Any, size: Any, stride: Any, offset: Any) -> None
 
 transpose = view(
     "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
-    sparse=late("sparse.shape:transposed"),
+    sparse=late("sparse.shape:transpose"),
     quick=Quick("{self}.swapaxes({dim0}, {dim1}) if {self}.size else None"),
     vjp=lambda grad, dim0, dim1: grad.transpose(dim0, dim1),
     inverse=lambda source, changed, dim0, dim1: changed.transpose(dim0, dim1),
@@ -398,7 +398,7 @@ transpose.errors = lambda make: [(IndexError, (make(2, 3), 0, 2))]
 
 t = view(
     "t(Tensor(a) self) -> Tensor(a)",
-    sparse=late("sparse.shape:turned"),
+    sparse=late("sparse.shape:transpose_matrix"),
     batch=late("view.batched:t"),
     quick=Quick("{self}.T if {self}.ndim == 2 and {self}.size else None"),
     vjp=lambda grad: grad.t(),
@@ -425,7 +425,7 @@ permute = view(
     varargs=1,
     quick=Quick(
         "{self}.transpose({dims}) if {self}.size else None",
-        when="self._contig",
+        when="self._is_contiguous",
         result_is_contiguous=False,
     ),
     vjp=lambda grad, dims: grad.permute(inverse_order(dims)),
@@ -476,7 +476,7 @@ expand = view(
     function=False,
     quick=Quick(
         "expanded_number({self}, {size})",
-        when="self._contig",
+        when="self._is_contiguous",
         result_is_contiguous=False,
         scope={"expanded_number": expanded_number},
     ),
@@ -543,7 +543,7 @@ def unsqueeze_to(grad: Any, sizes: Any, dims: Any = None) -> Any:
 squeeze = view(
     "squeeze(Tensor(a) self) -> Tensor(a)",
     batch=late("view.batched:squeeze"),
-    quick=Quick("{self}.squeeze()", when="self._contig", result_is_contiguous=True),
+    quick=Quick("{self}.squeeze()", when="self._is_contiguous", result_is_contiguous=True),
     vjp=lambda grad, self_shape: unsqueeze_to(grad, self_shape),
     inverse=lambda source, changed: unsqueeze_to(changed, source.shape),
 )
@@ -613,7 +613,7 @@ unsqueeze = view(
     sparse=late("sparse.shape:unsqueezed"),
     quick=Quick(
         "unsqueezed({self}, {dim})",
-        when="self._contig",
+        when="self._is_contiguous",
         result_is_contiguous=True,
         scope={"unsqueezed": unsqueezed},
     ),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.precision import widened
+from rushlight.arrays.precision import widen
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.device import channels_last, channels_last_3d
@@ -19,7 +19,7 @@ from rushlight.opset.window.pool import (
     backward_to_picked,
     check_floats,
     check_line,
-    picked,
+    pick,
     scattered_to,
     single,
     suggested,
@@ -32,14 +32,14 @@ def windows_of(shape: Any, places: Any) -> Any:
     return [adaptive(size, count) for size, count in zip(sizes, places, strict=True)]
 
 
-def box_sizes(windows: Any, kind: Any) -> Any:
+def box_sizes(windows: Any, dtype: Any) -> Any:
     """How many elements each box covers."""
     found: Any = np.ones((1,) * len(windows), np.int64)
     for axis in range(-len(windows), 0):
         shape = [1] * len(windows)
         shape[axis] = len(windows[axis])
         found = found * (windows[axis].ends - windows[axis].starts).reshape(shape)
-    return found.astype(kind)
+    return found.astype(dtype)
 
 
 def layout_for(self: Any, sizes: Any, count: int) -> Any:
@@ -103,7 +103,7 @@ def define_mean(count: int) -> None:
     @forward.kernel
     def _(xp: Any, self: Any, output_size: Any) -> Any:
         plan = windows_of(self.shape, output_size)
-        source = widened(self)
+        source = widen(self)
         total = box_sum(source, plan)
         return (total / box_sizes(plan, source.dtype)).astype(self.dtype)
 
@@ -153,7 +153,7 @@ def define_mean(count: int) -> None:
     @backward.kernel
     def _(xp: Any, grad_output: Any, self: Any) -> Any:
         plan = windows_of(self.shape, grad_output.shape[-count:])
-        source = widened(grad_output)
+        source = widen(grad_output)
         shares = source / box_sizes(plan, source.dtype)
         return box_spread(shares, plan).astype(grad_output.dtype)
 
@@ -255,7 +255,7 @@ def define_maximum(count: int) -> None:
         function=False,
         non_differentiable=(1,),
         vjp=lambda grad, self, result1: backward(grad, self, result1),
-        jvp=lambda self_t, result1: (picked(self_t, result1, count), None),
+        jvp=lambda self_t, result1: (pick(self_t, result1, count), None),
     )
 
     @forward.shape

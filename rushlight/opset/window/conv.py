@@ -27,7 +27,7 @@ __all__ = ["convolution", "convolution_backward"]
 # -- on arrays -------------------------------------------------------------------------------------
 
 
-def widened(array: Any) -> Any:
+def widen(array: Any) -> Any:
     return (
         array.astype(np.float32)
         if array.dtype.kind not in "iubc" and array.itemsize == 2
@@ -273,8 +273,8 @@ def result_format(input: Any, weight: Any) -> Any:
     return contiguous_format
 
 
-def laid_out(sizes: Any, kind: Any, format: Any) -> Spec:
-    return Spec(sizes, kind, geometry.strides_for_memory_format(tuple(sizes), format))
+def lay_out(sizes: Any, dtype: Any, format: Any) -> Spec:
+    return Spec(sizes, dtype, geometry.strides_for_memory_format(tuple(sizes), format))
 
 
 def check_options(
@@ -293,21 +293,21 @@ def check_options(
 
 
 def check_dtypes(input: Any, weight: Any, bias: Any, dilation: Any, transposed: bool) -> None:
-    kind = dtype_of(input)
-    if dtype_of(weight) is not kind:
-        names = [f"torch.{found.legacy_tensor_name}" for found in (kind, dtype_of(weight))]
+    dtype = dtype_of(input)
+    if dtype_of(weight) is not dtype:
+        names = [f"torch.{found.legacy_tensor_name}" for found in (dtype, dtype_of(weight))]
         raise RuntimeError(
             f"Input type ({names[0]}) and weight type ({names[1]}) should be the same or input "
             "should be a MKLDNN tensor and weight is a dense tensor"
         )
-    if bias is not None and dtype_of(bias) is not kind:
+    if bias is not None and dtype_of(bias) is not dtype:
         raise RuntimeError(
-            f"Input type ({kind.cpp_name}) and bias type ({dtype_of(bias).cpp_name}) should be "
+            f"Input type ({dtype.cpp_name}) and bias type ({dtype_of(bias).cpp_name}) should be "
             "the same"
         )
-    small = kind.category < dtypes.FLOAT and kind is not dtypes.int64
+    small = dtype.category < dtypes.FLOAT and dtype is not dtypes.int64
     dilated = any(d > 1 for d in dilation)
-    if kind is dtypes.bool_ or (small and (transposed or dilated)):
+    if dtype is dtypes.bool_ or (small and (transposed or dilated)):
         volume = len(weight.shape) == 5
         if transposed:
             name = f"slow_conv_transpose{3 if volume else 2}d_out_cpu"
@@ -315,7 +315,7 @@ def check_dtypes(input: Any, weight: Any, bias: Any, dilation: Any, transposed: 
             name = "slow_conv_dilated<>"
         else:
             name = "compute_columns3d" if volume else "slow_conv2d_cpu"
-        raise unsupported(name, kind)
+        raise unsupported(name, dtype)
 
 
 def check(
@@ -436,7 +436,7 @@ def _(
     shape = output_shape(
         input.shape, weight.shape, stride, padding, dilation, transposed, output_padding, groups
     )
-    return laid_out(shape, input._dtype, result_format(input, weight))
+    return lay_out(shape, input._dtype, result_format(input, weight))
 
 
 @convolution.kernel
@@ -450,8 +450,8 @@ def _(
     output_padding = filled(output_padding, count, "output_padding")
     check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
     result = run(
-        widened(input),
-        widened(weight),
+        widen(input),
+        widen(weight),
         stride,
         padding,
         dilation,
@@ -460,7 +460,7 @@ def _(
         groups,
     )
     if bias is not None:
-        result = result + widened(bias).reshape(-1, *[1] * count)
+        result = result + widen(bias).reshape(-1, *[1] * count)
     return result.astype(input.dtype, copy=False)
 
 
@@ -537,8 +537,8 @@ def _(
     )
     format = result_format(input, weight)
     specs = (
-        laid_out(input.shape, input._dtype, format),
-        laid_out(weight.shape, weight._dtype, format),
+        lay_out(input.shape, input._dtype, format),
+        lay_out(weight.shape, weight._dtype, format),
         Spec((grad_output.shape[1],), grad_output._dtype),
     )
     return tuple([s if wanted else None for s, wanted in zip(specs, output_mask, strict=True)])
@@ -558,7 +558,7 @@ def _(
     )
     if input.dtype.kind in "iub":
         raise unsupported("slow_conv2d_cpu_grad_input", dtype_of(input))
-    grad, source, filters = widened(grad_output), widened(input), widened(weight)
+    grad, source, filters = widen(grad_output), widen(input), widen(weight)
     options = stride, padding, dilation, groups
     found: list[Any] = [None, None, None]
     if output_mask[0]:
@@ -833,22 +833,22 @@ def _(self: Any, weight: Any, bias: Any, pad: int) -> Any:
 @conv_tbc.kernel
 def _(xp: Any, self: Any, weight: Any, bias: Any, pad: int) -> Any:
     sizes = time_extent(self, weight, bias, pad)
-    kind = dtypes.from_numpy(self.dtype)
+    dtype = dtypes.from_numpy(self.dtype)
     for other in (weight, bias):
         if other.dtype != self.dtype:
             raise RuntimeError(
-                f"expected m1 and m2 to have the same dtype, but got: {kind.cpp_name} != "
+                f"expected m1 and m2 to have the same dtype, but got: {dtype.cpp_name} != "
                 f"{dtypes.from_numpy(other.dtype).cpp_name}"
             )
-    if kind is dtypes.bool_:
-        raise unsupported("addmm_impl_cpu_", kind)
-    whole = padded(widened(self), [(pad, pad), (0, 0), (0, 0)])
+    if dtype is dtypes.bool_:
+        raise unsupported("addmm_impl_cpu_", dtype)
+    whole = padded(widen(self), [(pad, pad), (0, 0), (0, 0)])
     width, _, results = weight.shape
     if not whole.size or not sizes[0]:
         return xp.broadcast_to(bias, sizes).copy()
     windows = xp.lib.stride_tricks.sliding_window_view(whole, width, 0)
     rows = xp.moveaxis(windows, 3, 2).reshape(sizes[0] * sizes[1], -1)
-    found = rows @ widened(weight).reshape(-1, results) + widened(bias)
+    found = rows @ widen(weight).reshape(-1, results) + widen(bias)
     return found.reshape(sizes).astype(self.dtype)
 
 

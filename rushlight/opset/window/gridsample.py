@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.precision import widened
+from rushlight.arrays.precision import widen
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import FLOAT, unsupported
@@ -107,10 +107,10 @@ def cubic_weights(part: Any) -> list[tuple[Any, Any, Any]]:
         value = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
         return value, (3 * a * x - 10 * a) * x + 8 * a, 6 * a * x - 10 * a
 
-    def turned(found: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+    def mirror(found: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         return found[0], -found[1], found[2]
 
-    return [far(part + 1), near(part), turned(near(1 - part)), turned(far(2 - part))]
+    return [far(part + 1), near(part), mirror(near(1 - part)), mirror(far(2 - part))]
 
 
 def axis_taps(
@@ -188,7 +188,7 @@ def sampled(input: Any, grid: Any, mode: int, padding: int, align: bool) -> Any:
     count = input.ndim - 2
     if not grid.size:
         return np.zeros((*input.shape[:2], *grid.shape[1:-1]), input.dtype)
-    source, places = widened(input), widened(grid)
+    source, places = widen(input), widen(grid)
     with np.errstate(invalid="ignore"):
         sampling = Sampling(np, input.shape[2:], places, mode, padding, align)
         planes = flattened(source, count)
@@ -206,8 +206,8 @@ def sample_gradients(
 ) -> Any:
     count = input.ndim - 2
     batch, channels = input.shape[:2]
-    source, places = widened(input), widened(grid)
-    planes, flow = flattened(source, count), flattened(widened(grad), count)
+    source, places = widen(input), widen(grid)
+    planes, flow = flattened(source, count), flattened(widen(grad), count)
     size = planes.shape[2]
     with np.errstate(invalid="ignore"):
         sampling = Sampling(np, input.shape[2:], places, mode, padding, align)
@@ -623,28 +623,28 @@ def _(theta: Any, size: Any, align_corners: bool) -> Any:
 @affine_grid_generator.kernel
 def _(xp: Any, theta: Any, size: Any, align_corners: bool) -> Any:
     places = array_grid(size, align_corners, theta.dtype)
-    source = widened(theta)
+    source = widen(theta)
     grid = xp.matmul(places.reshape(1, -1, places.shape[-1]), xp.swapaxes(source, 1, 2))
     return grid.reshape(size[0], *size[2:], len(size) - 2).astype(theta.dtype)
 
 
-def array_grid(size: Any, align: bool, kind: Any) -> Any:
+def array_grid(size: Any, align: bool, dtype: Any) -> Any:
     """The places of all pixels with a one behind them, as `affine_grid_generator` maps them."""
     shape = tuple(size[2:])
-    result = np.ones((*shape, len(shape) + 1), kind)
+    result = np.ones((*shape, len(shape) + 1), dtype)
     for axis, count in enumerate(shape):
         line: Any = np.zeros(1)
         if count > 1:
             line = np.linspace(-1, 1, count)
-        if not align and kind.kind in "iu":
+        if not align and dtype.kind in "iu":
             line = np.trunc(line) * (count - 1)
             line = np.sign(line) * (np.abs(line) // count)
         elif not align:
-            line = line.astype(kind) * np.asarray(count - 1, kind) / np.asarray(count, kind)
+            line = line.astype(dtype) * np.asarray(count - 1, dtype) / np.asarray(count, dtype)
         lengths = [1] * len(shape)
         lengths[axis] = count
-        result[..., len(shape) - 1 - axis] = line.astype(kind).reshape(lengths)
-    return widened(result)
+        result[..., len(shape) - 1 - axis] = line.astype(dtype).reshape(lengths)
+    return widen(result)
 
 
 @composite(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.precision import widened
+from rushlight.arrays.precision import widen
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.device import channels_last_3d
@@ -23,7 +23,7 @@ from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in
 from rushlight.opset.window.windows import box_maximum, box_spread, box_sum, regular
 
-__all__ = ["picked", "scattered_to"]
+__all__ = ["pick", "scattered_to"]
 
 WORDS = {2: "two", 3: "three"}
 LETTERS = {2: "HW", 3: "THW"}
@@ -189,16 +189,16 @@ def check_gradient(tensor: Any, wanted: Any) -> None:
             )
 
 
-def check_floats(name: str, kind: Any, sizes: Any = (1,)) -> None:
+def check_floats(name: str, dtype: Any, sizes: Any = (1,)) -> None:
     """Refuse other dtypes; where there is nothing to compute nobody looks at them."""
-    if kind.category != FLOAT and not any([geometry.is_size(size, 0) for size in sizes]):
-        raise unsupported(name, kind)
+    if dtype.category != FLOAT and not any([geometry.is_size(size, 0) for size in sizes]):
+        raise unsupported(name, dtype)
 
 
 # -- between values and their places ---------------------------------------------------------------
 
 
-def picked(values: Any, indices: Any, count: int) -> Any:
+def pick(values: Any, indices: Any, count: int) -> Any:
     """The values at flat positions in the last `count` dims."""
     found = values.flatten(-count).gather(-1, indices.flatten(-count))
     return found.view(indices.shape)
@@ -214,7 +214,7 @@ def backward_to_picked(schema: str, count: int, **options: Any) -> Any:
         function=False,
         out_name="grad_input",
         vjp={
-            "grad_output": lambda grad, indices: picked(grad, indices, count),
+            "grad_output": lambda grad, indices: pick(grad, indices, count),
             "self": lambda self: aten.zeros_like(self),
         },
         jvp=linear_in("grad_output"),
@@ -234,7 +234,7 @@ def scattered_to(shape: Any, values: Any, indices: Any, count: int) -> Any:
             f"Found an invalid max index: {bad} (output volumes are of size {sizes})"
         )
     flat = (flat + np.arange(planes)[:, None] * size).reshape(-1)
-    total = np.bincount(flat, widened(values).reshape(-1), planes * size)
+    total = np.bincount(flat, widen(values).reshape(-1), planes * size)
     return total.reshape(shape).astype(values.dtype)
 
 
@@ -265,7 +265,7 @@ def define_maximum(count: int) -> None:
         vjp=lambda grad, self, kernel_size, stride, padding, dilation, ceil_mode, result1: backward(
             grad, self, kernel_size, stride, padding, dilation, ceil_mode, result1
         ),
-        jvp=lambda self_t, result1: (picked(self_t, result1, count), None),
+        jvp=lambda self_t, result1: (pick(self_t, result1, count), None),
     )
 
     @forward.shape
@@ -502,10 +502,10 @@ max_pool1d_with_indices.errors = lambda make: [
 # -- means -----------------------------------------------------------------------------------------
 
 
-def divisors(pooling: Pooling, shape: Any, include_pad: bool, override: Any, kind: Any) -> Any:
+def divisors(pooling: Pooling, shape: Any, include_pad: bool, override: Any, dtype: Any) -> Any:
     """What the sum over each window is divided by."""
     if override is not None:
-        return np.array(override, kind)
+        return np.array(override, dtype)
     found: Any = np.ones((1,) * pooling.count, np.int64)
     places = pooling.sizes(shape)
     for axis in range(-pooling.count, 0):
@@ -517,7 +517,7 @@ def divisors(pooling: Pooling, shape: Any, include_pad: bool, override: Any, kin
         lengths = [1] * pooling.count
         lengths[axis] = len(starts)
         found = found * (ends - starts).reshape(lengths)
-    return found.astype(kind)
+    return found.astype(dtype)
 
 
 def divided(total: Any, divisor: Any) -> Any:
@@ -540,11 +540,11 @@ def check_mean(self: Any, count: int, pooling: Pooling, override: Any) -> list[A
     return places
 
 
-def check_mean_dtype(name: str, count: int, kind: Any) -> None:
-    if kind is not dtypes.int64:
-        check_floats(name, kind)
-    if count == 3 and kind.itemsize == 2:
-        raise unsupported(name, kind)
+def check_mean_dtype(name: str, count: int, dtype: Any) -> None:
+    if dtype is not dtypes.int64:
+        check_floats(name, dtype)
+    if count == 3 and dtype.itemsize == 2:
+        raise unsupported(name, dtype)
 
 
 def define_mean(count: int) -> None:
@@ -592,7 +592,7 @@ def define_mean(count: int) -> None:
         count_include_pad: bool, divisor_override: Any,
     ) -> Any:  # fmt: skip
         pooling = Pooling(name, count, kernel_size, stride, padding, 1, ceil_mode)
-        source = widened(self)
+        source = widen(self)
         total = box_sum(source, pooling.windows(self.shape))
         by = divisors(pooling, self.shape, count_include_pad, divisor_override, source.dtype)
         return divided(total, by).astype(self.dtype)
@@ -634,7 +634,7 @@ def define_mean(count: int) -> None:
         ceil_mode: bool, count_include_pad: bool, divisor_override: Any,
     ) -> Any:  # fmt: skip
         pooling = Pooling(name, count, kernel_size, stride, padding, 1, ceil_mode)
-        source = widened(grad_output)
+        source = widen(grad_output)
         by = divisors(pooling, self.shape, count_include_pad, divisor_override, source.dtype)
         result = box_spread(divided(source, by), pooling.windows(self.shape))
         return result.astype(grad_output.dtype)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.precision import widened
+from rushlight.arrays.precision import widen
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import FLOAT, unsupported
@@ -26,13 +26,13 @@ from rushlight.opset.window.windows import add_along, along
 # -- taps of one axis ------------------------------------------------------------------------------
 
 
-def scale_of(size: int, places: int, factor: Any, align: bool, kind: Any) -> Any:
+def scale_of(size: int, places: int, factor: Any, align: bool, scalar: Any) -> Any:
     """Input places per output place."""
     if align:
-        return kind(size - 1) / kind(places - 1) if places > 1 else kind(0)
+        return scalar(size - 1) / scalar(places - 1) if places > 1 else scalar(0)
     if factor is not None and factor > 0:
-        return kind(1.0 / factor)
-    return kind(size) / kind(places)
+        return scalar(1.0 / factor)
+    return scalar(size) / scalar(places)
 
 
 def nearest_taps(size: int, places: int, factor: Any, shift: float) -> Any:
@@ -42,24 +42,24 @@ def nearest_taps(size: int, places: int, factor: Any, shift: float) -> Any:
     return [(slice(None), np.minimum(source.astype(np.int64), size - 1), None)]
 
 
-def source_places(size: int, places: int, factor: Any, align: bool, kind: Any) -> Any:
-    scale = scale_of(size, places, factor, align, kind)
-    order = np.arange(places).astype(kind)
-    return scale * order if align else scale * (order + kind(0.5)) - kind(0.5)
+def source_places(size: int, places: int, factor: Any, align: bool, scalar: Any) -> Any:
+    scale = scale_of(size, places, factor, align, scalar)
+    order = np.arange(places).astype(scalar)
+    return scale * order if align else scale * (order + scalar(0.5)) - scalar(0.5)
 
 
-def linear_taps(size: int, places: int, factor: Any, align: bool, kind: Any) -> Any:
-    source = np.maximum(source_places(size, places, factor, align, kind), kind(0))
+def linear_taps(size: int, places: int, factor: Any, align: bool, scalar: Any) -> Any:
+    source = np.maximum(source_places(size, places, factor, align, scalar), scalar(0))
     first = np.minimum(source.astype(np.int64), size - 1)
     second = np.minimum(first + 1, size - 1)
-    part = np.clip(source - first.astype(kind), kind(0), kind(1))
-    return [(slice(None), first, kind(1) - part), (slice(None), second, part)]
+    part = np.clip(source - first.astype(scalar), scalar(0), scalar(1))
+    return [(slice(None), first, scalar(1) - part), (slice(None), second, part)]
 
 
 def cubic_weights(part: Any, slope: float) -> list[Any]:
     """Weights of the places at -1, 0, 1 and 2 from the one below."""
-    kind = part.dtype.type
-    one, a = kind(1), kind(slope)
+    scalar = part.dtype.type
+    one, a = scalar(1), scalar(slope)
 
     def near(x: Any) -> Any:
         return ((a + 2) * x - (a + 3)) * x * x + 1
@@ -67,13 +67,13 @@ def cubic_weights(part: Any, slope: float) -> list[Any]:
     def far(x: Any) -> Any:
         return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
 
-    return [far(part + one), near(part), near(one - part), far(kind(2) - part)]
+    return [far(part + one), near(part), near(one - part), far(scalar(2) - part)]
 
 
-def cubic_taps(size: int, places: int, factor: Any, align: bool, kind: Any) -> Any:
-    source = source_places(size, places, factor, align, kind)
+def cubic_taps(size: int, places: int, factor: Any, align: bool, scalar: Any) -> Any:
+    source = source_places(size, places, factor, align, scalar)
     first = np.floor(source)
-    weights = cubic_weights(np.clip(source - first, kind(0), kind(1)), -0.75)
+    weights = cubic_weights(np.clip(source - first, scalar(0), scalar(1)), -0.75)
     first = first.astype(np.int64)
     return [
         (slice(None), np.clip(first + offset, 0, size - 1), weight)
@@ -100,20 +100,20 @@ def lanczos(x: Any) -> Any:
 FILTERS = {"bilinear": (triangle, 2), "bicubic": (cubic, 4), "lanczos": (lanczos, 6)}
 
 
-def filter_taps(method: str, size: int, places: int, factor: Any, align: bool, kind: Any) -> Any:
+def filter_taps(method: str, size: int, places: int, factor: Any, align: bool, scalar: Any) -> Any:
     function, width = FILTERS[method]
-    scale = scale_of(size, places, factor, align, kind)
-    support = kind(width * 0.5) * scale if scale >= 1 else kind(width * 0.5)
-    shrink = kind(1) / scale if scale >= 1 else kind(1)
-    center = scale * (np.arange(places).astype(kind) + kind(0.5))
-    starts = np.maximum((center - support + kind(0.5)).astype(np.int64), 0)
-    counts = np.minimum((center + support + kind(0.5)).astype(np.int64), size) - starts
+    scale = scale_of(size, places, factor, align, scalar)
+    support = scalar(width * 0.5) * scale if scale >= 1 else scalar(width * 0.5)
+    shrink = scalar(1) / scale if scale >= 1 else scalar(1)
+    center = scale * (np.arange(places).astype(scalar) + scalar(0.5))
+    starts = np.maximum((center - support + scalar(0.5)).astype(np.int64), 0)
+    counts = np.minimum((center + support + scalar(0.5)).astype(np.int64), size) - starts
     counts = np.clip(counts, 0, math.ceil(support) * 2 + 1)
     taps = np.arange(int(counts.max()))[:, None]
-    weights = function((taps + starts - center + kind(0.5)) * shrink).astype(kind)
-    weights = np.where(taps < counts, weights, kind(0))
+    weights = function((taps + starts - center + scalar(0.5)) * shrink).astype(scalar)
+    weights = np.where(taps < counts, weights, scalar(0))
     total = weights.sum(0)
-    weights = weights / np.where(total == 0, kind(1), total)
+    weights = weights / np.where(total == 0, scalar(1), total)
     found = []
     for tap in range(len(taps)):
         chosen = np.flatnonzero(tap < counts)
@@ -121,16 +121,16 @@ def filter_taps(method: str, size: int, places: int, factor: Any, align: bool, k
     return found
 
 
-def taps_of(method: str, size: int, places: int, factor: Any, align: bool, kind: Any) -> Any:
+def taps_of(method: str, size: int, places: int, factor: Any, align: bool, scalar: Any) -> Any:
     if method == "nearest":
         return nearest_taps(size, places, factor, 0.0)
     if method == "nearest_exact":
         return nearest_taps(size, places, factor, 0.5)
     if method == "linear":
-        return linear_taps(size, places, factor, align, kind)
+        return linear_taps(size, places, factor, align, scalar)
     if method == "cubic":
-        return cubic_taps(size, places, factor, align, kind)
-    return filter_taps(method, size, places, factor, align, kind)
+        return cubic_taps(size, places, factor, align, scalar)
+    return filter_taps(method, size, places, factor, align, scalar)
 
 
 def weighted(values: Any, weight: Any, axis: int) -> Any:
@@ -239,17 +239,17 @@ KERNEL_NAMES = {
 }
 
 
-def check_dtype(method: str, count: int, kind: Any) -> None:
+def check_dtype(method: str, count: int, dtype: Any) -> None:
     bytes_too = method != "linear" or count == 2
     smooth = method in FILTERS
-    if (kind is dtypes.uint8 and bytes_too) or (
-        kind.category == FLOAT and not (smooth and kind.itemsize == 2)
+    if (dtype is dtypes.uint8 and bytes_too) or (
+        dtype.category == FLOAT and not (smooth and dtype.itemsize == 2)
     ):
         return
-    raise unsupported(KERNEL_NAMES.get(method, "compute_index_ranges_weights"), kind)
+    raise unsupported(KERNEL_NAMES.get(method, "compute_index_ranges_weights"), dtype)
 
 
-def working_kind(array: Any) -> Any:
+def working_scalar(array: Any) -> Any:
     return np.float64 if array.dtype == np.float64 else np.float32
 
 
@@ -369,14 +369,14 @@ def define(name: str, count: int, method: str, aligned: bool) -> None:  # noqa: 
             return self.copy()
         if self.dtype == np.uint8 and not method.startswith("nearest"):
             return resampled_bytes(self, method, output_size, scales, align)
-        result = self if method.startswith("nearest") else widened(self)
-        kind = working_kind(self)
+        result = self if method.startswith("nearest") else widen(self)
+        scalar = working_scalar(self)
         for axis in range(-1, -count - 1, -1):
             size, places = self.shape[axis], output_size[axis]
             factor = used_factor(method, count, size, places, scales[axis])
             if is_copy(method, size, places, factor):
                 continue
-            taps = taps_of(method, size, places, factor, align, kind)
+            taps = taps_of(method, size, places, factor, align, scalar)
             result = apply_taps(result, axis, places, taps)
         return result.astype(self.dtype)
 
@@ -395,23 +395,23 @@ def define(name: str, count: int, method: str, aligned: bool) -> None:  # noqa: 
                     "Expected grad_output to have the same shape as output; "
                     f"output.size({axis}) = {size} but got grad_output.size({axis}) = {given[axis]}"
                 )
-        kind = grad_output._dtype
+        dtype = grad_output._dtype
         smooth = method in FILTERS
-        if kind.category != FLOAT or (smooth and kind.itemsize == 2):
-            raise unsupported(f"{name.lstrip('_')}_backward{'_cpu' if smooth else ''}", kind)
-        return Spec(input_size, kind, suggested(grad_output, input_size))
+        if dtype.category != FLOAT or (smooth and dtype.itemsize == 2):
+            raise unsupported(f"{name.lstrip('_')}_backward{'_cpu' if smooth else ''}", dtype)
+        return Spec(input_size, dtype, suggested(grad_output, input_size))
 
     @backward.kernel
     def _(xp: Any, grad_output: Any, output_size: Any, input_size: Any, *rest: Any) -> Any:
         align, scales = options(rest)
-        result = widened(grad_output)
-        kind = working_kind(grad_output)
+        result = widen(grad_output)
+        scalar = working_scalar(grad_output)
         for axis in range(-count, 0):
             size, places = input_size[axis], output_size[axis]
             factor = used_factor(method, count, size, places, scales[axis])
             if is_copy(method, size, places, factor):
                 continue
-            taps = taps_of(method, size, places, factor, align, kind)
+            taps = taps_of(method, size, places, factor, align, scalar)
             result = apply_adjoint(result, axis, size, taps)
         return result.astype(grad_output.dtype)
 

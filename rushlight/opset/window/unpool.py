@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.precision import widened
+from rushlight.arrays.precision import widen
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.determinism import refuse_nondeterministic
@@ -20,7 +20,7 @@ from rushlight.opset.window.pool import (
     WORDS,
     backward_to_picked,
     check_floats,
-    picked,
+    pick,
     scattered_to,
     suggested,
 )
@@ -35,8 +35,8 @@ def fractional_starts(samples: Any, size: int, places: int, kernel: int) -> Any:
     """Where windows start along one axis, for the random number of every plane."""
     found = np.full((*samples.shape, places), size - kernel, np.int64)
     if places > 1:
-        kind = samples.dtype.type
-        step = kind(size - kernel) / kind(places - 1)
+        scalar = samples.dtype.type
+        step = scalar(size - kernel) / scalar(places - 1)
         order = np.arange(places - 1).astype(samples.dtype)
         reached = ((samples[..., None] + order) * step).astype(np.int64)
         found[..., :-1] = reached - (samples[..., None] * step).astype(np.int64)
@@ -103,7 +103,7 @@ def define_fractional(count: int) -> None:
         vjp=lambda grad, self, kernel_size, output_size, result1: backward(
             grad, self, kernel_size, output_size, result1
         ),
-        jvp=lambda self_t, result1: (picked(self_t, result1, count), None),
+        jvp=lambda self_t, result1: (pick(self_t, result1, count), None),
     )
 
     @forward.shape
@@ -115,7 +115,7 @@ def define_fractional(count: int) -> None:
 
     @forward.kernel
     def _(xp: Any, self: Any, kernel_size: Any, output_size: Any, random_samples: Any) -> Any:
-        source = widened(self)
+        source = widen(self)
         sizes = self.shape[-count:]
         planes = source.reshape(-1, int(np.prod(sizes)))
         samples = random_samples[: self.shape[0] if self.ndim == count + 2 else 1]
@@ -272,7 +272,7 @@ max_unpool2d = op(
     method=False,
     function=False,
     differentiable=["self"],
-    vjp=lambda grad, indices: picked(grad, indices, 2),
+    vjp=lambda grad, indices: pick(grad, indices, 2),
     jvp=linear_in("self"),
 )
 max_unpool3d = op(
@@ -284,7 +284,7 @@ max_unpool3d = op(
     method=False,
     function=False,
     differentiable=["self"],
-    vjp=lambda grad, indices: picked(grad, indices, 3),
+    vjp=lambda grad, indices: pick(grad, indices, 3),
     jvp=linear_in("self"),
 )
 
@@ -404,9 +404,9 @@ def pair(values: Any) -> str:
     return f"({values[0]}, {values[1]})"
 
 
-def check_column_dtype(name: str, kind: Any) -> None:
-    if kind.category == INTEGER:
-        raise unsupported(name, kind)
+def check_column_dtype(name: str, dtype: Any) -> None:
+    if dtype.category == INTEGER:
+        raise unsupported(name, dtype)
 
 
 im2col = op(
@@ -536,7 +536,7 @@ def _(
     rows, columns = patch_windows(output_size, kernel_size, dilation, padding, stride)
     channels = self.shape[-2] // (kernel_size[0] * kernel_size[1])
     lead = (*self.shape[:-2], channels)
-    source = widened(self).reshape(*lead, *kernel_size, len(rows), len(columns))
+    source = widen(self).reshape(*lead, *kernel_size, len(rows), len(columns))
     result = xp.zeros((*lead, *output_size), source.dtype)
     for down, outer, inner in rows.taps:
         for across, right, left in columns.taps:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.arrays.precision import widened
+from rushlight.arrays.precision import widen
 
 __all__ = [
     "Windows", "adaptive", "add_along", "box_maximum", "box_spread", "box_sum",
@@ -120,8 +120,8 @@ def box_spread(array: Any, windows: list[Windows]) -> Any:
     return array
 
 
-def lowest_of(kind: Any) -> Any:
-    return -np.inf if kind.kind == "f" else np.iinfo(kind).min
+def lowest_of(dtype: Any) -> Any:
+    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
 
 def box_maximum(array: Any, windows: list[Windows]) -> tuple[Any, Any]:
@@ -130,13 +130,13 @@ def box_maximum(array: Any, windows: list[Windows]) -> tuple[Any, Any]:
     The first of equal values is named; of NaNs, which count as largest, the last one.
     """
     rank = len(windows)
-    best = widened(array)
+    best = widen(array)
     count = math.prod([plan.count for plan in windows])
     # A code numbers the taps of a box in their order in memory: a later find has a larger one.
-    kind = np.uint8 if count <= 256 else np.uint16 if count <= 65536 else np.uint32
+    dtype = np.uint8 if count <= 256 else np.uint16 if count <= 65536 else np.uint32
     with_nan = best.dtype.kind == "f" and best.size and bool(np.isnan(best.max()))
     codes: Any = None
-    start: Any = np.zeros((1,) * rank, kind)
+    start: Any = np.zeros((1,) * rank, dtype)
     weight = 1
     for axis in range(-1, -rank - 1, -1):
         plan = windows[axis]
@@ -144,9 +144,9 @@ def box_maximum(array: Any, windows: list[Windows]) -> tuple[Any, Any]:
         sizes[axis] = len(plan)
         shape = [1] * rank
         shape[axis] = len(plan)
-        start = start + (plan.first_taps() * weight).astype(kind).reshape(shape)
+        start = start + (plan.first_taps() * weight).astype(dtype).reshape(shape)
         result = np.full(sizes, lowest_of(best.dtype), best.dtype)
-        found = np.empty(sizes, kind)
+        found = np.empty(sizes, dtype)
         found[...] = start
         for tap, outer, inner in plan.taps:
             into = along(axis, best.ndim, outer)
@@ -154,7 +154,7 @@ def box_maximum(array: Any, windows: list[Windows]) -> tuple[Any, Any]:
             larger = values > seen
             if with_nan:
                 larger |= np.isnan(values)
-            code: Any = kind(tap * weight)
+            code: Any = dtype(tap * weight)
             if codes is not None:
                 code = codes[along(axis, best.ndim, inner)] + code
             found[into] = np.maximum(found[into], larger.view(np.uint8) * code)
