@@ -7,6 +7,7 @@ forms that write where they may. Kernels are the ops' `scalar` texts over a math
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -38,6 +39,11 @@ NUMBERS = (int, float, bool, complex)
 # Dtypes to keep numbers in, in which an op computes only where it says so (`narrow=`).
 PAIRS = frozenset((dtypes.complex32,))
 NARROW = PAIRS | dtypes.FLOAT8
+# Dtypes in which every op computes as they are.
+EVERYDAY = frozenset((dtypes.float32, dtypes.float64, dtypes.int64, dtypes.bool_))
+
+
+CASTS_OF_NUMBERS = frozenset(("cast_scalars", "rounded_scalars", "promoted_scalars"))
 
 
 def refuse_complex(message: str, error: type[Exception] = RuntimeError) -> Any:
@@ -52,6 +58,12 @@ def refuse_complex(message: str, error: type[Exception] = RuntimeError) -> Any:
 
 def operand_rank(tensor: Tensor) -> int:
     return DIM if tensor.dim() else ZERO_DIM
+
+
+@cache
+def casts_numbers(op: Any) -> bool:
+    """Whether the op states casts of arguments that are numbers, in whatever dtype it computes."""
+    return not CASTS_OF_NUMBERS.isdisjoint(op.options)
 
 
 class Plan(NamedTuple):
@@ -137,12 +149,13 @@ class Pointwise(Kind):
             # torch: sizes are looked at first.
             geometry.broadcast_shapes(*[tuple(t.shape) for t in tensors_in(args)])
             raise dtypes.unsupported(op.options.get("kernel_name", f"{op.base_name}_cpu"), common)
-        for value in args:
-            if value.__class__ is complex and value.imag and common.category != dtypes.COMPLEX:
-                raise RuntimeError(
-                    f"value cannot be converted to type {common.cpp_name} without overflow: "
-                    f"{value} is complex and the operands are real"
-                )
+        if common.category != dtypes.COMPLEX and complex in map(type, args):
+            for value in args:
+                if value.__class__ is complex and value.imag:
+                    raise RuntimeError(
+                        f"value cannot be converted to type {common.cpp_name} without overflow: "
+                        f"{value} is complex and the operands are real"
+                    )
         if promote == DEFAULT:
             return common, common
         if promote == INT_TO_FLOAT:
@@ -183,23 +196,31 @@ class Pointwise(Kind):
             return tuple([Spec(shape, result, strides) for _ in range(count)])
         return Spec(shape, result, strides)
 
+    def working_dtype(self, op: Any, compute: dtype, args: tuple[Any, ...]) -> dtype:
+        """The dtype in which the op's text computes, for a dtype that operands promote to."""
+        if compute in HALVES:
+            native = op.options.get("native_halves", False)
+            if not (native is True or (native and native(args))):
+                return dtypes.float32
+        elif compute in NARROW:
+            if compute not in op.options.get("narrow", ()):
+                raise dtypes.unsupported(f"{op.base_name}_cpu", compute)
+            return dtypes.complex64 if compute in PAIRS else dtypes.float32
+        return compute
+
     def plan(self, op: Any, args: tuple[Any, ...]) -> Plan:
         """How operands become what the op's text computes with."""
         compute, result = self.dtypes_of(op, args)
+        working = compute if compute in EVERYDAY else self.working_dtype(op, compute, args)
         options = op.options
-        working = compute
-        if compute in HALVES:
-            native = options.get("native_halves", False)
-            if not (native is True or (native and native(args))):
-                working = dtypes.float32
-        elif compute in NARROW:
-            if compute not in options.get("narrow", ()):
-                raise dtypes.unsupported(f"{op.base_name}_cpu", compute)
-            working = dtypes.complex64 if compute in PAIRS else dtypes.float32
-        widens = compute is not working
-        # torch: only products and quotients keep a number at more than the operands' precision.
-        rounds = widens and not options.get("exact_scalars")
-        number = (compute, working) if rounds and compute not in PAIRS else (working,)
+        number: tuple[dtype, ...] = (working,)
+        widens = rounds = False
+        if compute is not working:
+            widens = True
+            # torch: only products and quotients keep a number at more than the operands' precision.
+            rounds = not options.get("exact_scalars")
+            if rounds and compute not in PAIRS:
+                number = (compute, working)
         as_is = options.get("unpromoted", ())
         casts: list[tuple[int, tuple[dtype, ...]]] = []
         for position in op.tensor_positions:
@@ -215,7 +236,22 @@ class Pointwise(Kind):
                     casts.append((position, (working,)))
             elif value is not None:
                 casts.append((position, number))
-        casts += [(position, (working,)) for position in options.get("cast_scalars", ())]
+        if casts_numbers(op) or working.category == dtypes.INTEGER:
+            casts += self.number_casts(op, args, compute, working, number)
+        return Plan(working, result, casts)
+
+    def number_casts(
+        self,
+        op: Any,
+        args: tuple[Any, ...],
+        compute: dtype,
+        working: dtype,
+        number: tuple[dtype, ...],
+    ) -> list[tuple[int, tuple[dtype, ...]]]:
+        """The casts of arguments that are numbers by the op's schema."""
+        options = op.options
+        casts: list[tuple[int, tuple[dtype, ...]]]
+        casts = [(position, (working,)) for position in options.get("cast_scalars", ())]
         rounded = options.get("rounded_scalars", ())
         casts += [(position, (compute, working)) for position in rounded]
         promoted = options.get("promoted_scalars", ())
@@ -225,7 +261,7 @@ class Pointwise(Kind):
             for position in options.get("factors", ()):
                 fill_number(args[position], working)  # refuses what no wrapping can fit
                 casts.append((position, (working,)))
-        return Plan(working, result, casts)
+        return casts
 
     def compute(self, op: Any, args: tuple[Any, ...]) -> tuple[Any, dtype, bool]:
         """(raw kernel answer, result dtype, whether its layout is right by construction)."""
@@ -240,10 +276,10 @@ class Pointwise(Kind):
         for position, chain in plan.casts:
             value = args[position]
             if isinstance(value, Tensor):
-                source = value._dtype
-                for target in chain:
-                    arrays[position] = cast(arrays[position], source, target)
-                    source = target
+                array = cast(arrays[position], value._dtype, chain[0])
+                if len(chain) > 1:
+                    array = cast(array, chain[0], chain[1])
+                arrays[position] = array
             elif type(value) in NUMBERS:
                 arrays[position] = number_array(value, chain)
         return op.rule("kernel")(MATH, *arrays), plan.result, contiguous
