@@ -134,8 +134,12 @@ LEAF = """
     if type(t) is AccumulateGrad: t = t.variable
 """
 
+# `is_unwatched`, written out for the common case.
 NEW_LEAF = """
-    if not is_unwatched(t): return None
+    if ((type(t) is not Tensor and type(t) not in PLAIN) or t._unusual is not None
+            or ((o := t._autograd) is not None
+                and (o.hooks is not None or o.post_accumulate or o.accumulator is not None))):
+        if not is_unwatched(t): return None
     if t._array.shape != {shape} or t._dtype is not {dtype}: return None
     {name} = t
 """
@@ -143,7 +147,8 @@ NEW_LEAF = """
 # `saved_tensor`, written out for the common case.
 TENSOR = """
     t = s[{position}]
-    if type(t) is not Tensor or t._counter is not None or t._autograd is not None:
+    if (type(t) is not Tensor or t._counter is not None
+            or (t._autograd is not None and t._autograd.detached_at)):
         t = saved_tensor(t)
         if t is None: return None
     elif t._unusual is not None: return None
@@ -160,6 +165,7 @@ class MatcherWriter:
         self.lines: list[str] = []
         self.scope: dict[str, Any] = {
             "AccumulateGrad": AccumulateGrad,
+            "PLAIN": PLAIN,
             "Size": Size,
             "Tensor": Tensor,
             "dtypes": dtypes,

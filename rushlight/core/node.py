@@ -261,10 +261,17 @@ class AutogradState:
         self.user_hooks: HookDict | None = None
 
 
+STATE_LOCK = threading.Lock()
+
+
 def autograd_state(tensor: Tensor) -> AutogradState:
     state = tensor._autograd
     if state is None:
-        state = tensor._autograd = AutogradState()
+        # One for all threads: an accumulator in another would belong to no graph.
+        with STATE_LOCK:
+            state = tensor._autograd
+            if state is None:
+                state = tensor._autograd = AutogradState()
     return state
 
 
