@@ -407,7 +407,7 @@ def gather(
     if left or leaf in buffers:
         held = buffers.pop(leaf, None)
         if held is not None:
-            value = held if value is None else held + value
+            value = held if value is None else add_gradients(held, value)
         if left:
             if value is not None:
                 buffers[leaf] = value
@@ -441,12 +441,14 @@ def deliver(task: GraphTask, node: Any, number: int, grad: Any) -> None:
     existing = buffer[number]
     if grad is None:
         return
-    if existing is None:
-        buffer[number] = grad
-    elif existing.layout.name != "strided" and grad.layout.name == "strided":
-        buffer[number] = grad + existing
-    else:
-        buffer[number] = existing + grad
+    buffer[number] = grad if existing is None else add_gradients(existing, grad)
+
+
+def add_gradients(existing: Any, grad: Any) -> Any:
+    """The sum of two; a sparse tensor can be added to a dense one only."""
+    if existing._unusual is not None and is_strided(grad) and not is_strided(existing):
+        return grad + existing
+    return existing + grad
 
 
 def validate(grad: Any, node: Any, number: int, producer: Any, index: int = 0) -> Any:

@@ -558,3 +558,24 @@ def test_retained_grad_does_not_keep_the_tensor(no_gc):
     assert alive() is None
     z.backward()
     assert x.grad is not None
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("second", [True, False])
+def test_sparse_and_dense_gradients_of_a_leaf_are_added(first, second):
+    class Counts(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, sparse):
+            ctx.sparse = sparse
+            return x.sum()
+
+        @staticmethod
+        def backward(ctx, grad):
+            ones = torch.ones(3, 2)
+            return ones.to_sparse(1) if ctx.sparse else ones, None
+
+    x = torch.zeros(3, 2, requires_grad=True)
+    for step in range(1, 9):
+        (Counts.apply(x, first) + Counts.apply(x, second)).backward()
+        assert x.grad.is_sparse == (first and second)
+        assert x.grad.to_dense().tolist() == [[2.0 * step] * 2] * 3
