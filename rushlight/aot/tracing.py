@@ -15,7 +15,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from rushlight.base import pytree
-from rushlight.base.errors import MissingExtra, error
+from rushlight.base.errors import MissingExtra
 from rushlight.base.pytree import TreeSpec
 from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.recording import Recorder, describe
@@ -58,8 +58,6 @@ def make_fx(
     """
     if tracing_mode not in MODES:
         raise AssertionError(f"tracing_mode must be one of {MODES}, got {tracing_mode!r}")
-    if pre_dispatch:
-        raise error("RL0701", NotImplementedError, function="make_fx", option="pre_dispatch=True")
 
     @functools.wraps(f)
     def traced(*args: Any) -> GraphModule:
@@ -67,7 +65,7 @@ def make_fx(
         mode = fake_mode_for(leaves, tracing_mode, _allow_non_fake_inputs)
         if mode is not None:
             leaves = [fake_input(mode, leaf, place) for place, leaf in enumerate(leaves)]
-        recorder = Recorder(Graph(), decomposition_table)
+        recorder = Recorder(Graph(), decomposition_table, pre_dispatch)
         names, defaults = parameter_names(f, len(args))
         place_inputs(recorder, leaves, structure, names, defaults)
         with ExitStack() as stack:

@@ -374,7 +374,7 @@ REASONS: dict[str, Reason] = {
     # -- graphs, tracing, aot
     "RL0701": Reason(
         "{function} does not support {option}",
-        "Tracing records what runs below the dispatcher, and compares literals as they are.",
+        "Patterns compare literals as they are.",
         "Leave {option} out.",
     ),
     "RL0702": Reason(

@@ -49,7 +49,8 @@ view_ = view(
     function=False,
     quick=Quick(RESHAPED.format("size"), when="self._is_contiguous", result_is_contiguous=True),
     vjp=lambda grad, self_shape: grad.reshape(self_shape),
-    inverse=lambda source, changed, size: changed.reshape(source.shape),
+    # Taken apart, so that it is plain ops for whoever records above autograd.
+    inverse=lambda source, changed, size: reshape.body(changed, sizes_of(source)),
 )
 unsafe_view = op(
     "_unsafe_view(Tensor self, SymInt[] size) -> Tensor",
