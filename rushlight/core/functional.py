@@ -379,8 +379,9 @@ def may_alias(op: OpOverload) -> bool:
     """Whether a composite may write to an operand or give a view of one back."""
     if op.mutated_positions or Tag.maybe_aliasing_or_mutating in op.tags:
         return True
-    schema = op._schema
-    return any([entry.alias_info is not None for entry in (*schema.arguments, *schema.returns)])
+    marks = [entry.alias_info for entry in op._schema.arguments]
+    marks += [entry.alias_info for entry in op._schema.returns]
+    return any([mark is not None for mark in marks])
 
 
 def functional_form(op: OpOverload) -> OpOverload:
