@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.base import pytree
 from rushlight.base.errors import MissingExtra
 from rushlight.base.pytree import TreeSpec
+from rushlight.core import ports
 from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.recording import Recorder, describe
 from rushlight.core.state import LOCAL
@@ -194,6 +195,16 @@ def attribute_owner(recorder: Recorder) -> Module:
     for name, value in recorder.attributes.items():
         setattr(owner, name, value)
     return owner
+
+
+def graph_module(recorder: Recorder, outputs: Any, name: str) -> GraphModule:
+    """What a recorder has seen, ended by these outputs."""
+    results = pytree.tree_map(lambda leaf: output_of(recorder, leaf), outputs)
+    recorder.graph.output(results)
+    return GraphModule(attribute_owner(recorder), recorder.graph, name)
+
+
+ports.fill(graph_module=graph_module)
 
 
 def class_name(f: Callable[..., Any]) -> str:

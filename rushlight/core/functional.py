@@ -79,13 +79,16 @@ class FunctionalStorage:
         "generation",
         "hidden_writes",
         "memory",
+        "mode",
         "quiet_writes",
         "updates",
         "writes",
     )
 
-    def __init__(self, base: Tensor) -> None:
+    def __init__(self, base: Tensor, mode: FunctionalMode) -> None:
         self.base = base
+        # The mode that made the first tensor over it.
+        self.mode = mode
         self.updates: list[tuple[Any, tuple[ViewStep, ...]]] = []
         self.generation = 0
         self.frozen = False
@@ -182,7 +185,8 @@ def to_functional(tensor: Any, mode: FunctionalMode | None = None) -> Any:
     """A functional tensor whose value is `tensor`; gradient requirements come along."""
     if not isinstance(tensor, Tensor):
         return tensor
-    made = functional_over(tensor, FunctionalStorage(tensor), mode or DEFAULT)
+    mode = mode or DEFAULT
+    made = functional_over(tensor, FunctionalStorage(tensor, mode), mode)
     made._requires_grad = tensor.requires_grad
     return made
 
@@ -231,6 +235,7 @@ class FunctionalMode(Occupant):
 
     slot = "functional"
     covered = BELOW_FUNCTIONAL
+    hop_rule = "functional"
 
     def __init__(self, pre_dispatch: bool = False) -> None:
         self.pre_dispatch = pre_dispatch
@@ -280,7 +285,7 @@ class FunctionalMode(Occupant):
         if isinstance(result, FunctionalTensor) or not isinstance(result, (Tensor, list, tuple)):
             return result
         if isinstance(result, Tensor):
-            return functional_over(result, FunctionalStorage(result), self)
+            return functional_over(result, FunctionalStorage(result, self), self)
         items = [self.wrapped(item) for item in result]
         return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
 

@@ -88,6 +88,7 @@ class Recorder(Occupant):
         pre_dispatch: bool = False,
     ) -> None:
         super().__init__()
+        self.pre_dispatch = pre_dispatch
         if pre_dispatch:
             self.slot, self.covered = "pre_proxy", BELOW_PRE_PROXY
         self.graph = Graph() if graph is None else graph
@@ -183,6 +184,15 @@ class Recorder(Occupant):
 
     def apply_number(self, function: Function, *operands: Any) -> Any:
         return self.graph.call_function(function, operands)
+
+    def submodule(self, prefix: str, module: Any) -> Node:
+        """A graph that a higher-order op calls, as an attribute of the traced module."""
+        number = 0
+        while f"{prefix}_{number}" in self.attributes:
+            number += 1
+        name = f"{prefix}_{number}"
+        self.attributes[name] = module
+        return self.graph.create_node("get_attr", name)
 
     def constant(self, tensor: Tensor) -> Node:
         """An attribute of the traced module for a tensor that comes from outside."""
