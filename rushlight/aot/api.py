@@ -17,6 +17,7 @@ from rushlight.aot.compilation import (
 )
 from rushlight.aot.joint import Decompositions
 from rushlight.aot.partition import default_partition
+from rushlight.aot.tracing import sizes_as_tuples
 from rushlight.base import pytree
 from rushlight.base.pytree import TreeSpec
 from rushlight.core.tensor import Tensor
@@ -103,7 +104,8 @@ class FlatFunction:
 
     def __call__(self, *leaves: Any) -> list[Any]:
         args, kwargs = pytree.tree_unflatten(list(leaves), self.structure)
-        found, self.out_structure = pytree.tree_flatten(self.function(*args, **kwargs))
+        result = sizes_as_tuples(self.function(*args, **kwargs))
+        found, self.out_structure = pytree.tree_flatten(result)
         return found
 
     def unflatten(self, outputs: list[Any]) -> Any:

@@ -9,16 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from rushlight.aot import config
-from rushlight.aot.checking import (
-    check_backward,
-    check_forward,
-    check_joint,
-    refuse_new_gradients,
-)
+from rushlight.aot.arguments import Bases, Duplicates
+from rushlight.aot.checking import check_backward, check_facts, check_forward, check_joint
 from rushlight.aot.joint import Decompositions, Function, trace_inference, trace_joint
-from rushlight.aot.metadata import Facts, collect_facts
-from rushlight.aot.runtime import Boxed, training_function, with_epilogue
+from rushlight.aot.metadata import collect_facts
+from rushlight.aot.runtime import Boxed, Epilogue, TrainingRun
 from rushlight.aot.tracing import shape_environment
+from rushlight.aot.wrappers import Chain, GradGuard, Task, Wrapper
 from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.rng import default_generator
 from rushlight.core.state import LOCAL, changed
@@ -85,21 +82,34 @@ def compile_flat(
     # Whatever the function switches.
     with changed(grad=state.grad, autocast=state.autocast):
         try:
+            training = state.grad and any(
+                isinstance(value, Tensor) and value.requires_grad for value in args
+            )
             with mode:
-                training = state.grad and any(
-                    isinstance(value, Tensor) and value.requires_grad for value in args
-                )
                 facts = collect_facts(function, fakes, options.keep_writes)
-                default_generator._put(*random_state)
+            default_generator._put(*random_state)
+            task = Task(function, args, fakes, facts, mode, number, options.keep_writes)
+            wrappers: list[Wrapper] = []
+            if config.debug_assert:
+                wrappers.append(GradGuard.plan(number, args))
+            for step in (Duplicates, Bases):
+                found = step.plan(task)
+                if found is not None:
+                    task = found.rewrite(task)
+                    default_generator._put(*random_state)
+                    wrappers.append(found)
+                    if config.debug_assert:
+                        check_facts(task)
+            facts = task.facts
             facts.training = training and facts.needs_gradients
-            if facts.training:
-                run = compile_training(function, fakes, facts, mode, options, number)
-            else:
-                run = compile_inference(function, fakes, facts, mode, options, number)
+            core = (
+                compile_training(task, options)
+                if facts.training
+                else compile_inference(task, options)
+            )
         finally:
             default_generator._put(*random_state)
-    compiled = with_epilogue(run, facts, facts.training)
-    return refuse_new_gradients(compiled, args, number) if config.debug_assert else compiled
+    return Chain([*wrappers, Epilogue(facts)], core)
 
 
 def check_arguments(args: Sequence[Any]) -> None:
@@ -134,31 +144,20 @@ def fake_argument(mode: FakeTensorMode, value: Any, place: int, options: Options
     return mode.from_tensor(value, static_shapes=static, source=f"args[{place}]")
 
 
-def compile_inference(
-    function: Function,
-    fakes: Sequence[Any],
-    facts: Facts,
-    mode: FakeTensorMode,
-    options: Options,
-    number: int,
-) -> Callable[[list[Any]], Any]:
-    graph = trace_inference(function, fakes, facts, mode, options.decompositions)
+def compile_inference(task: Task, options: Options) -> Callable[[list[Any]], Any]:
+    graph = trace_inference(
+        task.function, task.fakes, task.facts, task.mode, options.decompositions
+    )
     if config.debug_assert:
-        check_forward(graph, fakes, facts, mode)
-    with compiling(f"{number}_inference"):
-        compiled = options.inference_compiler(graph, list(fakes))
+        check_forward(graph, task.fakes, task.facts, task.mode)
+    with compiling(f"{task.number}_inference"):
+        compiled = options.inference_compiler(graph, list(task.fakes))
     return Boxed(compiled)
 
 
-def compile_training(
-    function: Function,
-    fakes: Sequence[Any],
-    facts: Facts,
-    mode: FakeTensorMode,
-    options: Options,
-    number: int,
-) -> Callable[[list[Any]], Any]:
-    joint = trace_joint(function, fakes, facts, mode, options.decompositions)
+def compile_training(task: Task, options: Options) -> Callable[[list[Any]], Any]:
+    fakes, facts, mode, number = task.fakes, task.facts, task.mode, task.number
+    joint = trace_joint(task.function, fakes, facts, mode, options.decompositions)
     if config.debug_assert:
         check_joint(joint, fakes, facts, mode)
     forward, backward = options.partition_fn(
@@ -168,7 +167,8 @@ def compile_training(
     numbers = sum(isinstance(node.meta.get("val"), NUMBERS) for node in placeholders)
     if config.debug_assert:
         check_forward(forward, fakes, facts, mode)
-        check_backward(backward, [node.meta.get("val") for node in placeholders], fakes, mode)
+        examples = [node.meta.get("val") for node in placeholders]
+        check_backward(backward, examples, fakes, facts, mode)
     with compiling(f"{number}_forward"):
         compiled_forward = options.fw_compiler(forward, list(fakes))
     compiled_backward = Late(
@@ -176,7 +176,7 @@ def compile_training(
     )
     if numbers:
         compiled_backward()
-    return training_function(Boxed(compiled_forward), compiled_backward, facts, numbers)
+    return TrainingRun(Boxed(compiled_forward), compiled_backward, facts, numbers)
 
 
 def compile_backward(

@@ -15,8 +15,9 @@ from rushlight.aot.metadata import Facts, InputFacts, OutputKind, allow_writes, 
 from rushlight.aot.tracing import attribute_owner, output_of
 from rushlight.autograd.backward import grad as gradients_of
 from rushlight.base import pytree
+from rushlight.base.errors import error
 from rushlight.core.fake import FakeTensorMode
-from rushlight.core.functional import FunctionalMode, from_functional
+from rushlight.core.functional import FunctionalMode, FunctionalTensor, from_functional
 from rushlight.core.op import OpOverload
 from rushlight.core.recording import Recorder, describe
 from rushlight.core.state import changed
@@ -45,6 +46,8 @@ class Prepared:
         """(mutated inputs, outputs and intermediate bases; which of them have a tangent)."""
         facts = self.facts
         given = [self.guarded(value, entry) for value, entry in zip(inputs, facts.inputs)]
+        # As the function has them.
+        self.given = given
         outputs = list(self.function(*given))
         returned = [given[position] for position in facts.returned_inputs]
         has_tangent = [
@@ -110,6 +113,59 @@ def write_back(inputs: Sequence[Any], values: Sequence[Any], facts: Facts) -> di
     return written
 
 
+class BackwardWrites:
+    """Finds what the backward of a function does to its inputs and to the tangents."""
+
+    def __init__(
+        self, primals: Sequence[Any], given: Sequence[Any], tangents: Sequence[Any]
+    ) -> None:
+        self.primals, self.given, self.tangents = primals, given, tangents
+        self.before = [state_of(value) for value in (*primals, *given, *tangents)]
+
+    def written(self, facts: Facts) -> list[int]:
+        after = [state_of(value) for value in (*self.primals, *self.given, *self.tangents)]
+        count = len(self.primals)
+        found = []
+        for place in range(len(after)):
+            if self.before[place] == after[place]:
+                continue
+            (writes, moved), (written, now_moved) = self.before[place], after[place]
+            if place >= 2 * count:
+                # torch: the texts.
+                raise AssertionError(
+                    "Found an input to the backward that was mutated during the backward. This is "
+                    "not supported"
+                )
+            if now_moved != moved:
+                raise AssertionError(
+                    "Found a graph input that had its metadata mutated in the backward. This is "
+                    "not supported"
+                )
+            entry = facts.inputs[place % count]
+            if entry.writes_data or entry.writes_geometry:
+                raise error("RL0613", position=place % count)
+            if written != writes and place < count:
+                found.append(place)
+        return found
+
+
+def state_of(value: Any) -> tuple[int, int]:
+    """What changes when a functional tensor is written."""
+    if not isinstance(value, FunctionalTensor):
+        return 0, 0
+    return value.functional_storage.writes, len(value.chain)
+
+
+def write_in_backward(
+    recorder: Recorder, args: Sequence[Any], primals: Sequence[Any], facts: Facts
+) -> None:
+    """`copy_` into inputs that the backward writes, marked as the backward's."""
+    for place in facts.written_in_backward:
+        with changed(grad=False):
+            args[place].copy_(from_functional(primals[place]))
+        next(reversed(recorder.graph.nodes)).meta["partitioner_tag"] = "must_be_in_backward"
+
+
 def fresh_aliases(args: Sequence[Any]) -> list[Any]:
     """The arguments as tensors of their own: a tensor given twice is two inputs of the graph."""
     seen: set[int] = set()
@@ -164,7 +220,10 @@ def trace_joint(
     builder = GraphBuilder(mode, decompositions)
     args = fresh_aliases(args)
     for position, value in enumerate(args):
-        builder.placeholder(f"primals_{position + 1}", value)
+        node = builder.placeholder(f"primals_{position + 1}", value)
+        entry = facts.inputs[position]
+        # What the caller finds in it after the forward is not what the backward wants.
+        node.meta["is_written"] = entry.writes_data or entry.writes_geometry
     for position, value in enumerate(facts.tangents):
         # The forward must not take a size from what only the backward has.
         builder.placeholder(f"tangents_{position + 1}", value, binds_sizes=False)
@@ -177,10 +236,13 @@ def trace_joint(
         tangents = [functional_input(value, {}) for value in facts.tangents]
         with FunctionalMode():
             outputs, has_tangent = prepared(primals)
+            watch = BackwardWrites(primals, prepared.given, tangents)
             gradients = joint_gradients(primals, outputs, has_tangent, tangents)
+        facts.written_in_backward = watch.written(facts)
         forward = [from_functional(value) for value in outputs]
         backward = [from_functional(value) for value in gradients]
         write_back(args, primals, facts)
+        write_in_backward(builder.recorder, args, primals, facts)
         return forward, backward
 
     outputs = builder.run(run)

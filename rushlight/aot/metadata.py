@@ -89,6 +89,8 @@ class OutputFacts:
     # The views that lead from the base to it; None where they cannot be replayed.
     chain: tuple[ViewStep, ...] | None = None
     symbolic_dims: frozenset[int] = frozenset()
+    # One of several views of an input that one op gave: nobody may write to it.
+    is_split: bool = False
 
     @property
     def rebuilt(self) -> bool:
@@ -109,6 +111,8 @@ class Facts:
     keep_writes: bool = False
     training: bool = False
     returned_inputs: list[int] = field(default_factory=list)
+    # Inputs that the backward writes; known once the joint graph is traced.
+    written_in_backward: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.returned_inputs = [i for i, entry in enumerate(self.inputs) if entry.returned]
@@ -239,6 +243,7 @@ class Classifier:
     """Sorts outputs by what they alias."""
 
     def __init__(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        self.inputs = inputs
         self.outputs = outputs
         self.input_of_storage: dict[int, int] = {}
         self.input_of_tensor: dict[int, int] = {}
@@ -269,7 +274,8 @@ class Classifier:
             symbolic = frozenset(
                 dim for dim, size in enumerate(sizes_of(value)) if isinstance(size, SymInt)
             )
-            found.append(OutputFacts(kind, True, value.requires_grad, base, chain, symbolic))
+            split = is_split(value) and id(value.functional_storage) in self.input_of_storage
+            found.append(OutputFacts(kind, True, value.requires_grad, base, chain, symbolic, split))
         return found, self.bases
 
     def kind_of(
@@ -286,7 +292,7 @@ class Classifier:
             same = self.input_of_tensor.get(id(value))
             if same is not None:
                 return OutputKind.IS_INPUT, same, ()
-            return OutputKind.ALIAS_OF_INPUT, source, value.chain
+            return OutputKind.ALIAS_OF_INPUT, source, self.chain_from_input(value, source)
         base = value._base
         if base is not None and value.requires_grad and base.requires_grad:
             return self.view_of_intermediate(value, base)
@@ -295,6 +301,16 @@ class Classifier:
                 if other.requires_grad:
                     return OutputKind.ALIAS_OF_OUTPUT, place, None
         return OutputKind.FRESH, None, None
+
+    def chain_from_input(self, value: FunctionalTensor, source: int) -> tuple[ViewStep, ...] | None:
+        """The views that lead from an input as the function leaves it to an output."""
+        moves = self.inputs[source].chain
+        if not moves:
+            return value.chain
+        start = value.chain[: len(moves)]
+        if len(start) < len(moves) or any([a is not b for a, b in zip(start, moves)]):
+            return None
+        return value.chain[len(moves) :]
 
     def view_of_intermediate(
         self, value: FunctionalTensor, base: Tensor

@@ -20,6 +20,7 @@ from rushlight.base.pytree import TreeSpec
 from rushlight.core import ports
 from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.recording import Recorder, describe
+from rushlight.core.size import Size
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
@@ -73,7 +74,7 @@ def make_fx(
             if mode is not None:
                 stack.enter_context(mode)
             stack.enter_context(recorder)
-            result = f(*pytree.tree_unflatten(leaves, structure))
+            result = sizes_as_tuples(f(*pytree.tree_unflatten(leaves, structure)))
             place_outputs(recorder, result, structure, names)
         made = GraphModule(attribute_owner(recorder), recorder.graph, class_name(f))
         if mode is not None and mode.shape_env is not None:
@@ -183,6 +184,11 @@ def place_outputs(recorder: Recorder, result: Any, structure: TreeSpec, names: l
         result = leaves
     node = graph.output(pytree.tree_map(lambda leaf: output_of(recorder, leaf), result))
     node.meta["val"] = None
+
+
+def sizes_as_tuples(result: Any) -> Any:
+    """Results of a function, where a `Size` is a tuple of numbers."""
+    return pytree.tree_map(lambda leaf: tuple(leaf) if isinstance(leaf, Size) else leaf, result)
 
 
 def output_of(recorder: Recorder, leaf: Any) -> Any:
