@@ -44,6 +44,7 @@ class Duplicates(Wrapper):
         written = [entry.writes_data or entry.writes_geometry for entry in task.facts.inputs]
         if not any([first != i and written[i] for i, first in enumerate(firsts)]):
             return None
+        refuse_subclasses(task, "duplicated")
         kept = [i for i, first in enumerate(firsts) if first == i]
         place = {i: where for where, i in enumerate(kept)}
         return Duplicates(task.number, [place[first] for first in firsts], firsts)
@@ -79,6 +80,16 @@ class Duplicates(Wrapper):
                     self.number, f"input {place} would be a duplicate of input {first}"
                 )
         return [args[i] for i in self.kept], None
+
+
+def refuse_subclasses(task: Task, which: str) -> None:
+    if task.facts.has_subclasses:
+        # torch: the text.
+        raise RuntimeError(
+            f"Encountered {which} inputs that are mutated in the graph, but at least one "
+            "input/output to the graph is a tensor subclass. This is not supported today. Please "
+            "pass tensors that share no memory."
+        )
 
 
 def names_input(entry: OutputFacts) -> bool:
@@ -162,6 +173,7 @@ class Bases(Wrapper):
         found = overlapping(task.args, task.facts)
         if not found:
             return None
+        refuse_subclasses(task, "aliased")
         grouped = {place for group in found for place in group}
         facts = task.facts
         moved = [i for i in sorted(grouped) if facts.inputs[i].writes_geometry]
@@ -249,16 +261,16 @@ def base_of(views: Sequence[Tensor]) -> Tensor:
     bases = [view._base for view in views if view._base is not None]
     if not bases:
         if any([view.requires_grad for view in views]):
-            raise error("RL0611")
+            raise error("RL0621")
         return whole_storage(views[0])
     base = bases[0]
     if any([view._base is not base and view is not base for view in views]):
-        raise error("RL0611")
+        raise error("RL0621")
     return base
 
 
 def whole_storage(tensor: Tensor) -> Any:
     storage = tensor.untyped_storage()
-    made = functions.empty(0, dtype=tensor._dtype, device=tensor.device)
+    made = functions.empty((0,), dtype=tensor._dtype, device=tensor.device)
     count = storage.nbytes() // tensor._dtype.itemsize
     return made.set_(storage, 0, (count,), geometry.contiguous_strides((count,)))

@@ -11,9 +11,15 @@ from typing import Any
 from rushlight.aot import config
 from rushlight.aot.arguments import Bases, Duplicates
 from rushlight.aot.checking import check_backward, check_facts, check_forward, check_joint
-from rushlight.aot.joint import Decompositions, Function, trace_inference, trace_joint
-from rushlight.aot.metadata import collect_facts
-from rushlight.aot.runtime import Boxed, Epilogue, TrainingRun
+from rushlight.aot.joint import (
+    Decompositions,
+    Function,
+    flat_parts,
+    trace_inference,
+    trace_joint,
+)
+from rushlight.aot.metadata import check_subclasses, collect_facts
+from rushlight.aot.runtime import Boxed, Epilogue, InferenceRun, TrainingRun
 from rushlight.aot.tracing import shape_environment
 from rushlight.aot.wrappers import Chain, GradGuard, Task, Wrapper
 from rushlight.core.fake import FakeTensor, FakeTensorMode
@@ -101,6 +107,8 @@ def compile_flat(
                     if config.debug_assert:
                         check_facts(task)
             facts = task.facts
+            if facts.has_subclasses:
+                check_subclasses(task.fakes, facts)
             facts.training = training and facts.needs_gradients
             core = (
                 compile_training(task, options)
@@ -148,29 +156,32 @@ def compile_inference(task: Task, options: Options) -> Callable[[list[Any]], Any
     graph = trace_inference(
         task.function, task.fakes, task.facts, task.mode, options.decompositions
     )
-    if config.debug_assert:
-        check_forward(graph, task.fakes, task.facts, task.mode)
+    flat = flat_parts(task.fakes)
+    if config.debug_assert and not task.facts.has_subclasses:
+        check_forward(graph, flat, task.facts, task.mode)
     with compiling(f"{task.number}_inference"):
-        compiled = options.inference_compiler(graph, list(task.fakes))
-    return Boxed(compiled)
+        compiled = options.inference_compiler(graph, flat)
+    return InferenceRun(Boxed(compiled), task.facts)
 
 
 def compile_training(task: Task, options: Options) -> Callable[[list[Any]], Any]:
     fakes, facts, mode, number = task.fakes, task.facts, task.mode, task.number
     joint = trace_joint(task.function, fakes, facts, mode, options.decompositions)
-    if config.debug_assert:
+    checks = config.debug_assert and not facts.has_subclasses
+    if checks:
         check_joint(joint, fakes, facts, mode)
+    flat = flat_parts(fakes)
     forward, backward = options.partition_fn(
-        joint, [list(fakes), list(facts.tangents)], num_fwd_outputs=facts.forward_count
+        joint, [flat, flat_parts(facts.tangents)], num_fwd_outputs=facts.graph_count
     )
     placeholders = [node for node in backward.graph.nodes if node.op == "placeholder"]
     numbers = sum(isinstance(node.meta.get("val"), NUMBERS) for node in placeholders)
-    if config.debug_assert:
+    if checks:
         check_forward(forward, fakes, facts, mode)
         examples = [node.meta.get("val") for node in placeholders]
         check_backward(backward, examples, fakes, facts, mode)
     with compiling(f"{number}_forward"):
-        compiled_forward = options.fw_compiler(forward, list(fakes))
+        compiled_forward = options.fw_compiler(forward, flat)
     compiled_backward = Late(
         lambda: compile_backward(backward, placeholders, mode, options, number)
     )

@@ -11,13 +11,22 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from rushlight.aot.metadata import Facts, InputFacts, OutputKind, allow_writes, functional_input
+from rushlight.aot.metadata import (
+    Facts,
+    InputFacts,
+    OutputKind,
+    allow_writes,
+    functional_input,
+    functional_parts,
+    value_of,
+)
+from rushlight.aot.subclasses import flatten, layouts_of
 from rushlight.aot.tracing import attribute_owner, output_of
 from rushlight.autograd.backward import grad as gradients_of
 from rushlight.base import pytree
 from rushlight.base.errors import error
 from rushlight.core.fake import FakeTensorMode
-from rushlight.core.functional import FunctionalMode, FunctionalTensor, from_functional
+from rushlight.core.functional import FunctionalMode
 from rushlight.core.op import OpOverload
 from rushlight.core.recording import Recorder, describe
 from rushlight.core.state import changed
@@ -103,13 +112,18 @@ class GraphBuilder:
         return GraphModule(attribute_owner(recorder), recorder.graph, "<lambda>")
 
 
+def flat_parts(values: Sequence[Any]) -> list[Any]:
+    """The values with subclasses taken apart."""
+    return [part for value in values for part in flatten(value)]
+
+
 def write_back(inputs: Sequence[Any], values: Sequence[Any], facts: Facts) -> dict[int, Any]:
     """`copy_` into inputs whose writes stay in the graph; the updated values by input."""
     written: dict[int, Any] = {}
     with changed(grad=False):
         for position, entry in enumerate(facts.inputs):
             if entry.kept_in_graph:
-                written[position] = inputs[position].copy_(from_functional(values[position]))
+                written[position] = inputs[position].copy_(value_of(values[position]))
     return written
 
 
@@ -143,7 +157,7 @@ class BackwardWrites:
                 )
             entry = facts.inputs[place % count]
             if entry.writes_data or entry.writes_geometry:
-                raise error("RL0613", position=place % count)
+                raise error("RL0623", position=place % count)
             if written != writes and place < count:
                 found.append(place)
         return found
@@ -151,9 +165,9 @@ class BackwardWrites:
 
 def state_of(value: Any) -> tuple[int, int]:
     """What changes when a functional tensor is written."""
-    if not isinstance(value, FunctionalTensor):
-        return 0, 0
-    return value.functional_storage.writes, len(value.chain)
+    parts = functional_parts(value)
+    writes = sum([part.functional_storage.writes for part in parts])
+    return writes, sum([len(part.chain) for part in parts])
 
 
 def write_in_backward(
@@ -162,7 +176,7 @@ def write_in_backward(
     """`copy_` into inputs that the backward writes, marked as the backward's."""
     for place in facts.written_in_backward:
         with changed(grad=False):
-            args[place].copy_(from_functional(primals[place]))
+            args[place].copy_(value_of(primals[place]))
         next(reversed(recorder.graph.nodes)).meta["partitioner_tag"] = "must_be_in_backward"
 
 
@@ -188,7 +202,7 @@ def trace_inference(
     """The graph of the forward alone, with inputs `arg0_1`, ..."""
     builder = GraphBuilder(mode, decompositions)
     args = fresh_aliases(args)
-    for position, value in enumerate(args):
+    for position, value in enumerate(flat_parts(args)):
         builder.placeholder(f"arg{position}_1", value)
     prepared = Prepared(function, facts, training=False)
 
@@ -198,13 +212,14 @@ def trace_inference(
             allow_writes(value)
         with FunctionalMode():
             outputs, _ = prepared(inputs)
-        values = [from_functional(value) for value in outputs]
+        values = [value_of(value) for value in outputs]
         written = write_back(args, inputs, facts)
         offset = len(facts.returned_inputs)
         for position, entry in enumerate(facts.outputs):
             if entry.kind is OutputKind.IS_INPUT and entry.base in written:
                 values[offset + position] = written[entry.base]
-        return tuple(values)
+        facts.result_layouts = layouts_of(values)
+        return tuple(flat_parts(values))
 
     return builder.finish(builder.run(run))
 
@@ -219,12 +234,14 @@ def trace_joint(
     """The graph of forward and backward: a function of (primals, tangents)."""
     builder = GraphBuilder(mode, decompositions)
     args = fresh_aliases(args)
-    for position, value in enumerate(args):
-        node = builder.placeholder(f"primals_{position + 1}", value)
-        entry = facts.inputs[position]
-        # What the caller finds in it after the forward is not what the backward wants.
-        node.meta["is_written"] = entry.writes_data or entry.writes_geometry
-    for position, value in enumerate(facts.tangents):
+    count = 0
+    for value, entry in zip(args, facts.inputs, strict=True):
+        for part in flatten(value):
+            count += 1
+            node = builder.placeholder(f"primals_{count}", part)
+            # What the caller finds in it after the forward is not what the backward wants.
+            node.meta["is_written"] = entry.writes_data or entry.writes_geometry
+    for position, value in enumerate(flat_parts(facts.tangents)):
         # The forward must not take a size from what only the backward has.
         builder.placeholder(f"tangents_{position + 1}", value, binds_sizes=False)
     prepared = Prepared(function, facts, training=True)
@@ -239,15 +256,17 @@ def trace_joint(
             watch = BackwardWrites(primals, prepared.given, tangents)
             gradients = joint_gradients(primals, outputs, has_tangent, tangents)
         facts.written_in_backward = watch.written(facts)
-        forward = [from_functional(value) for value in outputs]
-        backward = [from_functional(value) for value in gradients]
+        forward = [value_of(value) for value in outputs]
+        backward = [value_of(value) for value in gradients]
+        facts.result_layouts = layouts_of(forward)
+        facts.gradient_layouts = layouts_of(backward)
         write_back(args, primals, facts)
         write_in_backward(builder.recorder, args, primals, facts)
-        return forward, backward
+        return flat_parts(forward), flat_parts(backward)
 
     outputs = builder.run(run)
     names = ["primals", "tangents"]
-    structure = pytree.tree_structure((list(args), list(facts.tangents)))
+    structure = pytree.tree_structure((flat_parts(args), flat_parts(facts.tangents)))
     flat, out_structure = pytree.tree_flatten(outputs)
     builder.recorder.graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(names, structure, out_structure)))
     return builder.finish(flat)

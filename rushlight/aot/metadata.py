@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from rushlight.aot.subclasses import Layout, flatten, has_subclass, layouts_of, map_parts
 from rushlight.autograd.function import BackwardCFunction
 from rushlight.core.functional import (
     FunctionalMode,
@@ -21,15 +22,24 @@ from rushlight.core.functional import (
     from_functional,
     to_functional,
 )
+from rushlight.core.modes import is_traceable_wrapper_subclass
 from rushlight.core.node import GraphNode
 from rushlight.core.state import LOCAL
-from rushlight.core.tensor import Tensor, sizes_of, strides_of
+from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.symbolic.numbers import IntLike, SymInt
 
 # (sizes, strides, storage offset)
 Geometry = tuple[tuple[IntLike, ...], tuple[IntLike, ...], IntLike]
 
-__all__ = ["Facts", "InputFacts", "OutputFacts", "OutputKind", "collect_facts", "functional_input"]
+__all__ = [
+    "Facts",
+    "InputFacts",
+    "OutputFacts",
+    "OutputKind",
+    "check_subclasses",
+    "collect_facts",
+    "functional_input",
+]
 
 
 class OutputKind(Enum):
@@ -113,6 +123,12 @@ class Facts:
     returned_inputs: list[int] = field(default_factory=list)
     # Inputs that the backward writes; known once the joint graph is traced.
     written_in_backward: list[int] = field(default_factory=list)
+    # How results of the forward, tangents and gradients are made of the graphs' plain tensors;
+    # None where they are plain. Known once graphs are traced.
+    result_layouts: list[Layout] | None = None
+    tangent_layouts: list[Layout] | None = None
+    gradient_layouts: list[Layout] | None = None
+    has_subclasses: bool = False
 
     def __post_init__(self) -> None:
         self.returned_inputs = [i for i, entry in enumerate(self.inputs) if entry.returned]
@@ -126,8 +142,15 @@ class Facts:
 
     @property
     def forward_count(self) -> int:
-        """Outputs of the forward graph before what is saved for backward."""
+        """Results of the forward before what is saved for backward."""
         return len(self.returned_inputs) + len(self.outputs) + self.bases
+
+    @property
+    def graph_count(self) -> int:
+        """The same as outputs of the forward graph, where a subclass is several."""
+        if self.result_layouts is None:
+            return self.forward_count
+        return sum([layout.count for layout in self.result_layouts])
 
 
 class InputNode(GraphNode):
@@ -145,8 +168,29 @@ def functional_input(value: Any, seen: dict[int, Any]) -> Any:
         return value
     known = seen.get(id(value))
     if known is None:
-        known = seen[id(value)] = to_functional(value)
+        if is_traceable_wrapper_subclass(value):
+            known = map_parts(value, lambda part: functional_input(part, seen))
+        else:
+            known = to_functional(value)
+        seen[id(value)] = known
     return known
+
+
+def functional_parts(value: Any) -> list[FunctionalTensor]:
+    """The functional tensors that a value is made of."""
+    return [part for part in flatten(value) if isinstance(part, FunctionalTensor)]
+
+
+def value_of(value: Any) -> Any:
+    """What a functional tensor, or a subclass of such, stands for."""
+    return map_parts(value, from_functional)
+
+
+def memory_of(value: Any) -> int | None:
+    """Tells apart the memory of traced tensors; None for anything else."""
+    if isinstance(value, FunctionalTensor):
+        return id(value.functional_storage)
+    return id(storage_of(value)) if is_traceable_wrapper_subclass(value) else None
 
 
 def allow_writes(tensor: object) -> None:
@@ -194,13 +238,34 @@ def collect_facts(
         tangents=[tangent_like(value) for value in tangents],
         grad_mode_after=after if after != before else None,
         keep_writes=keep_writes,
+        tangent_layouts=layouts_of([value_of(value) for value in tangents]),
+        has_subclasses=has_subclass([*args, *outputs]),
     )
+
+
+def check_subclasses(args: Sequence[Any], facts: Facts) -> None:
+    """Refuse what cannot be done to subclasses."""
+    if facts.bases:
+        raise AssertionError(
+            "Two outputs are views of one intermediate, and a tensor subclass is involved: this is "
+            "not supported"
+        )
+    for value, entry in zip(args, facts.inputs, strict=True):
+        if not is_traceable_wrapper_subclass(value):
+            continue
+        # torch: the texts.
+        if entry.writes_geometry:
+            raise RuntimeError("Metadata mutations are currently not allowed on tensor subclasses")
+        if entry.writes_data and not value.is_contiguous():
+            raise RuntimeError(
+                "Mutations on non-contiguous inputs are currently not allowed on tensor subclasses"
+            )
 
 
 def tangent_like(value: Any) -> Any:
     """A fake tensor of a forward output's sizes, contiguous as `runtime.tangent` makes it, without
     history."""
-    found = from_functional(value)
+    found = value_of(value)
     return found.detach().contiguous() if isinstance(found, Tensor) else found
 
 
@@ -213,7 +278,8 @@ def geometry_of(value: object) -> Geometry | None:
 def input_facts(
     source: Any, value: Any, geometry: Geometry | None, keep_writes: bool
 ) -> InputFacts:
-    if not isinstance(value, FunctionalTensor):
+    parts = functional_parts(value)
+    if not parts:
         return InputFacts(
             is_leaf=False,
             requires_grad=False,
@@ -222,18 +288,21 @@ def input_facts(
             hidden=False,
             quiet=False,
         )
-    storage = value.functional_storage
+    storages = [part.functional_storage for part in parts]
+    writes = sum([storage.writes for storage in storages])
+    moved = any([part.moved for part in parts])
     found = InputFacts(
         is_leaf=source.is_leaf,
         requires_grad=value.requires_grad,
-        writes_data=storage.writes > 0,
-        writes_geometry=value.moved and geometry_of(value) != geometry,
-        hidden=storage.writes > 0 and storage.hidden_writes == storage.writes,
-        quiet=storage.writes > 0 and storage.quiet_writes == storage.writes,
+        writes_data=writes > 0,
+        writes_geometry=moved and (value is not parts[0] or geometry_of(value) != geometry),
+        hidden=writes > 0 and sum([storage.hidden_writes for storage in storages]) == writes,
+        quiet=writes > 0 and sum([storage.quiet_writes for storage in storages]) == writes,
     )
     found.kept_in_graph = (
         keep_writes
         and found.writes_data
+        and value is parts[0]
         and (found.hidden or found.quiet or (not found.requires_grad and not found.writes_geometry))
     )
     return found
@@ -248,16 +317,17 @@ class Classifier:
         self.input_of_storage: dict[int, int] = {}
         self.input_of_tensor: dict[int, int] = {}
         for position, value in enumerate(inputs):
-            if isinstance(value, FunctionalTensor):
-                self.input_of_storage.setdefault(id(value.functional_storage), position)
+            key = memory_of(value)
+            if key is not None:
+                self.input_of_storage.setdefault(key, position)
                 self.input_of_tensor.setdefault(id(value), position)
         # How many outputs share a storage; how many of these are one of several views of an op.
         self.aliases: Counter[int] = Counter()
         self.split_aliases: Counter[int] = Counter()
         self.output_of_tensor: dict[int, int] = {}
         for position, value in enumerate(outputs):
-            if isinstance(value, FunctionalTensor):
-                key = id(value.functional_storage)
+            key = memory_of(value)
+            if key is not None:
                 self.aliases[key] += 1
                 self.split_aliases[key] += is_split(value)
                 self.output_of_tensor.setdefault(id(value), position)
@@ -267,21 +337,23 @@ class Classifier:
     def classify(self) -> tuple[list[OutputFacts], list[Tensor]]:
         found = []
         for position, value in enumerate(self.outputs):
-            if not isinstance(value, FunctionalTensor):
-                found.append(OutputFacts(OutputKind.FRESH, False, False))
+            key = memory_of(value)
+            if key is None:
+                found.append(OutputFacts(OutputKind.FRESH, isinstance(value, Tensor), False))
                 continue
             kind, base, chain = self.kind_of(value, position)
             symbolic = frozenset(
                 dim for dim, size in enumerate(sizes_of(value)) if isinstance(size, SymInt)
             )
-            split = is_split(value) and id(value.functional_storage) in self.input_of_storage
+            split = is_split(value) and key in self.input_of_storage
             found.append(OutputFacts(kind, True, value.requires_grad, base, chain, symbolic, split))
         return found, self.bases
 
     def kind_of(
         self, value: FunctionalTensor, position: int
     ) -> tuple[OutputKind, int | None, tuple[ViewStep, ...] | None]:
-        key = id(value.functional_storage)
+        key = memory_of(value)
+        assert key is not None
         only_split = self.aliases[key] == self.split_aliases[key]
         source = self.input_of_storage.get(key)
         if source is not None:
@@ -304,6 +376,8 @@ class Classifier:
 
     def chain_from_input(self, value: FunctionalTensor, source: int) -> tuple[ViewStep, ...] | None:
         """The views that lead from an input as the function leaves it to an output."""
+        if not isinstance(value, FunctionalTensor):
+            return None
         moves = self.inputs[source].chain
         if not moves:
             return value.chain
@@ -315,17 +389,18 @@ class Classifier:
     def view_of_intermediate(
         self, value: FunctionalTensor, base: Tensor
     ) -> tuple[OutputKind, int | None, tuple[ViewStep, ...] | None]:
-        key = id(value.functional_storage)
+        key = memory_of(value)
+        assert key is not None
         if self.aliases[key] - self.split_aliases[key] <= 1:
             return OutputKind.HIDDEN_VIEW, None, None
         returned = self.output_of_tensor.get(id(base))
         if returned is not None:
-            return OutputKind.ALIAS_OF_OUTPUT, returned, value.chain
+            return OutputKind.ALIAS_OF_OUTPUT, returned, chain_of(value)
         place = self.base_of_tensor.get(id(base))
         if place is None:
             place = self.base_of_tensor[id(base)] = len(self.bases)
             self.bases.append(base)
-        return OutputKind.ALIAS_OF_BASE, place, value.chain
+        return OutputKind.ALIAS_OF_BASE, place, chain_of(value)
 
     def twins(self, value: FunctionalTensor) -> list[tuple[FunctionalTensor, int]]:
         """Other outputs over the same memory with the same geometry."""
@@ -333,13 +408,17 @@ class Classifier:
         return [
             (other, place)
             for place, other in enumerate(self.outputs)
-            if isinstance(other, FunctionalTensor)
+            if isinstance(other, Tensor)
             and other is not value
-            and other.functional_storage is value.functional_storage
+            and memory_of(other) == memory_of(value)
             and geometry_of(other) == geometry
         ]
 
 
-def is_split(value: FunctionalTensor) -> bool:
+def chain_of(value: Any) -> tuple[ViewStep, ...] | None:
+    return value.chain if isinstance(value, FunctionalTensor) else None
+
+
+def is_split(value: Any) -> bool:
     """Whether a tensor is one of several views that one op returned."""
-    return any(step.number is not None for step in value.chain)
+    return any([step.number is not None for step in chain_of(value) or ()])

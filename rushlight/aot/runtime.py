@@ -13,6 +13,7 @@ from typing import Any
 
 from rushlight.aot import config
 from rushlight.aot.metadata import Facts, InputFacts, OutputFacts, OutputKind
+from rushlight.aot.subclasses import Layout, flatten, layout_of, wrap_all
 from rushlight.aot.wrappers import Wrapper
 from rushlight.autograd.function import BackwardCFunction, Function
 from rushlight.base.errors import error
@@ -20,6 +21,7 @@ from rushlight.core import dispatch
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
 from rushlight.core.functional import ViewStep
+from rushlight.core.modes import is_traceable_wrapper_subclass
 from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor, sizes_of, strides_of
 from rushlight.fx.graph_module import GraphModule
@@ -83,6 +85,21 @@ class Boxed:
 
 
 @dataclass
+class InferenceRun:
+    """A compiled graph without gradients; subclasses are taken apart and put together."""
+
+    graph: Callable[[list[Any]], Any]
+    facts: Facts
+
+    def __call__(self, args: list[Any]) -> list[Any]:
+        if self.facts.has_subclasses:
+            parts = [part for value in args for part in flatten(value)]
+            args.clear()
+            return wrap_all(self.facts.result_layouts, list(self.graph(parts)))
+        return list(self.graph(args))
+
+
+@dataclass
 class TrainingRun:
     """Compiled graphs as one differentiable function; `backward()` compiles on first need."""
 
@@ -92,7 +109,7 @@ class TrainingRun:
     saved_numbers: int
 
     def __post_init__(self) -> None:
-        self.count = self.facts.forward_count
+        self.count = self.facts.graph_count
         self.tangent_places = tangents_among(self.facts)
         self.hidden = hidden_results(self.facts)
         offset = len(self.facts.returned_inputs)
@@ -103,10 +120,40 @@ class TrainingRun:
         args.clear()
         return [value.tensor if isinstance(value, Alias) else value for value in results]
 
+    def tangents(self, grads: Sequence[Any], shapes: Sequence[Any]) -> list[Any]:
+        """Incoming gradients as the backward graph takes them."""
+        layouts = self.facts.tangent_layouts
+        found: list[Any] = []
+        for number, (place, parts) in enumerate(zip(self.tangent_places, shapes, strict=True)):
+            grad = grads[place]
+            if grad is None:
+                found += [tangent(None, shape) for shape in parts]
+                continue
+            grad = grad.contiguous()
+            if layouts is not None or is_traceable_wrapper_subclass(grad):
+                check_tangent(grad, Layout() if layouts is None else layouts[number])
+            found += flatten(grad)
+        return found
+
     def run_backward(self, args: list[Any]) -> Any:
         compiled = self.backward()
         with plain_calls():
-            return tuple(compiled(args))
+            flat = compiled(args)
+        return tuple(wrap_all(self.facts.gradient_layouts, flat))
+
+
+def check_tangent(grad: Tensor, expected: Layout) -> None:
+    """A gradient must be made of plain tensors as the compiled one was."""
+    found = layout_of(grad)
+    if found.cls is not expected.cls:
+        # torch: the texts.
+        raise AssertionError(
+            "We incorrectly attempted to compile the backward with incorrect subclass metadata. "
+            f"Expected a gradient of class {(expected.cls or Tensor).__name__}, got "
+            f"{type(grad).__name__}."
+        )
+    if found.classes != expected.classes:
+        raise RuntimeError("The grad inputs should be same tensor subclass type as forward output")
 
 
 class CompiledFunction(Function):
@@ -116,11 +163,13 @@ class CompiledFunction(Function):
     def forward(ctx: Any, plan: TrainingRun, *args: Any) -> Any:
         # Tuples of arguments cannot be emptied; the list can, and frees what only it holds.
         versions = [v._version if isinstance(v, Tensor) else 0 for v in args]
-        outputs = list(plan.forward(list(args)))
+        mixed = plan.facts.has_subclasses
+        given = [part for value in args for part in flatten(value)] if mixed else list(args)
+        outputs = list(plan.forward(given))
         count = plan.count
         results = [
             value if place in plan.split else unlinked(value)
-            for place, value in enumerate(outputs[:count])
+            for place, value in enumerate(wrap_all(plan.facts.result_layouts, outputs[:count]))
         ]
         saved = outputs[count:]
         first_number = len(saved) - plan.saved_numbers
@@ -144,7 +193,9 @@ class CompiledFunction(Function):
             ]
         )
         ctx.set_materialize_grads(False)
-        ctx.results = [like(results[place]) for place in plan.tangent_places]
+        ctx.results = [
+            [like(part) for part in flatten(results[place])] for place in plan.tangent_places
+        ]
         return tuple(
             Alias(value) if place in plan.hidden else value for place, value in enumerate(results)
         )
@@ -153,17 +204,15 @@ class CompiledFunction(Function):
     def backward(ctx: Any, *grads: Tensor | None) -> Any:
         plan = ctx.plan
         if ctx.lost:
-            raise error("RL0614", shape=tuple(ctx.lost[0].shape))
-        tangents = [
-            tangent(grads[place], shape) for place, shape in zip(plan.tangent_places, ctx.results)
-        ]
+            raise error("RL0624", shape=tuple(ctx.lost[0].shape))
+        tangents = plan.tangents(grads, ctx.results)
         args = [*ctx.numbers, *ctx.saved_tensors, *tangents]
         needing = [isinstance(value, Tensor) and value.requires_grad for value in args]
         if LOCAL.state.grad and any(needing):
             if any(
                 [plan.facts.inputs[place].requires_grad for place in plan.facts.written_in_backward]
             ):
-                raise error("RL0612")
+                raise error("RL0622")
             return None, *DoubleBackward.apply(plan.run_backward, *args)
         return None, *plan.run_backward(args)
 

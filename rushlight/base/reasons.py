@@ -377,28 +377,34 @@ REASONS: dict[str, Reason] = {
         "The backward of a compiled function is code, which is not recorded.",
         "Differentiate the function before it is compiled.",
     ),
-    "RL0611": Reason(
+    "RL0621": Reason(
         "Arguments share memory and one of them is written, but autograd knows no tensor that all "
         "of them are views of",
         "They become views of one argument of the graph, which must carry their gradients.",
         "Make the views from one tensor, with gradients enabled, or pass clones.",
     ),
-    "RL0612": Reason(
+    "RL0622": Reason(
         "aot_autograd does not support input mutations with requires_grad in backward for "
         "create_graph=True",
         "The backward writes to an input of the forward, and its own gradient is asked for.",
         "Call backward without create_graph, or keep the function out of the compiled part.",
     ),
-    "RL0613": Reason(
+    "RL0623": Reason(
         "input {position} is written by the forward and by the backward of a compiled function",
         "One graph returns the input's value, the other would have to write it again.",
         "Clone the input before the forward writes to it.",
     ),
-    "RL0614": Reason(
+    "RL0624": Reason(
         "one of the variables needed for gradient computation has been modified by an inplace "
         "operation: an input of shape {shape} that the compiled forward writes",
         "The gradient needs the value that the input had before.",
         "Clone the input before writing to it.",
+    ),
+    "RL0625": Reason(
+        "the sizes of a {cls} in a compiled function with symbolic sizes are those of none of its "
+        "parts",
+        "Outer sizes are taken from a part with the same sizes and strides when the graph runs.",
+        "Compile it with fixed sizes.",
     ),
     "RL0611": Reason(
         "derivative for {name} is not implemented",

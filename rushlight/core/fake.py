@@ -230,7 +230,14 @@ class FakeTensorMode(Occupant):
         from rushlight.core.modes import is_traceable_wrapper_subclass, transform_subclass
 
         if is_traceable_wrapper_subclass(tensor):
-            made = transform_subclass(tensor, lambda name, inner: self.from_tensor(inner))
+            made = transform_subclass(
+                tensor,
+                lambda name, inner: self.from_tensor(
+                    inner,
+                    static_shapes=static_shapes,
+                    source=None if source is None else f"{source}.{name}",
+                ),
+            )
             made._requires_grad = tensor.requires_grad
             return made
         offset: IntLike
