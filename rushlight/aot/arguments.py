@@ -41,7 +41,7 @@ class Duplicates(Wrapper):
     def plan(task: Task) -> Duplicates | None:
         seen: dict[int, int] = {}
         firsts = [seen.setdefault(id(v), i) for i, v in enumerate(tensors_only(task.args))]
-        written = [entry.writes_data or entry.writes_geometry for entry in task.facts.inputs]
+        written = [entry.is_changed for entry in task.facts.inputs]
         if not any([first != i and written[i] for i, first in enumerate(firsts)]):
             return None
         refuse_subclasses(task, "duplicated")

@@ -98,13 +98,17 @@ def run_again(
     written = {
         place
         for place, entry in enumerate(found.inputs)
-        if entry.writes_data or entry.writes_geometry
+        if entry.writes_data or entry.writes_geometry or entry.sets_storage
     }
     return outputs, written
 
 
 def compare_writes(name: str, written: set[int], facts: Facts) -> None:
-    expected = {place for place, entry in enumerate(facts.inputs) if entry.kept_in_graph}
+    expected = {
+        place
+        for place, entry in enumerate(facts.inputs)
+        if entry.kept_in_graph and (entry.writes_data or entry.sets_storage)
+    }
     if written != expected:
         complain(name, f"writes of the inputs {sorted(expected)}", f"{sorted(written)}")
 

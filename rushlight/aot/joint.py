@@ -25,9 +25,10 @@ from rushlight.aot.tracing import attribute_owner, output_of
 from rushlight.autograd.backward import grad as gradients_of
 from rushlight.base import pytree
 from rushlight.base.errors import error
+from rushlight.core import dispatch
 from rushlight.core.fake import FakeTensorMode
 from rushlight.core.functional import FunctionalMode
-from rushlight.core.op import OpOverload
+from rushlight.core.op import OpOverload, find_overload
 from rushlight.core.recording import Recorder, describe
 from rushlight.core.state import changed
 from rushlight.core.tensor import Tensor
@@ -118,13 +119,25 @@ def flat_parts(values: Sequence[Any]) -> list[Any]:
 
 
 def write_back(inputs: Sequence[Any], values: Sequence[Any], facts: Facts) -> dict[int, Any]:
-    """`copy_` into inputs whose writes stay in the graph; the updated values by input."""
+    """What a graph itself does to its inputs at the end; the updated values by input."""
     written: dict[int, Any] = {}
     with changed(grad=False):
         for position, entry in enumerate(facts.inputs):
-            if entry.kept_in_graph:
+            if not entry.kept_in_graph:
+                continue
+            storage = values[position].functional_storage
+            gone = storage.resized_to == 0
+            if gone:
+                dispatch.call(storage_resize(), (storage.base, 0))
+            if entry.sets_storage:
+                inputs[position].set_(value_of(values[position]))
+            elif entry.writes_data and not gone:
                 written[position] = inputs[position].copy_(value_of(values[position]))
     return written
+
+
+def storage_resize() -> OpOverload:
+    return find_overload("inductor", "resize_storage_bytes_", "default")
 
 
 class BackwardWrites:
@@ -156,7 +169,7 @@ class BackwardWrites:
                     "not supported"
                 )
             entry = facts.inputs[place % count]
-            if entry.writes_data or entry.writes_geometry:
+            if entry.is_changed:
                 raise error("RL0623", position=place % count)
             if written != writes and place < count:
                 found.append(place)
@@ -240,7 +253,7 @@ def trace_joint(
             count += 1
             node = builder.placeholder(f"primals_{count}", part)
             # What the caller finds in it after the forward is not what the backward wants.
-            node.meta["is_written"] = entry.writes_data or entry.writes_geometry
+            node.meta["is_written"] = entry.is_changed and not entry.resizes_storage
     for position, value in enumerate(flat_parts(facts.tangents)):
         # The forward must not take a size from what only the backward has.
         builder.placeholder(f"tangents_{position + 1}", value, binds_sizes=False)

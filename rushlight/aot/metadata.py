@@ -17,6 +17,7 @@ from rushlight.aot.subclasses import Layout, flatten, has_subclass, layouts_of, 
 from rushlight.autograd.function import BackwardCFunction
 from rushlight.core.functional import (
     FunctionalMode,
+    FunctionalStorage,
     FunctionalTensor,
     ViewStep,
     from_functional,
@@ -73,7 +74,10 @@ class InputFacts:
     # All writes were on detached aliases, or without grad mode.
     hidden: bool
     quiet: bool
-    # The graph itself ends with a copy_ into the input.
+    # It was given other memory, or its memory another size.
+    sets_storage: bool = False
+    resizes_storage: bool = False
+    # The graph itself ends with a copy_ into the input, or with what gives it its memory.
     kept_in_graph: bool = False
 
     @property
@@ -85,6 +89,11 @@ class InputFacts:
     def seen_by_autograd(self) -> bool:
         """Whether a gradient must be taken with respect to the value before the write."""
         return self.writes_data and not self.hidden and not self.quiet
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the caller finds anything changed afterwards."""
+        return self.writes_data or self.writes_geometry or self.sets_storage or self.resizes_storage
 
 
 @dataclass
@@ -209,6 +218,7 @@ def collect_facts(
     for value in inputs:
         allow_writes(value)
     geometries = [geometry_of(value) for value in inputs]
+    storages = [[part.functional_storage for part in functional_parts(v)] for v in inputs]
     before = LOCAL.state.grad
     with FunctionalMode():
         outputs = list(function(*inputs))
@@ -216,8 +226,8 @@ def collect_facts(
     if after != before:
         LOCAL.state.set_grad(before)
     found = [
-        input_facts(source, value, geometry, keep_writes)
-        for source, value, geometry in zip(args, inputs, geometries)
+        input_facts(source, value, geometry, originals, keep_writes)
+        for source, value, geometry, originals in zip(args, inputs, geometries, storages)
     ]
     classified, bases = Classifier(inputs, outputs).classify()
     tangents = [
@@ -276,7 +286,11 @@ def geometry_of(value: object) -> Geometry | None:
 
 
 def input_facts(
-    source: Any, value: Any, geometry: Geometry | None, keep_writes: bool
+    source: Any,
+    value: Any,
+    geometry: Geometry | None,
+    originals: Sequence[FunctionalStorage],
+    keep_writes: bool,
 ) -> InputFacts:
     parts = functional_parts(value)
     if not parts:
@@ -290,21 +304,33 @@ def input_facts(
         )
     storages = [part.functional_storage for part in parts]
     writes = sum([storage.writes for storage in storages])
-    moved = any([part.moved for part in parts])
+    moved = any([part.moved for part in parts]) or storages != originals
+    sets = storages != originals
     found = InputFacts(
         is_leaf=source.is_leaf,
         requires_grad=value.requires_grad,
-        writes_data=writes > 0,
+        writes_data=writes > 0 and not sets,
         writes_geometry=moved and (value is not parts[0] or geometry_of(value) != geometry),
-        hidden=writes > 0 and sum([storage.hidden_writes for storage in storages]) == writes,
+        hidden=sum([storage.hidden_writes for storage in storages]) == writes,
         quiet=writes > 0 and sum([storage.quiet_writes for storage in storages]) == writes,
+        sets_storage=sets,
+        resizes_storage=any([storage.resized_to is not None for storage in storages]),
     )
+    replaces = found.sets_storage or found.resizes_storage
     found.kept_in_graph = (
         keep_writes
-        and found.writes_data
+        and (found.writes_data or replaces)
         and value is parts[0]
         and (found.hidden or found.quiet or (not found.requires_grad and not found.writes_geometry))
     )
+    if replaces and not found.kept_in_graph:
+        # torch: the text.
+        name = "resize_" if found.resizes_storage else "set_"
+        raise AssertionError(
+            f"Encountered a {name} on a graph input, but the input has other mutations that we "
+            "cannot\nkeep in the graph. This is not supported today. Current state:\n"
+            f"  keep_input_mutations={keep_writes}\n  {found}"
+        )
     return found
 
 

@@ -496,6 +496,11 @@ REASONS: dict[str, Reason] = {
         "A graph is recorded once, whichever function will run.",
         "Let all functions return tensors of the same sizes, strides and dtypes, in one structure.",
     ),
+    "RL0735": Reason(
+        "resize_storage_bytes_ from {current} to {size} bytes cannot be traced",
+        "In a graph, memory is given up or comes back; it does not shrink or grow.",
+        "Resize from 0 or to 0 bytes.",
+    ),
     "RL0734": Reason(
         "A function given to {op} closes over a tensor that requires a gradient",
         "The gradient of a higher-order op is taken with respect to its operands.",

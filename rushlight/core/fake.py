@@ -284,6 +284,9 @@ class FakeTensorMode(Occupant):
         if known is not None and known[0]() is real:
             return known[1]
         fresh = storage_of(made)
+        if real.nbytes_ == 0:
+            # Its memory was given up; the sizes do not tell.
+            fresh.nbytes_ = 0
         key = id(real)
         self.storages[key] = (weakref.ref(real, lambda _: self.storages.pop(key, None)), fresh)
         return fresh

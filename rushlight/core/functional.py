@@ -81,6 +81,7 @@ class FunctionalStorage:
         "memory",
         "mode",
         "quiet_writes",
+        "resized_to",
         "updates",
         "writes",
     )
@@ -94,6 +95,8 @@ class FunctionalStorage:
         self.frozen = False
         # Stands for the memory: views of one functional tensor share it.
         self.memory: Storage = storage_like(base)
+        # The size in bytes that the memory was given, if it was resized.
+        self.resized_to: Any = None
         # How many writes there were; of these, without grad mode, and on detached aliases.
         self.writes = 0
         self.quiet_writes = 0
@@ -371,6 +374,31 @@ class FunctionalMode(Occupant):
         target.moved = True
         take_value(target, value)
         return target
+
+    def take_storage(self, op: OpOverload, target: Any, source: Any) -> Any:
+        """`target.set_(source)`: the target is now what the source is. Nobody may write to what it
+        was: other tensors over that are not the target's aliases any more."""
+        if not isinstance(target, FunctionalTensor) or not isinstance(source, FunctionalTensor):
+            raise error("RL0703", NotImplementedError, op=op.name())
+        if target.functional_storage is not source.functional_storage:
+            target.functional_storage.frozen = True
+        target.functional_storage = source.functional_storage
+        target._storage = source._storage
+        target.chain, target.generation = source.chain, source.generation
+        take_value(target, source.functional_value)
+        target._counter.value += 1
+        return target
+
+    def resize_storage(self, op: OpOverload, target: FunctionalTensor, size: Any) -> None:
+        """Memory given up is given up at the end of a graph; memory asked for is there at once."""
+        storage = target.functional_storage
+        current = storage.memory.nbytes_ if storage.resized_to is None else storage.resized_to
+        if size != 0 and current != 0:
+            raise error("RL0735", size=size, current=current)
+        storage.resized_to = size
+        if size != 0:
+            with self.below():
+                self.call_below(op, (storage.base, size))
 
 
 def operands_of(op: OpOverload, args: tuple[Any, ...]) -> list[Any]:

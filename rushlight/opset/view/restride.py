@@ -216,6 +216,14 @@ def _(self: Any, source: Any) -> Any:
     )
 
 
+@set_tensor.functionalized
+def _(mode: Any, op: OpOverload, args: tuple[Any, ...]) -> Any:
+    target, source = args
+    check_same_dtype(target, source)
+    history.check_inplace(target, LOCAL.state.grad, needs_grad(source))
+    return mode.take_storage(op, target, source)
+
+
 @set_tensor_offset.kernel
 def _(self: Any, source: Any, storage_offset: Any, size: Any, stride: Any) -> Any:
     check_same_dtype(self, source)
@@ -296,3 +304,25 @@ for record in (set_storage, set_storage_offset, set_nothing):
 for record in (resize, set_tensor, set_tensor_offset, set_storage, set_storage_offset, set_nothing):
     record.vjp = record.jvp = refuse("the memory of its result is no function of its input's")
     record.shape = refuse("it works on the tensor itself, with memory or without")
+
+
+resize_storage_bytes_ = op(
+    "resize_storage_bytes_(Tensor(a!) variable, SymInt new_size) -> ()",
+    namespace="inductor",
+    kind=MANUAL,
+    manual=True,
+    function=False,
+    method=False,
+    samples=lambda make: (),
+    errors=lambda make: (),
+)
+
+
+@resize_storage_bytes_.kernel
+def _(variable: Any, new_size: Any) -> None:
+    storage_of(variable).resize_(new_size)
+
+
+@resize_storage_bytes_.functionalized
+def _(mode: Any, op: OpOverload, args: tuple[Any, ...]) -> None:
+    mode.resize_storage(op, *args)
