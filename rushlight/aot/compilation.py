@@ -14,6 +14,7 @@ from rushlight.aot.checking import check_backward, check_facts, check_forward, c
 from rushlight.aot.joint import (
     Decompositions,
     Function,
+    Tracing,
     flat_parts,
     trace_inference,
     trace_joint,
@@ -82,7 +83,9 @@ def compile_flat(
     """Compile a function of flat arguments for these example arguments."""
     check_arguments(args)
     mode = mode_for(args, options.dynamic)
-    fakes = [fake_argument(mode, value, place, options) for place, value in enumerate(args)]
+    fakes = [
+        fake_argument(mode, value, place, options.parameters) for place, value in enumerate(args)
+    ]
     random_state = (default_generator._seed, default_generator._offset)
     state = LOCAL.state
     # Whatever the function switches.
@@ -145,17 +148,16 @@ def mode_for(args: Sequence[Any], dynamic: bool) -> FakeTensorMode:
     return FakeTensorMode(shape_env=shape_environment(required=True) if dynamic else None)
 
 
-def fake_argument(mode: FakeTensorMode, value: Any, place: int, options: Options) -> Any:
+def fake_argument(mode: FakeTensorMode, value: Any, place: int, parameters: int) -> Any:
     if not isinstance(value, Tensor) or isinstance(value, FakeTensor):
         return value
-    static = True if place < options.parameters else None
+    static = True if place < parameters else None
     return mode.from_tensor(value, static_shapes=static, source=f"args[{place}]")
 
 
 def compile_inference(task: Task, options: Options) -> Callable[[list[Any]], Any]:
-    graph = trace_inference(
-        task.function, task.fakes, task.facts, task.mode, options.decompositions
-    )
+    tracing = Tracing(task.mode, options.decompositions)
+    graph = trace_inference(task.function, task.fakes, task.facts, tracing)
     flat = flat_parts(task.fakes)
     if config.debug_assert and not task.facts.has_subclasses:
         check_forward(graph, flat, task.facts, task.mode)
@@ -166,7 +168,7 @@ def compile_inference(task: Task, options: Options) -> Callable[[list[Any]], Any
 
 def compile_training(task: Task, options: Options) -> Callable[[list[Any]], Any]:
     fakes, facts, mode, number = task.fakes, task.facts, task.mode, task.number
-    joint = trace_joint(task.function, fakes, facts, mode, options.decompositions)
+    joint = trace_joint(task.function, fakes, facts, Tracing(mode, options.decompositions))
     checks = config.debug_assert and not facts.has_subclasses
     if checks:
         check_joint(joint, fakes, facts, mode)

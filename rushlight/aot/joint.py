@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
 from rushlight.aot.metadata import (
@@ -38,7 +39,7 @@ from rushlight.graph.node import Node
 from rushlight.graph.printing import _PyTreeCodeGen, _PyTreeInfo
 from rushlight.symbolic.numbers import NUMBERS
 
-__all__ = ["trace_inference", "trace_joint"]
+__all__ = ["Tracing", "flat_parts", "trace_inference", "trace_joint"]
 
 Function = Callable[..., Sequence[Any]]
 Decompositions = dict[OpOverload, Callable[..., Any]]
@@ -82,12 +83,22 @@ class Prepared:
         return value
 
 
+@dataclass(frozen=True)
+class Tracing:
+    """How graphs are recorded."""
+
+    mode: FakeTensorMode | None
+    decompositions: Decompositions
+    # Above autograd, where composites are whole.
+    pre_dispatch: bool = False
+
+
 class GraphBuilder:
     """Records one run of a callable on fake tensors, below functionalization."""
 
-    def __init__(self, mode: FakeTensorMode | None, decompositions: Decompositions) -> None:
-        self.mode = mode
-        self.recorder = Recorder(Graph(), decompositions)
+    def __init__(self, tracing: Tracing) -> None:
+        self.mode = tracing.mode
+        self.recorder = Recorder(Graph(), tracing.decompositions, tracing.pre_dispatch)
 
     def placeholder(self, name: str, value: Any, binds_sizes: bool = True) -> Node:
         node = self.recorder.graph.create_node("placeholder", name)
@@ -209,11 +220,10 @@ def trace_inference(
     function: Function,
     args: Sequence[Any],
     facts: Facts,
-    mode: FakeTensorMode | None,
-    decompositions: Decompositions,
+    tracing: Tracing,
 ) -> GraphModule:
     """The graph of the forward alone, with inputs `arg0_1`, ..."""
-    builder = GraphBuilder(mode, decompositions)
+    builder = GraphBuilder(tracing)
     args = fresh_aliases(args)
     for position, value in enumerate(flat_parts(args)):
         builder.placeholder(f"arg{position}_1", value)
@@ -223,7 +233,7 @@ def trace_inference(
         inputs = [functional_input(value, {}) for value in args]
         for value in inputs:
             allow_writes(value)
-        with FunctionalMode():
+        with FunctionalMode(tracing.pre_dispatch):
             outputs, _ = prepared(inputs)
         values = [value_of(value) for value in outputs]
         written = write_back(args, inputs, facts)
@@ -241,20 +251,23 @@ def trace_joint(
     function: Function,
     args: Sequence[Any],
     facts: Facts,
-    mode: FakeTensorMode | None,
-    decompositions: Decompositions,
+    tracing: Tracing,
+    loss: int | None = None,
 ) -> GraphModule:
-    """The graph of forward and backward: a function of (primals, tangents)."""
-    builder = GraphBuilder(mode, decompositions)
+    """The graph of forward and backward: a function of (primals, tangents). With a `loss`, which
+    is the place of an output, it is one of primals alone and has flat results: those of the
+    forward, then a gradient for each primal that requires one."""
+    builder = GraphBuilder(tracing)
     args = fresh_aliases(args)
     count = 0
     for value, entry in zip(args, facts.inputs, strict=True):
         for part in flatten(value):
             count += 1
-            node = builder.placeholder(f"primals_{count}", part)
+            name = f"primals_{count}" if loss is None else f"arg{count - 1}_1"
+            node = builder.placeholder(name, part)
             # What the caller finds in it after the forward is not what the backward wants.
             node.meta["is_written"] = entry.is_changed and not entry.resizes_storage
-    for position, value in enumerate(flat_parts(facts.tangents)):
+    for position, value in enumerate(flat_parts(facts.tangents) if loss is None else ()):
         # The forward must not take a size from what only the backward has.
         builder.placeholder(f"tangents_{position + 1}", value, binds_sizes=False)
     prepared = Prepared(function, facts, training=True)
@@ -267,7 +280,10 @@ def trace_joint(
         with FunctionalMode():
             outputs, has_tangent = prepared(primals)
             watch = BackwardWrites(primals, prepared.given, tangents)
-            gradients = joint_gradients(primals, outputs, has_tangent, tangents)
+            if loss is None:
+                gradients = joint_gradients(primals, outputs, has_tangent, tangents)
+            else:
+                gradients = loss_gradients(primals, outputs[len(facts.returned_inputs) + loss])
         facts.written_in_backward = watch.written(facts)
         forward = [value_of(value) for value in outputs]
         backward = [value_of(value) for value in gradients]
@@ -278,11 +294,23 @@ def trace_joint(
         return flat_parts(forward), flat_parts(backward)
 
     outputs = builder.run(run)
+    if loss is not None:
+        forward, backward = outputs
+        needed = zip(flat_parts(args), backward, strict=True)
+        kept = [g for p, g in needed if isinstance(p, Tensor) and p.requires_grad]
+        return builder.finish((*forward, *kept))
     names = ["primals", "tangents"]
     structure = pytree.tree_structure((flat_parts(args), flat_parts(facts.tangents)))
     flat, out_structure = pytree.tree_flatten(outputs)
     builder.recorder.graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(names, structure, out_structure)))
     return builder.finish(flat)
+
+
+def loss_gradients(primals: Sequence[Any], loss: Any) -> list[Any]:
+    """The gradient of a scalar for each primal that requires one."""
+    wanted = [p for p in primals if isinstance(p, Tensor) and p.requires_grad]
+    found = dict(zip(map(id, wanted), gradients_of(loss, wanted, allow_unused=True)))
+    return [found.get(id(primal)) for primal in primals]
 
 
 def joint_gradients(

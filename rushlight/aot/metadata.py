@@ -210,7 +210,10 @@ def allow_writes(tensor: object) -> None:
 
 
 def collect_facts(
-    function: Callable[..., Sequence[Any]], args: Sequence[Any], keep_writes: bool
+    function: Callable[..., Sequence[Any]],
+    args: Sequence[Any],
+    keep_writes: bool,
+    pre_dispatch: bool = False,
 ) -> Facts:
     """Run `function` once on functional versions of fake `args`."""
     seen: dict[int, Any] = {}
@@ -220,7 +223,7 @@ def collect_facts(
     geometries = [geometry_of(value) for value in inputs]
     storages = [[part.functional_storage for part in functional_parts(v)] for v in inputs]
     before = LOCAL.state.grad
-    with FunctionalMode():
+    with FunctionalMode(pre_dispatch):
         outputs = list(function(*inputs))
     after = LOCAL.state.grad
     if after != before:
