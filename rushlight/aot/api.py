@@ -22,6 +22,8 @@ from rushlight.base import pytree
 from rushlight.base.pytree import TreeSpec
 from rushlight.core.tensor import Tensor
 from rushlight.func.stateless import functional_call
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.interpreter import Interpreter
 from rushlight.graph.node import Args, Kwargs
 from rushlight.nn.module import Module
 
@@ -162,9 +164,12 @@ def aot_module_simplified(
         names.append(name)
         values.append(tensor)
 
+    # A graph is run node by node, so that what its nodes say of themselves is inherited.
+    body = Interpreted(mod) if isinstance(mod, GraphModule) else mod
+
     def functional(*flat: Any) -> Any:
         state = dict(zip(names, flat))
-        result = functional_call(mod, state, flat[len(names) :], {})
+        result = functional_call(body, state, flat[len(names) :], {})
         if not isinstance(result, (tuple, list)):
             raise RuntimeError(
                 "Graph output must be a (). This is so that we can avoid pytree processing of the "
@@ -195,6 +200,20 @@ def aot_module_simplified(
     forward.named_parameters = mod.named_parameters  # type: ignore[attr-defined]
     forward.named_buffers = mod.named_buffers  # type: ignore[attr-defined]
     return forward
+
+
+class Interpreted(Module):
+    """A graph module that runs by an interpreter; it shares the module's state."""
+
+    def __init__(self, graph_module: GraphModule) -> None:
+        super().__init__()
+        self.__dict__.update(
+            {name: graph_module.__dict__[name] for name in ("_parameters", "_buffers", "_modules")}
+        )
+        object.__setattr__(self, "graph_module", graph_module)
+
+    def forward(self, *args: Any) -> Any:
+        return Interpreter(self.graph_module).run(*args)
 
 
 compiled_function = aot_function

@@ -61,7 +61,7 @@ class Duplicates(Wrapper):
 
         facts = task.facts
         outputs = [
-            replace(entry, base=places[entry.base]) if names_input(entry) else entry
+            replace(entry, base=places[entry.base or 0]) if names_input(entry) else entry
             for entry in facts.outputs
         ]
         changed = replace(facts, inputs=[facts.inputs[i] for i in kept], outputs=outputs)
@@ -118,12 +118,13 @@ def overlap(a: Tensor, b: Tensor) -> bool:
         return False
     # Memory that nobody touches is not taken from the system.
     memory = np.empty(extent, np.bool_)
-    arrays = [
+    one, other = [
         np.lib.stride_tricks.as_strided(memory[low:], shape, strides)
         for (shape, strides), (low, _) in (first, second)
     ]
+    shares: Any = np.shares_memory
     try:
-        return bool(np.shares_memory(*arrays, max_work=10_000_000))
+        return bool(shares(one, other, max_work=10_000_000))
     except np.exceptions.TooHardError:
         return True
 
@@ -256,7 +257,7 @@ def view_of(base: Tensor, member: Member) -> Any:
     return made if made.requires_grad == member.requires_grad else made.detach()
 
 
-def base_of(views: Sequence[Tensor]) -> Tensor:
+def base_of(views: Sequence[Tensor]) -> Any:
     """What all the views are views of: as autograd knows it, or else all of their memory."""
     bases = [view._base for view in views if view._base is not None]
     if not bases:

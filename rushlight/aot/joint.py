@@ -27,13 +27,14 @@ from rushlight.autograd.backward import grad as gradients_of
 from rushlight.base import pytree
 from rushlight.base.errors import error
 from rushlight.core import dispatch
-from rushlight.core.fake import FakeTensorMode
+from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.functional import FunctionalMode
 from rushlight.core.op import OpOverload, find_overload
 from rushlight.core.recording import Recorder, describe
 from rushlight.core.state import changed
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.traceback import follow_backward, preserve_node_meta
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node
 from rushlight.graph.printing import _PyTreeCodeGen, _PyTreeInfo
@@ -112,11 +113,18 @@ class GraphBuilder:
         with ExitStack() as stack:
             if self.mode is not None:
                 stack.enter_context(self.mode)
+            stack.enter_context(preserve_node_meta())
             stack.enter_context(self.recorder)
             return callback()
 
     def finish(self, outputs: Sequence[Any]) -> GraphModule:
         recorder = self.recorder
+        for name, value in recorder.attributes.items():
+            if isinstance(value, FakeTensor):
+                raise AssertionError(
+                    f"Unexpected fake: {name} of the graph is a fake tensor that is no input of "
+                    "the function. Pass it as an argument."
+                )
         # Sizes among the outputs may need nodes, which come before the output.
         results = pytree.tree_map(lambda leaf: output_of(recorder, leaf), outputs)
         recorder.graph.output(results)
@@ -143,7 +151,9 @@ def write_back(inputs: Sequence[Any], values: Sequence[Any], facts: Facts) -> di
             if entry.sets_storage:
                 inputs[position].set_(value_of(values[position]))
             elif entry.writes_data and not gone:
-                written[position] = inputs[position].copy_(value_of(values[position]))
+                # The write in the graph belongs to the function's last one.
+                with changed(node_meta=storage.write_meta):
+                    written[position] = inputs[position].copy_(value_of(values[position]))
     return written
 
 
@@ -280,6 +290,7 @@ def trace_joint(
         with FunctionalMode():
             outputs, has_tangent = prepared(primals)
             watch = BackwardWrites(primals, prepared.given, tangents)
+            follow_backward([v.grad_fn for v in outputs if isinstance(v, Tensor)])
             if loss is None:
                 gradients = joint_gradients(primals, outputs, has_tangent, tangents)
             else:

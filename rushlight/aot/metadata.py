@@ -228,6 +228,11 @@ def collect_facts(
     after = LOCAL.state.grad
     if after != before:
         LOCAL.state.set_grad(before)
+    for value, parts in zip(args, storages, strict=True):
+        for part, storage in zip(flatten(value), parts):
+            if storage.resized_to:
+                # The memory that the dry run asked for; the next run asks again.
+                storage_of(part).nbytes_ = storage.memory.nbytes_
     found = [
         input_facts(source, value, geometry, originals, keep_writes)
         for source, value, geometry, originals in zip(args, inputs, geometries, storages)
@@ -431,7 +436,7 @@ class Classifier:
             self.bases.append(base)
         return OutputKind.ALIAS_OF_BASE, place, chain_of(value)
 
-    def twins(self, value: FunctionalTensor) -> list[tuple[FunctionalTensor, int]]:
+    def twins(self, value: FunctionalTensor) -> list[tuple[Tensor, int]]:
         """Other outputs over the same memory with the same geometry."""
         geometry = geometry_of(value)
         return [

@@ -80,7 +80,7 @@ class Layout:
         for name, part in zip(self.names, self.parts, strict=True):
             if (part.size, part.stride) == (self.size, self.stride):
                 return tuple(inner[name].shape), tuple(inner[name].stride())
-        raise error("RL0625", cls=self.cls)
+        raise error("RL0625", name=str(self.cls))
 
 
 def layout_of(value: Any) -> Layout:

@@ -401,7 +401,7 @@ REASONS: dict[str, Reason] = {
         "Clone the input before writing to it.",
     ),
     "RL0625": Reason(
-        "the sizes of a {cls} in a compiled function with symbolic sizes are those of none of its "
+        "the sizes of a {name} in a compiled function with symbolic sizes are those of none of its "
         "parts",
         "Outer sizes are taken from a part with the same sizes and strides when the graph runs.",
         "Compile it with fixed sizes.",

@@ -46,6 +46,7 @@ from rushlight.core.state import (
 from rushlight.core.tensor import PLAIN, Tensor
 
 if TYPE_CHECKING:
+    from rushlight.core.node import GraphNode
     from rushlight.core.protocols import Args, Function, Kwargs
     from rushlight.core.state import Occupant
 
@@ -401,7 +402,7 @@ def autograd_call(
             ):
                 node = op.grad_rule.make_node(*args)
                 break
-    result = op.backend(*args) if state is None else run_below(op, args, state)
+    result = op.backend(*args) if state is None else run_below(op, args, state, node)
     if op.is_view_op:
         if state is not None and state.below and op.options.get("seen_twice"):
             result = seen_again(op, result, state)
@@ -423,8 +424,13 @@ def seen_again(op: OpOverload, result: Any, state: ThreadState) -> Any:
     return result
 
 
-def run_below(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> Any:
-    """Continue below autograd, which stays off for every call made from there."""
+def run_below(
+    op: OpOverload, args: tuple[Any, ...], state: ThreadState, node: GraphNode | None = None
+) -> Any:
+    """Continue below autograd, which stays off for every call made from there. `node` is what the
+    call is recorded as."""
+    if node is not None and state.node_meta is not None:
+        history.note_meta(node, state)
     if state.owner is not None:
         return state.owner.backend(op, args)
     if state.forward_guard is not None and not state.tasks:

@@ -83,6 +83,7 @@ class FunctionalStorage:
         "quiet_writes",
         "resized_to",
         "updates",
+        "write_meta",
         "writes",
     )
 
@@ -99,6 +100,8 @@ class FunctionalStorage:
         self.resized_to: Any = None
         # How many writes there were; of these, without grad mode, and on detached aliases.
         self.writes = 0
+        # What nodes inherited at the last write.
+        self.write_meta: dict[str, Any] | None = None
         self.quiet_writes = 0
         self.hidden_writes = 0
 
@@ -360,6 +363,7 @@ class FunctionalMode(Occupant):
         storage.updates.append((value, target.chain))
         storage.generation += 1
         storage.writes += 1
+        storage.write_meta = LOCAL.state.node_meta
         storage.quiet_writes += not LOCAL.state.grad or LOCAL.state.inference
         storage.hidden_writes += target.hidden
         sync(target)
@@ -386,7 +390,8 @@ class FunctionalMode(Occupant):
         target._storage = source._storage
         target.chain, target.generation = source.chain, source.generation
         take_value(target, source.functional_value)
-        target._counter.value += 1
+        counter: Any = target._counter
+        counter.value += 1
         return target
 
     def resize_storage(self, op: OpOverload, target: FunctionalTensor, size: Any) -> None:

@@ -381,7 +381,7 @@ def mutating_call(
         node = rule.make_node(*saved_args)
     elif tangents:
         original = saved_copy(target)
-    result = op.backend(*args) if state is None else dispatch.run_below(op, args, state)
+    result = op.backend(*args) if state is None else dispatch.run_below(op, args, state, node)
     for position in op.mutated_positions:
         if isinstance(args[position], Tensor):
             bump_version(args[position], state)
@@ -637,6 +637,14 @@ def creation_trace() -> list[str]:
         if not frame.filename.startswith((PACKAGE, "<rushlight"))
     ]
     return traceback.format_list(kept)
+
+
+def note_meta(node: GraphNode, state: ThreadState) -> None:
+    """Tie a node to the nodes of a graph that is recorded: they get its number, and those of its
+    backward will inherit what they do."""
+    assert state.node_meta is not None
+    state.node_meta = {**state.node_meta, "seq_nr": node.sequence_nr}
+    node.metadata["node_meta"] = state.node_meta
 
 
 def note_creation(node: GraphNode, state: ThreadState) -> None:

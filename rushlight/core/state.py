@@ -100,6 +100,7 @@ class ThreadState:
         "inference",
         "layers",
         "multithreading",
+        "node_meta",
         "owner",
         "pre_functional",
         "pre_modes",
@@ -147,6 +148,8 @@ class ThreadState:
         # Called with each kernel's op, arguments and result. It is no layer: whoever asks what is
         # below autograd is not told of it.
         self.witness: Any = None
+        # What nodes of graphs that are recorded now inherit; None where nobody asked for it.
+        self.node_meta: dict[str, Any] | None = None
         self.view_replay = False
         self.multithreading = True
         self.stash: dict[str, Any] = {}

@@ -21,7 +21,6 @@ from typing import Any
 from rushlight.base import pytree
 from rushlight.core.parameter import Parameter
 from rushlight.core.tensor import Tensor
-from rushlight.fx import proxy as fx_proxy
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.proxy import ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
 from rushlight.graph.graph import Graph
@@ -41,7 +40,6 @@ __all__ = [
 ]
 
 STARRED = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
-fx_proxy.OWN_FILES.add(__file__)
 
 _is_fx_tracing_flag = False
 PROXYABLE_CLASSES: dict[type, None] = {}

@@ -14,6 +14,7 @@ import numpy as np
 from rushlight.arrays.precision import widen
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
+from rushlight.core.op import Tag
 from rushlight.core.tensor import strides_of
 from rushlight.opset.kinds import OPAQUE, Spec
 from rushlight.opset.moving.pad import suggested
@@ -389,6 +390,8 @@ native_batch_norm_backward.samples = batch_backward_samples
     "Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
     method=False,
     out=False,
+    # Its running statistics are written where it runs.
+    tags=(Tag.maybe_aliasing_or_mutating,),
 )
 def batch_norm(
     input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
@@ -426,6 +429,8 @@ batch_norm.samples = lambda make: [
     "Tensor",
     method=False,
     out=False,
+    # Its running statistics are written where it runs.
+    tags=(Tag.maybe_aliasing_or_mutating,),
 )
 def instance_norm(
     input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, use_input_stats: bool,
