@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rushlight.aot.compilation import (
+    FlatFunction,
     Options,
     compile_flat,
     get_aot_compilation_context,
 )
+from rushlight.aot.export import GraphSignature, aot_export_joint_simple, aot_export_module
 from rushlight.aot.joint import Decompositions
 from rushlight.aot.partition import default_partition
-from rushlight.aot.tracing import sizes_as_tuples
 from rushlight.base import pytree
-from rushlight.base.pytree import TreeSpec
 from rushlight.core.tensor import Tensor
 from rushlight.func.stateless import functional_call
 from rushlight.fx.graph_module import GraphModule
@@ -29,6 +29,9 @@ from rushlight.nn.module import Module
 
 __all__ = [
     "AOT_COUNTER",
+    "GraphSignature",
+    "aot_export_joint_simple",
+    "aot_export_module",
     "aot_function",
     "aot_module",
     "aot_module_simplified",
@@ -94,24 +97,6 @@ def aot_function(
         return compiled[1].unflatten(outputs)
 
     return returned_function
-
-
-class FlatFunction:
-    """A function of flat arguments with flat results; keeps the structure of the results."""
-
-    def __init__(self, function: Callable[..., Any], structure: TreeSpec) -> None:
-        self.function = function
-        self.structure = structure
-        self.out_structure: Any = None
-
-    def __call__(self, *leaves: Any) -> list[Any]:
-        args, kwargs = pytree.tree_unflatten(list(leaves), self.structure)
-        result = sizes_as_tuples(self.function(*args, **kwargs))
-        found, self.out_structure = pytree.tree_flatten(result)
-        return found
-
-    def unflatten(self, outputs: list[Any]) -> Any:
-        return pytree.tree_unflatten(outputs, self.out_structure)
 
 
 class AOTModule(Module):

@@ -92,7 +92,7 @@ def run_again(
     random_state = default_generator._seed, default_generator._offset
     try:
         with changed(grad=False), mode:
-            found = collect_facts(keep_outputs, args, keep_writes=False)
+            found = collect_facts(keep_outputs, args, keep_writes=True)
     finally:
         default_generator._put(*random_state)
     written = {

@@ -21,8 +21,10 @@ from rushlight.aot.joint import (
 )
 from rushlight.aot.metadata import check_subclasses, collect_facts
 from rushlight.aot.runtime import Boxed, Epilogue, InferenceRun, TrainingRun
-from rushlight.aot.tracing import shape_environment
+from rushlight.aot.tracing import shape_environment, sizes_as_tuples
 from rushlight.aot.wrappers import Chain, GradGuard, Task, Wrapper
+from rushlight.base import pytree
+from rushlight.base.pytree import TreeSpec
 from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.rng import default_generator
 from rushlight.core.state import LOCAL, changed
@@ -46,6 +48,24 @@ class Options:
     parameters: int = 0
     keep_writes: bool = False
     dynamic: bool = False
+
+
+class FlatFunction:
+    """A function of flat arguments with flat results; keeps the structure of the results."""
+
+    def __init__(self, function: Callable[..., Any], structure: TreeSpec) -> None:
+        self.function = function
+        self.structure = structure
+        self.out_structure: Any = None
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        args, kwargs = pytree.tree_unflatten(list(leaves), self.structure)
+        result = sizes_as_tuples(self.function(*args, **kwargs))
+        found, self.out_structure = pytree.tree_flatten(result)
+        return found
+
+    def unflatten(self, outputs: list[Any]) -> Any:
+        return pytree.tree_unflatten(outputs, self.out_structure)
 
 
 class Context(threading.local):

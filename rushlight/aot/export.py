@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rushlight.aot.api import FlatFunction
 from rushlight.aot.arguments import Bases, Duplicates
-from rushlight.aot.compilation import check_arguments, fake_argument, mode_for
+from rushlight.aot.compilation import FlatFunction, check_arguments, fake_argument, mode_for
 from rushlight.aot.joint import Decompositions, Tracing, trace_inference, trace_joint
 from rushlight.aot.metadata import Facts, OutputKind, collect_facts
 from rushlight.aot.wrappers import Task

@@ -19,6 +19,7 @@ from rushlight.aot.metadata import (
     allow_writes,
     functional_input,
     functional_parts,
+    kept_memory,
     value_of,
 )
 from rushlight.aot.subclasses import flatten, layouts_of
@@ -254,7 +255,9 @@ def trace_inference(
         facts.result_layouts = layouts_of(values)
         return tuple(flat_parts(values))
 
-    return builder.finish(builder.run(run))
+    with kept_memory(args):
+        outputs = builder.run(run)
+    return builder.finish(outputs)
 
 
 def trace_joint(
@@ -304,7 +307,8 @@ def trace_joint(
         write_in_backward(builder.recorder, args, primals, facts)
         return flat_parts(forward), flat_parts(backward)
 
-    outputs = builder.run(run)
+    with kept_memory(args):
+        outputs = builder.run(run)
     if loss is not None:
         forward, backward = outputs
         needed = zip(flat_parts(args), backward, strict=True)

@@ -8,7 +8,8 @@ from other outputs, and which outputs have a tangent.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -209,6 +210,17 @@ def allow_writes(tensor: object) -> None:
         tensor._node = node
 
 
+@contextmanager
+def kept_memory(args: Sequence[Any]) -> Iterator[None]:
+    """Fakes have as much memory after a run as before, whatever it asked for: the next run asks
+    again."""
+    storages = [storage_of(part) for v in args for part in flatten(v) if isinstance(part, Tensor)]
+    sizes = [storage.nbytes_ for storage in storages]
+    yield
+    for storage, size in zip(storages, sizes, strict=True):
+        storage.nbytes_ = size
+
+
 def collect_facts(
     function: Callable[..., Sequence[Any]],
     args: Sequence[Any],
@@ -223,16 +235,11 @@ def collect_facts(
     geometries = [geometry_of(value) for value in inputs]
     storages = [[part.functional_storage for part in functional_parts(v)] for v in inputs]
     before = LOCAL.state.grad
-    with FunctionalMode(pre_dispatch):
+    with kept_memory(args), FunctionalMode(pre_dispatch):
         outputs = list(function(*inputs))
     after = LOCAL.state.grad
     if after != before:
         LOCAL.state.set_grad(before)
-    for value, parts in zip(args, storages, strict=True):
-        for part, storage in zip(flatten(value), parts):
-            if storage.resized_to:
-                # The memory that the dry run asked for; the next run asks again.
-                storage_of(part).nbytes_ = storage.memory.nbytes_
     found = [
         input_facts(source, value, geometry, originals, keep_writes)
         for source, value, geometry, originals in zip(args, inputs, geometries, storages)

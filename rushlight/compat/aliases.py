@@ -235,11 +235,7 @@ ALIASES: dict[str, Entry] = {
     "torch._inductor.codecache": absent("compiled_fx_graph_hash"),
     # ------------------------------------------------------------ ahead-of-time autograd, functorch
     "torch._functorch.config": ".aot.config",
-    "torch._functorch.aot_autograd": {
-        "*": ".aot.api",
-        **same(".aot.export", "aot_export_joint_simple aot_export_module GraphSignature"),
-        "make_boxed_func": ".aot.runtime:make_boxed_func",
-    },
+    "torch._functorch.aot_autograd": ".aot.api",
     "torch._functorch._aot_autograd.autograd_cache": absent("AOTAutogradCache"),
     "torch._functorch.partitioners": same(".aot.partition", _PARTITION),
     "torch._functorch.vmap": {"vmap": ".func:vmap"},
