@@ -199,6 +199,16 @@ REASONS: dict[str, Reason] = {
         "RL0308",
         "Nothing here is called under that dispatch key, so its kernel would never run.",
     ),
+    "RL0309": missing(
+        "RL0309",
+        "There is no table of kernels that serve every operator under a dispatch key.",
+        "Use a TorchDispatchMode, which sees every call.",
+    ),
+    "RL0310": missing(
+        "RL0310",
+        "Triton kernels of a program's own are not launched.",
+        "Write the operator with library.custom_op over tensors.",
+    ),
     # -- operators
     "RL0401": Reason(
         "{op}: no shape rule, so it cannot run on tensors without values (device='meta').",

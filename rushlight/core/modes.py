@@ -101,12 +101,6 @@ class enable_reentrant_dispatch(StateSwitch):
     admits = LAYER_AUTOGRAD
 
 
-class AutoDispatchBelowAutograd(StateSwitch):
-    """Calls made inside pass autograd by: for kernels of the Autograd key."""
-
-    excludes = LAYER_AUTOGRAD
-
-
 # -- dispatch modes -------------------------------------------------------------------------------
 
 

@@ -31,6 +31,7 @@ LAYER_PRE = 512  # pre-dispatch modes: composites are still whole there
 LAYER_FUNCTIONAL = 1024  # writes and views become values
 LAYER_PROXY = 2048  # calls are recorded in a graph
 LAYER_FAKE = 4096  # shape rules instead of kernels
+LAYER_INPLACE_OR_VIEW = 8192  # users' kernels of the key ADInplaceOrView
 # What a call made from below a layer passes by: that layer and everything above it.
 ABOVE_AUTOGRAD = LAYER_TRANSFORMS | LAYER_PRE | LAYER_AUTOCAST
 BELOW_AUTOGRAD = ABOVE_AUTOGRAD | LAYER_AUTOGRAD
