@@ -206,7 +206,7 @@ REASONS: dict[str, Reason] = {
     ),
     "RL0310": missing(
         "RL0310",
-        "Triton kernels of a program's own are not launched.",
+        "Triton kernels and classes of a program's own are not part of operators here.",
         "Write the operator with library.custom_op over tensors.",
     ),
     # -- operators

@@ -153,6 +153,7 @@ ALIASES: dict[str, Entry] = {
         "_parse_dispatch_key": ".library.dispatcher:key_parse",
         "_jit_get_all_schemas": ".library.dispatcher:all_schemas",
         "_jit_get_schemas_for_operator": ".library.dispatcher:schemas_of",
+        **bare(".library.pydispatch", "_EnablePythonDispatcher _DisablePythonDispatcher"),
         "_SchemaInfo": ".library.schema_check:SchemaInfo",
         "Argument": ".base.schema:Argument",
         "_after_autograd_keyset": ".core.keys:AFTER_AUTOGRAD",
@@ -319,6 +320,59 @@ ALIASES: dict[str, Entry] = {
         "_export _export_for_training _export_to_torch_ir DEFAULT_EXPORT_DYNAMO_CONFIG"
     ),
     # ------------------------------------------------------------ jit, library
+    "torch.library": {
+        "_reserved_namespaces": ".library.registration:RESERVED",
+    },
+    "torch._custom_ops": {
+        "custom_op": ".library.legacy:define_op",
+        **same(".library.legacy", "impl impl_abstract impl_save_for_backward impl_backward"),
+        "_destroy": ".library.legacy:destroy",
+        "get_ctx": ".library:get_ctx",
+    },
+    "torch._custom_op.impl": {
+        **same(".library.legacy", "custom_op CustomOp custom_op_from_existing get_op"),
+        **same(".library.legacy", "global_registry parse_qualname RESERVED_NS supported_param"),
+        **same(".library.legacy", "SUPPORTED_DEVICE_TYPE_TO_KEY validate_device_type"),
+        **same(".library.legacy", "validate_function_matches_schema validate_namespace"),
+        **same(".library.legacy", "validate_schema warn_deprecated"),
+        "_find_custom_op": ".library.legacy:find_custom_op",
+        "get_ctx": ".library:get_ctx",
+        "infer_schema": ".library:infer_schema",
+    },
+    "torch._library": {
+        **same(".library", "infer_schema triton_op"),
+        "capture_triton": ".library:wrap_triton",
+        "wrap_triton": ".library:wrap_triton",
+        "register_fake_class": ".library.registration:register_fake_class",
+    },
+    "torch._library.custom_ops": same(".library.custom_ops", "CustomOpDef custom_op OPDEFS"),
+    "torch._library.infer_schema": same(
+        ".library.schemas",
+        "infer_schema derived_types parse_return get_supported_param_types SUPPORTED_RETURN_TYPES",
+    ),
+    "torch._library.fake_impl": {"FakeImplCtx": ".library.registration:FakeContext"},
+    "torch._library.fake_class_registry": same(
+        ".library.registration", "register_fake_class deregister_fake_class has_fake_class"
+    ),
+    "torch._library.utils": {
+        "parse_namespace": ".library.registration:parse_qualname",
+        "lookup_op": ".library.registration:find_op",
+        **same(".library.helpers", "is_builtin is_functional_schema fill_defaults zip_schema"),
+        **same(".library.helpers", "is_tensor_like_type is_tensorlist_like_type"),
+        **same(".library.helpers", "mutates_and_returns_first_arg has_kwarg_only_args"),
+        **same(".library.helpers", "has_kwarg_only_tensors has_tensor_arg mutated_args_kwargs"),
+        **same(".library.helpers", "can_generate_trivial_fake_impl get_device_arg_index"),
+    },
+    "torch._dispatch.python": same(
+        ".library.pydispatch", "enable_python_dispatcher no_python_dispatcher"
+    ),
+    "torch.testing._internal.optests": {
+        **same(".library", "opcheck OpCheckError"),
+        "fake_check": ".library.checking:check_fake",
+        "autograd_registration_check": ".library.checking:check_autograd_registration",
+        "aot_autograd_check": ".library.checking:check_aot",
+    },
+    "torch.testing._internal.optests.generate_tests": same(".library", "opcheck OpCheckError"),
     "torch.jit": {
         **absent("_get_trace_graph"),
         **bare(".jit.futures", "_fork _wait"),

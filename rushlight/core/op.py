@@ -169,6 +169,8 @@ class Tag:
     maybe_aliasing_or_mutating = "maybe_aliasing_or_mutating"
     cudagraph_unsafe = "cudagraph_unsafe"
     reduction = "reduction"
+    inplace = "inplace"
+    out = "out"
 
 
 class OpOverload:
@@ -294,7 +296,11 @@ class OpOverload:
                 raise RuntimeError(
                     f"Trying to override a python impl for {key} on operator {self.name()}"
                 )
-            table[key] = cast("Callable[..., Any]", function)
+            table[key] = run = cast("Callable[..., Any]", function)
+            if isinstance(key, type):
+                self.options.setdefault("torch_dispatch", {})[key] = (
+                    lambda receiver, op, types, args, kwargs: run(receiver, *args, **kwargs)
+                )
             return function
 
         return register

@@ -609,3 +609,19 @@ def triton_op(name: str, fn: Any = None, /, *, mutates_args: Any, schema: Any = 
 def wrap_triton(triton_kernel: Any, /) -> Any:
     """Refused: Triton kernels in operators."""
     raise MissingFeature("torch.library.wrap_triton", code="RL0310")
+
+
+# -- classes of scripts ----------------------------------------------------------------------------
+
+
+def register_fake_class(qualname: str, fake_class: Any = None) -> Any:
+    """Refused: stand-ins for classes of compiled scripts."""
+    raise MissingFeature("torch._library.register_fake_class", code="RL0310")
+
+
+def deregister_fake_class(qualname: str) -> None:
+    """Nothing was registered."""
+
+
+def has_fake_class(full_qualname: str) -> bool:
+    return False
