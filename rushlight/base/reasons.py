@@ -170,7 +170,7 @@ REASONS: dict[str, Reason] = {
         "A rule can only be registered for an operator that has been defined.",
     ),
     "RL0303": Reason(
-        "{op} has no kernel for dispatch key {key}",
+        "no kernel for {key} for {op}",
         remedy="Register one for that key with library.impl, or ask for a key that has one.",
     ),
     "RL0304": Reason(

@@ -195,13 +195,13 @@ def opcheck(
 ) -> dict[str, Any]:
     """Check a custom operator on sample arguments; {check: "SUCCESS" or the error}."""
     if (atol is None) ^ (rtol is None):
-        raise ValueError("opcheck(op, ...): if you specify one of atol/rtol, you must specify both")
-    if isinstance(op, OpOverloadPacket):
+        raise ValueError("opcheck(op, ...): if you specify one of rtol/atol, you must specify both")
+    if isinstance(op, OpOverloadPacket) and len(op.overloads()) > 1:
         raise ValueError(
-            "opcheck(op, ...): op must be instance of torch._ops.OpOverload, e.g. "
-            f"torch.ops.aten.sin.default, got {type(op)}"
+            f"opcheck(op, ...): {op} has more than one overload: {op.overloads()}. Give one of "
+            "them."
         )
-    if not isinstance(op, OpOverload) and not hasattr(op, "_opoverload"):
+    if not isinstance(op, (OpOverload, OpOverloadPacket)) and not hasattr(op, "_opoverload"):
         raise ValueError(
             "opcheck(op, ...): op must be instance of torch._ops.OpOverload, e.g. "
             f"torch.ops.aten.sin.default, got {type(op)}"

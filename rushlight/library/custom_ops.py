@@ -49,11 +49,19 @@ class CustomOpDef:
         if before is not None:
             # Running a definition twice (in a notebook, say) replaces the operator.
             before._lib._destroy()
-        OPDEFS[self._qualname] = self
         self._lib = Library(namespace, "FRAGMENT")
         listed = tags if isinstance(tags, (tuple, list)) else () if tags is None else (tags,)
         self._opoverload = register_schema(namespace, name + schema, (*listed, PT2_COMPLIANT))
         self._lib.entries.defined.append(self._opoverload)
+        arguments = self._opoverload._schema.arguments
+        if any([a.kwarg_only and a.type.is_tensor_like for a in arguments]):
+            self._lib._destroy()
+            # torch: the words.
+            raise NotImplementedError(
+                "custom_op with kwarg-only Tensor args. Please make your tensors not kwarg-only. "
+                f"Got: {name}{schema}"
+            )
+        OPDEFS[self._qualname] = self
         self._opoverload.options["definition"] = self
         self._opoverload.options["formula"] = autograd_kernel(
             self._opoverload, no_formula(self._opoverload), None
@@ -84,13 +92,27 @@ class CustomOpDef:
         finally:
             (self.disabled.add if before else self.disabled.discard)(device_type)
 
+    def switched(self, device_type: str | None, function: Any) -> Any:
+        """A kernel that yields to the function of the definition while it is disabled."""
+        if function is self._init_fn or device_type is None:
+            return function
+
+        @functools.wraps(function)
+        def kernel(*args: Any, **kwargs: Any) -> Any:
+            chosen = self._init_fn if device_type in self.disabled else function
+            return chosen(*args, **kwargs)
+
+        return kernel
+
     def register_kernel(self, device_types: Any, fn: Any = None, /) -> Any:
         """Add a kernel for some device types (None: for all)."""
 
         def register(function: Any) -> Any:
             types = device_types
             for entry in (types,) if isinstance(types, str) or types is None else types:
-                kernel = custom.with_keywords(self._opoverload, checked(self._name, function))
+                kernel = custom.with_keywords(
+                    self._opoverload, checked(self._name, self.switched(entry, function))
+                )
                 self.kernels[entry] = function
                 self._lib.entries.install(self._opoverload, key_of_device(entry), kernel)
             return function
@@ -172,10 +194,10 @@ def custom_op(
             expected = set() if mutates_args == "unknown" else set(mutates_args)
             if written != expected:
                 raise ValueError(
-                    "Attempted to create a custom op with `mutates_args="
-                    f"{set(mutates_args) or '{}'}` and `schema={schema}. The schema suggests that "
-                    f"the op mutates {written or '{}'}which is different from what was provided to "
-                    "us in `mutates_args`. Please make these consistent."
+                    f"Attempted to create a custom op with `mutates_args={mutates_args}` and "
+                    f"`schema={schema}. The schema suggests that the op mutates {written}which is "
+                    "different from what was provided to us in `mutates_args`. Please make these "
+                    "consistent."
                 )
         made.register_kernel(device_types)(function)
         return made

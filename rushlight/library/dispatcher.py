@@ -23,7 +23,7 @@ from rushlight.core.keys import (
     registered_keys,
 )
 from rushlight.core.op import OpOverload
-from rushlight.core.state import LOCAL
+from rushlight.core.state import LAYER_AUTOGRAD, LOCAL
 from rushlight.core.tensor import Tensor
 from rushlight.library.registration import AWAITED, find_op, is_defined
 from rushlight.library.schema_check import overlaps
@@ -205,7 +205,10 @@ def is_subclass_like(tensor: Tensor) -> bool:
 
 
 def is_key_excluded(key: Any) -> bool:
-    return excluded_keys().has(key)
+    name = parse_key(key)
+    if name in ("Autograd", "AutogradFunctionality"):
+        return bool(LOCAL.state.excluded & LAYER_AUTOGRAD)
+    return excluded_keys().has(name)
 
 
 def is_key_included(key: Any) -> bool:

@@ -498,7 +498,7 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: An
     record = find_op(op, caller="register_autocast")
     if device_type not in ("cpu", "cuda", "xpu"):
         parse_device(device_type)
-        raise ValueError(f"Unknown device type: {device_type}")
+        raise ValueError(f"Device type '{device_type}' does not support autocast.")
     library_for(lib, record).entries.state(record, "autocast_dtypes", device_type, cast_inputs)
 
 
@@ -516,14 +516,35 @@ def register_torch_dispatch(
     return register if func is None else register(func)
 
 
-def get_kernel(op: Any, dispatch_key: Any) -> Any:
-    """The kernel registered for a key, as a function of the operator's arguments."""
+class KernelFunction:
+    """A kernel that was looked up: `call_boxed(keys, *args, **kwargs)` runs it."""
+
+    def __init__(self, op: OpOverload, key: str, function: Callable[..., Any]) -> None:
+        self.op = op
+        self.key = key
+        self.function = function
+
+    def __repr__(self) -> str:
+        return f"SafeKernelFunction({self.op.name()}, {self.key})"
+
+    def call_boxed(self, keys: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*self.op.bind(*args, **kwargs))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.call_boxed(None, *args, **kwargs)
+
+
+def get_kernel(op: Any, dispatch_key: Any) -> KernelFunction:
+    """The kernel that a call with a dispatch key runs."""
     record = find_op(op, caller="get_kernel")
-    key = keys.parse_key(dispatch_key)
-    found = custom.kernels_of(record).get(custom.SYNONYMS.get(key, key))
+    name = keys.parse_key(dispatch_key)
+    key = custom.SYNONYMS.get(name, name)
+    found = custom.kernels_of(record).get(key) if "kernels" in record.options else None
+    if found is None and keys.has_kernel(record, key):
+        found = record.body if key == custom.IMPLICIT else record.backend
     if found is None:
-        raise error("RL0303", op=record.name(), key=key)
-    return found
+        raise error("RL0303", op=record.name(), key=name)
+    return KernelFunction(record, name, found)
 
 
 # -- fake implementations --------------------------------------------------------------------------

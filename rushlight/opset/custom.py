@@ -8,17 +8,20 @@ Ops of the library itself take kernels too: they stand in for the op's own parts
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
 from rushlight.base.errors import MissingFeature, error
 from rushlight.core import dispatch, history, keys
 from rushlight.core.keys import EXPLICIT, IMPLICIT, SYNONYMS
-from rushlight.core.node import needs_grad
+from rushlight.core.levels import Level
+from rushlight.core.node import GraphNode, edge, needs_grad, output_meta
 from rushlight.core.op import REPLACED, OpOverload, is_replaced
 from rushlight.core.state import (
     LAYER_AUTOGRAD,
     LAYER_INPLACE_OR_VIEW,
+    LAYER_TRANSFORMS,
     LOCAL,
     PROCESS,
     excluding,
@@ -150,6 +153,12 @@ CUSTOM = Custom("CUSTOM")
 
 def below_autograd(op: OpOverload, args: tuple[Any, ...]) -> Any:
     """Run an op from its own autograd kernel."""
+    state = LOCAL.state
+    if state.transforms and not state.excluded & LAYER_TRANSFORMS:
+        level = state.transforms[-1]
+        if isinstance(level, Level):
+            # That level's history is what the kernel stands for: it goes on with values.
+            return level.backend(op, args)
     return dispatch.redispatch(op, args, LAYER_AUTOGRAD)
 
 
@@ -277,6 +286,58 @@ def derive_custom(op: OpOverload, kernels: dict[str, Kernel]) -> None:
         op.body, op.autograd_only = implicit, False
     else:
         op.body, op.autograd_only = None, False
+        if not op._schema.is_mutable and not op.is_view_op:
+            op.body, op.autograd_only = unrecorded(op), True
+
+
+class Unrecorded(GraphNode):
+    """The node behind results of an op without an autograd kernel: no gradient passes it."""
+
+    __slots__ = ("op_name",)
+
+    op_name: str
+
+    def apply(self, grads: tuple[Any, ...], needs: tuple[bool, ...] | None) -> tuple[Any, ...]:
+        warnings.warn(
+            f"{self.op_name}: an autograd kernel was not registered to the Autograd key(s) but we "
+            "are trying to backprop through it. This may lead to silently incorrect behavior. If "
+            "your operator is differentiable, register an autograd kernel for it with "
+            "torch.library.register_autograd; otherwise detach its results.",
+            UserWarning,
+            stacklevel=2,
+        )
+        return (None,) * len(self.next_nodes)
+
+    def name(self) -> str:
+        return "WarnNotImplemented"
+
+
+def unrecorded(op: OpOverload) -> Kernel:
+    """What runs at the autograd layer where nothing was registered for it: results without a
+    gradient of their own are marked, so that a backward through them warns."""
+
+    def run(*args: Any) -> Any:
+        state = LOCAL.state
+        if state.transforms and not state.excluded & LAYER_TRANSFORMS:
+            return below_autograd(op, args)
+        result = dispatch.run_below(op, args, state)
+        if not records_gradient(args):
+            return result
+        inputs = [tensor for tensor in tensors_in(args) if needs_grad(tensor)]
+        outputs = tensors_in(result if isinstance(result, tuple) else (result,))
+        marked = [t for t in outputs if history.is_differentiable(t) and not t.requires_grad]
+        if marked:
+            node = Unrecorded(
+                tuple([edge(tensor) for tensor in inputs]),
+                tuple([tensor._output_nr for tensor in inputs]),
+            )
+            node.op_name = op.name()
+            node.output_metas = tuple([output_meta(tensor) for tensor in marked])
+            for number, tensor in enumerate(marked):
+                tensor._node, tensor._output_nr, tensor._requires_grad = node, number, True
+        return result
+
+    return run
 
 
 def derive_builtin(op: OpOverload, kernels: dict[str, Kernel], own: dict[str, Any]) -> None:
@@ -291,7 +352,9 @@ def derive_builtin(op: OpOverload, kernels: dict[str, Kernel], own: dict[str, An
         op.body = at_views(op, by_backend(op, kernels.get(IMPLICIT, op.body), EXPLICIT))
     else:
         # torch: kernels for every backend yield to the op's own for one.
-        op.__dict__["backend"] = at_views(op, by_backend(op, op.backend, None))
+        creates = not (op.tensor_positions or op.list_positions)
+        otherwise = EXPLICIT if creates else None
+        op.__dict__["backend"] = at_views(op, by_backend(op, op.backend, otherwise))
     autograd = autograd_body(op, kernels)
     if autograd is not None:
         op.body, op.autograd_only = autograd, True
@@ -299,9 +362,9 @@ def derive_builtin(op: OpOverload, kernels: dict[str, Kernel], own: dict[str, An
 
 def by_backend(op: OpOverload, original: Kernel, otherwise: str | None) -> Kernel:
     """The kernel for operands of the backend that its key names, else `otherwise`'s or what the op
-    has itself."""
+    has itself. A primitive records itself: what its kernel calls is not recorded."""
     kernels = kernels_of(op)
-    below = otherwise is None
+    below = op.body is None or op.autograd_only
 
     def choose(*args: Any) -> Any:
         kernel = kernels.get(keys.backend_key(tensors_in(args)))
