@@ -20,7 +20,7 @@ __all__ = ["OpCheckError", "opcheck"]
 class OpCheckError(Exception):
     """A custom operator breaks a rule that `opcheck` looks at."""
 
-    __module__ = "torch.testing._internal.optests.generate_tests"
+    __module__ = "rushlight.library"
 
 
 def copied(value: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 from rushlight.core.op import Tag
 from rushlight.core.tensor import storage_of
 from rushlight.library.gradients import autograd_kernel, no_formula
+from rushlight.library.helpers import can_generate_trivial_fake_impl
 from rushlight.library.registration import (
     Library,
     impl,
@@ -66,6 +67,8 @@ class CustomOpDef:
         self._opoverload.options["formula"] = autograd_kernel(
             self._opoverload, no_formula(self._opoverload), None
         )
+        if can_generate_trivial_fake_impl(self._opoverload):
+            self._lib.entries.install(self._opoverload, "Meta", lambda *args: None)
         # Device type (None: any) -> the function that computes the operator there.
         self.kernels: dict[str | None, Any] = {}
         self.disabled: set[str] = set()
