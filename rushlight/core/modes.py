@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from rushlight.core.dispatch import disabled_torch_dispatch, disabled_torch_function
+from rushlight.core.dispatch import disabled_torch_function
 from rushlight.core.state import (
     LAYER_AUTOGRAD,
     LAYER_FUNCTION,
@@ -24,7 +24,7 @@ from rushlight.core.state import (
     Change,
     ThreadState,
 )
-from rushlight.core.tensor import Tensor, storage_of
+from rushlight.core.tensor import Tensor, disabled_torch_dispatch, storage_of
 
 if TYPE_CHECKING:
     from rushlight.base.schema import AliasInfo

@@ -29,7 +29,7 @@ def copied(value: Any) -> Any:
     def copy(leaf: Any) -> Any:
         if not isinstance(leaf, Tensor):
             return leaf
-        made: Any = leaf.detach().clone()  # type: ignore[attr-defined]
+        made: Any = leaf.detach().clone()
         return made.requires_grad_(leaf.requires_grad)
 
     return tree_map(copy, value)

@@ -50,7 +50,7 @@ class CustomOpDef:
         if before is not None:
             # Running a definition twice (in a notebook, say) replaces the operator.
             before._lib._destroy()
-        self._lib = Library(namespace, "FRAGMENT")
+        self._lib: Library = Library(namespace, "FRAGMENT")
         listed = tags if isinstance(tags, (tuple, list)) else () if tags is None else (tags,)
         self._opoverload = register_schema(namespace, name + schema, (*listed, PT2_COMPLIANT))
         self._lib.entries.defined.append(self._opoverload)

@@ -86,7 +86,7 @@ def is_fallthrough(name: str, key: Any) -> bool:
     op, wanted = find(name), parse_key(key)
     kernel = op.options.get("kernels", {}).get(wanted)
     if kernel is not None:
-        return kernel.__qualname__.startswith("fall_through.")
+        return bool(kernel.__qualname__.startswith("fall_through."))
     return wanted in keys.LAYERS and computed_by(op, wanted) is None
 
 

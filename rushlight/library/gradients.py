@@ -45,8 +45,9 @@ def autograd_kernel(op: OpOverload, backward: Any, setup_context: Any) -> Any:
     split = sum(not argument.kwarg_only for argument in op._schema.arguments)
     names = [argument.name for argument in op._schema.arguments[split:]]
     writes = op._schema.is_mutable
-    entries = (*op._schema.arguments, *op._schema.returns)
-    has_lists = any(e.type.is_tensor_like and e.type.kind != "Tensor" for e in entries)
+    types = [entry.type for entry in op._schema.arguments]
+    types += [entry.type for entry in op._schema.returns]
+    has_lists = any(t.is_tensor_like and t.kind != "Tensor" for t in types)
 
     def run_below(bound: tuple[Any, ...]) -> Any:
         result = custom.below_autograd(op, bound)
@@ -82,17 +83,18 @@ def autograd_kernel(op: OpOverload, backward: Any, setup_context: Any) -> Any:
         answers = answers if isinstance(answers, tuple) else (answers,)
         if not has_lists:
             return (*answers, None)
-        flat: list[Any] = []
-        for number, length in enumerate(call.lengths):
-            answer = answers[number] if number < len(answers) else None
-            fits = not isinstance(answer, list) if length is None else isinstance(answer, list)
-            if length is not None and answer is None:
-                answer = [None] * length
-            elif not fits or (length is not None and len(answer) != length):
-                raise structure_error(op, call.lengths, answers)
-            flat += answer if length is not None else [answer]
         if len(answers) != len(call.lengths):
             raise structure_error(op, call.lengths, answers)
+        flat: list[Any] = []
+        for answer, length in zip(answers, call.lengths, strict=True):
+            if length is None and not isinstance(answer, list):
+                flat.append(answer)
+            elif length is not None and answer is None:
+                flat += [None] * length
+            elif length is not None and isinstance(answer, list) and len(answer) == length:
+                flat += answer
+            else:
+                raise structure_error(op, call.lengths, answers)
         return (*flat, None)
 
     class_name = f"GeneratedBackwardFor_{op.namespace}_{op.base_name}_{op._overloadname}"

@@ -315,7 +315,7 @@ class CustomOp:
         function = self.find_half("save_for_backward", "backward")
         values = (*inputs, *(keyword_only_inputs or {}).values())
         names = [argument.name for argument in self._schema.arguments]
-        saved = function(namedtuple(f"{self._op.base_name}_args", names)(*values), output)  # type: ignore[misc]
+        saved = function(namedtuple(f"{self._op.base_name}_args", names)(*values), output)
         flat, ctx.spec = tree_flatten(saved)
         ctx.save_for_backward(*[leaf for leaf in flat if isinstance(leaf, Tensor)])
         ctx.others = [None if isinstance(leaf, Tensor) else (leaf,) for leaf in flat]

@@ -173,6 +173,7 @@ class Library:
 
     def find(self, op_name: Any, caller: str) -> OpOverload | None:
         """The operator of this library's namespace; None where it is not defined yet."""
+        found: OpOverload | None
         if isinstance(op_name, OpOverload):
             namespace, found = op_name.namespace, op_name
         elif isinstance(op_name, str):

@@ -105,9 +105,15 @@ def kernel_for(op: OpOverload, args: tuple[Any, ...]) -> Kernel | None:
     return kernels.get(backend) or kernels.get(EXPLICIT) or kernels.get(IMPLICIT)
 
 
+def is_valueless(tensor: Tensor) -> bool:
+    """Whether a tensor has sizes alone: a meta or a fake one."""
+    unusual = tensor._unusual
+    return tensor._array is None and (unusual is None or unusual.parts is None)
+
+
 def backend_of(op: OpOverload, args: tuple[Any, ...]) -> str:
     tensors = tensors_in(args)
-    if any(tensor._array is None and tensor._unusual.parts is None for tensor in tensors):
+    if any(is_valueless(tensor) for tensor in tensors):
         return "Meta"
     common_device(op, tensors)
     return keys.backend_key(tensors)
