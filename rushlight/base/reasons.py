@@ -175,7 +175,7 @@ REASONS: dict[str, Reason] = {
     ),
     "RL0304": Reason(
         "could not parse dispatch key: {key}",
-        remedy="Keys that hold kernels here are: {known}.",
+        remedy="Keys are the members of torch._C.DispatchKey.",
     ),
     "RL0305": Reason(
         "There was no fake impl registered for {definition}. This is necessary for "
@@ -199,13 +199,24 @@ REASONS: dict[str, Reason] = {
         "RL0308",
         "Nothing here is called under that dispatch key, so its kernel would never run.",
     ),
-    "RL0309": missing(
-        "RL0309",
+    "RL0309": Reason(
+        "{op}: no layer of the dispatcher stands for the key {key}",
+        "A higher-order op has one rule for each layer: eager, autograd, functional, proxy, fake "
+        "and batch.",
+        "Give the rule under a key that names one of these, or for a class of modes.",
+    ),
+    "RL0310": Reason(
+        "There was no rule registered for the higher-order op {op} and {who}",
+        "The layer {layer} is active and must not be passed by in silence.",
+        "Give the op a rule with `py_impl`, or leave the layer before calling it.",
+    ),
+    "RL0311": missing(
+        "RL0311",
         "There is no table of kernels that serve every operator under a dispatch key.",
         "Use a TorchDispatchMode, which sees every call.",
     ),
-    "RL0310": missing(
-        "RL0310",
+    "RL0312": missing(
+        "RL0312",
         "Triton kernels and classes of a program's own are not part of operators here.",
         "Write the operator with library.custom_op over tensors.",
     ),
@@ -384,7 +395,7 @@ REASONS: dict[str, Reason] = {
     # -- graphs, tracing, aot
     "RL0701": Reason(
         "{function} does not support {option}",
-        "Tracing records what runs below the dispatcher, and compares literals as they are.",
+        "Patterns compare literals as they are.",
         "Leave {option} out.",
     ),
     "RL0702": Reason(
@@ -401,11 +412,6 @@ REASONS: dict[str, Reason] = {
         "argument of type: {type}",
         "Arguments in a graph are numbers, texts, tensors' nodes and containers of them.",
         "Make the object inside the traced function, or hide its use with torch.fx.wrap.",
-    ),
-    "RL0705": missing(
-        "RL0705",
-        "A size that only values tell is a symbol, and symbols belong to a shape environment.",
-        "Trace the program with symbolic shapes, or give the operator a size it can compute.",
     ),
     "RL0706": Reason(
         "Cannot access data pointer of Tensor (e.g. FakeTensor, FunctionalTensor). If you're using "
@@ -450,6 +456,26 @@ REASONS: dict[str, Reason] = {
         "symbolically traced variables cannot be used as inputs to control flow",
         "A graph is recorded once, for all values.",
         "Choose with torch.where, or fix the argument with concrete_args.",
+    ),
+    "RL0731": Reason(
+        "One of the functions given to {op} might be modifying the input!",
+        "In a graph, functions of a higher-order op compute results and change nothing else.",
+        "Clone what is to be changed inside the function.",
+    ),
+    "RL0732": Reason(
+        "One of the functions given to {op} might be aliasing the input!",
+        "In a graph, results of a higher-order op share no memory with its operands.",
+        "Return a clone.",
+    ),
+    "RL0733": Reason(
+        "Expected each function of {op} to return the same, but got {first} and {second}",
+        "A graph is recorded once, whichever function will run.",
+        "Let all functions return tensors of the same sizes, strides and dtypes, in one structure.",
+    ),
+    "RL0734": Reason(
+        "A function given to {op} closes over a tensor that requires a gradient",
+        "The gradient of a higher-order op is taken with respect to its operands.",
+        "Pass the tensor as an operand.",
     ),
     "RL0715": Reason(
         "Tried to trace mutable operation {schema}. FX only supports functional code, so "

@@ -11,6 +11,7 @@ import enum
 from collections.abc import Iterable
 from typing import Any
 
+from rushlight.base.errors import error
 from rushlight.core import ports
 from rushlight.core.dispatch import dispatches
 from rushlight.core.op import OpOverload, Refused
@@ -21,6 +22,8 @@ from rushlight.core.state import (
     LAYER_INPLACE_OR_VIEW,
     LAYER_MODES,
     LAYER_PRE,
+    LAYER_PRE_FUNCTIONAL,
+    LAYER_PRE_PROXY,
     LAYER_SUBCLASS,
     LAYER_TRANSFORMS,
     LOCAL,
@@ -79,7 +82,7 @@ LAYERS = {
     "ADInplaceOrView": LAYER_INPLACE_OR_VIEW,
     "Functionalize": LAYER_FUNCTIONAL,
     "Python": LAYER_MODES | LAYER_SUBCLASS,
-    "PreDispatch": LAYER_PRE,
+    "PreDispatch": LAYER_PRE | LAYER_PRE_FUNCTIONAL | LAYER_PRE_PROXY,
     **{key: LAYER_AUTOGRAD for key in KEYS if key.startswith("Autograd")},
     **{key: LAYER_AUTOCAST for key in KEYS if key.startswith("Autocast")},
     **{key: LAYER_TRANSFORMS for key in KEYS if key.startswith("FuncTorch")},
@@ -93,7 +96,7 @@ def parse_key(key: Any) -> str:
     """The name of a key that is given as one or by its name."""
     name = key.name if isinstance(key, DispatchKey) else key
     if name not in DispatchKey.__members__:
-        raise RuntimeError(f"could not parse dispatch key: {name}")
+        raise error("RL0304", key=name)
     return str(name)
 
 

@@ -247,7 +247,7 @@ class Library:
                 'Fallback can only be registered using library fragment on the global namespace "_"'
                 f" but it is {self.ns}"
             )
-        raise MissingFeature(f"fallbacks of the dispatch key {dispatch_key}", code="RL0309")
+        raise MissingFeature(f"fallbacks of the dispatch key {dispatch_key}", code="RL0311")
 
     def _register_fake(
         self, op_name: Any, fn: Any, _stacklevel: int = 1, *, allow_override: bool = True
@@ -625,12 +625,12 @@ def get_ctx() -> FakeContext | None:
 
 def triton_op(name: str, fn: Any = None, /, *, mutates_args: Any, schema: Any = None) -> Any:
     """Refused: operators made of Triton kernels."""
-    raise MissingFeature("torch.library.triton_op", code="RL0310")
+    raise MissingFeature("torch.library.triton_op", code="RL0312")
 
 
 def wrap_triton(triton_kernel: Any, /) -> Any:
     """Refused: Triton kernels in operators."""
-    raise MissingFeature("torch.library.wrap_triton", code="RL0310")
+    raise MissingFeature("torch.library.wrap_triton", code="RL0312")
 
 
 # -- classes of scripts ----------------------------------------------------------------------------
@@ -638,7 +638,7 @@ def wrap_triton(triton_kernel: Any, /) -> Any:
 
 def register_fake_class(qualname: str, fake_class: Any = None) -> Any:
     """Refused: stand-ins for classes of compiled scripts."""
-    raise MissingFeature("torch._library.register_fake_class", code="RL0310")
+    raise MissingFeature("torch._library.register_fake_class", code="RL0312")
 
 
 def deregister_fake_class(qualname: str) -> None:
