@@ -10,8 +10,10 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from rushlight.core.op import Tag
-from rushlight.core.tensor import storage_of
+from rushlight.core.tensor import Tensor, storage_of
 from rushlight.library.gradients import autograd_kernel, no_formula
 from rushlight.library.helpers import can_generate_trivial_fake_impl
 from rushlight.library.registration import (
@@ -163,15 +165,28 @@ def checked(name: str, function: Any) -> Any:
     @functools.wraps(function)
     def kernel(*args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
-        seen = {id(storage_of(tensor)) for tensor in tensors_in((*args, *kwargs.values()))}
+        given = (*args, *kwargs.values()) if kwargs else args
+        seen = {memory_of(tensor) for tensor in tensors_in(given)}
         for tensor in tensors_in(result if isinstance(result, tuple) else (result,)):
-            storage = id(storage_of(tensor))
-            if storage in seen:
+            memory = memory_of(tensor)
+            if memory in seen:
                 raise RuntimeError(ALIASES.format(name=name, module=function.__module__))
-            seen.add(storage)
+            seen.add(memory)
         return result
 
     return kernel
+
+
+def memory_of(tensor: Tensor) -> int:
+    """Equal for tensors that share memory. Makes no storage object for a fresh result."""
+    array = tensor._array
+    if array is None:
+        return id(storage_of(tensor))
+    while array.base is not None:
+        if not isinstance(array.base, np.ndarray):
+            return id(array.base)
+        array = array.base
+    return id(array)
 
 
 def custom_op(

@@ -113,6 +113,11 @@ def is_valueless(tensor: Tensor) -> bool:
 
 def backend_of(op: OpOverload, args: tuple[Any, ...]) -> str:
     tensors = tensors_in(args)
+    for tensor in tensors:
+        if tensor._unusual is not None:
+            break
+    else:
+        return "CPU"
     if any(is_valueless(tensor) for tensor in tensors):
         return "Meta"
     common_device(op, tensors)
@@ -323,13 +328,18 @@ def unrecorded(op: OpOverload) -> Kernel:
     gradient of their own are marked, so that a backward through them warns."""
 
     def run(*args: Any) -> Any:
-        state = LOCAL.state
-        if state.transforms and not state.excluded & LAYER_TRANSFORMS:
-            return below_autograd(op, args)
-        result = dispatch.run_below(op, args, state)
-        if not records_gradient(args):
-            return result
+        if not PROCESS.special:
+            result = op.backend(*args)
+        else:
+            state = LOCAL.state
+            if state.transforms and not state.excluded & LAYER_TRANSFORMS:
+                return below_autograd(op, args)
+            result = dispatch.run_below(op, args, state)
+            if not state.grad:
+                return result
         inputs = [tensor for tensor in tensors_in(args) if needs_grad(tensor)]
+        if not inputs:
+            return result
         outputs = tensors_in(result if isinstance(result, tuple) else (result,))
         marked = [t for t in outputs if history.is_differentiable(t) and not t.requires_grad]
         if marked:
