@@ -188,6 +188,8 @@ class OpOverload:
     samples = Rule("samples")
     errors = Rule("errors")
 
+    tags: frozenset[str]
+
     def __init__(
         self, schema: str | Schema, kind: OpKind, namespace: str = "aten", **options: Any
     ) -> None:
@@ -196,7 +198,6 @@ class OpOverload:
         self.rules: dict[str, Any] = {}
         self.options: dict[str, Any] = {}
         self.state(options)
-        self.tags: frozenset[str] = frozenset(options.get("tags", ()))
         self.body: Callable[..., Any] | None = None
         # True where `body` stands for autograd only: below that layer the op is a primitive.
         self.autograd_only = False
@@ -500,6 +501,12 @@ def recompute(op: OpOverload) -> bool:
     return bool(given)
 
 
+def tags(op: OpOverload) -> frozenset[str]:
+    """The tags that the op states and, for one of the library, those that torch has for it."""
+    stated = frozenset(op.options.get("tags", ()))
+    return stated | ports.torch_tags(op) if op.namespace == "aten" else stated
+
+
 def derived_rules(op: OpOverload) -> dict[str, Any]:
     """Rule name -> what the kind derived for it."""
     return {}
@@ -514,6 +521,7 @@ def make_view(op: OpOverload) -> Callable[..., Any]:
 
 DERIVED: dict[str, Callable[[OpOverload], Any]] = {
     "derived_rules": derived_rules,
+    "tags": tags,
     "recompute": recompute,
     "argument_names": argument_names,
     "return_names": return_names,

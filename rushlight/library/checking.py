@@ -35,7 +35,7 @@ def copied(value: Any) -> Any:
     return tree_map(copy, value)
 
 
-def check_schema(op: OpOverload, args: Any, kwargs: Any, **options: Any) -> None:
+def check_schema(op: OpOverload, args: Any, kwargs: Any, **tolerance: Any) -> None:
     """The operator writes to what its schema marks, and to nothing else."""
     args, kwargs = copied((args, kwargs))
     with SchemaCheckMode():
@@ -53,7 +53,7 @@ AUTOGRAD_MISSING = (
 )
 
 
-def check_autograd_registration(op: OpOverload, args: Any, kwargs: Any, **options: Any) -> None:
+def check_autograd_registration(op: OpOverload, args: Any, kwargs: Any, **tolerance: Any) -> None:
     """Gradients go through the autograd layer, not through a kernel below it."""
     args, kwargs = copied((args, kwargs))
     tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
@@ -88,7 +88,7 @@ def metadata_mismatch(real: Tensor, fake: Tensor) -> str | None:
     return None
 
 
-def check_fake(op: OpOverload, args: Any, kwargs: Any, **options: Any) -> None:
+def check_fake(op: OpOverload, args: Any, kwargs: Any, **tolerance: Any) -> None:
     """The fake implementation answers shapes, dtypes and strides like the real one."""
     from rushlight.symbolic import ShapeEnv
 
@@ -114,7 +114,7 @@ def check_fake(op: OpOverload, args: Any, kwargs: Any, **options: Any) -> None:
             raise AssertionError(f"{context} mismatched tensor metadata: {difference}")
 
 
-def check_aot(op: OpOverload, args: Any, kwargs: Any, *, dynamic: bool, **options: Any) -> None:
+def check_aot(op: OpOverload, args: Any, kwargs: Any, *, dynamic: bool, **tolerance: Any) -> None:
     """Results and gradients stay the same when the operator is traced ahead of time."""
     from rushlight.aot.api import aot_function
     from rushlight.aot.compilers import nop
@@ -151,8 +151,8 @@ def check_aot(op: OpOverload, args: Any, kwargs: Any, *, dynamic: bool, **option
         assert_close(
             found.detach(),
             expected.detach(),
-            atol=options.get("atol"),
-            rtol=options.get("rtol"),
+            atol=tolerance.get("atol"),
+            rtol=tolerance.get("rtol"),
             msg=lambda text: (
                 f"Outputs of the operator differ between eager-mode PyTorch and "
                 f"AOTDispatcher tracing. This could be an error in the operator's gradient or fake "
@@ -165,12 +165,12 @@ def is_tensor(value: object) -> bool:
     return isinstance(value, Tensor)
 
 
-def check_aot_static(op: OpOverload, args: Any, kwargs: Any, **options: Any) -> None:
-    check_aot(op, args, kwargs, dynamic=False, **options)
+def check_aot_static(op: OpOverload, args: Any, kwargs: Any, **tolerance: Any) -> None:
+    check_aot(op, args, kwargs, dynamic=False, **tolerance)
 
 
-def check_aot_dynamic(op: OpOverload, args: Any, kwargs: Any, **options: Any) -> None:
-    check_aot(op, args, kwargs, dynamic=True, **options)
+def check_aot_dynamic(op: OpOverload, args: Any, kwargs: Any, **tolerance: Any) -> None:
+    check_aot(op, args, kwargs, dynamic=True, **tolerance)
 
 
 CHECKS: dict[str, Callable[..., None]] = {

@@ -112,6 +112,18 @@ def test_faces_of_packets(asked):
     assert packet.int.name() == "asked::f.int" and packet.int.overloadpacket is packet
 
 
+def test_tags(asked):
+    aten, tag = torch.ops.aten, torch.Tag
+    assert aten.sin.default.tags == {tag.core, tag.pointwise, tag.pt2_compliant_tag}
+    assert aten.add_.Tensor.tags == {tag.pointwise, tag.pt2_compliant_tag, tag.inplace}
+    assert {tag.core, tag.reduction} <= aten.sum.dim_IntList.tags
+    assert tag.pointwise in aten.square.default.tags
+    assert tag.pointwise not in aten.hardswish.default.tags
+    assert tag.nondeterministic_seeded in aten.rand.default.tags
+    asked.define("tagged(Tensor x) -> Tensor", tags=(tag.needs_fixed_stride_order,))
+    assert torch.ops.asked.tagged.default.tags == {tag.needs_fixed_stride_order}
+
+
 def test_what_a_thread_passes_by():
     assert not dispatcher.is_key_excluded(DispatchKey.AutogradCPU)
     dispatcher.set_key_excluded(DispatchKey.AutogradCPU, True)
