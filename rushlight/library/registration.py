@@ -85,6 +85,8 @@ def register_schema(
     options = {"tags": tuple(tags), "out": False, "manual": manual}
     record = OpOverload(schema, custom.CUSTOM, namespace, **options)
     head = record._schema
+    # Schemas are read on first use; a wrong one is told here.
+    _ = head.arguments, head.returns
     namespace = head.namespace
     table = registry.PACKETS.setdefault(namespace, {}).get(head.base_name)
     if table is not None and record._overloadname in table.table:

@@ -338,6 +338,11 @@ def test_define_impl_and_register_fake_by_name():
         (lambda: library.Library("prim", "DEF"), ValueError, "prim is a reserved namespace"),
         (lambda: library.Library("x", "BAD"), ValueError, "Unsupported kind: BAD"),
         (lambda: library.define("nons", "() -> ()"), ValueError, 'form "namespace::name"'),
+        (
+            lambda: library.Library("tests", "FRAGMENT").define("f(Tensor x)"),
+            RuntimeError,
+            "expected '->'",
+        ),
         (lambda: library.define("a::b", "Tensor x"), ValueError, "expected schema to look like"),
         (lambda: library.register_vmap("tests::zz", abs), RuntimeError, "does not exist"),
         (
