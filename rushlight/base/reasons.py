@@ -170,12 +170,12 @@ REASONS: dict[str, Reason] = {
         "A rule can only be registered for an operator that has been defined.",
     ),
     "RL0303": Reason(
-        "{op} has no kernel for dispatch key {key}",
+        "no kernel for {key} for {op}",
         remedy="Register one for that key with library.impl, or ask for a key that has one.",
     ),
     "RL0304": Reason(
         "could not parse dispatch key: {key}",
-        remedy="Keys that hold kernels here are: {known}.",
+        remedy="Keys are the members of torch._C.DispatchKey.",
     ),
     "RL0305": Reason(
         "There was no fake impl registered for {definition}. This is necessary for "
@@ -209,6 +209,16 @@ REASONS: dict[str, Reason] = {
         "There was no rule registered for the higher-order op {op} and {who}",
         "The layer {layer} is active and must not be passed by in silence.",
         "Give the op a rule with `py_impl`, or leave the layer before calling it.",
+    ),
+    "RL0311": missing(
+        "RL0311",
+        "There is no table of kernels that serve every operator under a dispatch key.",
+        "Use a TorchDispatchMode, which sees every call.",
+    ),
+    "RL0312": missing(
+        "RL0312",
+        "Triton kernels and classes of a program's own are not part of operators here.",
+        "Write the operator with library.custom_op over tensors.",
     ),
     # -- operators
     "RL0401": Reason(
@@ -431,11 +441,6 @@ REASONS: dict[str, Reason] = {
         "argument of type: {type}",
         "Arguments in a graph are numbers, texts, tensors' nodes and containers of them.",
         "Make the object inside the traced function, or hide its use with torch.fx.wrap.",
-    ),
-    "RL0705": missing(
-        "RL0705",
-        "A size that only values tell is a symbol, and symbols belong to a shape environment.",
-        "Trace the program with symbolic shapes, or give the operator a size it can compute.",
     ),
     "RL0706": Reason(
         "Cannot access data pointer of Tensor (e.g. FakeTensor, FunctionalTensor). If you're using "

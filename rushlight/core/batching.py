@@ -195,7 +195,11 @@ class VmapLevel:
     # -- entry ------------------------------------------------------------------------------------
 
     def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
-        if op.body is not None and ports.find_batch_rule(op) is None:
+        if (
+            op.body is not None
+            and not (op.autograd_only and "kernels" in op.options)
+            and ports.find_batch_rule(op) is None
+        ):
             return dispatch.run_body(op, args)
         state = LOCAL.state
         if state.forward_level < 0 or not ports.has_tangents(op, args, state):

@@ -335,6 +335,8 @@ class FunctionalMode(Occupant):
                 return self.call_below(op, args)
         if op.replayed_as is not None:
             return self.move(op, args)
+        if op.functional is None and "kernels" in op.options:
+            return self.write_copies(op, args)
         functional = functional_form(op)
         # The write's own rule looks at sizes and dtypes, and resizes out= tensors.
         check_write(op, args)
@@ -351,6 +353,33 @@ class FunctionalMode(Occupant):
         if extra:
             return self.wrapped(tuple(extra) if len(extra) > 1 else extra[0])
         return written[0] if len(written) == 1 else tuple(written)
+
+    def write_copies(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        """A user's op, which has no functional form: it writes to copies, which become the values
+        of what it was given."""
+        values = list(map_tensors(op, args, from_functional))
+        changes: list[tuple[Any, Any]] = []
+        returned = {}
+        with self.below():
+            for position in op.mutated_positions:
+                given, value = args[position], values[position]
+                if isinstance(given, (list, tuple)):
+                    values[position] = [item.clone() for item in value]
+                    changes += zip(given, values[position], strict=True)
+                elif given is not None:
+                    values[position] = value.clone()
+                    changes.append((given, values[position]))
+                    returned[id(values[position])] = given
+            result = self.call_below(op, tuple(values))
+        for target, value in changes:
+            if isinstance(target, FunctionalTensor):
+                self.replace(target, value)
+        if not op._schema.returns:
+            return None
+        if isinstance(result, tuple):
+            return tuple([returned.get(id(r), self.wrapped(r)) for r in result])
+        target = returned.get(id(result))
+        return self.wrapped(result) if target is None else target
 
     def replace(self, target: FunctionalTensor, value: Tensor) -> None:
         """Give a functional tensor a new value, and queue the write for what shares its storage."""
@@ -456,7 +485,7 @@ class FunctionalLevel(FunctionalMode):
         return dispatch.call(op, args)
 
     def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
-        if op.body is not None:
+        if op.body is not None and not (op.autograd_only and "kernels" in op.options):
             return dispatch.run_body(op, args)
         if op.is_view_op and not isinstance(args[0], FunctionalTensor):
             with self.below():

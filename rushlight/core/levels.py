@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dispatch, ports
 from rushlight.core.op import OpOverload
-from rushlight.core.state import LOCAL
+from rushlight.core.state import LAYER_AUTOGRAD, LOCAL
 from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import Tensor, strides_of
 
@@ -263,7 +263,7 @@ class Level:
     # -- calls ------------------------------------------------------------------------------------
 
     def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
-        if op.body is not None:
+        if op.body is not None and not (op.autograd_only and LOCAL.state.excluded & LAYER_AUTOGRAD):
             return dispatch.run_body(op, args)
         own = self.lifted(op, args)
         if own is None:

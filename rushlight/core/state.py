@@ -33,6 +33,7 @@ LAYER_PROXY = 2048  # calls are recorded in a graph
 LAYER_FAKE = 4096  # shape rules instead of kernels
 LAYER_PRE_FUNCTIONAL = 8192  # functionalization and recording above autograd
 LAYER_PRE_PROXY = 16384
+LAYER_INPLACE_OR_VIEW = 32768  # users' kernels of the key ADInplaceOrView
 # What a call made from below a layer passes by: that layer and everything above it.
 BELOW_PRE_FUNCTIONAL = LAYER_TRANSFORMS | LAYER_PRE | LAYER_PRE_FUNCTIONAL
 BELOW_PRE_PROXY = BELOW_PRE_FUNCTIONAL | LAYER_PRE_PROXY

@@ -46,6 +46,7 @@ from rushlight.core.source import block, compile_source, fill_tensor, join
 from rushlight.core.state import (
     LAYER_FUNCTION,
     LAYER_FUNCTION_MODES,
+    LAYER_MODES,
     LAYER_SUBCLASS,
     LOCAL,
     OVERRIDES,
@@ -76,6 +77,22 @@ ndarray = np.ndarray
 
 def slot(name: str) -> Any:
     return property(attrgetter(name))
+
+
+def disabled_torch_dispatch(
+    func: Function, types: Sequence[type], args: Args = (), kwargs: Kwargs | None = None
+) -> Any:
+    """The `__torch_dispatch__` of classes that want none: the op itself, on what the tensors are
+    without their class."""
+    state = LOCAL.state
+    excluded = state.excluded
+    try:
+        state.excluded = excluded | LAYER_MODES | LAYER_SUBCLASS
+        state.refresh()
+        return func(*args, **(kwargs or {}))
+    finally:
+        state.excluded = excluded
+        state.refresh()
 
 
 class TensorType(type):
@@ -132,7 +149,8 @@ class Tensor(metaclass=TensorType):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         override = getattr(cls.__torch_function__, "__func__", None)
-        if "__torch_dispatch__" in cls.__dict__ and override is DEFAULT_OVERRIDE:
+        rule = cls.__dict__.get("__torch_dispatch__", disabled_torch_dispatch)
+        if rule is not disabled_torch_dispatch and override is DEFAULT_OVERRIDE:
             # torch: results of a class that looks at calls below the API stay as it made them.
             from rushlight.core.dispatch import DISABLED
 
@@ -572,7 +590,7 @@ class Tensor(metaclass=TensorType):
             return result
         return as_class(result, cls)
 
-    __torch_dispatch__: Any = None
+    __torch_dispatch__: Any = staticmethod(disabled_torch_dispatch)
     # Classes that a dispatch layer of its own handles (fake, functional) name its bit here; each
     # of their tensors says by which mode.
     handling_layer = 0
@@ -593,9 +611,8 @@ class Tensor(metaclass=TensorType):
     def _make_wrapper_subclass(
         cls: type,
         size: Sizes,
-        *,
         strides: Strides | None = None,
-        storage_offset: IntLike = 0,
+        storage_offset: IntLike | None = None,
         memory_format: object = None,
         dtype: Any = None,
         layout: Any = strided,
@@ -610,7 +627,8 @@ class Tensor(metaclass=TensorType):
         from rushlight.core.dtype import get_default_dtype
 
         place = cpu if device is None else device_class(device)
-        result = shell(tuple(size), strides, dtype or get_default_dtype(), place, storage_offset)
+        offset = 0 if storage_offset is None else storage_offset
+        result = shell(tuple(size), strides, dtype or get_default_dtype(), place, offset)
         assert result._unusual is not None
         result._unusual.layout = layout
         result = recast(result, cls)

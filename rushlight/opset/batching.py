@@ -54,7 +54,7 @@ def find_rule(op: OpOverload) -> Any:
 
 
 def derive_rule(op: OpOverload) -> Any:
-    if op.body is not None:
+    if op.body is not None and not (op.autograd_only and "kernels" in op.options):
         return None
     rule = op.rule("batch")
     if op.out_positions and rule not in ("elementwise", "folded"):
