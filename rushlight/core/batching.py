@@ -16,6 +16,7 @@ from rushlight.base.errors import error
 from rushlight.core import dispatch, geometry, history, ports
 from rushlight.core.duals import tangent_of
 from rushlight.core.op import OpOverload, Refused
+from rushlight.core.refusals import NO_REQUIRES_GRAD
 from rushlight.core.rng import default_generator
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor, Unusual, ViewInfo, sizes_of, strides_of, wrap
@@ -34,13 +35,6 @@ NO_ITEM = (
 NO_CONTROL_FLOW = (
     "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We "
     "don't support that yet, please file an issue at https://github.com/pytorch/pytorch/issues ."
-)
-NO_REQUIRES_GRAD = (
-    "You are attempting to call Tensor.requires_grad_() (or perhaps using "
-    "torch.autograd.functional.* APIs) inside of a function being transformed by a functorch "
-    "transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, "
-    "vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being "
-    "transformed instead."
 )
 ESCAPED = (
     "Either your tensor may have escaped from inside a function being vmapped and this is a user "

@@ -219,7 +219,7 @@ def finish(result: Tensor, place: device | None, requires_grad: bool) -> Any:
         state = LOCAL.state
         if state.inference:
             mark_inference(result)
-        elif state.layers:
+        if state.layers and (state.transforms or not state.inference):
             result = ports.lift_fresh(result)
     if requires_grad:
         if not (result._dtype.is_floating_point or result._dtype.is_complex):

@@ -131,6 +131,17 @@ class FunctionalTensor(Tensor):
     # An alias whose writes autograd does not see.
     hidden: bool
 
+    @property
+    def data(self) -> Any:
+        made = functional_over(self.functional_value, self.functional_storage, self.handling_mode)
+        made.chain, made.generation = self.chain, self.generation
+        made.hidden = True
+        return made
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        raise error("RL0706")
+
     def data_ptr(self) -> int:
         raise error("RL0706")
 

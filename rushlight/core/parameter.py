@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.core.dtype import float32
-from rushlight.core.tensor import PLAIN, Tensor, TensorType, wrap
+from rushlight.core.tensor import PLAIN, Tensor, TensorType, set_requires_grad, wrap
 
 __all__ = ["Parameter"]
 
@@ -31,7 +31,8 @@ class Parameter(Tensor, metaclass=ParameterType):
             return Tensor._make_subclass(cls, data, requires_grad)
         if not isinstance(data, Tensor):
             raise TypeError(f"Parameter expects a Tensor, got {type(data).__name__}")
-        result = data.detach().requires_grad_(requires_grad)
+        result = data.detach()
+        set_requires_grad(result, requires_grad)
         result._is_param = True
         return result
 

@@ -39,7 +39,14 @@ from rushlight.core.node import (
     retire_accumulator,
     view_node,
 )
-from rushlight.core.refusals import check_grad_assignment, dim_type_error
+from rushlight.core.refusals import (
+    NO_REQUIRES_GRAD,
+    NO_RETAIN_GRAD,
+    check_data_assignment,
+    check_grad_assignment,
+    check_outside_transforms,
+    dim_type_error,
+)
 from rushlight.core.size import Size
 from rushlight.core.size import unchecked as as_size
 from rushlight.core.source import block, compile_source, fill_tensor, join
@@ -362,6 +369,7 @@ class Tensor(metaclass=TensorType):
                 "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not "
                 f"{type(requires_grad).__name__}"
             )
+        check_outside_transforms(NO_REQUIRES_GRAD)
         set_requires_grad(self, requires_grad)
         return self
 
@@ -443,6 +451,7 @@ class Tensor(metaclass=TensorType):
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        check_data_assignment(self, value)
         if self.layout is not value.layout:
             raise RuntimeError(
                 "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
@@ -516,6 +525,7 @@ class Tensor(metaclass=TensorType):
     def retain_grad(self) -> None:
         if not self.requires_grad:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        check_outside_transforms(NO_RETAIN_GRAD)
         found = self.grad_fn
         if found is None:
             return

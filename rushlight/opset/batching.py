@@ -172,6 +172,13 @@ def along(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
     return level.wrap(result)
 
 
+@method()
+def gathered(level: VmapLevel, op: OpOverload, self: Any, dim: int, index: Any, *rest: Any) -> Any:
+    """`along`, where the result has the dims of the index: one even if a sample has none."""
+    given = self.unsqueeze(0) if index.dim() > self.dim() else self
+    return along(level, op, given, dim, index, *rest)
+
+
 def without_dim(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)([without_dim(item) for item in value])
@@ -264,7 +271,17 @@ def resized(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
 def joined(level: VmapLevel, op: OpOverload, tensors: Any, dim: int) -> Any:
     """Ops that join tensors along a dim they have."""
     kept = [item for item in tensors if tuple(item.shape) != (0,)]
-    return stacked(level, op, kept or tensors, dim, 0)
+    if not kept or len(kept) == len(tensors):
+        return stacked(level, op, tensors, dim, 0)
+
+    def flat(item: Any) -> Any:
+        # Empty, and joined to tensors of any rank; its gradient is asked for all the same.
+        return level.front(item).reshape((0,))
+
+    empty = [level.run(flat, item) for item in tensors if tuple(item.shape) == (0,)]
+    rank = kept[0].dim()
+    full = [level.full(item) for item in kept]
+    return level.wrap(level.below(op, (full + empty, level.shift(dim, rank))))
 
 
 @method()

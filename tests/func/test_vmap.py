@@ -314,3 +314,27 @@ def test_assignment_through_a_mask_of_several_dims():
     values = torch.arange(6.0).reshape(2, 3)
     expected = torch.stack([lower(entry) for entry in values])
     assert torch.equal(torch.vmap(lower)(values), expected)
+
+
+def test_gather_from_a_sample_without_dims():
+    values, index = torch.tensor([1.0, 2.0]), torch.zeros(2, 1, dtype=torch.int64)
+
+    def read(value, place):
+        return torch.gather(value, 0, place)
+
+    assert vmap(read)(values, index).tolist() == [[1.0], [2.0]]
+    assert vmap(read, in_dims=(None, 0))(values[0], index).tolist() == [[1.0], [1.0]]
+    assert vmap(read, in_dims=(0, None))(values, index[0]).tolist() == [[1.0], [2.0]]
+    assert vmap(read, in_dims=(0, None))(values, index[0, 0]).tolist() == [1.0, 2.0]
+
+
+def test_cat_with_an_empty_tensor_keeps_its_gradient():
+    empty = torch.empty(2, 0, requires_grad=True)
+    result = vmap(lambda a, b: torch.cat([a, b]))(empty, torch.ones(2, 3))
+    assert result.requires_grad
+    result.sum().backward()
+    assert tuple(empty.grad.shape) == (2, 0)
+    shared = torch.empty(0, requires_grad=True)
+    result = vmap(lambda b: torch.cat([shared, b], 1))(torch.ones(2, 3, 4))
+    assert result.requires_grad
+    assert tuple(result.shape) == (2, 3, 4)
