@@ -40,6 +40,7 @@ from rushlight.core.state import (
     PROCESS,
     ThreadState,
     as_python,
+    excluding,
 )
 from rushlight.core.tensor import PLAIN, Tensor
 
@@ -215,8 +216,13 @@ def disabled_torch_function(
 def disabled_torch_dispatch(
     func: OpOverload, types: Sequence[type], args: Args = (), kwargs: Kwargs | None = None
 ) -> Any:
-    """A `__torch_dispatch__` for subclasses that want none."""
-    return NotImplemented
+    """A `__torch_dispatch__` for subclasses that want none, and what others may end in: the call on
+    the memory of its operands, whatever their classes."""
+    with excluding(LAYER_SUBCLASS):
+        return func(*args, **(kwargs or {}))
+
+
+Tensor.__torch_dispatch__ = staticmethod(disabled_torch_dispatch)
 
 
 DISABLED = disabled_torch_function

@@ -14,9 +14,11 @@ __all__ = ["Parameter"]
 
 class ParameterType(TensorType):
     def __instancecheck__(cls, instance: object) -> bool:
-        return super().__instancecheck__(instance) or (
-            isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
-        )
+        if super().__instancecheck__(instance):
+            return True
+        # A marked tensor of another class is a Parameter, but of no special kind.
+        is_plain = cls is Parameter and isinstance(instance, Tensor)
+        return is_plain and getattr(instance, "_is_param", False)
 
 
 class Parameter(Tensor, metaclass=ParameterType):

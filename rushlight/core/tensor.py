@@ -440,12 +440,13 @@ class Tensor(metaclass=TensorType):
 
     @property
     def data(self) -> Any:
-        result = self._alias(share_counter=False)
-        return (
-            result
-            if type(self) is Tensor or type(self) in PLAIN
-            else result.as_subclass(type(self))
-        )
+        if type(self) is not Tensor and type(self) not in PLAIN:
+            from rushlight.core.dispatch import dispatches
+
+            if dispatches(type(self)) and not self.handling_layer:
+                return self.detach()
+            return self._alias(share_counter=False).as_subclass(type(self))
+        return self._alias(share_counter=False)
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -603,9 +604,8 @@ class Tensor(metaclass=TensorType):
     def _make_wrapper_subclass(
         cls: type,
         size: Sizes,
-        *,
         strides: Strides | None = None,
-        storage_offset: IntLike = 0,
+        storage_offset: IntLike | None = None,
         memory_format: object = None,
         dtype: Any = None,
         layout: Any = strided,
@@ -620,7 +620,8 @@ class Tensor(metaclass=TensorType):
         from rushlight.core.dtype import get_default_dtype
 
         place = cpu if device is None else device_class(device)
-        result = shell(tuple(size), strides, dtype or get_default_dtype(), place, storage_offset)
+        offset = 0 if storage_offset is None else storage_offset
+        result = shell(tuple(size), strides, dtype or get_default_dtype(), place, offset)
         assert result._unusual is not None
         result._unusual.layout = layout
         result = recast(result, cls)

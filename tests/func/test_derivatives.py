@@ -210,3 +210,48 @@ def test_anomaly_mode_looks_through_levels():
             with pytest.raises(RuntimeError, match="'MulBackward0' returned nan values in its 0th"):
                 transform(torch.ones(2, 2))
         assert vmap(grad(lambda x: (x * x).sum()))(torch.ones(2, 2)).tolist() == [[2.0, 2.0]] * 2
+
+
+def test_functions_that_write_to_their_tangents():
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x.mul_(2)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.mark_dirty(inputs[0])
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return tangent.mul_(2)
+
+    def f(x):
+        return Double.apply(x.clone())
+
+    value, tangent = jvp(f, (X,), (X,))
+    assert (value.tolist(), tangent.tolist()) == ([2.0, 4.0, 6.0], [2.0, 4.0, 6.0])
+    assert grad(lambda x: f(x).sum())(X).tolist() == [2.0, 2.0, 2.0]
+
+
+def test_functions_that_return_views_have_tangents():
+    class First(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x[0]
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return tangent[0]
+
+    value, tangent = jvp(lambda x: First.apply(x) * x, (X,), (X,))
+    assert value.tolist() == [1.0, 2.0, 3.0]
+    assert tangent.tolist() == [2.0, 4.0, 6.0]

@@ -535,3 +535,58 @@ def test_the_same_numbers_for_samples_that_differ() -> None:
 def test_the_same_numbers_are_refused_where_their_distributions_differ(function: object) -> None:
     with pytest.raises(RuntimeError, match="same randomness with a batched tensor input"):
         vmap(function, randomness="same")(BATCH)
+
+
+def test_batch_norm_does_not_share_statistics_it_writes() -> None:
+    images = torch.arange(24.0).reshape(4, 3, 2)
+    module = torch.nn.BatchNorm1d(2)
+    with pytest.raises(RuntimeError, match="Batch norm got a batched tensor as input while the"):
+        vmap(module)(images)
+    module.eval()
+    assert torch.equal(vmap(module)(images), module(images.flatten(0, 1)).unflatten(0, (4, 3)))
+    means, variances = torch.zeros(4, 2), torch.ones(4, 2)
+
+    def normalise(x: object, mean: object, variance: object) -> torch.Tensor:
+        return torch.nn.functional.batch_norm(x, mean, variance, training=True)
+
+    vmap(normalise)(images, means, variances)
+    assert torch.allclose(means, images.mean(1) * 0.1)
+
+
+def test_distributions_check_their_arguments() -> None:
+    values = torch.tensor([1.0, 2.0])
+    normal = torch.distributions.Normal
+    found = vmap(lambda m: normal(m, m, validate_args=True).log_prob(m))(values)
+    assert torch.equal(found, normal(values, values).log_prob(values))
+    with pytest.raises(ValueError, match="Expected parameter scale"):
+        vmap(lambda m: normal(m, -m, validate_args=True).log_prob(m))(values)
+    drawn = vmap(lambda p: torch.distributions.Bernoulli(p).sample(), randomness="different")
+    assert tuple(drawn(values / 3).shape) == (2,)
+
+
+def test_a_function_with_both_rules_uses_them() -> None:
+    used = []
+
+    class Sine(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x.sin()
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_forward(*inputs)
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return tangent * ctx.saved_tensors[0].cos()
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            used.append(info.batch_size)
+            return Sine.apply(x), in_dims[0]
+
+    x = rows()
+    value, tangent = vmap(lambda a, t: torch.func.jvp(Sine.apply, (a,), (t,)))(x, x)
+    assert torch.equal(value, x.sin())
+    assert torch.equal(tangent, x * x.cos())
+    assert used == [2]
