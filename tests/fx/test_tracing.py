@@ -116,7 +116,7 @@ def test_concrete_args():
         "d_1, d_2, flag_1, = fx_pytree.tree_flatten_spec([d, flag], self._in_spec)",
         "eq = flag_1 == True;  flag_1 = None",
         "_assert = torch._assert(eq, 'flag has been specialized to have value True but got another "
-        "value');  eq = None",
+        "value');  eq = _assert = None",
         "add = d_1 + d_2;  d_1 = d_2 = None",
         "return pytree.tree_unflatten([add], self._out_spec)",
     ]
@@ -182,3 +182,13 @@ def test_proxyable_class():
     gm = fx.symbolic_trace(lambda x: Pair(x, 2).left)
     assert gm(7) == 7 and any(node.target is Pair for node in gm.graph.nodes)
     assert Pair(1, 2).right == 2
+
+
+def test_a_tracer_can_be_copied():
+    import copy
+
+    tracer = fx.Tracer()
+    tracer.trace(torch.nn.Linear(2, 2))
+    copied = copy.deepcopy(tracer)
+    assert type(copied) is fx.Tracer
+    assert copied.root is not tracer.root
