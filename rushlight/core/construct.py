@@ -213,6 +213,8 @@ def finish(result: Tensor, place: device | None, requires_grad: bool) -> Any:
     if place is not None and place.type != "cpu":
         if place.type == "meta":
             result = shell(tuple(result.shape), result.stride(), result._dtype, place)
+        elif PROCESS.special and LOCAL.state.fake is not None:
+            return finish(ports.lift_fresh(result).to(place), None, requires_grad)
         else:
             result = result.to(place)
     if PROCESS.special:
