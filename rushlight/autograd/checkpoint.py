@@ -350,6 +350,12 @@ def without_reentrancy(
         with surroundings.restored(), recompute_context:
             function(*inputs, **kwargs)
 
+    state = LOCAL.state
+    if state.transforms and state.saved_hooks_disabled is None:
+        # A sample of a batch does not outlive its vmap: everything is kept, nothing run again.
+        with forward_context:
+            yield
+        return
     region = Region(rerun, determinism_check == "default", early_stop_default)
     dummy = functions.empty((0,))
     set_requires_grad(dummy, True)

@@ -387,3 +387,6 @@ def test_checkpoint_inside_grad():
         return checkpoint(torch.sin, x, use_reentrant=False).sum()
 
     assert refusal(grad(f), X) == NO_HOOKS
+    batch = torch.ones(2, 3, requires_grad=True)
+    vmap(f)(batch).sum().backward()
+    assert torch.equal(batch.grad, batch.detach().cos())

@@ -1,5 +1,6 @@
 """Symbolic tracing."""
 
+import functools
 import math
 
 import pytest
@@ -192,3 +193,23 @@ def test_a_tracer_can_be_copied():
     copied = copy.deepcopy(tracer)
     assert type(copied) is fx.Tracer
     assert copied.root is not tracer.root
+
+
+def passed_on(function):
+    @functools.wraps(function)
+    def wrapper(*args):
+        return function(*args)
+
+    return wrapper
+
+
+@fx.wrap
+@passed_on
+def choose(x):
+    return x + 1 if x.sum() > 0 else x
+
+
+def test_decorated_functions_can_be_wrapped():
+    gm = fx.symbolic_trace(lambda x: choose(x) * 2)
+    assert [node.name for node in gm.graph.nodes] == ["x", "choose", "mul", "output"]
+    assert gm(torch.ones(2)).tolist() == [4.0, 4.0]
