@@ -105,6 +105,9 @@ def zeros_laid_out(tangent: Any, tensor: Any) -> Any:
     """Zeros of the tangent's dtype and batch, with the layout of a tensor."""
     tensor = lowered(tensor)
     made = functions._new_zeros_with_same_feature_meta(tangent, tensor)
+    if hidden_levels(tangent) - hidden_levels(made):
+        # The tangent differs between samples: what it is written to must hold them all.
+        made = made + functions.zeros_like(tangent).sum()
     if tensor.is_conj() and made.is_complex():
         made = made.conj()
     if tensor.is_neg():

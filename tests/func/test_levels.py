@@ -171,3 +171,12 @@ def test_writes_to_captured_tensors_are_refused():
     captured = torch.zeros(2, dtype=torch.float64)
     with pytest.raises(RuntimeError, match="mutate a captured Tensor"):
         grad(lambda x: captured.add_(x).sum())(X)
+
+
+def test_tangents_of_another_layout_under_two_batches():
+    # The outer batch lies last, so that a tangent must be laid out anew.
+    def f(x):
+        return vjp(lambda y: hessian(lambda z: (z**3).sum())(y).sum(0), x)[1](x)[0]
+
+    x = torch.tensor([[0.5, 1.0], [2.0, -1.0], [3.0, 0.25]])
+    assert torch.equal(vmap(f, in_dims=1, out_dims=1)(x), 6 * x)
