@@ -438,7 +438,9 @@ class FunctionalLevel(FunctionalMode):
             return dispatch.run_body(op, args)
         if op.is_view_op and not isinstance(args[0], FunctionalTensor):
             with self.below():
-                return self.call_below(op, args)
+                result = self.call_below(op, args)
+            # What is made from data inside may be written to.
+            return self.wrapped(result) if op.base_name == "lift_fresh" else result
         if op.mutated_positions:
             for position in op.mutated_positions:
                 if isinstance(args[position], FunctionalTensor):
