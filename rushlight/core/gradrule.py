@@ -407,9 +407,7 @@ class GradRule:
 
 def dispatches(tensor: Any) -> bool:
     """Whether an alias of a tensor is for its class to make."""
-    if type(tensor) is node_module.TENSOR_TYPES[0] or type(tensor) is node_module.LEVEL_TENSOR:
-        return False
-    return node_module.is_watched(tensor)
+    return type(tensor) is not node_module.LEVEL_TENSOR and node_module.is_watched(tensor)
 
 
 def unpack_output(node: Any, entry: Any) -> Any:
@@ -420,7 +418,7 @@ def unpack_output(node: Any, entry: Any) -> Any:
         and entry.tensor is not None
         and not LOCAL.state.grad
         and entry.tensor._counter.value == entry.version
-        and not dispatches(entry.tensor)
+        and (type(entry.tensor) is node_module.TENSOR_TYPES[0] or not dispatches(entry.tensor))
     ):
         return node_module.alive(entry.tensor)
     return unpack(node, entry)

@@ -64,7 +64,7 @@ class Recorded:
             self.inputs = [level.input(leaf) for leaf in leaves]
             placed = pytree.tree_unflatten(self.inputs, structure)
             given = placed_among(level, args, chosen, placed)
-            named = pytree.tree_map_only(Tensor, level.captured, kwargs)
+            named = pytree.tree_map_only(Tensor, level.captured, kwargs) if kwargs else kwargs
             self.result = func(*given, **named)
             outputs = pytree.tree_flatten(self.result)[0]
             self.roots = {id(output): level.root(output) for output in outputs}
