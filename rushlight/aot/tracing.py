@@ -74,7 +74,7 @@ def make_fx(
             if mode is not None:
                 stack.enter_context(mode)
             stack.enter_context(recorder)
-            result = sizes_as_tuples(f(*pytree.tree_unflatten(leaves, structure)))
+            result = f(*pytree.tree_unflatten(leaves, structure))
             place_outputs(recorder, result, structure, names)
         made = GraphModule(attribute_owner(recorder), recorder.graph, class_name(f))
         if mode is not None and mode.shape_env is not None:
@@ -182,7 +182,7 @@ def place_outputs(recorder: Recorder, result: Any, structure: TreeSpec, names: l
         leaves, out_structure = pytree.tree_flatten(result)
         graph._codegen.pytree_info = _PyTreeInfo(names, structure, out_structure)
         result = leaves
-    node = graph.output(pytree.tree_map(lambda leaf: output_of(recorder, leaf), result))
+    node = graph.output(outputs_of(recorder, result))
     node.meta["val"] = None
 
 
@@ -191,7 +191,13 @@ def sizes_as_tuples(result: Any) -> Any:
     return pytree.tree_map(lambda leaf: tuple(leaf) if isinstance(leaf, Size) else leaf, result)
 
 
+def outputs_of(recorder: Recorder, result: Any) -> Any:
+    return pytree.tree_map(lambda leaf: output_of(recorder, leaf), result)
+
+
 def output_of(recorder: Recorder, leaf: Any) -> Any:
+    if isinstance(leaf, Size):
+        return tuple([output_of(recorder, entry) for entry in leaf])
     return recorder.node_of(leaf) if isinstance(leaf, (Tensor, *NUMBERS)) else leaf
 
 
@@ -205,8 +211,7 @@ def attribute_owner(recorder: Recorder) -> Module:
 
 def graph_module(recorder: Recorder, outputs: Any, name: str) -> GraphModule:
     """What a recorder has seen, ended by these outputs."""
-    results = pytree.tree_map(lambda leaf: output_of(recorder, leaf), outputs)
-    recorder.graph.output(results)
+    recorder.graph.output(outputs_of(recorder, outputs))
     return GraphModule(attribute_owner(recorder), recorder.graph, name)
 
 

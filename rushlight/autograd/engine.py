@@ -19,6 +19,7 @@ from sys import getrefcount
 from typing import Any
 
 from rushlight.core import geometry
+from rushlight.core.dispatch import dispatches
 from rushlight.core.node import (
     AccumulateGrad,
     GraphNode,
@@ -773,7 +774,7 @@ def first_gradient(leaf: Any, grad: Any, sole: bool, state: ThreadState) -> Any:
         return copy_like(leaf, grad)
     if (
         sole
-        and (type(grad) is Tensor or type(grad) in PLAIN)
+        and (type(grad) is Tensor or type(grad) in PLAIN or dispatches(type(grad)))
         and (grad._view is None or is_own_view(grad))
         and (grad._storage is None or getrefcount(grad._storage) <= COUNTS.slot)
         and is_strided(grad)
@@ -783,7 +784,7 @@ def first_gradient(leaf: Any, grad: Any, sole: bool, state: ThreadState) -> Any:
         if grad._view is not None:
             grad = cut_from_base(grad)
         # Modes get to see that the leaf takes the gradient over.
-        return grad.detach() if state.below else grad
+        return grad.detach() if state.below or type(grad) is not Tensor else grad
     if sole and grad.layout.name == "sparse_coo" and not grad._requires_grad:
         from rushlight.opset.sparse.coo import taken_over
 

@@ -30,7 +30,7 @@ from rushlight.core.gradrule import parameters
 from rushlight.core.levels import LevelTensor
 from rushlight.core.node import SavedTensor, autograd_state, gradient_node
 from rushlight.core.op import Refused
-from rushlight.core.state import LOCAL, ThreadState
+from rushlight.core.state import LOCAL, ThreadState, changed
 from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.opset import functions
 from rushlight.opset.rules import LinearIn
@@ -105,6 +105,9 @@ def zeros_laid_out(tangent: Any, tensor: Any) -> Any:
     """Zeros of the tangent's dtype and batch, with the layout of a tensor."""
     tensor = lowered(tensor)
     made = functions._new_zeros_with_same_feature_meta(tangent, tensor)
+    if hidden_levels(tangent) - hidden_levels(made):
+        # The tangent differs between samples: what it is written to must hold them all.
+        made = made + functions.zeros_like(tangent).sum()
     if tensor.is_conj() and made.is_complex():
         made = made.conj()
     if tensor.is_neg():
@@ -222,7 +225,7 @@ def push(op: Any, args: tuple[Any, ...], result: Any) -> None:
             tangents[name] = tangent_of(value)
             given.append(tangents[name])
     given = [tangent for tangent in given if tangent is not None]
-    if not given:
+    if not given or not any([differentiable(output) for output in leaves((result,))]):
         return
     source = op if op.functional is None else op.functional
     values = dict(zip(names, [lowered(value) for value in args], strict=True))
@@ -423,7 +426,8 @@ def transposed(
     # A level of its own: whatever levels the values belong to are below it.
     from rushlight.autograd.levels import GradLevel
 
-    with GradLevel() as level:
+    # Hooks on saved tensors are for those that users' ops save.
+    with changed(saved_hooks=()), GradLevel() as level:
         dummies = [None if zero is None else level.input(zero) for zero in zeros]
         products, directions = vjp_products(level, rule, everything, tangents, tuple(dummies))
         roots = [level.root(product) for product in products]

@@ -98,6 +98,10 @@ class JvpLevel(RecordingLevel):
         pushing = self.is_pushing and LOCAL.state.forward_enabled and any_tangent(op, args)
         if pushing and op.out_positions:
             raise error("RL0602", NotImplementedError, op=op.base_name)
+        if pushing and op.options.get("manual"):
+            raise error(
+                "RL0601", NotImplementedError, op=op.base_name, reason="it replaces memory."
+            )
         if pushing and op.mutated_positions and op.replayed_as is None:
             target = args[op.mutated_positions[0]]
             copy = self.lift(self.run(lambda: target._value.clone()))

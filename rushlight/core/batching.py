@@ -16,6 +16,7 @@ from rushlight.base.errors import error
 from rushlight.core import dispatch, geometry, history, ports
 from rushlight.core.duals import tangent_of
 from rushlight.core.op import OpOverload, Refused
+from rushlight.core.refusals import NO_REQUIRES_GRAD
 from rushlight.core.rng import default_generator
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor, Unusual, ViewInfo, sizes_of, strides_of, wrap
@@ -35,13 +36,6 @@ NO_CONTROL_FLOW = (
     "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We "
     "don't support that yet, please file an issue at https://github.com/pytorch/pytorch/issues ."
 )
-NO_REQUIRES_GRAD = (
-    "You are attempting to call Tensor.requires_grad_() (or perhaps using "
-    "torch.autograd.functional.* APIs) inside of a function being transformed by a functorch "
-    "transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, "
-    "vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being "
-    "transformed instead."
-)
 ESCAPED = (
     "Either your tensor may have escaped from inside a function being vmapped and this is a user "
     "error (see https://pytorch.org/functorch/stable/ux_limitations.html): it belongs to a vmap "
@@ -54,6 +48,11 @@ NO_RANDOMNESS = (
 NO_RANDOMNESS_AT_ALL = (
     "vmap: We do not yet support calling random operations inside of vmap. Please perform random "
     "operations outside of vmap as a workaround"
+)
+NO_DIFFERENCE = (
+    "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear "
+    "like same randomness. If this is necessary for your usage, please file an issue with "
+    "functorch."
 )
 NO_FUNCTION = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
 
@@ -228,12 +227,16 @@ class VmapLevel:
             return self.view_in_place(op, args)
         result = self.by_rule(op, args)
         if target is not None:
-            target._requires_grad = target._value._requires_grad
-            history.bump_version(target)
-            return target if op._schema.returns else None
+            return self.written(op, target)
         if op.is_view_op:
             self.record_views(op, args, result)
         return result
+
+    def written(self, op: OpOverload, target: Any) -> Any:
+        """What a write in place leaves behind on its target, and answers."""
+        target._requires_grad = target._value._requires_grad
+        history.bump_version(target)
+        return target if op._schema.returns else None
 
     def by_rule(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         rule = ports.find_batch_rule(op)
@@ -428,16 +431,17 @@ class VmapLevel:
             raise RuntimeError(NO_RANDOMNESS_AT_ALL)
         if self.randomness == "error":
             raise RuntimeError(NO_RANDOMNESS)
+        rule = ports.find_batch_rule(op)
+        if rule is not None:
+            result = rule(self, op, *args)
+            is_write = op.mutated_positions and is_batched(args[0], self.level)
+            return self.written(op, args[0]) if is_write else result
         written = bool(op.mutated_positions)
         if not self.has_batched(args):
             if self.randomness == "same":
                 return self.below(op, args)
             if written:
-                raise RuntimeError(
-                    "vmap: Cannot ask for different inplace randomness on an unbatched tensor. "
-                    "This will appear like same randomness. If this is necessary for your usage, "
-                    "please file an issue with functorch."
-                )
+                raise RuntimeError(NO_DIFFERENCE)
         if written and not is_batched(args[op.mutated_positions[0]], self.level):
             self.refuse_write(op)
         if self.randomness == "different":

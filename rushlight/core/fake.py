@@ -75,7 +75,9 @@ class FakeTensor(Tensor):
     def __new__(
         cls, fake_mode: FakeTensorMode, elem: Tensor, device: device, constant: Tensor | None = None
     ) -> Any:
-        made = fake_of(shell(sizes_of(elem), strides_of(elem), elem._dtype, device), fake_mode)
+        made = fake_of(
+            shell(sizes_of(elem), strides_of(elem), elem._dtype, numbered(device)), fake_mode
+        )
         made.constant = constant
         return made
 
@@ -158,6 +160,20 @@ def snapshot(value: Any) -> Any:
 
 def active_fake_mode() -> Any:
     return LOCAL.state.fake
+
+
+def numbered(place: device) -> device:
+    """A device as tensors are on it: of several of a kind, the first where none is named."""
+    return device(place.type, 0) if place.type == "cuda" and place.index is None else place
+
+
+def with_numbered_device(op: OpOverload, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    if "device" not in op.argument_names:
+        return args
+    place = op.argument_names.index("device")
+    if not isinstance(args[place], device):
+        return args
+    return (*args[:place], numbered(args[place]), *args[place + 1 :])
 
 
 class FakeTensorMode(Occupant):
@@ -326,7 +342,7 @@ class FakeTensorMode(Occupant):
             return self.constant_of(args[0])
         if op.base_name == "_local_scalar_dense":
             return self.number_of(op, args[0])
-        args = self.all_fake(op, args)
+        args = with_numbered_device(op, self.all_fake(op, args))
         constant = self.constant_result(op, args)
         with changed(excluded=LOCAL.state.excluded | BELOW_FAKE, fake=self):
             result = self.run_shapes(op, args)

@@ -141,6 +141,17 @@ class FunctionalTensor(Tensor):
     # An alias whose writes autograd does not see.
     hidden: bool
 
+    @property
+    def data(self) -> Any:
+        made = functional_over(self.functional_value, self.functional_storage, self.handling_mode)
+        made.chain, made.generation = self.chain, self.generation
+        made.hidden = True
+        return made
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        raise error("RL0706")
+
     def data_ptr(self) -> int:
         raise error("RL0706")
 
@@ -489,7 +500,9 @@ class FunctionalLevel(FunctionalMode):
             return dispatch.run_body(op, args)
         if op.is_view_op and not isinstance(args[0], FunctionalTensor):
             with self.below():
-                return self.call_below(op, args)
+                result = self.call_below(op, args)
+            # What is made from data inside may be written to.
+            return self.wrapped(result) if op.base_name == "lift_fresh" else result
         if op.mutated_positions:
             for position in op.mutated_positions:
                 if isinstance(args[position], FunctionalTensor):

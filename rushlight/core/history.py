@@ -359,8 +359,7 @@ def mutating_call(
     if op.out_positions:
         return out_call(op, args, grad, state)
     if op.options.get("manual"):
-        # The backend sees to checks, versions and history itself.
-        return op.backend(*args) if state is None else dispatch.run_below(op, args, state)
+        return change_memory(op, args, grad, state)
     target = args[op.mutated_positions[0]]
     rule = op.grad_rule
     operand_needs = grad and rule is not None and any_operand_needs(op, args)
@@ -396,6 +395,26 @@ def mutating_call(
     if not op._schema.returns:
         return None
     return target if result is None or isinstance(result, Tensor) else result
+
+
+def change_memory(
+    op: OpOverload, args: tuple[Any, ...], grad: bool, state: ThreadState | None
+) -> Any:
+    """`resize_` and `set_`. The backend sees to checks, versions and history itself; a level's
+    tensor changes its value, if no derivative is lost by it."""
+    from rushlight.core import dispatch
+
+    if state is None:
+        return op.backend(*args)
+    if state.owner is None:
+        return dispatch.run_below(op, args, state)
+    if op.base_name == "resize_" and needs_grad(args[0]):
+        raise RuntimeError("cannot resize variables that require grad")
+    if grad and any([isinstance(value, Tensor) and needs_grad(value) for value in args]):
+        raise error("RL0611", name=op.base_name)
+    result = state.owner.backend(op, args)
+    bump_version(args[0], state)
+    return result
 
 
 def any_operand_needs(op: OpOverload, args: tuple[Any, ...]) -> bool:

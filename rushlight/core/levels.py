@@ -29,13 +29,6 @@ CAPTURED = (
     "please rewrite the function being transformed to explicitly accept the mutated Tensor(s) as "
     "inputs."
 )
-NO_REQUIRES_GRAD = (
-    "You are attempting to call Tensor.requires_grad_() (or perhaps using "
-    "torch.autograd.functional.* APIs) inside of a function being transformed by a functorch "
-    "transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, "
-    "vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being "
-    "transformed instead."
-)
 
 
 class LevelTensor(Tensor):
@@ -51,9 +44,6 @@ class LevelTensor(Tensor):
     @property
     def is_leaf(self) -> bool:
         return Tensor.is_leaf.fget(self)  # type: ignore[attr-defined, no-any-return]
-
-    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        raise RuntimeError(NO_REQUIRES_GRAD)
 
     def _alias(self, share_counter: bool = True) -> Any:
         """The same value without history."""
@@ -244,7 +234,7 @@ class Level:
                     self.captured(value) if isinstance(value, Tensor) else value
                     for value in args[position]
                 ]
-        for position in op.mutated_positions:
+        for position in () if op.out_positions else op.mutated_positions:
             given = args[position]
             for value in given if isinstance(given, (list, tuple)) else (given,):
                 if isinstance(value, Tensor) and not self.is_own(value):
@@ -267,8 +257,10 @@ class Level:
             return dispatch.run_body(op, args)
         own = self.lifted(op, args)
         if own is None:
+            if op.mutated_positions == (0,) and len(op._schema.returns) == 1:
+                raise RuntimeError(CAPTURED.format(name=op.name()))
             result = self.run(dispatch.call, op, revived(op, args))
-            if op.mutated_positions or op.is_view_op:
+            if op.mutated_positions or (op.is_view_op and op.base_name != "lift_fresh"):
                 return result
             return self.lifted_result(result, operand_ids(op, args))
         return self.record(op, own)

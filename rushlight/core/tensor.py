@@ -39,7 +39,14 @@ from rushlight.core.node import (
     retire_accumulator,
     view_node,
 )
-from rushlight.core.refusals import check_grad_assignment, dim_type_error
+from rushlight.core.refusals import (
+    NO_REQUIRES_GRAD,
+    NO_RETAIN_GRAD,
+    check_data_assignment,
+    check_grad_assignment,
+    check_outside_transforms,
+    dim_type_error,
+)
 from rushlight.core.size import Size
 from rushlight.core.size import unchecked as as_size
 from rushlight.core.source import block, compile_source, fill_tensor, join
@@ -380,6 +387,7 @@ class Tensor(metaclass=TensorType):
                 "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not "
                 f"{type(requires_grad).__name__}"
             )
+        check_outside_transforms(NO_REQUIRES_GRAD)
         set_requires_grad(self, requires_grad)
         return self
 
@@ -450,17 +458,19 @@ class Tensor(metaclass=TensorType):
 
     @property
     def data(self) -> Any:
-        result = self._alias(share_counter=False)
-        return (
-            result
-            if type(self) is Tensor or type(self) in PLAIN
-            else result.as_subclass(type(self))
-        )
+        if type(self) is not Tensor and type(self) not in PLAIN:
+            from rushlight.core.dispatch import dispatches
+
+            if dispatches(type(self)) and not self.handling_layer:
+                return self.detach()
+            return self._alias(share_counter=False).as_subclass(type(self))
+        return self._alias(share_counter=False)
 
     @data.setter
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        check_data_assignment(self, value)
         if self.layout is not value.layout:
             raise RuntimeError(
                 "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
@@ -534,6 +544,7 @@ class Tensor(metaclass=TensorType):
     def retain_grad(self) -> None:
         if not self.requires_grad:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        check_outside_transforms(NO_RETAIN_GRAD)
         found = self.grad_fn
         if found is None:
             return

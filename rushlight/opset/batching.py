@@ -13,7 +13,7 @@ from typing import Any
 
 from rushlight.base.errors import error
 from rushlight.core import dispatch, ports
-from rushlight.core.batching import NO_CONTROL_FLOW, NO_ITEM, VmapLevel
+from rushlight.core.batching import NO_CONTROL_FLOW, NO_DIFFERENCE, NO_ITEM, VmapLevel
 from rushlight.core.device import channels_last, channels_last_3d
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import Tensor, strides_of
@@ -172,6 +172,13 @@ def along(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
     return level.wrap(result)
 
 
+@method()
+def gathered(level: VmapLevel, op: OpOverload, self: Any, dim: int, index: Any, *rest: Any) -> Any:
+    """`along`, where the result has the dims of the index: one even if a sample has none."""
+    given = self.unsqueeze(0) if index.dim() > self.dim() else self
+    return along(level, op, given, dim, index, *rest)
+
+
 def without_dim(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)([without_dim(item) for item in value])
@@ -264,7 +271,17 @@ def resized(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
 def joined(level: VmapLevel, op: OpOverload, tensors: Any, dim: int) -> Any:
     """Ops that join tensors along a dim they have."""
     kept = [item for item in tensors if tuple(item.shape) != (0,)]
-    return stacked(level, op, kept or tensors, dim, 0)
+    if not kept or len(kept) == len(tensors):
+        return stacked(level, op, tensors, dim, 0)
+
+    def flat(item: Any) -> Any:
+        # Empty, and joined to tensors of any rank; its gradient is asked for all the same.
+        return level.front(item).reshape((0,))
+
+    empty = [level.run(flat, item) for item in tensors if tuple(item.shape) == (0,)]
+    rank = kept[0].dim()
+    full = [level.full(item) for item in kept]
+    return level.wrap(level.below(op, (full + empty, level.shift(dim, rank))))
 
 
 @method()
@@ -275,6 +292,83 @@ def stacked(level: VmapLevel, op: OpOverload, tensors: Any, dim: int, gained: in
         return level.loop(op, (tensors, dim))
     found = level.below(op, ([level.full(item) for item in tensors], level.shift(dim, rank)))
     return level.wrap(found)
+
+
+# -- random numbers --------------------------------------------------------------------------------
+
+NO_SAMENESS = (
+    "Vmap does not currently support same randomness with a batched tensor input. Please file an "
+    "issue with functorch"
+)
+
+
+@method(writes=True)
+def drawn(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
+    """Random numbers of one draw for the whole batch, or of one sample for all of them."""
+    tensors = [args[place] for place in op.tensor_positions if isinstance(args[place], Tensor)]
+    held = [value for value in tensors if level.holds(value)]
+    if level.randomness == "same":
+        return drawn_once(level, op, args, held)
+    if "size" in op.argument_names:
+        size = (level.size, *argument(op, args, "size"))
+        return level.wrap(level.below(op, replaced(op, args, size=size)))
+    if op.mutated_positions and not level.holds(args[0]):
+        if held:
+            level.refuse_write(op)
+        raise RuntimeError(NO_DIFFERENCE)
+    if not tensors:
+        return level.loop(op, args)
+    rank = tensors[0].dim() if op.mutated_positions else max([value.dim() for value in tensors])
+    return level.finish(op, level.below(op, tuple([level.full(value, rank) for value in args])))
+
+
+def drawn_once(level: VmapLevel, op: OpOverload, args: Args, held: list[Any]) -> Any:
+    """The numbers of one sample, for all of them."""
+    if not held:
+        return level.below(op, args)
+    target, *others = args
+    # `layout`: the op takes no more than sizes and strides from its first operand.
+    reads = "layout" not in op.options or len(op._schema.returns) > 1
+    if len(held) > 1 or held[0] is not target or (reads and not op.mutated_positions):
+        raise RuntimeError(NO_SAMENESS)
+
+    def one_sample() -> Any:
+        return target._value.select(target._axis, 0)
+
+    if not op.mutated_positions:
+        return level.below(op, (level.run(one_sample), *others))
+
+    def write() -> None:
+        noise = aten.empty_like(one_sample())
+        dispatch.call(op, (noise, *others))
+        target._value.copy_(noise.unsqueeze(target._axis))
+
+    level.run(write)
+    return target
+
+
+@method()
+def dropped(level: VmapLevel, op: OpOverload, input: Any, *rest: Any) -> Any:
+    """`native_dropout`: the same noise for all samples is that of a sample of ones."""
+    if level.randomness != "same" or not level.holds(input):
+        return drawn(level, op, input, *rest)
+    value = level.front(input)
+
+    def drop() -> Any:
+        factor, mask = dispatch.call(op, (aten.ones_like(value[0]), *rest))
+        return value * factor, mask.expand(value.shape)
+
+    return level.wrap(level.run(drop))
+
+
+@method()
+def sampled(level: VmapLevel, op: OpOverload, self: Any, *rest: Any) -> Any:
+    """`multinomial`: every sample's rows are further rows."""
+    if level.randomness == "same" or self.dim() != 2:
+        return drawn(level, op, self, *rest)
+    rows = level.full(self)
+    found = level.below(op, (level.run(rows.flatten, 0, 1), *rest))
+    return level.wrap(level.run(found.unflatten, 0, (level.size, -1)))
 
 
 # -- products --------------------------------------------------------------------------------------

@@ -561,7 +561,7 @@ class Creation(Kind):
     }
 
     def batch_method(self, op: Any) -> str | None:
-        if not op.tensor_positions or "nondeterministic_seeded" in op.tags:
+        if not op.tensor_positions:
             return None
         return "resized" if "size" in op.argument_names else "straight"
 
@@ -608,6 +608,18 @@ class Creation(Kind):
             return self.finish(op, args, kernel(np, *arrays), layout)
 
         return backend
+
+
+class Random(Creation):
+    """Ops that draw from a generator."""
+
+    def batch_method(self, op: Any) -> str | None:
+        # A bound that is a tensor is one number: every sample draws by itself.
+        return (
+            None
+            if op.argument_names[1:2] == ("high",) and len(op.tensor_positions) > 1
+            else "drawn"
+        )
 
 
 def refuse_device(place: Any) -> None:
@@ -741,7 +753,7 @@ LOSS = Loss("LOSS", "elementwise")
 # Ops that return nothing: the kernel raises where a statement does not hold.
 STATEMENT = Kind("STATEMENT", "value")
 CREATION = Creation("CREATION", recompute=True)
-RANDOM = Creation("RANDOM")
+RANDOM = Random("RANDOM")
 SORT = Kind("SORT", along_dims=True)
 LINALG = Linalg("LINALG")
 NATIVE = Native("NATIVE", "value")

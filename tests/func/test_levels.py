@@ -171,3 +171,25 @@ def test_writes_to_captured_tensors_are_refused():
     captured = torch.zeros(2, dtype=torch.float64)
     with pytest.raises(RuntimeError, match="mutate a captured Tensor"):
         grad(lambda x: captured.add_(x).sum())(X)
+
+
+def test_tangents_of_another_layout_under_two_batches():
+    # The outer batch lies last, so that a tangent must be laid out anew.
+    def f(x):
+        return vjp(lambda y: hessian(lambda z: (z**3).sum())(y).sum(0), x)[1](x)[0]
+
+    x = torch.tensor([[0.5, 1.0], [2.0, -1.0], [3.0, 0.25]])
+    assert torch.equal(vmap(f, in_dims=1, out_dims=1)(x), 6 * x)
+
+
+def test_tensors_made_from_data_may_be_written_to():
+    def f(x):
+        y = torch.tensor([0.0, 0.0], dtype=torch.float64)
+        y[1:] = x[1:]
+        return y * x
+
+    expected = torch.tensor([0.0, 0.49], dtype=torch.float64)
+    for transform in (functionalize, lambda f: functionalize(functionalize(f))):
+        close(transform(f)(X), expected)
+    close(jvp(f, (X,), (X,))[1], 2 * expected)
+    close(grad(lambda x: functionalize(f)(x).sum())(X), 2 * X * torch.tensor([0, 1]))

@@ -21,7 +21,7 @@ from rushlight.core.dispatch import call, packet_call
 from rushlight.core.geometry import suggest_memory_format
 from rushlight.core.node import needs_grad
 from rushlight.core.op import Tag, refuse
-from rushlight.core.state import PROCESS
+from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import PLAIN, Tensor, shell, strides_of, values_of, wrap
 from rushlight.opset import derived
@@ -79,7 +79,7 @@ def convert_backend(
     if self._array is None or place.type != "cpu":
         if place.type == "cpu" and self.device.type == "meta":
             raise error("RL0402", NotImplementedError)
-        if place.type not in ("meta", "cpu"):
+        if place.type not in ("meta", "cpu") and LOCAL.state.fake is None:
             refuse_device(place)
         return shell(tuple(self.shape), strides, result_dtype, place)
     warn_discarded(self._dtype, result_dtype)

@@ -27,6 +27,7 @@ from rushlight.core.tensor import (
     Tensor,
     Unusual,
     alias_array,
+    set_requires_grad,
     storage_of,
     wrap,
     wrap_strided,
@@ -55,7 +56,8 @@ LIKE = f"{OPTIONS}, MemoryFormat? memory_format=None"
 def mark_requires_grad(result: Any) -> Any:
     if not (result._dtype.is_floating_point or result._dtype.is_complex):
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-    return result.requires_grad_()
+    set_requires_grad(result, True)
+    return result
 
 
 def check_pinning(kwargs: dict[str, Any]) -> None:

@@ -159,9 +159,14 @@ def _(
 def embedding_double_backward(
     grad: Any, indices: Any, padding_idx: Any, scale_grad_by_freq: bool
 ) -> Any:
+    rows = indices.reshape((-1,))
+    found = grad.index_select(0, rows)
     if scale_grad_by_freq:
-        raise RuntimeError("embedding double backward is not implemented for scale_grad_by_freq")
-    result = grad.index_select(0, indices.reshape((-1,))).view((*indices.shape, grad.shape[-1]))
+        # torch: no scale here, and so no true derivative.
+        ones = grad.new_ones(rows.shape)
+        counts = grad.new_zeros((grad.shape[0],)).index_add(0, rows, ones)
+        found = found / counts.index_select(0, rows).unsqueeze(-1)
+    result = found.view((*indices.shape, grad.shape[-1]))
     if padding_idx >= 0:
         result = result.masked_fill((indices == padding_idx).unsqueeze(-1), 0)
     return result
@@ -174,6 +179,7 @@ embedding_dense_backward.vjp = {"grad_output": embedding_double_backward}
 def _(make: Any) -> Any:
     yield make(2, 3, 2), make.index(2, 3, below=4), 4, -1, False
     yield make(5, 2), make.index(5, below=4), 4, 1, False
+    yield make(5, 2), make.index(5, below=4), 4, -1, True
 
 
 def renormalise(xp: Any, self: Any, indices: Any, max_norm: float, norm_type: float) -> Any:

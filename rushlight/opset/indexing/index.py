@@ -487,6 +487,7 @@ gather = op(
     out_in_order=True,
     kind=GATHER.checked,
     jvp=linear_in("self"),
+    batch="gathered",
 )
 
 

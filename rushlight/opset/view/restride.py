@@ -22,6 +22,7 @@ from rushlight.core.typedstorage import TypedStorage
 from rushlight.opset.derived import INPLACE_VIEW, resize_tensor, take_geometry
 from rushlight.opset.kinds import Native, make_view
 from rushlight.opset.registry import composite, op
+from rushlight.opset.rules import late
 from rushlight.opset.view import view as views
 
 INPLACE = (Tag.inplace_view,)
@@ -88,6 +89,7 @@ MANUAL = Native("MANUAL")
 resize = op(
     "resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
     kind=MANUAL,
+    batch=late("view.batched:resize"),
     manual=True,
     function=False,
     varargs=1,
