@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["OpOverload", "OpOverloadPacket", "Refused", "Rule", "Tag", "refuse"]
 
 RULES = (
-    "shape", "kernel", "vjp", "jvp", "batch", "lower", "sparse", "sparse_inplace", "inverse",
-    "functionalized", "samples", "errors",
+    "requires", "shape", "kernel", "vjp", "jvp", "batch", "lower", "sparse", "sparse_inplace",
+    "inverse", "functionalized", "samples", "errors",
 )  # fmt: skip
 
 # Facts that any op may state: name -> what it says. An op states no others, but for those that its
@@ -170,6 +170,7 @@ class Tag:
 class OpOverload:
     """One operator overload, such as aten::add.Tensor."""
 
+    requires = Rule("requires")
     shape = Rule("shape")
     kernel = Rule("kernel")
     vjp = Rule("vjp")

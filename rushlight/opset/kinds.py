@@ -22,6 +22,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.device import cpu
 from rushlight.core.dtype import dtype
+from rushlight.core.gradrule import parameters
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import (
     Tensor,
@@ -34,6 +35,7 @@ from rushlight.core.tensor import (
     wrap,
     wrap_strided,
 )
+from rushlight.opset.sizes import Sizes, Spec
 
 __all__ = [
     "CONTRACTION",
@@ -59,20 +61,6 @@ __all__ = [
 ndarray = np.ndarray
 # Arguments that say which dims of the first tensor are meant.
 DIMS = frozenset(("dim", "dim0", "dim1", "dim2", "dims", "dimension"))
-
-
-class Spec:
-    """What a shape rule answers for one result: sizes, dtype, and strides unless contiguous."""
-
-    __slots__ = ("dtype", "shape", "strides")
-
-    def __init__(self, shape: Any, dtype: dtype, strides: Any = None) -> None:
-        self.shape = tuple(shape)
-        self.dtype = dtype
-        self.strides = None if strides is None else tuple(strides)
-
-    def __repr__(self) -> str:
-        return f"Spec({self.shape}, {self.dtype}, strides={self.strides})"
 
 
 def strides_for(spec: Spec) -> tuple[Any, ...]:
@@ -214,12 +202,19 @@ class Kind:
     def derive(self, op: Any, rule: str) -> Any:
         """A rule that follows from the kind; None when nothing does. Batching and lowering are
         named: `opset.batching` and `codegen.lowerings` hold the methods."""
+        if rule == "shape":
+            specs = self.specs_of(op)
+            return specs if specs is None else with_check(op, specs)
         if rule == "batch":
             return self.batch_method(op)
         if rule == "lower":
             return self.lower_method(op)
         if rule == "sparse" and op.options.get("zero_preserving"):
             return lambda *args: map_sparse_values(op, *args)
+        return None
+
+    def specs_of(self, op: Any) -> Callable[..., Any] | None:
+        """A function of bound arguments that says what results are, where that follows."""
         return None
 
     def batch_method(self, op: Any) -> str | None:
@@ -319,6 +314,20 @@ class Kind:
     def compute_checked(self, op: Any, kernel: Any, arrays: list[Any], specs: Any) -> Any:
         """(kernel answer, specs to lay it out by) of a call that the shape rule has checked."""
         return kernel(np, *arrays), specs
+
+
+def with_check(op: Any, specs: Callable[..., Any]) -> Callable[..., Any]:
+    """A shape rule: what the op `requires` of the arguments which that names, then `specs`."""
+    check = op.rules.get("requires")
+    if check is None:
+        return specs
+    places = [op.argument_names.index(name) for name in parameters(check)]
+
+    def shape(*args: Any) -> Any:
+        check(*[args[place] for place in places])
+        return specs(*args)
+
+    return shape
 
 
 class Checked(Kind):
@@ -431,34 +440,78 @@ def with_specs(value: Any, specs: Any) -> Any:
     return lay_out(array, strides_for(specs), dtypes.from_numpy(array.dtype))
 
 
-# -- reductions and products -----------------------------------------------------------------------
+# -- lanes -----------------------------------------------------------------------------------------
 
 
-class Reduction(Kind):
+def same_dtype(source: dtype, given: Any) -> dtype:
+    """`answers` of an op that keeps the dtype of its operand."""
+    return source
+
+
+def value_and_index(source: dtype, given: Any) -> tuple[dtype, dtype]:
+    """`answers` of an op that says values and where they were."""
+    return source, dtypes.int64
+
+
+class Lanes(Kind):
+    """Ops on what lies along the dims that a call names, or along all. Results are like the
+    operand; with an argument `k` they have that many elements along the dim, with `keepdim`, or
+    without `dim`, one."""
+
+    options: ClassVar[dict[str, str]] = {
+        "answers": "function (dtype of the operand, `dtype` argument) that says the result's, or "
+        "those of several; where results are `values` and `indices`, it need not be stated",
+        "empty_dims_are_all": "False where an empty list of dims folds nothing",
+    }
+    # Whether every op of the kind folds its dims.
+    folds = False
+
+    def specs_of(self, op: Any) -> Callable[..., Any] | None:
+        usual = value_and_index if op.return_names == ["values", "indices"] else None
+        answers = op.options.get("answers", usual)
+        if answers is None:
+            return None
+        places = {name: place for place, name in enumerate(op.argument_names)}
+        dim_at, k_at, keepdim_at = places.get("dim"), places.get("k"), places.get("keepdim")
+        folds = self.folds or dim_at is None or keepdim_at is not None
+        none_is_all = op.options.get("empty_dims_are_all", True)
+        like = op.options.get("layout") == "like"
+
+        def sizes_of(args: tuple[Any, ...]) -> Any:
+            sizes = args[0].shape
+            dim = None if dim_at is None else args[dim_at]
+            if folds:
+                if dim == () and not none_is_all:
+                    return sizes
+                dims = (dim,) if type(dim) is int else dim
+                return geometry.reduced_shape(
+                    sizes, dims, keepdim_at is not None and args[keepdim_at]
+                )
+            axis = geometry.wrap_dim(dim, len(sizes))
+            if k_at is None or not sizes:
+                return sizes
+            return (*sizes[:axis], args[k_at], *sizes[axis + 1 :])
+
+        def specs(*args: Any) -> Any:
+            found = answers(args[0]._dtype, args[places["dtype"]] if "dtype" in places else None)
+            sizes = sizes_of(args)
+            steps = geometry.like_strides(sizes, strides_of(args[0])) if like else None
+            if type(found) is tuple:
+                return tuple([Spec(sizes, each, steps) for each in found])
+            return Spec(sizes, found, steps)
+
+        return specs
+
+
+class Reduction(Lanes):
     """Ops that fold dims: all of them, those of a `dim` argument, or its one dim."""
 
     options: ClassVar[dict[str, str]] = {
+        **Lanes.options,
         "over_dim": "(name, overload) of the op with a dim that one without amounts to",
-        "empty_dims_are_all": "False where an empty list of dims folds nothing",
         "fold": "sum, prod, mean, max, min, any, all or count, where it is no more than that",
-        "answers": "function (dtype of the operand, `dtype` argument) that says the result's, "
-        "where the shape follows from dims alone",
     }
-
-    def derive(self, op: Any, rule: str) -> Any:
-        if rule == "shape" and "answers" in op.options:
-            return lambda *args: self.shape_of(op, args)
-        return super().derive(op, rule)
-
-    def shape_of(self, op: Any, args: tuple[Any, ...]) -> Spec:
-        source = args[0]
-        given = dict(zip(op.argument_names, args, strict=True))
-        dtype = op.options["answers"](source._dtype, given.get("dtype"))
-        dim = given.get("dim")
-        if type(dim) is tuple and not dim and not op.options.get("empty_dims_are_all", True):
-            return Spec(source.shape, dtype)
-        dims = (dim,) if type(dim) is int else dim
-        return Spec(geometry.reduced_shape(source.shape, dims, given.get("keepdim", False)), dtype)
+    folds = True
 
     def batch_method(self, op: Any) -> str | None:
         return "reduction"
@@ -467,58 +520,80 @@ class Reduction(Kind):
         return "folded" if "fold" in op.options else None
 
 
-class Contraction(Kind):
-    """Products."""
-
-    options: ClassVar[dict[str, str]] = {
-        "ranks": "numbers of dims of the two factors of a matrix product",
-        "conjugates": "whether the first factor is conjugated",
-    }
-
-    def batch_method(self, op: Any) -> str | None:
-        if "ranks" not in op.options:
-            return None
-        return "multiplied" if len(op.tensor_positions) == 2 else "multiplied_and_added"
-
-    def lower_method(self, op: Any) -> str | None:
-        return None if 1 in op.options.get("ranks", (1,)) else self.batch_method(op)
-
-
-class Loss(Kind):
-    """An elementwise map of its tensors followed by a reduction."""
-
-    def batch_method(self, op: Any) -> str | None:
-        return "loss" if "reduction" in op.argument_names else None
-
-
-# -- windows and matrices --------------------------------------------------------------------------
-
-
-class Window(Kind):
-    """Ops on windows that slide over the last dims."""
-
-    options: ClassVar[dict[str, str]] = {
-        "fold": "number of dims of a batch: the samples of a vmap become one",
-    }
-
-    def batch_method(self, op: Any) -> str | None:
-        return "folded" if "fold" in op.options else None
+# -- products and matrices -------------------------------------------------------------------------
 
 
 # What NumPy's functions on matrices take.
 COMPUTABLE = frozenset((dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128))
 
 
+class Contraction(Kind):
+    """Products. A tensor before the factors is added, and expands to the result."""
+
+    options: ClassVar[dict[str, str]] = {
+        "product": "sizes of a matrix product's two factors and result, as `Sizes` has them",
+        "sizes": "the same of what is no plain product",
+        "conjugates": "whether the first factor is conjugated",
+    }
+
+    def specs_of(self, op: Any) -> Callable[..., Any] | None:
+        text = op.options.get("product", op.options.get("sizes"))
+        if text is None:
+            return None
+        sizes, places = Sizes(text), op.tensor_positions
+        factors = places[-len(sizes.operands) :]
+        addend = places[0] if len(factors) < len(places) else None
+
+        def specs(*args: Any) -> Any:
+            spec = sizes.specs([args[place] for place in factors])
+            if addend is not None:
+                check_expands(args[addend].shape, spec.shape, spec.dtype)
+            return spec
+
+        return specs
+
+    def batch_method(self, op: Any) -> str | None:
+        # A sum over the batch as well is none of the products that a vmap multiplies as one.
+        if "product" not in op.options or factor_ranks(op) is None:
+            return None
+        return "multiplied" if len(op.tensor_positions) == 2 else "multiplied_and_added"
+
+    def lower_method(self, op: Any) -> str | None:
+        return None if 1 in (factor_ranks(op) or (1,)) else self.batch_method(op)
+
+
+def factor_ranks(op: Any) -> tuple[int, ...] | None:
+    """The numbers of dims of two factors of which one size is summed over; None for others."""
+    sizes = Sizes(op.options.get("product", ""))
+    first, *rest = sizes.operands
+    summed = [letter for letter in first if letter not in sizes.results[0][0]]
+    return sizes.ranks if rest and len(summed) == 1 else None
+
+
+def check_expands(sizes: Any, wanted: Any, dtype: Any) -> None:
+    found = dtypes.from_numpy(dtype) if isinstance(dtype, np.dtype) else dtype
+    name = f"torch.{found.scalar_type_name}Tensor"
+    geometry.expand_geometry(tuple(sizes), (0,) * len(sizes), wanted, name)
+
+
 class Linalg(Kind):
     """Ops on batches of matrices."""
 
     options: ClassVar[dict[str, str]] = {
-        "ranks": "numbers of dims that a matrix, or what goes with it, has in each tensor argument",
+        "sizes": "those of matrices, and of what goes with them, in tensor arguments and results, "
+        "as `Sizes` has them; without results where these depend on more",
         "any_dtype": "the kernel takes every dtype as it is",
     }
 
+    def specs_of(self, op: Any) -> Callable[..., Any] | None:
+        text = op.options.get("sizes", "")
+        if "->" not in text:
+            return None
+        sizes, places = Sizes(text), op.tensor_positions
+        return lambda *args: sizes.specs([args[place] for place in places])
+
     def batch_method(self, op: Any) -> str | None:
-        return "over_matrices" if "ranks" in op.options else None
+        return "over_matrices" if "sizes" in op.options else None
 
     def compute_checked(self, op: Any, kernel: Any, arrays: list[Any], specs: Any) -> Any:
         single = dtypes.from_numpy(arrays[0].dtype) not in COMPUTABLE
@@ -547,6 +622,27 @@ def compute_in_single(kernel: Any, arrays: list[Any], specs: Any) -> tuple[Any, 
         return value.astype(specs.dtype.np), specs
     pairs = zip(value, specs, strict=True)
     return tuple([item.astype(spec.dtype.np) for item, spec in pairs]), specs
+
+
+# -- losses and windows ----------------------------------------------------------------------------
+
+
+class Loss(Kind):
+    """An elementwise map of its tensors followed by a reduction."""
+
+    def batch_method(self, op: Any) -> str | None:
+        return "loss" if "reduction" in op.argument_names else None
+
+
+class Window(Kind):
+    """Ops on windows that slide over the last dims."""
+
+    options: ClassVar[dict[str, str]] = {
+        "fold": "number of dims of a batch: the samples of a vmap become one",
+    }
+
+    def batch_method(self, op: Any) -> str | None:
+        return "folded" if "fold" in op.options else None
 
 
 # -- creation --------------------------------------------------------------------------------------
@@ -730,7 +826,7 @@ def make_view(
 VIEW = View("VIEW", along_dims=True, recompute=True)
 REDUCTION = Reduction("REDUCTION", recompute=True)
 # What accumulates along a dim.
-SCAN = Kind("SCAN", along_dims=True)
+SCAN = Lanes("SCAN", along_dims=True)
 GATHER = Kind("GATHER", along_dims=True, recompute=True)
 SCATTER = Kind("SCATTER", along_dims=True)
 # Whole elements move.
@@ -742,7 +838,7 @@ LOSS = Loss("LOSS", "elementwise")
 STATEMENT = Kind("STATEMENT", "value")
 CREATION = Creation("CREATION", recompute=True)
 RANDOM = Creation("RANDOM")
-SORT = Kind("SORT", along_dims=True)
+SORT = Lanes("SORT", along_dims=True)
 LINALG = Linalg("LINALG")
 NATIVE = Native("NATIVE", "value")
 OPAQUE = Kind("OPAQUE")
