@@ -18,7 +18,7 @@ from rushlight.core.device import channels_last, channels_last_3d
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import Tensor, strides_of
 from rushlight.opset import functions as aten
-from rushlight.opset.kinds import DIMS, factor_ranks
+from rushlight.opset.kinds import DIMS, batch_rank, factor_ranks
 from rushlight.opset.registry import find
 from rushlight.opset.sizes import Sizes
 
@@ -375,10 +375,10 @@ def with_batch(result: Any, size: int) -> Any:
 
 @method()
 def folded(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
-    """All samples as one batch; option `fold`: the rank of the tensors with a batch dim."""
+    """All samples as one batch."""
     if op.out_positions:
         raise error("RL0604", op=f"{op.name()} with out=", reason="call it without out=")
-    fold = op.options["fold"]
+    fold = batch_rank(op)
     ranks = {args[position].dim() for position in op.tensor_positions}
     if not level.size or ranks not in ({fold}, {fold - 1}):
         return level.loop(op, args)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -318,16 +319,21 @@ class Kind:
 
 def with_check(op: Any, specs: Callable[..., Any]) -> Callable[..., Any]:
     """A shape rule: what the op `requires` of the arguments which that names, then `specs`."""
-    check = op.rules.get("requires")
-    if check is None:
+    if "requires" not in op.rules:
         return specs
-    places = [op.argument_names.index(name) for name in parameters(check)]
+    check = by_name(op, op.rules["requires"])
 
     def shape(*args: Any) -> Any:
-        check(*[args[place] for place in places])
+        check(args)
         return specs(*args)
 
     return shape
+
+
+def by_name(op: Any, function: Callable[..., Any]) -> Callable[[tuple[Any, ...]], Any]:
+    """A function of some of an op's arguments, which it names, as one of all bound arguments."""
+    places = [op.argument_names.index(name) for name in parameters(function)]
+    return lambda args: function(*[args[place] for place in places])
 
 
 class Checked(Kind):
@@ -635,14 +641,52 @@ class Loss(Kind):
 
 
 class Window(Kind):
-    """Ops on windows that slide over the last dims."""
+    """Ops on windows that slide over the last dims. With `spatial`, the sizes of results follow:
+    before these dims they are the operand's, in them `output_size`, or what `places` says. A
+    gradient is like the operand, and a second result says where the first was found."""
 
     options: ClassVar[dict[str, str]] = {
-        "fold": "number of dims of a batch: the samples of a vmap become one",
+        "fold": "number of dims of a batch, to which the samples of a vmap are joined; None where "
+        "they cannot be (two more than `spatial`, where the op has no `input_size`)",
+        "spatial": "number of dims that windows slide over",
+        "places": "function of arguments which it names, that says the sizes of these dims",
+        "strides": "function (operand, sizes) that says those of results (contiguous)",
     }
 
+    def specs_of(self, op: Any) -> Callable[..., Any] | None:
+        count, names = op.options.get("spatial"), op.argument_names
+        if count is None:
+            return None
+        strides = op.options.get("strides") or (lambda source, sizes: None)
+        given = op.options.get("places")
+        if names[0] == "grad_output":
+            find = itemgetter(names.index("input_size") if "input_size" in names else 1)
+        else:
+            find = by_name(op, given) if given else itemgetter(names.index("output_size"))
+
+        def specs(*args: Any) -> Any:
+            source, sizes = args[0], find(args)
+            if isinstance(sizes, Tensor):
+                source, sizes = sizes, sizes.shape
+            elif names[0] != "grad_output":
+                sizes = (*source.shape[:-count], *sizes)
+            steps = strides(source, sizes)
+            first = Spec(sizes, source._dtype, steps)
+            if len(op._schema.returns) == 1:
+                return first
+            return first, Spec(sizes, dtypes.int64, steps)
+
+        return specs
+
     def batch_method(self, op: Any) -> str | None:
-        return "folded" if "fold" in op.options else None
+        return None if batch_rank(op) is None else "folded"
+
+
+def batch_rank(op: Any) -> int | None:
+    """The number of dims of a window op's batch to which samples are joined."""
+    spatial = None if "input_size" in op.argument_names else op.options.get("spatial")
+    found: int | None = op.options.get("fold", None if spatial is None else spatial + 2)
+    return found
 
 
 # -- creation --------------------------------------------------------------------------------------
