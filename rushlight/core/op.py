@@ -62,6 +62,7 @@ OPTIONS: dict[str, str] = {
     "replayed_as": "the view op whose geometry an in-place view op takes over",
     "manual": "what it writes is checked and counted by what its kernel calls",
     # Results and samples
+    "takes_tensors": "the kernel takes tensors as they are, and answers what the op returns",
     "layout": "strides of results, see `opset.kinds`",
     "domain": "(low, high) of the values in generated samples",
     "invariants": "function of the results: what does not depend on signs, phases or an order that "
@@ -72,6 +73,9 @@ OPTIONS: dict[str, str] = {
     "trailing": "how many last dims it acts on, or a function of the arguments that says it",
     "zero_preserving": "whether zero maps to zero, so that of a sparse tensor only values change; "
     '"linear" where duplicates need not be summed first',
+    "each": "function (op, arguments) -> pairs of the same: the calls on single tensors that one "
+    "on lists stands for",
+    "traced": "the op as a composite, for factors whose values are not known",
     "functional": "whether nn.functional has it under its name",
     # Stubs
     "quick": "Quick: the common case as an expression over arrays",

@@ -27,7 +27,7 @@ from rushlight.core.tensor import (
     values_of,
 )
 from rushlight.opset.elementwise import COMPLEX_TO_FLOAT, DEFAULT
-from rushlight.opset.kinds import Kind, make_view, tensors_in
+from rushlight.opset.kinds import Kind, arrays_of, is_unusual, make_view, tensors_in
 
 __all__ = [
     "INPLACE", "INPLACE_VIEW", "MUTATION", "OUT", "derive_inplace", "derive_named_out",
@@ -138,7 +138,7 @@ def is_structured(op: Any) -> bool:
 EXACT = frozenset(
     (
         "CONTRACTION", "DUPLICATE", "GATHER", "LINALG", "REARRANGEMENT", "REDUCTION", "SCATTER",
-        "SORT", "VIEW_COPY", "VIEW_SCATTER", "WINDOW",
+        "SORT", "WINDOW",
     )
 )  # fmt: skip
 # Names of numbers that count as operands, beside which a result is promoted.
@@ -176,6 +176,8 @@ class Inplace(Kind):
 
     def make_backend(self, op: Any) -> Callable[..., Any]:
         base = op.functional
+        if base.options.get("writes"):
+            return writing_backend(op, base)
         check = base.options.get("inplace_check")
         by_element = base.kind.name == "POINTWISE"
         structured = is_structured(base)
@@ -199,6 +201,50 @@ class Inplace(Kind):
             return target
 
         return backend
+
+
+def writing_backend(op: Any, base: Any) -> Callable[..., Any]:
+    """The in-place form of an op whose kernel writes: into the tensor itself."""
+    shape, kernel = base.rule("shape"), base.rules["kernel"]
+    may_overlap = base.options.get("may_overlap", False)
+    only_index = base.options.get("only_index_apart", False)
+    masked = base.base_name.startswith("masked")
+    name = op.base_name
+
+    def backend(*args: Any) -> Any:
+        target = args[0]
+        if not target._is_contiguous:
+            if may_overlap:
+                warn_of_overlap(name, target)
+            else:
+                check_writable(target)
+        if masked:
+            check_operands(target, args[1:2])
+        else:
+            check_apart(target, args[1:3] if only_index else args[1:])
+        if is_unusual(args):
+            write_into(target, base.backend(*args))
+            return target
+        spec = shape(*args)
+        if spec.shape != tuple(target.shape):
+            raise RuntimeError(
+                f"output with shape {geometry.show(target.shape)} doesn't match the broadcast "
+                f"shape {geometry.show(spec.shape)}"
+            )
+        kernel(np, target._array, *arrays_of(args[1:]))
+        return target
+
+    return backend
+
+
+def warn_of_overlap(name: str, target: Tensor) -> None:
+    if geometry.is_overlapping(sizes_of(target), strides_of(target)):
+        warnings.warn(
+            f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before "
+            "performing this operation: several of its elements are one place in memory.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def holds_sparse(args: tuple[Any, ...]) -> bool:
@@ -264,6 +310,8 @@ class Mutation(Kind):
         return None if op.functional is None else op.functional.rule(rule)
 
     def make_backend(self, op: Any) -> Callable[..., Any]:
+        if op.options.get("takes_tensors"):
+            return super().make_backend(op)
         kernel = op.rules["kernel"]
         others = op.tensor_positions[1:]
         # One value for all elements may be written to overlapping ones.

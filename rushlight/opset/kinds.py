@@ -69,11 +69,11 @@ def strides_for(spec: Spec) -> tuple[Any, ...]:
 
 
 def shell_of(spec: Any, place: Any) -> Any:
-    """Shape-rule answers as tensors without memory."""
+    """Shape-rule answers as tensors without memory; what is no spec is the answer itself."""
     if isinstance(spec, Spec):
         return shell(spec.shape, spec.strides, spec.dtype, place)
-    if spec is None:
-        return None
+    if not isinstance(spec, (list, tuple)):
+        return spec
     items = [shell_of(item, place) for item in spec]
     return items if isinstance(spec, list) else tuple(items)
 
@@ -167,7 +167,7 @@ def common_device(op: Any, tensors: list[Tensor]) -> Any:
 class Kind:
     """Defaults for an op that states its rules itself."""
 
-    # Whether the backend is no more than the kernel, so that a stub may call that itself.
+    # Whether backends are no more than kernels, so that a stub may call these itself.
     direct = True
     # Facts that ops of this kind may state beside `core.op.OPTIONS`: name -> what it says.
     options: ClassVar[dict[str, str]] = {}
@@ -191,6 +191,9 @@ class Kind:
         self.recompute = recompute
         if layout == "elementwise":
             self.direct = False
+
+    def is_direct(self, op: Any) -> bool:
+        return self.direct and not op.options.get("takes_tensors")
 
     @cached_property
     def checked(self) -> Checked:
@@ -270,6 +273,8 @@ class Kind:
                 raise error("RL0404", NotImplementedError, op=name)
 
             return missing
+        if op.options.get("takes_tensors"):
+            return kernel  # type: ignore[no-any-return]
         singles = op.tensor_positions
         lists = op.list_positions
         layout = op.options.get("layout", self.layout)
@@ -349,6 +354,8 @@ class Checked(Kind):
         return self.of.derive(op, rule)
 
     def make_backend(self, op: Any) -> Callable[..., Any]:
+        if op.options.get("takes_tensors"):
+            return super().make_backend(op)
         shape, kernel = op.rule("shape"), op.rule("kernel")
         singles, lists = op.tensor_positions, op.list_positions
         compute = self.of.compute_checked
@@ -689,6 +696,68 @@ def batch_rank(op: Any) -> int | None:
     return found
 
 
+# -- scatter ---------------------------------------------------------------------------------------
+
+
+class Scatter(Kind):
+    """Ops that write to places: of zeros of the sizes `input_sizes`, or of their operand."""
+
+    options: ClassVar[dict[str, str]] = {
+        "writes": "the kernel writes into its first array: a copy of the operand, which the result "
+        "is like, and in `name_` the operand itself",
+    }
+
+    def specs_of(self, op: Any) -> Callable[..., Any] | None:
+        if op.argument_names[1] == "input_sizes":
+            return lambda grad, sizes, *rest: Spec(sizes, grad._dtype)
+        like = op.options.get("layout") == "like"
+
+        def specs(source: Any, *rest: Any) -> Spec:
+            sizes = tuple(source.shape)
+            if source._is_contiguous or not like:
+                return Spec(sizes, source._dtype)
+            return Spec(sizes, source._dtype, geometry.like_strides(sizes, strides_of(source)))
+
+        return specs if op.options.get("writes") else None
+
+    def is_direct(self, op: Any) -> bool:
+        return not (op.options.get("writes") or op.options.get("takes_tensors"))
+
+    def make_backend(self, op: Any) -> Callable[..., Any]:
+        if not op.options.get("writes"):
+            return super().make_backend(op)
+        shape, kernel = op.rule("shape"), op.rules["kernel"]
+
+        def backend(*args: Any) -> Any:
+            if is_unusual(args):
+                return self.unusual(op, args)
+            spec = shape(*args)
+            source = args[0]._array
+            if source.shape != spec.shape:
+                source = np.broadcast_to(source, spec.shape)
+            strides = strides_for(spec)
+            if strides == geometry.contiguous_strides(spec.shape):
+                target = wrap(source.copy(), spec.dtype)
+            else:
+                target = lay_out(source, strides, spec.dtype)
+            kernel(np, target._array, *arrays_of(args[1:]))
+            return target
+
+        return backend
+
+
+def arrays_of(args: tuple[Any, ...]) -> list[Any]:
+    found: list[Any] = []
+    for value in args:
+        if isinstance(value, Tensor):
+            found.append(value._array)
+        elif isinstance(value, list):
+            found.append([item._array if isinstance(item, Tensor) else item for item in value])
+        else:
+            found.append(value)
+    return found
+
+
 # -- creation --------------------------------------------------------------------------------------
 
 
@@ -709,6 +778,8 @@ class Creation(Kind):
         return "filled" if "fill" in op.options else None
 
     def make_backend(self, op: Any) -> Callable[..., Any]:
+        if op.options.get("takes_tensors"):
+            return super().make_backend(op)
         kernel = op.rule("kernel")
         names = op.argument_names
         device_at = names.index("device") if "device" in names else None
@@ -872,7 +943,7 @@ REDUCTION = Reduction("REDUCTION", recompute=True)
 # What accumulates along a dim.
 SCAN = Lanes("SCAN", along_dims=True)
 GATHER = Kind("GATHER", along_dims=True, recompute=True)
-SCATTER = Kind("SCATTER", along_dims=True)
+SCATTER = Scatter("SCATTER", along_dims=True)
 # Whole elements move.
 REARRANGEMENT = Kind("REARRANGEMENT", along_dims=True, recompute=True).checked
 CONTRACTION = Contraction("CONTRACTION")

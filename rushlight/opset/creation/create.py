@@ -6,6 +6,7 @@ requires_grad, the default device, sizes given one by one.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from rushlight.core.tensor import (
 )
 from rushlight.core.typedstorage import TypedStorage
 from rushlight.opset.creation.copy import layouts, preserved
-from rushlight.opset.kinds import CREATION, Kind, Spec, refuse_device, refuse_layout, shell_of
+from rushlight.opset.kinds import CREATION, Spec, refuse_device, refuse_layout, shell_of
 from rushlight.opset.registry import composite, find, op, packet
 from rushlight.opset.rules import late, sample
 
@@ -319,30 +320,6 @@ ones_op.samples = sample_sizes
 full_op.samples = lambda make: sample_sizes(make, 1)
 
 
-class Strided(Kind):
-    """Fresh memory with exact strides."""
-
-    def make_backend(self, op: Any) -> Any:
-        after_tensor = bool(op.tensor_positions)
-
-        def backend(*args: Any) -> Any:
-            spec = op.rule("shape")(*args)
-            layout, device = args[-3], args[-2]
-            if after_tensor:
-                device = device or args[0].device
-                if args[0]._array is None and device == args[0].device:
-                    return shell_of(spec, device)
-            if device is not None and device.type != "cpu":
-                if device.type != "meta":
-                    refuse_device(device)
-                return shell_of(spec, device)
-            if layout is not None:
-                refuse_layout(op, layout)
-            return fresh_strided(spec.shape, spec.strides, spec.dtype)
-
-        return backend
-
-
 def fresh_strided(sizes: Any, strides: Any, dtype: dtype) -> Any:
     if strides == geometry.contiguous_strides(sizes):
         return wrap(unwritten_array(sizes, dtype), dtype)
@@ -355,11 +332,31 @@ def fresh_strided(sizes: Any, strides: Any, dtype: dtype) -> Any:
     return result
 
 
-STRIDED = Strided("CREATION", recompute=True)
+def fresh_memory(record: Any, *args: Any) -> Any:
+    """The kernel of ops that make memory with exact strides."""
+    spec = record.rule("shape")(*args)
+    layout, device = args[-3], args[-2]
+    if record.tensor_positions:
+        device = device or args[0].device
+        if args[0]._array is None and device == args[0].device:
+            return shell_of(spec, device)
+    if device is not None and device.type != "cpu":
+        if device.type != "meta":
+            refuse_device(device)
+        return shell_of(spec, device)
+    if layout is not None:
+        refuse_layout(record, layout)
+    return fresh_strided(spec.shape, spec.strides, spec.dtype)
 
-empty_strided_op = op(
+
+def strided(schema: str, **options: Any) -> Any:
+    record = op(schema, kind=CREATION, takes_tensors=True, **options)
+    record.kernel = partial(fresh_memory, record)
+    return record
+
+
+empty_strided_op = strided(
     f"empty_strided(SymInt[] size, SymInt[] stride, *, {OPTIONS}) -> Tensor",
-    kind=STRIDED,
     method=False,
     tags=(Tag.core,),
 )
@@ -386,9 +383,8 @@ def _(size: Any, stride: Any, dtype: Any, *rest: Any) -> Any:
     return strided_spec(size, stride, dtype or dtypes.get_default_dtype())
 
 
-new_empty_strided_op = op(
+new_empty_strided_op = strided(
     f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, {OPTIONS}) -> Tensor",
-    kind=STRIDED,
     function=False,
 )
 
@@ -405,9 +401,8 @@ def _(self: Any, size: Any, stride: Any, dtype: Any, *rest: Any) -> Any:
     return strided_spec(size, stride, dtype or self._dtype)
 
 
-empty_permuted_op = op(
+empty_permuted_op = strided(
     f"empty_permuted(SymInt[] size, int[] physical_layout, *, {OPTIONS}) -> Tensor",
-    kind=STRIDED,
     method=False,
 )
 

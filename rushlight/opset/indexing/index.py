@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from rushlight.core.dispatch import call, overridable
 from rushlight.core.op import Tag
 from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import Tensor, storage_of, strides_of, wrap, wrap_strided
-from rushlight.opset.kinds import GATHER, Kind, Spec, is_lazy, lay_out, result_tensor
+from rushlight.opset.kinds import GATHER, Spec, is_lazy, lay_out, result_tensor
 from rushlight.opset.registry import composite, find, op
 from rushlight.opset.rules import aten, late, linear_in, sample
 
@@ -163,53 +163,42 @@ def read_at(array: Any, expanded: Sequence[Any]) -> Any:
     return array[tuple([slice(None) if index is None else index for index in expanded])]
 
 
-class Indexing(Kind):
-    """aten::index, whose result's strides follow from those of all operands."""
-
-    options: ClassVar[dict[str, str]] = {
-        "masks_refused": "indices are ints only",
-    }
-
-    def make_backend(self, op: Any) -> Any:
-        masks_refused = op.options.get("masks_refused", False)
-
-        def backend(self: Any, indices: Any) -> Any:
-            array = self._array
-            plain = self._is_contiguous and self._unusual is None
-            for index in indices:
-                if index is not None:
-                    plain = plain and index._is_contiguous and index._unusual is None
-                    if index._array is None:
-                        array = None
-            if not plain and (array is None or any(map(is_lazy, (self, *indices)))):
-                return GATHER.unusual(op, (self, indices))
-            if masks_refused:
-                refuse_masks(indices)
-            check_index_dtypes(indices)
-            if len(indices) == 1 and indices[0] is not None:
-                mask = indices[0]._array
-                if mask.dtype == np.bool_ and mask.shape == array.shape and array.ndim:
-                    return wrap(array[mask], self._dtype)
-            sizes = tuple(self.shape)
-            if not indices:
-                raise IndexError("at least one index must be provided")
-            expanded = expanded_indices(sizes, indices)
-            padded = expanded + [None] * (len(sizes) - len(expanded))
-            indexed_shape(sizes, [None if index is None else index.shape for index in padded])
-            result = read_at(array, expanded)
-            if plain and result.size:
-                return result_tensor(result)
-            entries = [
-                None if index is None else (index.shape, element_strides(index))
-                for index in expanded
-            ]
-            _, strides = indexed_geometry(sizes, strides_of(self), entries)
-            return lay_out(result, tuple(strides), self._dtype)
-
-        return backend
+def read_index(self: Any, indices: Any, record: Any = None) -> Any:
+    """The kernel of aten::index, whose result's strides follow from those of all operands."""
+    array = self._array
+    plain = self._is_contiguous and self._unusual is None
+    for index in indices:
+        if index is not None:
+            plain = plain and index._is_contiguous and index._unusual is None
+            if index._array is None:
+                array = None
+    if not plain and (array is None or any(map(is_lazy, (self, *indices)))):
+        return GATHER.unusual(record or index_tensor, (self, indices))
+    check_index_dtypes(indices)
+    if len(indices) == 1 and indices[0] is not None:
+        mask = indices[0]._array
+        if mask.dtype == np.bool_ and mask.shape == array.shape and array.ndim:
+            return wrap(array[mask], self._dtype)
+    sizes = tuple(self.shape)
+    if not indices:
+        raise IndexError("at least one index must be provided")
+    expanded = expanded_indices(sizes, indices)
+    padded = expanded + [None] * (len(sizes) - len(expanded))
+    indexed_shape(sizes, [None if index is None else index.shape for index in padded])
+    result = read_at(array, expanded)
+    if plain and result.size:
+        return result_tensor(result)
+    entries = [
+        None if index is None else (index.shape, element_strides(index)) for index in expanded
+    ]
+    _, strides = indexed_geometry(sizes, strides_of(self), entries)
+    return lay_out(result, tuple(strides), self._dtype)
 
 
-INDEXING = Indexing("GATHER", recompute=True)
+def read_positions(self: Any, indices: Any) -> Any:
+    """The same for indices that are ints only."""
+    refuse_masks(indices)
+    return read_index(self, indices, unsafe_index)
 
 
 def refuse_masks(indices: Any) -> None:
@@ -286,12 +275,13 @@ index_tensor = op(
     "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
     recompute=True,
     batch=late("indexing.subscripts:read_samples"),
-    kind=INDEXING,
+    kind=GATHER,
+    takes_tensors=True,
     method=False,
     function=False,
     tags=(Tag.dynamic_output_shape,),
     shape=index_shape,
-    kernel=lambda xp, self, indices: read_at(self, expanded_indices(self.shape, indices)),
+    kernel=read_index,
     vjp={"self": index_backward},
     jvp=linear_in("self"),
     samples=index_samples,
@@ -300,17 +290,17 @@ index_tensor = op(
 unsafe_index = op(
     "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
     batch=late("indexing.subscripts:read_samples"),
-    kind=INDEXING,
+    kind=GATHER,
+    takes_tensors=True,
     method=False,
     shape=index_shape,
-    kernel=lambda xp, self, indices: read_at(self, expanded_indices(self.shape, indices)),
+    kernel=read_positions,
     vjp={
         "self": lambda grad, self_shape, indices: aten._unsafe_index_put(
             grad.new_zeros(self_shape), list(indices), grad, True
         )
     },
     jvp=linear_in("self"),
-    masks_refused=True,
     samples=lambda make: list(index_samples(make))[:4],
 )
 
