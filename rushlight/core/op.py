@@ -62,6 +62,8 @@ OPTIONS: dict[str, str] = {
     "replayed_as": "the view op whose geometry an in-place view op takes over",
     "manual": "what it writes is checked and counted by what its kernel calls",
     # Results and samples
+    "reads_values": "what it reads of operands' values, so that it may refuse tensors without",
+    "unwritten": "what its result holds is whatever was in memory",
     "takes_tensors": "the kernel takes tensors as they are, and answers what the op returns",
     "layout": "strides of results, see `opset.kinds`",
     "domain": "(low, high) of the values in generated samples",
@@ -77,6 +79,7 @@ OPTIONS: dict[str, str] = {
     "on lists stands for",
     "traced": "the op as a composite, for factors whose values are not known",
     "functional": "whether nn.functional has it under its name",
+    "functional_inplace": "whether nn.functional has `name_`; others only take `inplace` there",
     # Stubs
     "quick": "Quick: the common case as an expression over arrays",
     "prepared": "function of example operands: the op as one call of their arrays whose result is "

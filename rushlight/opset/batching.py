@@ -20,7 +20,7 @@ from rushlight.core.tensor import Tensor, strides_of
 from rushlight.opset import functions as aten
 from rushlight.opset.kinds import DIMS, batch_rank, factor_ranks
 from rushlight.opset.registry import find
-from rushlight.opset.sizes import Sizes
+from rushlight.opset.results import Sizes
 
 __all__ = ["METHODS", "find_rule"]
 

@@ -17,14 +17,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rushlight.arrays.numpy_ import as_array
 from rushlight.base.errors import MissingFeature, error
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.device import cpu
 from rushlight.core.dtype import dtype
 from rushlight.core.gradrule import parameters
-from rushlight.core.storage import Storage
 from rushlight.core.tensor import (
     Tensor,
     Unusual,
@@ -34,9 +32,19 @@ from rushlight.core.tensor import (
     strides_of,
     values_of,
     wrap,
-    wrap_strided,
 )
-from rushlight.opset.sizes import Sizes, Spec
+from rushlight.opset.results import (
+    Sizes,
+    Spec,
+    elementwise_layout,
+    kernel_layout,
+    lay_out,
+    result_tensor,
+    shell_of,
+    strides_for,
+    tree_laid_out,
+    with_specs,
+)
 
 __all__ = [
     "CONTRACTION",
@@ -62,53 +70,6 @@ __all__ = [
 ndarray = np.ndarray
 # Arguments that say which dims of the first tensor are meant.
 DIMS = frozenset(("dim", "dim0", "dim1", "dim2", "dims", "dimension"))
-
-
-def strides_for(spec: Spec) -> tuple[Any, ...]:
-    return geometry.contiguous_strides(spec.shape) if spec.strides is None else spec.strides
-
-
-def shell_of(spec: Any, place: Any) -> Any:
-    """Shape-rule answers as tensors without memory; what is no spec is the answer itself."""
-    if isinstance(spec, Spec):
-        return shell(spec.shape, spec.strides, spec.dtype, place)
-    if not isinstance(spec, (list, tuple)):
-        return spec
-    items = [shell_of(item, place) for item in spec]
-    return items if isinstance(spec, list) else tuple(items)
-
-
-def lay_out(array: Any, strides: tuple[int, ...], dtype: dtype) -> Tensor:
-    """A fresh array's values in memory with exactly these strides."""
-    width = dtype.itemsize
-    wanted = tuple([step * width for step in strides])
-    if array.flags.c_contiguous and strides == geometry.contiguous_strides(array.shape):
-        return wrap(array.reshape(-1).reshape(array.shape) if 1 in array.shape else array, dtype)
-    storage = Storage(np.empty(geometry.storage_extent(array.shape, strides, 0) * width, np.uint8))
-    target = alias_array(storage, dtype, array.shape, strides, 0)
-    if target.strides != wanted and array.size:
-        raise AssertionError((target.strides, wanted))
-    target[...] = array
-    result = wrap_strided(target, dtype, storage)
-    if array.size == 0:
-        unusual = result._unusual = Unusual()
-        unusual.sizes, unusual.strides = tuple(array.shape), strides
-    return result
-
-
-def result_tensor(value: Any) -> Any:
-    """A kernel's answer (array, scalar, or sequence of them) as contiguous tensors."""
-    if value is None:
-        return None
-    if isinstance(value, (tuple, list)):
-        return type(value)([result_tensor(item) for item in value])
-    array = as_array(value)
-    if not array.flags.c_contiguous:
-        array = np.ascontiguousarray(array)
-    elif 1 in array.shape:
-        # NumPy calls an array contiguous whatever its strides along dimensions of size 1.
-        array = array.reshape(-1).reshape(array.shape)
-    return wrap(array, dtypes.from_numpy(array.dtype))
 
 
 def resolved(value: Any) -> Any:
@@ -407,50 +368,10 @@ class Native(Kind):
         return backend
 
 
-def elementwise_layout(args: tuple[Any, ...], value: Any) -> Tensor:
-    """A kernel's answer laid out in memory as an elementwise result of the tensors would be."""
-    array = as_array(value)
-    tensors = [arg for arg in args if isinstance(arg, Tensor)]
-    if not array.ndim or all([tensor._is_contiguous for tensor in tensors]):
-        result: Tensor = result_tensor(array)
-        return result
-    # Tensors without dims, such as the gradient of a reduced loss, have no say in the layout.
-    operands = [(tuple(t.shape), strides_of(t)) for t in tensors if t.dim()]
-    strides = geometry.elementwise_strides(array.shape, operands)
-    return lay_out(array, strides, dtypes.from_numpy(array.dtype))
-
-
 def map_sparse_values(op: Any, *args: Any) -> Any:
     from rushlight.opset.sparse.math import map_values
 
     return map_values(op, *args)
-
-
-def kernel_layout(value: Any) -> Any:
-    if isinstance(value, (tuple, list)):
-        return type(value)([kernel_layout(item) for item in value])
-    array = as_array(value)
-    dtype = dtypes.from_numpy(array.dtype)
-    if array.flags.c_contiguous:
-        return wrap(array, dtype)
-    return lay_out(array, tuple([step // dtype.itemsize for step in array.strides]), dtype)
-
-
-def tree_laid_out(value: Any, strides: tuple[int, ...]) -> Any:
-    if isinstance(value, (tuple, list)):
-        return type(value)([tree_laid_out(item, strides) for item in value])
-    array = as_array(value)
-    return lay_out(array, strides, dtypes.from_numpy(array.dtype))
-
-
-def with_specs(value: Any, specs: Any) -> Any:
-    if value is None:
-        return None
-    if isinstance(value, (tuple, list)):
-        pairs = zip(value, specs, strict=True)
-        return type(value)([with_specs(item, spec) for item, spec in pairs])
-    array = as_array(value)
-    return lay_out(array, strides_for(specs), dtypes.from_numpy(array.dtype))
 
 
 # -- lanes -----------------------------------------------------------------------------------------
@@ -846,6 +767,7 @@ class View(Kind):
 
     options: ClassVar[dict[str, str]] = {
         "reshapes": "its strides follow from its sizes and those of its operand",
+        "copied": "False where there is no `name_copy` that follows from it",
     }
 
     def derive(self, op: Any, rule: str) -> Any:

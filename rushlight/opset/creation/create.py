@@ -34,8 +34,9 @@ from rushlight.core.tensor import (
 )
 from rushlight.core.typedstorage import TypedStorage
 from rushlight.opset.creation.copy import layouts, preserved
-from rushlight.opset.kinds import CREATION, Spec, refuse_device, refuse_layout, shell_of
+from rushlight.opset.kinds import CREATION, Spec, refuse_device, refuse_layout
 from rushlight.opset.registry import composite, find, op, packet
+from rushlight.opset.results import shell_of
 from rushlight.opset.rules import late, sample
 
 # Public functions of torch that are written in Python here.
@@ -212,6 +213,7 @@ def sized_spec(size: Any, dtype: Any, *rest: Any) -> Spec:
 empty_op = op(
     f"empty.memory_format(SymInt[] size, *, {LIKE}) -> Tensor",
     kind=CREATION,
+    unwritten=True,
     method=False,
     varargs=0,
     layout="shape",
@@ -350,7 +352,7 @@ def fresh_memory(record: Any, *args: Any) -> Any:
 
 
 def strided(schema: str, **options: Any) -> Any:
-    record = op(schema, kind=CREATION, takes_tensors=True, **options)
+    record = op(schema, kind=CREATION, takes_tensors=True, unwritten=True, **options)
     record.kernel = partial(fresh_memory, record)
     return record
 
@@ -445,6 +447,7 @@ empty_like_op = op(
     f"empty_like(Tensor self, *, {LIKE}) -> Tensor",
     sparse=late("sparse.shape:zeros_like"),
     kind=CREATION,
+    unwritten=True,
     method=False,
     layout="shape",
     shape=like_spec,
@@ -580,6 +583,7 @@ new_empty_strided_op.samples = lambda make: (
     (make.strided(2, 3), (), ()),
 )
 empty_like_op.samples = lambda make: ((make(2, 3),), (make.strided(2, 3),), (make.expanded(2, 3),))
+find("new_empty").options["unwritten"] = True
 find("new_empty").samples = lambda make: ((make(2), (2, 3)), (make.strided(2, 3), ()))
 new_zeros_like_tangent.samples = lambda make: ((make(2), make(3)), (make.strided(2, 3), make()))
 

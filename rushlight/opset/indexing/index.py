@@ -18,8 +18,9 @@ from rushlight.core.dispatch import call, overridable
 from rushlight.core.op import Tag
 from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import Tensor, storage_of, strides_of, wrap, wrap_strided
-from rushlight.opset.kinds import GATHER, Spec, is_lazy, lay_out, result_tensor
+from rushlight.opset.kinds import GATHER, Spec, is_lazy
 from rushlight.opset.registry import composite, find, op
+from rushlight.opset.results import lay_out, result_tensor
 from rushlight.opset.rules import aten, late, linear_in, sample
 
 # Public functions of torch that are written in Python here.

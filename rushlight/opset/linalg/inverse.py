@@ -25,8 +25,8 @@ from rushlight.opset.linalg.matrices import (
 )
 from rushlight.opset.linalg.solve import is_vector
 from rushlight.opset.registry import composite, op
+from rushlight.opset.results import column_strides
 from rushlight.opset.rules import aten, conj, sample
-from rushlight.opset.sizes import column_strides
 
 # -- inverses --------------------------------------------------------------------------------------
 

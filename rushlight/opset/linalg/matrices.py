@@ -16,7 +16,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import dtype as DType
 from rushlight.core.state import LOCAL
 from rushlight.opset.kinds import COMPUTABLE
-from rushlight.opset.sizes import Spec, column_strides
+from rushlight.opset.results import Spec, column_strides
 
 __all__ = [
     "adjoint_of", "check_float", "check_kernel", "check_square",

@@ -21,8 +21,8 @@ from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
 from rushlight.opset.kinds import LINALG, Spec
 from rushlight.opset.registry import composite, op
+from rushlight.opset.results import column_strides
 from rushlight.opset.rules import aten, not_differentiable, sample
-from rushlight.opset.sizes import column_strides
 
 COMPUTABLE = (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
 

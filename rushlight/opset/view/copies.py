@@ -10,9 +10,10 @@ import numpy as np
 from rushlight.core import geometry
 from rushlight.core.device import contiguous_format
 from rushlight.core.op import OpOverload
-from rushlight.opset.kinds import REARRANGEMENT, Spec, make_view, resolved, result_tensor, shell_of
+from rushlight.opset.kinds import REARRANGEMENT, VIEW, Spec, make_view, resolved
 from rushlight.opset.pointwise import complex as complexes
 from rushlight.opset.registry import composite, op
+from rushlight.opset.results import result_tensor, shell_of
 from rushlight.opset.view import split as splits
 from rushlight.opset.view import view as views
 
@@ -81,29 +82,17 @@ def _(xp: Any, self: Any, size: Any) -> Any:
     return xp.array(self.reshape(geometry.infer_size(size, self.size)), order="C")
 
 
-for record in (
-    views.view_dtype,
-    views.as_strided,
-    views.transpose,
-    views.t,
-    views.permute,
-    views.expand,
-    views.squeeze,
-    views.squeeze_dim,
-    views.squeeze_dims,
-    views.unsqueeze,
-    views.select,
-    views.slice_,
-    views.diagonal,
-    views.unfold,
-    splits.unbind,
-    splits.split_tensor,
-    splits.split_with_sizes,
-    views.alias,
-    views.detach,
-    complexes.view_as_real,
-    complexes.view_as_complex,
-):
+def copied_views() -> dict[str, OpOverload]:
+    """The views of which a copy may be asked for, by name."""
+    found = {}
+    for module in (views, splits, complexes):
+        for record in vars(module).values():
+            if isinstance(record, OpOverload) and record.kind is VIEW and record.is_view_op:
+                found[record.name()] = record
+    return {name: record for name, record in found.items() if record.options.get("copied", True)}
+
+
+for record in copied_views().values():
     register_copy(record)
 register_copy(views.lift_fresh, function=False)
 
