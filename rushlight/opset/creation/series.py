@@ -245,7 +245,8 @@ def spaced_with_tensors(name: str, schema: str) -> None:
             return bare.new_empty((rest[0],), dtype=result_dtype, device=device)
         return call(find(name), (*map(number_of, (start, end)), *rest))
 
-    composite(schema, method=False, out_by_count=True, batch="loop")(body)
+    facts: dict[str, Any] = {"reads_values": "the bounds", "batch": "loop"}
+    composite(schema, method=False, out_by_count=True, **facts)(body)
 
 
 for overload, first_kind, last_kind in SPACED_BOUNDS:

@@ -492,6 +492,7 @@ index_fill_tensor = writing(
     only_index_apart=True,
     errors=lambda make: [(IndexError, (make(3, 4), 1, make(3), make()))],
     node_index=1,
+    reads_values="which places its gradient is summed over",
     layout="like",
     requires=check_fill,
     kernel=fill_rows,

@@ -797,6 +797,7 @@ def counted(self: Any, edges: Any, weight: Any, density: bool) -> Any:
 
 @composite(
     "one_hot(Tensor self, int num_classes=-1) -> Tensor",
+    reads_values="the largest class, where their number is not given",
     batch="by_class",
     functional=True,
     errors=lambda make: [
