@@ -413,7 +413,7 @@ class Lanes(Kind):
 
         def sizes_of(args: tuple[Any, ...]) -> Any:
             sizes = args[0].shape
-            dim = None if dim_at is None else args[dim_at]
+            dim: Any = None if dim_at is None else args[dim_at]
             if folds:
                 if dim == () and not none_is_all:
                     return sizes
@@ -496,7 +496,7 @@ class Contraction(Kind):
         return None if 1 in (factor_ranks(op) or (1,)) else self.batch_method(op)
 
 
-def factor_ranks(op: Any) -> tuple[int, ...] | None:
+def factor_ranks(op: Any) -> Any:
     """The numbers of dims of two factors of which one size is summed over; None for others."""
     sizes = Sizes(op.options.get("product", ""))
     first, *rest = sizes.operands
@@ -587,6 +587,7 @@ class Window(Kind):
             return None
         strides = op.options.get("strides") or (lambda source, sizes: None)
         given = op.options.get("places")
+        find: Callable[[tuple[Any, ...]], Any]
         if names[0] == "grad_output":
             find = itemgetter(names.index("input_size") if "input_size" in names else 1)
         else:
@@ -610,11 +611,10 @@ class Window(Kind):
         return None if batch_rank(op) is None else "folded"
 
 
-def batch_rank(op: Any) -> int | None:
-    """The number of dims of a window op's batch to which samples are joined."""
+def batch_rank(op: Any) -> Any:
+    """The number of dims of a window op's batch to which samples are joined; None without one."""
     spatial = None if "input_size" in op.argument_names else op.options.get("spatial")
-    found: int | None = op.options.get("fold", None if spatial is None else spatial + 2)
-    return found
+    return op.options.get("fold", None if spatial is None else spatial + 2)
 
 
 # -- scatter ---------------------------------------------------------------------------------------

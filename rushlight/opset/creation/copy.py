@@ -760,10 +760,7 @@ def check_single(self: Any) -> None:
 
 
 @composite(
-    "item(Tensor self) -> Scalar",
-    tags=(Tag.data_dependent_output,),
-    batch="number",
-    function=False,
+    "item(Tensor self) -> Scalar", tags=(Tag.data_dependent_output,), batch="number", function=False
 )
 def item_op(self: Any) -> Any:
     check_single(self)

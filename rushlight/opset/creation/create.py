@@ -18,7 +18,7 @@ from rushlight.core import geometry, interop, ports, promotion
 from rushlight.core.determinism import unwritten, unwritten_array
 from rushlight.core.dispatch import INSIDE, call, call_function_mode, overridable, packet_call
 from rushlight.core.dtype import dtype
-from rushlight.core.op import Tag, refuse
+from rushlight.core.op import OpOverload, Tag, refuse
 from rushlight.core.promotion import scalar_dtype
 from rushlight.core.size import Size
 from rushlight.core.state import LAYER_FUNCTION_MODES, LOCAL, PROCESS
@@ -351,7 +351,7 @@ def fresh_memory(record: Any, *args: Any) -> Any:
     return fresh_strided(spec.shape, spec.strides, spec.dtype)
 
 
-def strided(schema: str, **options: Any) -> Any:
+def strided(schema: str, **options: Any) -> OpOverload:
     record = op(schema, kind=CREATION, takes_tensors=True, unwritten=True, **options)
     record.kernel = partial(fresh_memory, record)
     return record

@@ -58,7 +58,7 @@ def fused(
     @record.kernel
     def _(*args: Any) -> Any:
         targets = [args[place] for place in places]
-        if all(t._array is not None for t in tensors_in(targets)):
+        if all(t._array is not None for t in tensors_in(tuple(targets))):
             kernel(*args)
         return targets[0] if record._schema.returns else None
 
