@@ -36,7 +36,7 @@ class ForwardGuard:
             result = dispatch.run_below(op, args, state)
         finally:
             state.forward_guard = self
-        if clean and not op.is_view_op and "unwritten" not in op.options:
+        if clean and not op.is_view_op and not op.options.get("unwritten"):
             written = [args[position] for position in op.mutated_positions]
             for number, value in enumerate(tensors_in(written if overwrites else (result,))):
                 bad = self.bad_values(value)

@@ -47,7 +47,8 @@ OPTIONS: dict[str, str] = {
     "out_in_order": "out= may be an operand itself, but not share a part of it (on for scans)",
     "out_quiet": "out= is resized without a warning",
     "out_check": "refuses tensors that a composite's results could be written into",
-    "out_by_count": "`out` of another shape is filled if it has as many elements",
+    "out_by_count": "`out` of another shape is filled if it has as many elements; 'warned' where "
+    "one of another number is resized with a warning",
     "may_overlap": "an in-place form may write to overlapping elements: all get the same value",
     "only_index_apart": "an in-place form may read its value from the memory it writes",
     # Gradients and history

@@ -20,7 +20,7 @@ from rushlight.core.tensor import Tensor, strides_of
 from rushlight.opset import functions as aten
 from rushlight.opset.kinds import DIMS, batch_rank, factor_ranks
 from rushlight.opset.registry import find
-from rushlight.opset.results import Sizes
+from rushlight.opset.results import read_sizes
 
 __all__ = ["METHODS", "find_rule"]
 
@@ -352,7 +352,7 @@ def multiplied_and_added(
 @method()
 def over_matrices(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
     """One more leading dim; those of several tensors broadcast."""
-    ranks = Sizes(op.options["sizes"]).ranks
+    ranks = read_sizes(op.options["sizes"]).ranks
     places = op.tensor_positions
     lead = [args[place].dim() - rank for place, rank in zip(places, ranks, strict=True)]
     if min(lead) < 0:

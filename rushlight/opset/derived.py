@@ -130,8 +130,7 @@ def covers_same(first: Tensor, second: Tensor) -> bool:
 
 def is_structured(op: Any) -> bool:
     """Whether memory that a result is written to must fit it exactly."""
-    # torch: addr is an elementwise op in this respect.
-    return bool(op.kind.name == "CONTRACTION" and op.base_name != "addr")
+    return "product" in op.options
 
 
 # Kinds of ops that write into a tensor of their result's dtype only.
@@ -208,7 +207,7 @@ def writing_backend(op: Any, base: Any) -> Callable[..., Any]:
     shape, kernel = base.rule("shape"), base.rules["kernel"]
     may_overlap = base.options.get("may_overlap", False)
     only_index = base.options.get("only_index_apart", False)
-    masked = base.base_name.startswith("masked")
+    masked = "mask" in base.argument_names
     name = op.base_name
 
     def backend(*args: Any) -> Any:
@@ -358,7 +357,7 @@ class Out(Kind):
         exact = exact_out(base)
         decides = base.options.get("out_decides")
         dtype_at = base.argument_names.index("dtype") if decides else None
-        indexes = count > 1 or base.base_name in ("argmax", "argmin")
+        indexes = count > 1
         # torch: the iterator of elementwise ops looks for overlap before it resizes a tensor, and
         # gives it the result's strides.
         by_element = base.kind.name == "POINTWISE"
@@ -410,7 +409,7 @@ def fitted(base: Any, target: Tensor, value: Tensor, keeps_strides: bool = False
         if target.numel() == value.numel():
             sizes = sizes_of(target)
             return make_view(value, sizes, geometry.contiguous_strides(sizes), value._offset)
-        if base.base_name == "arange" and target.numel() != 0:
+        if base.options["out_by_count"] == "warned" and target.numel() != 0:
             warnings.warn(
                 f"The number of elements in the out tensor of shape {list(target.shape)} is "
                 f"{target.numel()} which does not match the computed number of elements "

@@ -77,7 +77,8 @@ class Plan(NamedTuple):
 
 
 class Pointwise(Kind):
-    """Elementwise ops: broadcasting, promotion, strides, in-place and out= forms derived."""
+    """Elementwise ops: broadcasting, promotion, strides, in-place and out= forms derived. A kind of
+    its own, since its kernels take operands cast to a common dtype, and compiled loops its plan."""
 
     options: ClassVar[dict[str, str]] = {
         "scalar": "the op's text over a math namespace: scalar(m, *arguments)",

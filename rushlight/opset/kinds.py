@@ -34,11 +34,11 @@ from rushlight.core.tensor import (
     wrap,
 )
 from rushlight.opset.results import (
-    Sizes,
     Spec,
     elementwise_layout,
     kernel_layout,
     lay_out,
+    read_sizes,
     result_tensor,
     shell_of,
     strides_for,
@@ -47,25 +47,10 @@ from rushlight.opset.results import (
 )
 
 __all__ = [
-    "CONTRACTION",
-    "CREATION",
-    "GATHER",
-    "LINALG",
-    "LOSS",
-    "NATIVE",
-    "OPAQUE",
-    "RANDOM",
-    "REARRANGEMENT",
-    "REDUCTION",
-    "SCAN",
-    "SCATTER",
-    "SORT",
-    "STATEMENT",
-    "VIEW",
-    "WINDOW",
-    "Kind",
+    "CONTRACTION", "CREATION", "GATHER", "LINALG", "LOSS", "NATIVE", "OPAQUE", "RANDOM",
+    "REARRANGEMENT", "REDUCTION", "SCAN", "SCATTER", "SORT", "STATEMENT", "VIEW", "WINDOW", "Kind",
     "Spec",
-]
+]  # fmt: skip
 
 ndarray = np.ndarray
 # Arguments that say which dims of the first tensor are meant.
@@ -474,7 +459,7 @@ class Contraction(Kind):
         text = op.options.get("product", op.options.get("sizes"))
         if text is None:
             return None
-        sizes, places = Sizes(text), op.tensor_positions
+        sizes, places = read_sizes(text), op.tensor_positions
         factors = places[-len(sizes.operands) :]
         addend = places[0] if len(factors) < len(places) else None
 
@@ -498,7 +483,7 @@ class Contraction(Kind):
 
 def factor_ranks(op: Any) -> Any:
     """The numbers of dims of two factors of which one size is summed over; None for others."""
-    sizes = Sizes(op.options.get("product", ""))
+    sizes = read_sizes(op.options.get("product", ""))
     first, *rest = sizes.operands
     summed = [letter for letter in first if letter not in sizes.results[0][0]]
     return sizes.ranks if rest and len(summed) == 1 else None
@@ -523,7 +508,7 @@ class Linalg(Kind):
         text = op.options.get("sizes", "")
         if "->" not in text:
             return None
-        sizes, places = Sizes(text), op.tensor_positions
+        sizes, places = read_sizes(text), op.tensor_positions
         return lambda *args: sizes.specs([args[place] for place in places])
 
     def batch_method(self, op: Any) -> str | None:
@@ -617,7 +602,31 @@ def batch_rank(op: Any) -> Any:
     return op.options.get("fold", None if spatial is None else spatial + 2)
 
 
-# -- scatter ---------------------------------------------------------------------------------------
+# -- places ----------------------------------------------------------------------------------------
+
+
+class Gather(Kind):
+    """Ops that read places of their first tensor, which the second names."""
+
+    options: ClassVar[dict[str, str]] = {
+        "picks": "what an index stands for: element, or row of the dim that is named, or the first",
+    }
+
+    def specs_of(self, op: Any) -> Callable[..., Any] | None:
+        picks, index_at = op.options.get("picks"), op.tensor_positions[1:2]
+        by_dim = "dim" in op.argument_names
+
+        def specs(*args: Any) -> Spec:
+            source, index = args[0], args[index_at[0]]
+            sizes, places = tuple(source.shape), tuple(index.shape)
+            if picks == "element" or not sizes:
+                return Spec(places if picks == "element" else (), source._dtype)
+            axis = geometry.wrap_dim(args[1], len(sizes)) if by_dim else 0
+            # A number names a row too.
+            rows = (index.numel(),) if by_dim else places
+            return Spec((*sizes[:axis], *rows, *sizes[axis + 1 :]), source._dtype)
+
+        return None if picks is None else specs
 
 
 class Scatter(Kind):
@@ -864,7 +873,7 @@ VIEW = View("VIEW", along_dims=True, recompute=True)
 REDUCTION = Reduction("REDUCTION", recompute=True)
 # What accumulates along a dim.
 SCAN = Lanes("SCAN", along_dims=True)
-GATHER = Kind("GATHER", along_dims=True, recompute=True)
+GATHER = Gather("GATHER", along_dims=True, recompute=True)
 SCATTER = Scatter("SCATTER", along_dims=True)
 # Whole elements move.
 REARRANGEMENT = Kind("REARRANGEMENT", along_dims=True, recompute=True).checked

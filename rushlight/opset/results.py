@@ -3,6 +3,7 @@ kernel's answer becomes a tensor that has them."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from rushlight.core.tensor import (
 
 __all__ = [
     "Sizes", "Spec", "column_strides", "elementwise_layout", "kernel_layout", "lay_out",
-    "result_tensor", "shell_of", "strides_for", "tree_laid_out", "with_specs",
+    "read_sizes", "result_tensor", "shell_of", "strides_for", "tree_laid_out", "with_specs",
 ]  # fmt: skip
 
 
@@ -48,37 +49,39 @@ class Sizes:
     smaller of m and n. A result whose columns lie in memory one after another has a `|`; its dtype
     is that of the first of these arguments, or the word behind: a dtype, `real` or `complex`."""
 
-    __slots__ = ("operands", "results")
+    __slots__ = ("operands", "ranks", "results")
 
     def __init__(self, text: str) -> None:
         left, _, right = text.partition("->")
         self.operands = [part.strip() for part in left.split(",")]
+        # How many dims of each argument have letters.
+        self.ranks = tuple([len(letters.lstrip("*")) for letters in self.operands])
         self.results = [part.strip().partition(" ")[::2] for part in right.split(",")]
-
-    @property
-    def ranks(self) -> tuple[int, ...]:
-        """How many dims of each argument have letters."""
-        return tuple([len(letters.lstrip("*")) for letters in self.operands])
 
     def specs(self, tensors: list[Any]) -> Any:
         sizes: dict[str, Any] = {}
-        batches = []
+        batch = None
         for letters, rank, tensor in zip(self.operands, self.ranks, tensors, strict=True):
-            split = len(tensor.shape) - rank
-            sizes.update(zip(letters[-rank:] if rank else "", tensor.shape[split:], strict=True))
+            shape = tuple(tensor.shape)
+            split = len(shape) - rank
+            sizes.update(zip(letters.lstrip("*"), shape[split:], strict=True))
             if letters[:1] == "*":
-                batches.append(tuple(tensor.shape[:split]))
+                more = shape[:split]
+                batch = more if batch is None else geometry.broadcast_shapes(batch, more)
         if "k" not in sizes and sizes.keys() >= {"m", "n"}:
             sizes["k"] = min(sizes["m"], sizes["n"])
-        batch = geometry.broadcast_shapes(*batches) if len(batches) > 1 else (batches or [()])[0]
         source = tensors[0]._dtype
         found = []
         for letters, word in self.results:
-            shape = [sizes[letter] for letter in letters.strip("*|")]
-            whole = (*batch, *shape) if letters[:1] == "*" else tuple(shape)
-            steps = column_strides(whole) if letters[-1:] == "|" else None
-            found.append(Spec(whole, named_dtype(word, source), steps))
+            shape = tuple([sizes[letter] for letter in letters.strip("*|")])
+            if letters[:1] == "*" and batch:
+                shape = (*batch, *shape)
+            steps = column_strides(shape) if letters[-1:] == "|" else None
+            found.append(Spec(shape, named_dtype(word, source) if word else source, steps))
         return found[0] if len(found) == 1 else tuple(found)
+
+
+read_sizes = cache(Sizes)
 
 
 def column_strides(sizes: Any) -> tuple[Any, ...]:
@@ -92,7 +95,7 @@ def named_dtype(word: str, source: dtype) -> dtype:
         return source.to_real()
     if word == "complex":
         return source.to_complex()
-    found: dtype = getattr(dtypes, word) if word else source
+    found: dtype = getattr(dtypes, word)
     return found
 
 

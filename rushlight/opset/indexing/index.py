@@ -323,6 +323,7 @@ index_select = op(
     out_seen_first=True,
     sparse=late("sparse.shape:index_selected"),
     kind=GATHER.checked,
+    picks="row",
     jvp=linear_in("self"),
 )
 
@@ -350,22 +351,18 @@ def _(level: Any, op: Any, self: Any, dim: int, index: Any) -> Any:
     return level.wrap(level.run(select))
 
 
-@index_select.shape
-def _(self: Any, dim: int, index: Any) -> Any:
-    sizes = tuple(self.shape)
-    dim = geometry.wrap_dim(dim, len(sizes))
+@index_select.requires
+def _(self: Any, dim: int, index: Any) -> None:
+    geometry.wrap_dim(dim, self.dim())
     if index.dim() > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
     if index._dtype not in INDEX_DTYPES:
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
     count = index.numel()
-    if not sizes:
-        if count != 1:
-            raise RuntimeError(
-                f"index_select(): Index to scalar can have only 1 value, got {count} value(s)"
-            )
-        return Spec((), self._dtype)
-    return Spec((*sizes[:dim], count, *sizes[dim + 1 :]), self._dtype)
+    if not self.dim() and count != 1:
+        raise RuntimeError(
+            f"index_select(): Index to scalar can have only 1 value, got {count} value(s)"
+        )
 
 
 @index_select.kernel
@@ -477,14 +474,10 @@ gather = op(
     out_apart=slice(1),
     out_in_order=True,
     kind=GATHER.checked,
+    picks="element",
+    requires=lambda self, dim, index: check_gather_index("gather", self, dim, index),
     jvp=linear_in("self"),
 )
-
-
-@gather.shape
-def _(self: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
-    check_gather_index("gather", self, dim, index)
-    return Spec(index.shape, self._dtype)
 
 
 @gather.kernel
@@ -569,6 +562,8 @@ take = op(
     out_apart=slice(None),
     out_seen_first=True,
     kind=GATHER.checked,
+    picks="element",
+    requires=lambda index: check_long_index("take", index),
     jvp=linear_in("self"),
 )
 
@@ -578,12 +573,6 @@ def check_long_index(name: str, index: Any) -> None:
         raise RuntimeError(
             f"{name}(): Expected a long tensor for index, but got {index._dtype.scalar_type_name}"
         )
-
-
-@take.shape
-def _(self: Any, index: Any) -> Any:
-    check_long_index("take", index)
-    return Spec(index.shape, self._dtype)
 
 
 @take.kernel
