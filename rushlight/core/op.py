@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["OpOverload", "OpOverloadPacket", "Refused", "Rule", "Tag", "refuse"]
 
 RULES = (
-    "shape", "kernel", "vjp", "jvp", "batch", "lower", "sparse", "sparse_inplace", "inverse",
-    "functionalized", "samples", "errors",
+    "requires", "shape", "kernel", "vjp", "jvp", "batch", "lower", "sparse", "sparse_inplace",
+    "inverse", "functionalized", "samples", "errors",
 )  # fmt: skip
 
 # Facts that any op may state: name -> what it says. An op states no others, but for those that its
@@ -47,7 +47,8 @@ OPTIONS: dict[str, str] = {
     "out_in_order": "out= may be an operand itself, but not share a part of it (on for scans)",
     "out_quiet": "out= is resized without a warning",
     "out_check": "refuses tensors that a composite's results could be written into",
-    "out_by_count": "`out` of another shape is filled if it has as many elements",
+    "out_by_count": "`out` of another shape is filled if it has as many elements; 'warned' where "
+    "one of another number is resized with a warning",
     "may_overlap": "an in-place form may write to overlapping elements: all get the same value",
     "only_index_apart": "an in-place form may read its value from the memory it writes",
     # Gradients and history
@@ -62,6 +63,9 @@ OPTIONS: dict[str, str] = {
     "replayed_as": "the view op whose geometry an in-place view op takes over",
     "manual": "what it writes is checked and counted by what its kernel calls",
     # Results and samples
+    "reads_values": "what it reads of operands' values, so that it may refuse tensors without",
+    "unwritten": "what its result holds is whatever was in memory",
+    "takes_tensors": "the kernel takes tensors as they are, and answers what the op returns",
     "layout": "strides of results, see `opset.kinds`",
     "domain": "(low, high) of the values in generated samples",
     "invariants": "function of the results: what does not depend on signs, phases or an order that "
@@ -72,7 +76,11 @@ OPTIONS: dict[str, str] = {
     "trailing": "how many last dims it acts on, or a function of the arguments that says it",
     "zero_preserving": "whether zero maps to zero, so that of a sparse tensor only values change; "
     '"linear" where duplicates need not be summed first',
+    "each": "function (op, arguments) -> pairs of the same: the calls on single tensors that one "
+    "on lists stands for",
+    "traced": "the op as a composite, for factors whose values are not known",
     "functional": "whether nn.functional has it under its name",
+    "functional_inplace": "whether nn.functional has `name_`; others only take `inplace` there",
     # Stubs
     "quick": "Quick: the common case as an expression over arrays",
     "prepared": "function of example operands: the op as one call of their arrays whose result is "
@@ -176,6 +184,7 @@ class Tag:
 class OpOverload:
     """One operator overload, such as aten::add.Tensor."""
 
+    requires = Rule("requires")
     shape = Rule("shape")
     kernel = Rule("kernel")
     vjp = Rule("vjp")

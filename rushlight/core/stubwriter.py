@@ -673,7 +673,7 @@ def write_direct(op: Any, second: Any = None, named: bool = False) -> Writer | N
     if op.kind.name == "POINTWISE" or op.options.get("numbers") or not is_writable(op):
         return None
     layout = op.options.get("layout", op.kind.layout)
-    if op.body is None and (not op.kind.direct or layout == "value"):
+    if op.body is None and (not op.kind.is_direct(op) or layout == "value"):
         return None
     if named and (op.body is not None or len(op.packet.candidates) != 1):
         return None

@@ -18,8 +18,9 @@ from rushlight.core.device import channels_last, channels_last_3d
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import Tensor, strides_of
 from rushlight.opset import functions as aten
-from rushlight.opset.kinds import DIMS
+from rushlight.opset.kinds import DIMS, batch_rank, factor_ranks
 from rushlight.opset.registry import find
+from rushlight.opset.results import read_sizes
 
 __all__ = ["METHODS", "find_rule"]
 
@@ -406,8 +407,8 @@ def is_fitting(first: Any, second: Any, ranks: tuple[int, int]) -> bool:
 
 @method()
 def multiplied(level: VmapLevel, op: OpOverload, first: Any, second: Any) -> Any:
-    """Products of two factors; option `ranks`: the dims that each has."""
-    ranks = op.options["ranks"]
+    """Products of two factors."""
+    ranks = factor_ranks(op)
     if not is_fitting(first, second, ranks):
         return level.loop(op, (first, second))
     if op.options.get("conjugates"):
@@ -431,10 +432,11 @@ PRODUCTS = {(2, 2): "mm", (2, 1): "mv", (3, 3): "bmm"}
 def multiplied_and_added(
     level: VmapLevel, op: OpOverload, self: Any, first: Any, second: Any, beta: Any, alpha: Any
 ) -> Any:
-    """beta * self + alpha * (first @ second), with the `ranks` of the factors."""
-    if not is_fitting(first, second, op.options["ranks"]) or self.dtype is not first.dtype:
+    """beta * self + alpha * (first @ second)."""
+    ranks = factor_ranks(op)
+    if not is_fitting(first, second, ranks) or self.dtype is not first.dtype:
         return level.loop(op, (self, first, second, beta, alpha))
-    found = getattr(aten, PRODUCTS[op.options["ranks"]])(first, second)
+    found = getattr(aten, PRODUCTS[ranks])(first, second)
     found = found if alpha == 1 else found * alpha
     if beta == 0:
         return found
@@ -443,9 +445,8 @@ def multiplied_and_added(
 
 @method()
 def over_matrices(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
-    """One more leading dim. Option `ranks`: the dims that a matrix, or what goes with it, has in
-    each tensor argument; with more than one, batch dims broadcast."""
-    ranks = op.options["ranks"]
+    """One more leading dim; those of several tensors broadcast."""
+    ranks = read_sizes(op.options["sizes"]).ranks
     places = op.tensor_positions
     lead = [args[place].dim() - rank for place, rank in zip(places, ranks, strict=True)]
     if min(lead) < 0:
@@ -468,10 +469,10 @@ def with_batch(result: Any, size: int) -> Any:
 
 @method()
 def folded(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
-    """All samples as one batch; option `fold`: the rank of the tensors with a batch dim."""
+    """All samples as one batch."""
     if op.out_positions:
         raise error("RL0604", op=f"{op.name()} with out=", reason="call it without out=")
-    fold = op.options["fold"]
+    fold = batch_rank(op)
     ranks = {args[position].dim() for position in op.tensor_positions}
     if not level.size or ranks not in ({fold}, {fold - 1}):
         return level.loop(op, args)

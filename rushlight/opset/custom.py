@@ -136,7 +136,8 @@ def missing_kernel(op: OpOverload, args: tuple[Any, ...]) -> RuntimeError:
 
 
 class Custom(Kind):
-    """Ops whose kernels are users' functions on tensors."""
+    """Ops whose kernels are users' functions on tensors. A kind of its own, since the kernel that
+    runs is chosen by where the operands are, and may change at any time."""
 
     options: ClassVar[dict[str, str]] = {}
 

@@ -11,7 +11,7 @@ from rushlight.core import geometry
 from rushlight.core.op import refuse
 from rushlight.opset.indexing.index import INDEX_DTYPES, check_bounds
 from rushlight.opset.indexing.writing import accumulate
-from rushlight.opset.kinds import GATHER, Spec
+from rushlight.opset.kinds import GATHER, SCATTER, Spec
 from rushlight.opset.registry import composite, mutation, op
 from rushlight.opset.rules import aten, linear_in, sample
 
@@ -33,6 +33,7 @@ embedding = op(
     "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, "
     "bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
     kind=GATHER.checked,
+    picks="row",
     method=False,
     jvp=linear_in("weight"),
     vjp={
@@ -52,12 +53,11 @@ def _(level: Any, op: Any, weight: Any, indices: Any, *rest: Any) -> Any:
     return level.wrap(level.below(op, (weight, level.front(indices), *rest)))
 
 
-@embedding.shape
-def _(weight: Any, indices: Any, padding_idx: Any, scale_grad_by_freq: bool, sparse: bool) -> Any:
+@embedding.requires
+def _(weight: Any, indices: Any) -> None:
     if weight.dim() != 2:
         raise RuntimeError("'weight' must be 2-D")
     check_embedding(indices, 1, "embedding")
-    return Spec((*indices.shape, weight.shape[1]), weight._dtype)
 
 
 @embedding.kernel
@@ -117,7 +117,7 @@ def check_rows(indices: Any, grad_output: Any) -> None:
 embedding_dense_backward = op(
     "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, "
     "SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
-    kind=GATHER.checked,
+    kind=SCATTER.checked,
     method=False,
     jvp=linear_in("grad_output"),
 )

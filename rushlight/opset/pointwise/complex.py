@@ -37,6 +37,7 @@ def flipped(self: Tensor, bit: str) -> Tensor:
 conj_view = view(
     "_conj(Tensor(a) self) -> Tensor(a)",
     lower=refuse("a lazy bit is no geometry"),
+    copied=False,
     batch="straight",
     shape=same_geometry,
     node="ConjBackward0",
@@ -50,6 +51,7 @@ conj_view.__dict__["backend"] = lambda self: flipped(self, "conj")
 neg_view = view(
     "_neg_view(Tensor(a) self) -> Tensor(a)",
     lower=refuse("a lazy bit is no geometry"),
+    copied=False,
     batch="straight",
     shape=same_geometry,
     node="NegViewBackward0",

@@ -503,6 +503,8 @@ linalg_cross = op(
     "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
     errors=lambda make: [(RuntimeError, (make(2, 3), make(3)))],
     kind=CONTRACTION,
+    requires=check_cross,
+    sizes="*, * -> *",
     method=False,
     vjp={
         "self": lambda grad, other, dim: aten.linalg_cross(conj(other), grad, dim=dim),
@@ -510,12 +512,6 @@ linalg_cross = op(
     },
     samples=cross_samples,
 )
-
-
-@linalg_cross.shape
-def _(self: Any, other: Any, dim: int) -> Any:
-    check_cross(self, other, dim)
-    return Spec(geometry.broadcast_shapes(tuple(self.shape), tuple(other.shape)), self._dtype)
 
 
 @linalg_cross.kernel
@@ -570,6 +566,7 @@ def distance_samples(make: Any) -> Any:
 distances = op(
     "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
     kind=CONTRACTION,
+    sizes="*pm, *rm -> *pr",
     method=False,
     function=False,
     node="CdistBackward0",
@@ -601,12 +598,6 @@ def _(x1_t: Any, x2_t: Any, x1: Any, x2: Any, p: float, result: Any) -> Any:
         slope = gap * gap.abs().pow(p - 2) / length.pow(p - 1)
         slope = slope.masked_fill((gap == 0) | (length == 0), 0)
     return (slope * (left - right)).sum(-1)
-
-
-@distances.shape
-def _(x1: Any, x2: Any, p: float, compute_mode: Any) -> Any:
-    batch = geometry.broadcast_shapes(tuple(x1.shape[:-2]), tuple(x2.shape[:-2]))
-    return Spec((*batch, x1.shape[-2], x2.shape[-2]), x1._dtype)
 
 
 def differences(x1: Any, x2: Any) -> Any:
@@ -664,17 +655,12 @@ def slope_samples(make: Any) -> Any:
 distance_slopes = op(
     "_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor",
     kind=CONTRACTION,
+    sizes="*pr, *pm, *rm, *pr -> *pm",
     method=False,
     node="NotImplemented",
     vjp=dict.fromkeys(("grad", "x1", "x2", "cdist"), not_differentiable("aten::_cdist_backward")),
     samples=slope_samples,
 )
-
-
-@distance_slopes.shape
-def _(grad: Any, x1: Any, x2: Any, p: float, cdist: Any) -> Any:
-    batch = geometry.broadcast_shapes(tuple(x1.shape[:-2]), tuple(x2.shape[:-2]))
-    return Spec((*batch, x1.shape[-2], x1.shape[-1]), x1._dtype)
 
 
 @distance_slopes.kernel
@@ -706,16 +692,11 @@ def euclidean_grads(grad: Any, x1: Any, x2: Any, result: Any) -> Any:
 euclidean = op(
     "_euclidean_dist(Tensor x1, Tensor x2) -> Tensor",
     kind=CONTRACTION,
+    sizes="*pm, *rm -> *pr",
     method=False,
     vjp=euclidean_grads,
     samples=lambda make: iter([(make(2, 3), make(3, 3)), (make(2, 2, 3), make(2, 2, 3))]),
 )
-
-
-@euclidean.shape
-def _(x1: Any, x2: Any) -> Any:
-    batch = geometry.broadcast_shapes(tuple(x1.shape[:-2]), tuple(x2.shape[:-2]))
-    return Spec((*batch, x1.shape[-2], x2.shape[-2]), x1._dtype)
 
 
 @euclidean.kernel

@@ -90,6 +90,7 @@ resize = op(
     "resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
     kind=MANUAL,
     batch=late("view.batched:resize"),
+    unwritten=True,
     manual=True,
     function=False,
     varargs=1,
@@ -126,6 +127,7 @@ def _(self: Any, size: Any, memory_format: Any) -> Any:
 @composite(
     "resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) "
     "-> Tensor(a!)",
+    unwritten=True,
     tags=INPLACE,
 )
 def resize_as_(self: Any, the_template: Any, memory_format: Any) -> Any:
@@ -186,7 +188,7 @@ SET_RULE = GradRule(
 
 
 def manual(schema: str) -> OpOverload:
-    return op(schema, kind=MANUAL, manual=True, function=False, tags=INPLACE)
+    return op(schema, kind=MANUAL, manual=True, unwritten=True, function=False, tags=INPLACE)
 
 
 set_tensor = manual("set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)")
