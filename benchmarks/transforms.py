@@ -118,9 +118,7 @@ def main() -> None:
     torch = import_torch()
     ours, theirs = cases(rushlight), cases(torch)
     table: dict[str, Case] = {
-        name: {"rushlight": ours[name], "torch": theirs[name]}
-        for name in ours
-        if options.k in name
+        name: {"rushlight": ours[name], "torch": theirs[name]} for name in ours if options.k in name
     }
     finish(options, report(table, options.seconds, BARS))
 

@@ -9,6 +9,7 @@ Once a level has ended its tensors stand for their values.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dispatch, ports
@@ -166,26 +167,40 @@ class Level:
         """Call a function of tensors below this level."""
         state = LOCAL.state
         before, grad, owner = state.transforms, state.grad, state.owner
-        state.transforms = self.under
-        state.owner = None
-        state.grad = grad and self.grad_below
-        if not self.under:
-            state.refresh()
         try:
+            state.owner = None
+            state.grad = grad and self.grad_below
+            state.descend(self.under)
             return function(*args)
         finally:
+            state.grad, state.owner = grad, owner
+            state.ascend(before)
+
+    def below(self, op: OpOverload, args: Any) -> Any:
+        """`run` of one op."""
+        state = LOCAL.state
+        before, grad, owner = state.transforms, state.grad, state.owner
+        under = self.under
+        try:
+            state.owner = None
+            state.grad = grad and self.grad_below
+            state.transforms = under
+            if under:
+                return under[-1].process(op, tuple(args))
+            state.layers = state.others
+            return op.direct(*args)
+        finally:
             state.transforms, state.grad, state.owner = before, grad, owner
-            # With a transform above and one below, what `refresh` computes stays what it was.
-            if not self.under:
+            state.layers = True
+            if not state.counted:
                 state.refresh()
 
     # -- lifting ----------------------------------------------------------------------------------
 
     def lift(self, value: Tensor) -> Any:
-        made: Any = object.__new__(LevelTensor)
+        made: Any = new_level_tensor()
         made._array = None
         made._dtype = value._dtype
-        made._is_contiguous = value._is_contiguous
         made._requires_grad = False
         made._node = None
         made._output_nr = 0
@@ -217,19 +232,22 @@ class Level:
 
     def lifted(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """The arguments with all tensors at this level; None if none of them is."""
-        own = False
+        own = others = False
         for position in op.tensor_positions:
             value = args[position]
             if type(value) is LevelTensor and value._owner is self:
                 own = True
-                break
-        else:
-            for position in op.list_positions:
-                for value in args[position] or ():
-                    if type(value) is LevelTensor and value._owner is self:
-                        own = True
+            elif value is not None:
+                others = True
+        for position in op.list_positions:
+            others = True
+            for value in args[position] or ():
+                if type(value) is LevelTensor and value._owner is self:
+                    own = True
         if not own:
             return None
+        if not others:
+            return args
         found = list(args)
         for position in op.tensor_positions:
             value = args[position]
@@ -266,10 +284,10 @@ class Level:
             return dispatch.run_body(op, args)
         own = self.lifted(op, args)
         if own is None:
-            result = self.run(dispatch.call, op, revived(op, args))
+            result = self.below(op, revived(op, args))
             if op.mutated_positions or op.is_view_op:
                 return result
-            return self.lifted_result(result, operand_ids(op, args))
+            return self.lifted_result(result, operand_ids(op, args, args))
         return self.record(op, own)
 
     def record(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
@@ -278,6 +296,18 @@ class Level:
     def backend(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """An op on tensors of this level, run on their values."""
         values = list(args)
+        if not (op.list_positions or op.mutated_positions):
+            for position in op.tensor_positions:
+                tensor = args[position]
+                if type(tensor) is LevelTensor and tensor._owner is self:
+                    values[position] = tensor._value
+            result = self.below(op, values)
+            if isinstance(result, Tensor):
+                for position in op.tensor_positions:
+                    if values[position] is result:
+                        return args[position]
+                return self.lift(result)
+            return self.lifted_result(result, operand_ids(op, args, values))
         known: dict[int, Any] = {}
         for position in op.tensor_positions:
             tensor = args[position]
@@ -289,23 +319,22 @@ class Level:
                 values[position] = items = [self.lower(item) for item in args[position]]
                 for item, tensor in zip(items, args[position], strict=True):
                     known[id(item)] = tensor
-        result = self.run(dispatch.call, op, tuple(values))
+        result = self.below(op, values)
         if op.mutated_positions:
             for position in op.mutated_positions:
                 given = args[position]
                 for tensor in given if isinstance(given, (list, tuple)) else (given,):
                     if type(tensor) is LevelTensor:
                         show(tensor, tensor._value)
-        if isinstance(result, Tensor):
-            found = known.get(id(result))
-            return self.lift(result) if found is None else found
         return self.lifted_result(result, known)
 
 
-def operand_ids(op: OpOverload, args: tuple[Any, ...]) -> dict[int, Any]:
-    found = {id(args[position]): args[position] for position in op.tensor_positions}
+def operand_ids(op: OpOverload, args: tuple[Any, ...], values: Any) -> dict[int, Any]:
+    """Operands by the identity of their values."""
+    found = {id(values[position]): args[position] for position in op.tensor_positions}
     for position in op.list_positions:
-        found.update({id(value): value for value in args[position] or ()})
+        pairs = zip(values[position] or (), args[position] or (), strict=True)
+        found.update({id(value): given for value, given in pairs})
     return found
 
 
@@ -330,5 +359,7 @@ def show(tensor: Tensor, value: Tensor) -> None:
     tensor._is_contiguous = value._is_contiguous
 
 
+# A partial is called with less ado than `object.__new__` with an argument.
+new_level_tensor = partial(object.__new__, LevelTensor)
 dispatch.QUIET.add(LevelTensor)
 ports.fill(alive=alive, level_tensor=LevelTensor, has_dead=has_dead, revived=revived)

@@ -136,13 +136,13 @@ class Rule:
         name = self.name
 
         def attach(function: F) -> F:
-            op.rules[name] = function
+            op.set_rule(name, function)
             return function
 
         return attach
 
     def __set__(self, op: OpOverload, value: Any) -> None:
-        op.rules[self.name] = value
+        op.set_rule(self.name, value)
 
 
 class Tag:
@@ -276,11 +276,15 @@ class OpOverload:
         """Set rules and options by name."""
         for name, value in facts.items():
             if name in RULES:
-                self.rules[name] = value
+                self.set_rule(name, value)
             elif name in OPTIONS or name in self.kind.options:
                 self.options[name] = value
             else:
                 raise undeclared(self, name)
+
+    def set_rule(self, name: str, value: Any) -> None:
+        self.rules[name] = value
+        self.__dict__.pop("batch_rule", None)
 
     def rule(self, name: str) -> Any:
         """A stored rule, or what the op's kind derives for it; None when there is neither."""
@@ -426,8 +430,8 @@ def derived_rules(op: OpOverload) -> dict[str, Any]:
     return {}
 
 
-def make_view(op: OpOverload) -> Callable[..., Any]:
-    """A view op as a function of bound arguments, below the API level."""
+def direct(op: OpOverload) -> Callable[..., Any]:
+    """The op as a function of bound arguments, below the API level."""
     from rushlight.core.stubs import overload_function
 
     return overload_function(op)
@@ -449,7 +453,8 @@ DERIVED: dict[str, Callable[[OpOverload], Any]] = {
     "replayed_as": replayed_as,
     "backend": backend,
     "bind": make_binder,
-    "make_view": make_view,
+    "direct": direct,
+    "batch_rule": lambda op: ports.find_batch_rule(op),
     "family": lambda op: ports.family_of(op),
     "__qualname__": lambda op: op.name(),
 }

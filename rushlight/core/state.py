@@ -96,6 +96,7 @@ class ThreadState:
         "inference",
         "layers",
         "multithreading",
+        "others",
         "owner",
         "pre_modes",
         "profiler",
@@ -147,7 +148,9 @@ class ThreadState:
         self.entered: list[tuple[Any, Any]] = []
         # Whether a layer below autograd is occupied.
         self.below = False
+        # Whether a layer is, and whether one apart from transforms is.
         self.layers = False
+        self.others = False
         self.counted = False
 
     def set_grad(self, value: bool) -> None:
@@ -160,20 +163,19 @@ class ThreadState:
                 PROCESS.special += 1 if special else -1
 
     def refresh(self) -> None:
-        """Recompute `below`, `layers` and this thread's share of `PROCESS.special`."""
+        """Recompute `below`, `layers`, `others` and this thread's share of `PROCESS.special`."""
         below = self.below = bool(
             self.dispatch_modes
             or self.functional is not None
             or self.proxy is not None
             or self.fake is not None
         )
-        self.layers = bool(
+        others = self.others = bool(
             below
             or self.inference
             or self.excluded & ~OVERRIDES
             or self.function_modes
             or self.pre_modes
-            or self.transforms
             or self.autocast is not None
             or self.default_device is not None
             or self.saved_hooks
@@ -182,11 +184,26 @@ class ThreadState:
             or self.profiler is not None
             or self.witness is not None
         )
+        self.layers = others or bool(self.transforms)
         special = self.layers or not self.grad or self.excluded != 0
         if special is not self.counted:
             with PROCESS.lock:
                 self.counted = special
                 PROCESS.special += 1 if special else -1
+
+    def descend(self, under: tuple[Any, ...]) -> None:
+        """Let calls start at transforms further down, until `ascend`. The thread goes on being
+        counted as special meanwhile: a call then looks at `layers`, and finds what holds."""
+        self.transforms = under
+        if not under:
+            self.layers = self.others
+
+    def ascend(self, transforms: tuple[Any, ...]) -> None:
+        """Back to the transforms that `descend` came from."""
+        self.transforms = transforms
+        self.layers = True
+        if not self.counted:
+            self.refresh()
 
     def leave(self, manager: Any) -> Any:
         """What was before `manager` was entered; see `entered`."""
@@ -211,7 +228,7 @@ class ThreadState:
 SNAPSHOT_FIELDS = tuple(
     name
     for name in ThreadState.__slots__
-    if name not in ("below", "counted", "entered", "layers", "tasks")
+    if name not in ("below", "counted", "entered", "layers", "others", "tasks")
 )
 
 

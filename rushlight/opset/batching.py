@@ -340,11 +340,29 @@ def multiplied_and_added(
     """beta * self + alpha * (first @ second), with the `ranks` of the factors."""
     if not is_fitting(first, second, op.options["ranks"]) or self.dtype is not first.dtype:
         return level.loop(op, (self, first, second, beta, alpha))
+    if level.holds(first) and not level.holds(second) and not level.holds(self):
+        added = level.run(rows_added, level, op, self, first, second, beta, alpha)
+        if added is not None:
+            return level.wrap(added)
     found = getattr(aten, PRODUCTS[op.options["ranks"]])(first, second)
     found = found if alpha == 1 else found * alpha
     if beta == 0:
         return found
     return found + (self if beta == 1 else self * beta)
+
+
+def rows_added(
+    level: VmapLevel, op: OpOverload, self: Any, first: Any, second: Any, beta: Any, alpha: Any
+) -> Any:
+    """`addmm` of the rows of all samples at once, with a `self` that is the same for each row; None
+    where it is not."""
+    sizes = self.shape
+    if op.options["ranks"] != (2, 2) or len(sizes) > 2 or (len(sizes) == 2 and sizes[0] != 1):
+        return None
+    left = level.front(first)
+    size, rows, inner = left.shape
+    found = op(self, left.reshape(size * rows, inner), second, beta=beta, alpha=alpha)
+    return found.view(size, rows, second.shape[1])
 
 
 @method()

@@ -202,10 +202,10 @@ def rebuild(op: OpOverload) -> None:
     """Derive what an op of the library runs from its own parts and those put in their place."""
     body, only, backend = op.options["original"]
     op.body, op.autograd_only = body, only
-    for name in ("backend", "make_view"):
+    for name in ("backend", "direct"):
         op.__dict__.pop(name, None)
     if op.options["replaced"]:
-        op.__dict__["make_view"] = lambda *args: dispatch.call(op, args)
+        op.__dict__["direct"] = lambda *args: dispatch.call(op, args)
     if backend is not None:
         op.__dict__["backend"] = backend
     for key, kernel in op.options["replaced"].items():

@@ -24,7 +24,7 @@ from rushlight.opset.kinds import OPAQUE, Spec
 from rushlight.opset.network.loss import MEAN, NONE, SUM, apply_reduction
 from rushlight.opset.network.softmax import is_small_matrix, small_log_softmax
 from rushlight.opset.registry import composite, find, op
-from rushlight.opset.rules import aten
+from rushlight.opset.rules import aten, late
 
 
 def check_nll(self: Any, target: Any, weight: Any) -> None:
@@ -279,6 +279,7 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
         differentiable=["self"],
         non_differentiable=(1,),
         node="NllLossBackward0" if name == "nll_loss" else "NllLoss2DBackward0",
+        batch=late("network.batched:nll_forward"),
         samples=samples,
         vjp=lambda grad, self, target, weight, reduction, ignore_index, total_weight: getattr(
             aten, f"{name}_backward"
@@ -308,6 +309,7 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
         function=False,
         out_name="grad_input",
         node="NllLossBackwardBackward0" if name == "nll_loss" else "NllLoss2DBackwardBackward0",
+        batch=late("network.batched:nll_backward"),
         samples=lambda make: backward_samples(make, samples),
         vjp={
             "grad_output": lambda grad, target, weight, reduction, ignore_index: getattr(
