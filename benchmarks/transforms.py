@@ -6,6 +6,7 @@ python benchmarks/transforms.py --json transforms.json
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 from typing import Any
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -47,7 +48,7 @@ def cases(t: Any) -> dict[str, Any]:
 
     sizes = (32, 64, 64, 10)
     parameters = {}
-    for place, (inner, outer) in enumerate(zip(sizes, sizes[1:], strict=False)):
+    for place, (inner, outer) in enumerate(pairwise(sizes)):
         parameters[f"weight{place}"] = data(outer, inner)
         parameters[f"bias{place}"] = data(outer)
     samples, labels = data(64, 32), t.tensor(rng.integers(0, 10, 64))

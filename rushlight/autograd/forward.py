@@ -447,7 +447,8 @@ def level_gradients(roots: list[Any], cotangents: list[Any], inputs: list[Any]) 
     if not starts:
         return [None] * len(inputs)
     edges = [(gradient_node(leaf), 0) for leaf in inputs]
-    return run_backward(starts, True, LOCAL.state.grad, edges)
+    # Nodes of a level are recorded for its leaves, and these are all of them.
+    return run_backward(starts, True, LOCAL.state.grad, edges, whole=True)
 
 
 def leaves(values: tuple[Any, ...]) -> list[Any]:

@@ -57,7 +57,7 @@ class GradLevel(RecordingLevel):
     def record(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         state = LOCAL.state
         if not (state.others or op.mutated_positions):
-            return self.record_fresh(op, args, state.grad)
+            return self.record_result(op, args, state.grad)
         before = state.owner
         state.owner = self
         try:
@@ -65,7 +65,7 @@ class GradLevel(RecordingLevel):
         finally:
             state.owner = before
 
-    def record_fresh(self, op: OpOverload, args: tuple[Any, ...], grad: bool) -> Any:
+    def record_result(self, op: OpOverload, args: tuple[Any, ...], grad: bool) -> Any:
         """`autograd_call` where nothing is written and no other layer looks on."""
         node = None
         if grad:

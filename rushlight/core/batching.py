@@ -136,7 +136,12 @@ dispatch.QUIET.add(BatchedTensor)
 class Sample(Unusual):
     """The geometry of one sample of a plain tensor, its strides found when they are asked for."""
 
-    __slots__ = ("axis", "array", "is_contiguous", "width")
+    __slots__ = ("array", "axis", "is_contiguous", "width")
+
+    array: Any
+    axis: int
+    is_contiguous: bool
+    width: int
 
     device = cpu
     layout = strided
@@ -232,9 +237,13 @@ class VmapLevel:
     # -- entry ------------------------------------------------------------------------------------
 
     def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
-        if op.body is not None and op.batch_rule is None:
-            return dispatch.run_body(op, args)
         state = LOCAL.state
+        if op.maps_elements and state.forward_level < 0:
+            values = self.ready_values(op, args)
+            if values is not None:
+                return batched(self.below(op, values), 0, self.level)
+        elif op.body is not None and op.batch_rule is None:
+            return dispatch.run_body(op, args)
         if state.forward_level < 0 or not ports.has_tangents(op, args, state):
             return self.batch(op, args)
         if op.out_positions:
@@ -395,10 +404,6 @@ class VmapLevel:
     # -- rules ------------------------------------------------------------------------------------
 
     def elementwise(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
-        ready = self.ready_values(op, args)
-        if ready is not None:
-            result = self.below(op, ready)
-            return result if op.mutated_positions else batched(result, 0, self.level)
         tensors = [value for value in args if isinstance(value, Tensor)]
         rank = max([value.dim() for value in tensors], default=0)
         if op.mutated_positions and args[0].dim() < rank:
@@ -412,9 +417,7 @@ class VmapLevel:
     def ready_values(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """The operands of an elementwise op with one result, where they broadcast below as they
         do here: one dtype, batch axes in front, and no sample of fewer dims than the result. None
-        where they do not."""
-        if len(op._schema.returns) != 1 or op.list_positions:
-            return None
+        where they do not, or none of them is batched."""
         level, values = self.level, list(args)
         dtype: Any = None
         rank = highest = -1

@@ -261,12 +261,17 @@ class Level:
                     self.captured(value) if isinstance(value, Tensor) else value
                     for value in args[position]
                 ]
+        if op.mutated_positions:
+            self.check_written(op, args)
+        return tuple(found)
+
+    def check_written(self, op: OpOverload, args: tuple[Any, ...]) -> None:
+        """Refuse writes to tensors of the levels below."""
         for position in op.mutated_positions:
             given = args[position]
             for value in given if isinstance(given, (list, tuple)) else (given,):
                 if isinstance(value, Tensor) and not self.is_own(value):
                     raise RuntimeError(CAPTURED.format(name=op.name()))
-        return tuple(found)
 
     def lifted_result(self, result: Any, known: dict[int, Any]) -> Any:
         if isinstance(result, Tensor):
@@ -296,37 +301,25 @@ class Level:
     def backend(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """An op on tensors of this level, run on their values."""
         values = list(args)
-        if not (op.list_positions or op.mutated_positions):
-            for position in op.tensor_positions:
-                tensor = args[position]
-                if type(tensor) is LevelTensor and tensor._owner is self:
-                    values[position] = tensor._value
-            result = self.below(op, values)
-            if isinstance(result, Tensor):
-                for position in op.tensor_positions:
-                    if values[position] is result:
-                        return args[position]
-                return self.lift(result)
-            return self.lifted_result(result, operand_ids(op, args, values))
-        known: dict[int, Any] = {}
         for position in op.tensor_positions:
             tensor = args[position]
             if type(tensor) is LevelTensor and tensor._owner is self:
                 values[position] = tensor._value
-                known[id(tensor._value)] = tensor
         for position in op.list_positions:
             if args[position]:
-                values[position] = items = [self.lower(item) for item in args[position]]
-                for item, tensor in zip(items, args[position], strict=True):
-                    known[id(item)] = tensor
+                values[position] = [self.lower(item) for item in args[position]]
         result = self.below(op, values)
-        if op.mutated_positions:
-            for position in op.mutated_positions:
-                given = args[position]
-                for tensor in given if isinstance(given, (list, tuple)) else (given,):
-                    if type(tensor) is LevelTensor:
-                        show(tensor, tensor._value)
-        return self.lifted_result(result, known)
+        for position in op.mutated_positions:
+            given = args[position]
+            for tensor in given if isinstance(given, (list, tuple)) else (given,):
+                if type(tensor) is LevelTensor:
+                    show(tensor, tensor._value)
+        if isinstance(result, Tensor) and not op.list_positions:
+            for position in op.tensor_positions:
+                if values[position] is result:
+                    return args[position]
+            return self.lift(result)
+        return self.lifted_result(result, operand_ids(op, args, values))
 
 
 def operand_ids(op: OpOverload, args: tuple[Any, ...], values: Any) -> dict[int, Any]:

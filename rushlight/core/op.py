@@ -284,7 +284,8 @@ class OpOverload:
 
     def set_rule(self, name: str, value: Any) -> None:
         self.rules[name] = value
-        self.__dict__.pop("batch_rule", None)
+        for derived in ("batch_rule", "maps_elements"):
+            self.__dict__.pop(derived, None)
 
     def rule(self, name: str) -> Any:
         """A stored rule, or what the op's kind derives for it; None when there is neither."""
@@ -437,6 +438,18 @@ def direct(op: OpOverload) -> Callable[..., Any]:
     return overload_function(op)
 
 
+def maps_elements(op: OpOverload) -> bool:
+    """Whether a batch of calls is one call on the batch, where the operands broadcast alike."""
+    return (
+        op.body is None
+        and op.rule("batch") == "elementwise"
+        and len(op._schema.returns) == 1
+        and not op.list_positions
+        and not op.mutated_positions
+        and Tag.nondeterministic_seeded not in op.tags
+    )
+
+
 DERIVED: dict[str, Callable[[OpOverload], Any]] = {
     "derived_rules": derived_rules,
     "recompute": recompute,
@@ -454,6 +467,7 @@ DERIVED: dict[str, Callable[[OpOverload], Any]] = {
     "backend": backend,
     "bind": make_binder,
     "direct": direct,
+    "maps_elements": maps_elements,
     "batch_rule": lambda op: ports.find_batch_rule(op),
     "family": lambda op: ports.family_of(op),
     "__qualname__": lambda op: op.name(),
