@@ -240,9 +240,15 @@ class VmapLevel:
         state = LOCAL.state
         if op.maps_elements and state.forward_level < 0:
             values = self.ready_values(op, args)
+            if values is args:
+                return self.below(op, args)
             if values is not None:
                 return batched(self.below(op, values), 0, self.level)
-        elif op.body is not None and op.batch_rule is None:
+        elif op.body is not None and (
+            op.batch_rule is None
+            # The tangents of a composite are those of what it does.
+            or (state.forward_level >= 0 and ports.has_tangents(op, args, state))
+        ):
             return dispatch.run_body(op, args)
         if state.forward_level < 0 or not ports.has_tangents(op, args, state):
             return self.batch(op, args)
@@ -417,9 +423,11 @@ class VmapLevel:
     def ready_values(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """The operands of an elementwise op with one result, where they broadcast below as they
         do here: one dtype, batch axes in front, and no sample of fewer dims than the result. None
-        where they do not, or none of them is batched."""
-        level, values = self.level, list(args)
+        where they do not; the very arguments where none of them is batched."""
+        level = self.level
+        values: Any = None
         dtype: Any = None
+        ready = True
         rank = highest = -1
         for position in op.tensor_positions:
             value = args[position]
@@ -428,6 +436,8 @@ class VmapLevel:
                 if value._axis or (rank >= 0 and own != rank):
                     return None
                 rank = own
+                if values is None:
+                    values = list(args)
                 values[position] = value._value
             elif isinstance(value, Tensor):
                 own = value.dim()
@@ -435,10 +445,11 @@ class VmapLevel:
                 continue
             highest = own if own > highest else highest
             if dtype is not value._dtype:
-                if dtype is not None:
-                    return None
+                ready = ready and dtype is None
                 dtype = value._dtype
-        return tuple(values) if rank == highest >= 0 else None
+        if values is None:
+            return args
+        return tuple(values) if ready and rank == highest else None
 
     def promoted(self, op: OpOverload, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Operands in the dtype that one sample would be computed in: the hidden axis would turn

@@ -475,6 +475,11 @@ class Contraction(Kind):
         "conjugates": "whether the first factor is conjugated",
     }
 
+    def derive(self, op: Any, rule: str) -> Any:
+        if rule == "jvp" and "ranks" in op.options:
+            return "multilinear"
+        return super().derive(op, rule)
+
     def batch_method(self, op: Any) -> str | None:
         if "ranks" not in op.options:
             return None
