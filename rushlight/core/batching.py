@@ -223,6 +223,7 @@ class VmapLevel:
     Functions as they are and knows no random ops."""
 
     __slots__ = ("level", "plain", "randomness", "size", "under")
+    hop_rule = "batch"
 
     def __init__(
         self, level: int, size: int, randomness: str = "error", plain: bool = False
@@ -335,9 +336,10 @@ class VmapLevel:
             state.layers = state.others
             return op.direct(*args)
         finally:
+            # `ascend`, written out.
             state.transforms = before
             state.layers = True
-            if not state.counted:
+            if not (before and state.counted):
                 state.refresh()
 
     def run(self, function: Function, *args: Any) -> Any:

@@ -133,6 +133,7 @@ class Level:
     """What `grad` and `jvp` levels have in common."""
 
     plain = False
+    hop_rule = "autograd"
 
     def __init__(self) -> None:
         state = LOCAL.state
@@ -191,11 +192,14 @@ class Level:
             if under:
                 return under[-1].process(op, tuple(args))
             state.layers = state.others
+            if not state.counted:
+                state.refresh()
             return op.direct(*args)
         finally:
+            # `ascend`, written out.
             state.transforms, state.grad, state.owner = before, grad, owner
             state.layers = True
-            if not state.counted:
+            if not (before and state.counted):
                 state.refresh()
 
     # -- lifting ----------------------------------------------------------------------------------
