@@ -814,6 +814,7 @@ def write_binder(w: Writer) -> str:
             values.append(w.default_text(position, argument))
             continue
         if argument.name == w.spread:
+            tests.append("not rest_")
             lines.append(SPREAD_LIST.format(name))
         elif is_int_list(kind):
             lines.append(as_int_tuple(name, kind.size))
