@@ -414,13 +414,15 @@ def test_opcheck_finds_hidden_writes_and_wrong_fakes():
 
 def test_a_registered_batch_rule_gets_values_and_dims(scale):
     seen = []
+    x = torch.arange(6.0).reshape(2, 3)
+    # Without a rule, sample by sample; what was found out about the op then is forgotten.
+    assert torch.equal(torch.vmap(lambda row: scale(row, 3.0))(x), 3 * x)
 
     @scale.register_vmap
     def _(info, in_dims, x, k):
         seen.append((info.batch_size, in_dims))
         return scale(x, k), in_dims[0]
 
-    x = torch.arange(6.0).reshape(2, 3)
     found = torch.vmap(lambda column: scale(column, 3.0), in_dims=1)(x)
     assert torch.equal(found, (3 * x).t())
     assert seen == [(3, (1, None))]
