@@ -19,7 +19,7 @@ from rushlight.core.device import cpu, strided
 from rushlight.core.duals import tangent_of
 from rushlight.core.op import OpOverload, Refused
 from rushlight.core.rng import default_generator
-from rushlight.core.state import LOCAL
+from rushlight.core.state import LAYER_AUTOGRAD, LOCAL
 from rushlight.core.tensor import Tensor, Unusual, ViewInfo, sizes_of, strides_of
 
 if TYPE_CHECKING:
@@ -245,11 +245,7 @@ class VmapLevel:
                 return self.below(op, args)
             if values is not None:
                 return batched(self.below(op, values), 0, self.level)
-        elif op.body is not None and (
-            op.batch_rule is None
-            # The tangents of a composite are those of what it does.
-            or (state.forward_level >= 0 and ports.has_tangents(op, args, state))
-        ):
+        elif op.body is not None and self.is_taken_apart(op, args, state):
             return dispatch.run_body(op, args)
         if state.forward_level < 0 or not ports.has_tangents(op, args, state):
             return self.batch(op, args)
@@ -264,6 +260,13 @@ class VmapLevel:
         else:
             ports.push_tangents(op, args, result, state)
         return result
+
+    def is_taken_apart(self, op: OpOverload, args: tuple[Any, ...], state: Any) -> bool:
+        """Whether a composite's body runs here. One for autograd only has run when it calls its
+        op; the tangents of a composite are those of what it does."""
+        if op.batch_rule is None:
+            return not (op.autograd_only and state.excluded & LAYER_AUTOGRAD)
+        return state.forward_level >= 0 and ports.has_tangents(op, args, state)
 
     def batch(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         if "nondeterministic_seeded" in op.tags:

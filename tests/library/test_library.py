@@ -414,18 +414,27 @@ def test_opcheck_finds_hidden_writes_and_wrong_fakes():
 
 def test_a_registered_batch_rule_gets_values_and_dims(scale):
     seen = []
-    x = torch.arange(6.0).reshape(2, 3)
-    # Without a rule, sample by sample; what was found out about the op then is forgotten.
-    assert torch.equal(torch.vmap(lambda row: scale(row, 3.0))(x), 3 * x)
 
     @scale.register_vmap
     def _(info, in_dims, x, k):
         seen.append((info.batch_size, in_dims))
         return scale(x, k), in_dims[0]
 
+    x = torch.arange(6.0).reshape(2, 3)
     found = torch.vmap(lambda column: scale(column, 3.0), in_dims=1)(x)
     assert torch.equal(found, (3 * x).t())
     assert seen == [(3, (1, None))]
+
+
+def test_a_batch_rule_that_comes_after_the_first_call_is_used():
+    @custom_op("tests::doubled_late", mutates_args=())
+    def doubled(x: Tensor) -> Tensor:
+        return 2 * x
+
+    x = torch.arange(6.0).reshape(2, 3)
+    assert torch.equal(torch.vmap(lambda row: doubled(row))(x), 2 * x)
+    doubled.register_vmap(lambda info, in_dims, x: (5 * x, in_dims[0]))
+    assert torch.equal(torch.vmap(lambda row: doubled(row))(x), 5 * x)
 
 
 def test_autocast_casts_to_the_registered_dtype():
