@@ -185,7 +185,7 @@ class Sampling:
 
 
 # A pixel and its right neighbour as one item.
-PAIRS = {np.dtype("f4"): np.dtype("c8"), np.dtype("f8"): np.dtype("c16")}
+PAIRS: dict[Any, Any] = {np.dtype("f4"): np.dtype("c8"), np.dtype("f8"): np.dtype("c16")}
 
 
 def between_pixels(source: Any, grid: Any, align: bool) -> Any:
