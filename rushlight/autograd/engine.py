@@ -30,7 +30,7 @@ from rushlight.core.node import (
 )
 from rushlight.core.ownership import COUNTS
 from rushlight.core.state import LOCAL, OVERRIDES, ThreadState, as_python
-from rushlight.core.tensor import PLAIN, Tensor, storage_of, strides_of
+from rushlight.core.tensor import PLAIN, Tensor, sizes_of, storage_of, strides_of
 
 __all__ = ["GraphTask", "current_task", "run_backward", "run_root"]
 
@@ -185,11 +185,13 @@ def run_backward(
     create_graph: bool,
     inputs: list[tuple[Any, int]] | None = None,
     accumulate: bool = False,
+    whole: bool = False,
 ) -> list[Any]:
     """Run the graph from (node, output number, gradient) roots.
 
     With `inputs` (edges), only paths to them run and their gradients are returned; with
-    `accumulate` nothing is returned, but the nodes of the inputs run as well.
+    `accumulate` nothing is returned, but the nodes of the inputs run as well. `whole`: there are
+    no other paths.
     """
     state = LOCAL.state
     task = GraphTask(keep_graph, create_graph)
@@ -202,7 +204,8 @@ def run_backward(
             task.captured = [None] * len(inputs)
             for position, (node, number) in enumerate(inputs):
                 task.captures.setdefault(node, {}).setdefault(number, []).append(position)
-        find_needed(task, root_nodes, {node for node, _ in inputs}, accumulate)
+        if not whole:
+            find_needed(task, root_nodes, {node for node, _ in inputs}, accumulate)
     for node, number, grad in roots:
         deliver(task, node, number, validate(grad, node, number, None))
     for node in root_nodes:
@@ -471,7 +474,7 @@ def validate(grad: Any, node: Any, number: int, producer: Any, index: int = 0) -
             f"{name} returned a gradient of type {type(grad).__name__} at index {index}; expected "
             "a Tensor or None"
         )
-    if tuple(grad.shape) != tuple(shape) and grad.layout.name == "strided":
+    if sizes_of(grad) != tuple(shape) and grad.layout.name == "strided":
         if not is_expandable(shape, grad.shape):
             name = producer.name() if producer is not None else "Function"
             raise RuntimeError(
@@ -532,7 +535,8 @@ def evaluate_node(task: GraphTask, node: Any, grads: list[Any], state: ThreadSta
     """
     receive(task, node, grads, state)
     wanted = task.needed
-    if wanted is not None and node not in wanted:
+    is_leaf = type(node) is AccumulateGrad
+    if node not in wanted if wanted is not None else is_leaf and not task.accumulates:
         return None
     hooks = node.node_hooks
     if hooks is not None and hooks.pre:
@@ -541,7 +545,7 @@ def evaluate_node(task: GraphTask, node: Any, grads: list[Any], state: ThreadSta
             if replaced is not None:
                 grads[:] = check_prehook(replaced, grads)
             replaced = None
-    if type(node) is AccumulateGrad:
+    if is_leaf:
         if state.profiler is not None:
             state.profiler.apply(node, grads, evaluate_leaf, node, grads, state)
         else:

@@ -1,9 +1,10 @@
 """Forward mode: tangents pushed along with values.
 
 The rule of an op is its `jvp`: "elementwise" (the vjp formula applied to the tangent, a diagonal
-Jacobian being its own transpose), "linear" (the op applied to tangents), a function of
-`<input>_t`, or, where none is given, the transpose of the vjp (which is linear in its gradient)
-computed by the engine. A tangent lies in memory as its tensor does (Note [Tangent layout]).
+Jacobian being its own transpose), "linear" (the op applied to tangents), "multilinear" (to one
+factor's tangent at a time), a function of `<input>_t`, or, where none is given, the transpose of
+the vjp (which is linear in its gradient) computed by the engine. A tangent lies in memory as its
+tensor does (Note [Tangent layout]).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from rushlight.autograd.engine import run_backward
 from rushlight.base.errors import error
-from rushlight.core import history, ports
+from rushlight.core import dispatch, history, ports
 from rushlight.core.batching import BatchedTensor
 from rushlight.core.duals import (
     DualLevel,
@@ -75,6 +76,8 @@ HIDING = (BatchedTensor, LevelTensor)
 def same_layout(tangent: Any, tensor: Any) -> bool:
     """Note [Tangent layout]: whether every view of the tensor can be taken of the tangent."""
     tensor = lowered(tensor)
+    if both_are_fresh(tangent, tensor):
+        return True
     sizes = sizes_of(tensor)
     if sizes_of(tangent) != sizes:
         return False
@@ -90,6 +93,24 @@ def same_layout(tangent: Any, tensor: Any) -> bool:
         return True
     return bool(
         tangent._offset == tensor._offset and storage_length(tangent) == storage_length(tensor)
+    )
+
+
+def both_are_fresh(first: Any, second: Any) -> bool:
+    """Whether two tensors are contiguous results of one size, or samples of such: the common case
+    of `same_layout`."""
+    while type(first) is BatchedTensor and type(second) is BatchedTensor:
+        if first._level != second._level or first._axis != second._axis:
+            return False
+        first, second = first._value, second._value
+    return (
+        type(first) is Tensor is type(second)
+        and first._unusual is None is second._unusual
+        and first._is_contiguous
+        and second._is_contiguous
+        and first._view is None is second._view
+        and first._storage is None is second._storage
+        and first._array.shape == second._array.shape
     )
 
 
@@ -344,6 +365,8 @@ def derive(
     )
     if jvp == "elementwise" and is_real and not rule.joint:
         return elementwise(op, rule, values, tangents, outputs)
+    if jvp == "multilinear":
+        return multilinear(op, values, tangents)
     if jvp == "linear" or isinstance(jvp, LinearIn):
         return linear(op, jvp, values, tangents)
     if callable(jvp):
@@ -391,6 +414,29 @@ def linear(op: Any, jvp: Any, values: dict[str, Any], tangents: dict[str, Any]) 
             replaced[name] = functions.zeros_like(value) if tangent is None else tangent
     positional, keywords = call_arguments(op, replaced)
     return op(*positional, **keywords)
+
+
+def multilinear(op: Any, values: dict[str, Any], tangents: dict[str, Any]) -> Any:
+    """Products of two factors, `beta * self` before them or not: each factor's tangent takes its
+    place in turn."""
+    *added, first, second = [op.argument_names[position] for position in op.tensor_positions]
+    rest = tangents.get(added[0]) if added else None
+    total: Any = None
+    for name in (first, second):
+        tangent = tangents[name]
+        if tangent is None:
+            continue
+        replaced = {**values, name: tangent}
+        if added and rest is not None:
+            replaced[added[0]], rest = rest, None
+        elif added:
+            replaced["beta"] = 0
+        part = dispatch.call(op, tuple(replaced.values()))
+        total = part if total is None else total + part
+    if rest is not None:
+        beta = values["beta"]
+        total = rest if beta == 1 else rest * beta
+    return total
 
 
 def call_arguments(op: Any, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -451,7 +497,8 @@ def level_gradients(roots: list[Any], cotangents: list[Any], inputs: list[Any]) 
     if not starts:
         return [None] * len(inputs)
     edges = [(gradient_node(leaf), 0) for leaf in inputs]
-    return run_backward(starts, True, LOCAL.state.grad, edges)
+    # Nodes of a level are recorded for its leaves, and these are all of them.
+    return run_backward(starts, True, LOCAL.state.grad, edges, whole=True)
 
 
 def leaves(values: tuple[Any, ...]) -> list[Any]:

@@ -364,11 +364,14 @@ def run_body(op: OpOverload, args: tuple[Any, ...]) -> Any:
         return body(*args)
     try:
         state.excluded = before | INSIDE
-        state.refresh()
+        # Overrides are no layer: they only make the thread special, which it often is already.
+        if not state.counted:
+            state.refresh()
         return body(*args)
     finally:
         state.excluded = before
-        state.refresh()
+        if not (state.layers and state.counted):
+            state.refresh()
 
 
 def autograd_call(

@@ -155,7 +155,10 @@ def view_of(
             result._storage = storage_of(source)
         if result._unusual is not source._unusual and result._unusual is not None:
             # Inference mode marks fresh results; an alias is what its source is.
-            result._unusual.inference = source._unusual is not None and source._unusual.inference
+            marked = source._unusual is not None and source._unusual.inference
+            if result._unusual.inference is not marked:
+                result._unusual = result._unusual.copy()
+                result._unusual.inference = marked
         return
     if source._unusual is not None and source._unusual.inference:
         from rushlight.core.tensor import storage_of

@@ -148,13 +148,13 @@ class Rule:
         name = self.name
 
         def attach(function: F) -> F:
-            op.rules[name] = function
+            op.set_rule(name, function)
             return function
 
         return attach
 
     def __set__(self, op: OpOverload, value: Any) -> None:
-        op.rules[self.name] = value
+        op.set_rule(self.name, value)
 
 
 class Tag:
@@ -365,11 +365,16 @@ class OpOverload:
         """Set rules and options by name."""
         for name, value in facts.items():
             if name in RULES:
-                self.rules[name] = value
+                self.set_rule(name, value)
             elif name in OPTIONS or name in self.kind.options:
                 self.options[name] = value
             else:
                 raise undeclared(self, name)
+
+    def set_rule(self, name: str, value: Any) -> None:
+        self.rules[name] = value
+        for derived in ("batch_rule", "maps_elements"):
+            self.__dict__.pop(derived, None)
 
     def rule(self, name: str) -> Any:
         """A stored rule, or what the op's kind derives for it; None when there is neither."""
@@ -521,11 +526,23 @@ def derived_rules(op: OpOverload) -> dict[str, Any]:
     return {}
 
 
-def make_view(op: OpOverload) -> Callable[..., Any]:
-    """A view op as a function of bound arguments, below the API level."""
+def direct(op: OpOverload) -> Callable[..., Any]:
+    """The op as a function of bound arguments, below the API level."""
     from rushlight.core.stubs import overload_function
 
     return overload_function(op)
+
+
+def maps_elements(op: OpOverload) -> bool:
+    """Whether a batch of calls is one call on the batch, where the operands broadcast alike."""
+    return (
+        op.body is None
+        and op.rule("batch") == "elementwise"
+        and len(op._schema.returns) == 1
+        and not op.list_positions
+        and not op.mutated_positions
+        and Tag.nondeterministic_seeded not in op.tags
+    )
 
 
 DERIVED: dict[str, Callable[[OpOverload], Any]] = {
@@ -545,7 +562,9 @@ DERIVED: dict[str, Callable[[OpOverload], Any]] = {
     "replayed_as": replayed_as,
     "backend": backend,
     "bind": make_binder,
-    "make_view": make_view,
+    "direct": direct,
+    "maps_elements": maps_elements,
+    "batch_rule": lambda op: ports.find_batch_rule(op),
     "family": lambda op: ports.family_of(op),
     "__qualname__": lambda op: op.name(),
 }

@@ -413,6 +413,8 @@ def multiplied(level: VmapLevel, op: OpOverload, first: Any, second: Any) -> Any
         return level.loop(op, (first, second))
     if op.options.get("conjugates"):
         first = first.conj()
+    if ranks == (2, 1) and not level.holds(first):
+        return level.wrap(level.run(lambda: level.front(second).mm(first.t())))
     if ranks[0] == 1:
         first = first.unsqueeze(0)
     if ranks[1] == 1:
@@ -423,6 +425,17 @@ def multiplied(level: VmapLevel, op: OpOverload, first: Any, second: Any) -> Any
     for _ in range(2 - ranks[1]):
         found = level.run(found.squeeze, -1)
     return level.wrap(found)
+
+
+@method()
+def outer(level: VmapLevel, op: OpOverload, first: Any, second: Any) -> Any:
+    if first.dim() != 1 or second.dim() != 1:
+        return level.loop(op, (first, second))
+
+    def every() -> Any:
+        return level.front(first).unsqueeze(-1) * level.front(second, 2)
+
+    return level.wrap(level.run(every))
 
 
 PRODUCTS = {(2, 2): "mm", (2, 1): "mv", (3, 3): "bmm"}
@@ -436,11 +449,31 @@ def multiplied_and_added(
     ranks = factor_ranks(op)
     if not is_fitting(first, second, ranks) or self.dtype is not first.dtype:
         return level.loop(op, (self, first, second, beta, alpha))
+    if level.holds(first) is not level.holds(second) and not level.holds(self):
+        added = level.run(rows_added, level, op, self, first, second, beta, alpha)
+        if added is not None:
+            return level.wrap(added)
     found = getattr(aten, PRODUCTS[ranks])(first, second)
     found = found if alpha == 1 else found * alpha
     if beta == 0:
         return found
     return found + (self if beta == 1 else self * beta)
+
+
+def rows_added(
+    level: VmapLevel, op: OpOverload, self: Any, first: Any, second: Any, beta: Any, alpha: Any
+) -> Any:
+    """`addmm` of the rows of all samples at once, or `addmv` as one of these, with a `self` that is
+    the same for each row; None where it is not."""
+    sizes, ranks = self.shape, factor_ranks(op)
+    if ranks == (2, 1) and level.holds(second):
+        return aten.addmm(self, level.front(second), first.t(), beta=beta, alpha=alpha)
+    if ranks != (2, 2) or level.holds(second) or (len(sizes) > 1 and sizes[0] != 1):
+        return None
+    left = level.front(first)
+    size, rows, inner = left.shape
+    found = op(self, left.reshape(size * rows, inner), second, beta=beta, alpha=alpha)
+    return found.view(size, rows, second.shape[1])
 
 
 @method()

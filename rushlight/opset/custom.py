@@ -280,7 +280,7 @@ def refresh(op: OpOverload) -> None:
     """Derive what a record runs from its own parts and the kernels it has."""
     kernels = kernels_of(op)
     own = original_of(op)
-    for name in ("backend", "grad_rule", "differentiable_positions", "make_view"):
+    for name in ("backend", "grad_rule", "differentiable_positions", "direct"):
         op.__dict__.pop(name, None)
     set_layer_rules(op, kernels, own)
     if op.kind is CUSTOM:
@@ -363,7 +363,7 @@ def derive_builtin(op: OpOverload, kernels: dict[str, Kernel], own: dict[str, An
         op.__dict__["backend"] = own["backend"]
     if not kernels:
         return
-    op.__dict__["make_view"] = lambda *args: dispatch.call(op, args)
+    op.__dict__["direct"] = lambda *args: dispatch.call(op, args)
     if op.body is not None and not op.autograd_only:
         # A composite: kernels stand in for its body where they are meant.
         op.body = at_views(op, by_backend(op, kernels.get(IMPLICIT, op.body), EXPLICIT))

@@ -27,7 +27,8 @@ from rushlight.core.tensor import (
     values_of,
 )
 from rushlight.opset.elementwise import COMPLEX_TO_FLOAT, DEFAULT
-from rushlight.opset.kinds import Kind, arrays_of, is_unusual, make_view, tensors_in
+from rushlight.opset.kinds import Kind, arrays_of, is_unusual, tensors_in
+from rushlight.opset.results import make_view
 
 __all__ = [
     "INPLACE", "INPLACE_VIEW", "MUTATION", "OUT", "derive_inplace", "derive_named_out",

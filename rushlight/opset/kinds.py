@@ -25,10 +25,6 @@ from rushlight.core.dtype import dtype
 from rushlight.core.gradrule import parameters
 from rushlight.core.tensor import (
     Tensor,
-    Unusual,
-    alias_array,
-    shell,
-    storage_of,
     strides_of,
     values_of,
     wrap,
@@ -38,6 +34,7 @@ from rushlight.opset.results import (
     elementwise_layout,
     kernel_layout,
     lay_out,
+    make_view,
     read_sizes,
     result_tensor,
     shell_of,
@@ -471,6 +468,11 @@ class Contraction(Kind):
 
         return specs
 
+    def derive(self, op: Any, rule: str) -> Any:
+        if rule == "jvp" and "product" in op.options:
+            return "multilinear"
+        return super().derive(op, rule)
+
     def batch_method(self, op: Any) -> str | None:
         # A sum over the batch as well is none of the products that a vmap multiplies as one.
         if "product" not in op.options or factor_ranks(op) is None:
@@ -827,58 +829,6 @@ def scattered(op: Any, source: Any, changed: Any, args: tuple[Any, ...]) -> Any:
     found = op.rule("shape")(source, *(args[1:] if several else args))
     sizes, strides, offset = (found[args[0]] if several else found)[:3]
     return source.as_strided_scatter(changed, sizes, strides, offset)
-
-
-def make_view(
-    source: Tensor, sizes: Any, strides: Any, offset: Any, dtype: dtype | None = None
-) -> Tensor:
-    """An alias of `source` with another geometry; base and version are recorded above."""
-    if dtype is None:
-        dtype = source._dtype
-    unusual = source._unusual
-    if unusual is None:
-        storage = source._storage
-        if storage is None:
-            storage = storage_of(source)
-        if 0 not in sizes and storage.nbytes_:
-            width = dtype.itemsize
-            steps = strides if width == 1 else [step * width for step in strides]
-            array = ndarray(sizes, dtype.np, storage.buffer, offset * width, steps)
-            result = wrap(array, dtype)
-            result._storage = storage
-            result._offset = offset
-            result._is_contiguous = strides == geometry.contiguous_strides(sizes)
-            return result
-    if source._array is None:
-        result = shell(tuple(sizes), strides, dtype, source.device, offset)
-        if unusual is not None and result._unusual is not None:
-            result._unusual.conj, result._unusual.neg, result._unusual.layout = (
-                unusual.conj,
-                unusual.neg,
-                unusual.layout,
-            )
-            result._unusual.inference = unusual.inference
-        result._storage = storage_of(source)
-        return result
-    sizes = tuple(sizes)
-    if unusual is not None and unusual.sizes is not None:
-        unusual = unusual.copy()
-        unusual.sizes = unusual.strides = None
-        if not (unusual.conj or unusual.neg or unusual.inference):
-            unusual = None
-    storage = storage_of(source)
-    array = alias_array(storage, dtype, sizes, strides, offset)
-    result = wrap(array, dtype)
-    result._storage = storage
-    result._offset = offset
-    result._unusual = unusual
-    if array.size == 0:
-        result._is_contiguous = False
-        result._unusual = Unusual() if unusual is None else unusual.copy()
-        result._unusual.sizes, result._unusual.strides = sizes, tuple(strides)
-    else:
-        result._is_contiguous = tuple(strides) == geometry.contiguous_strides(sizes)
-    return result
 
 
 VIEW = View("VIEW", along_dims=True, recompute=True)

@@ -18,14 +18,17 @@ from rushlight.core.tensor import (
     Unusual,
     alias_array,
     shell,
+    storage_of,
     strides_of,
     wrap,
     wrap_strided,
 )
 
+ndarray = np.ndarray
+
 __all__ = [
     "Sizes", "Spec", "column_strides", "elementwise_layout", "kernel_layout", "lay_out",
-    "read_sizes", "result_tensor", "shell_of", "strides_for", "tree_laid_out", "with_specs",
+    "make_view", "read_sizes", "result_tensor", "shell_of", "strides_for", "tree_laid_out", "with_specs",
 ]  # fmt: skip
 
 
@@ -187,3 +190,55 @@ def with_specs(value: Any, specs: Any) -> Any:
         return type(value)([with_specs(item, spec) for item, spec in pairs])
     array = as_array(value)
     return lay_out(array, strides_for(specs), dtypes.from_numpy(array.dtype))
+
+
+def make_view(
+    source: Tensor, sizes: Any, strides: Any, offset: Any, dtype: dtype | None = None
+) -> Tensor:
+    """An alias of `source` with another geometry; base and version are recorded above."""
+    if dtype is None:
+        dtype = source._dtype
+    unusual = source._unusual
+    if unusual is None:
+        storage = source._storage
+        if storage is None:
+            storage = storage_of(source)
+        if 0 not in sizes and storage.nbytes_:
+            width = dtype.itemsize
+            steps = strides if width == 1 else [step * width for step in strides]
+            array = ndarray(sizes, dtype.np, storage.buffer, offset * width, steps)
+            result = wrap(array, dtype)
+            result._storage = storage
+            result._offset = offset
+            result._is_contiguous = strides == geometry.contiguous_strides(sizes)
+            return result
+    if source._array is None:
+        result = shell(tuple(sizes), strides, dtype, source.device, offset)
+        if unusual is not None and result._unusual is not None:
+            result._unusual.conj, result._unusual.neg, result._unusual.layout = (
+                unusual.conj,
+                unusual.neg,
+                unusual.layout,
+            )
+            result._unusual.inference = unusual.inference
+        result._storage = storage_of(source)
+        return result
+    sizes = tuple(sizes)
+    if unusual is not None and unusual.sizes is not None:
+        unusual = unusual.copy()
+        unusual.sizes = unusual.strides = None
+        if not (unusual.conj or unusual.neg or unusual.inference):
+            unusual = None
+    storage = storage_of(source)
+    array = alias_array(storage, dtype, sizes, strides, offset)
+    result = wrap(array, dtype)
+    result._storage = storage
+    result._offset = offset
+    result._unusual = unusual
+    if array.size == 0:
+        result._is_contiguous = False
+        result._unusual = Unusual() if unusual is None else unusual.copy()
+        result._unusual.sizes, result._unusual.strides = sizes, tuple(strides)
+    else:
+        result._is_contiguous = tuple(strides) == geometry.contiguous_strides(sizes)
+    return result

@@ -434,6 +434,17 @@ def test_a_registered_batch_rule_gets_values_and_dims(scale):
     assert seen == [(3, (1, None))]
 
 
+def test_a_batch_rule_that_comes_after_the_first_call_is_used():
+    @custom_op("tests::doubled_late", mutates_args=())
+    def doubled(x: Tensor) -> Tensor:
+        return 2 * x
+
+    x = torch.arange(6.0).reshape(2, 3)
+    assert torch.equal(torch.vmap(lambda row: doubled(row))(x), 2 * x)
+    doubled.register_vmap(lambda info, in_dims, x: (5 * x, in_dims[0]))
+    assert torch.equal(torch.vmap(lambda row: doubled(row))(x), 5 * x)
+
+
 def test_autocast_casts_to_the_registered_dtype():
     @torch.library.custom_op("test_library::cast_me", mutates_args=())
     def cast_me(x: torch.Tensor) -> torch.Tensor:

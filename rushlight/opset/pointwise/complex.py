@@ -13,9 +13,9 @@ from rushlight.core.op import refuse
 from rushlight.core.tensor import Tensor, Unusual, strides_of
 from rushlight.opset import functions
 from rushlight.opset.elementwise import PAIRS
-from rushlight.opset.kinds import make_view
 from rushlight.opset.pointwise.arithmetic import one_operand, zeros_where
 from rushlight.opset.registry import composite, pointwise, view
+from rushlight.opset.results import make_view
 from rushlight.opset.rules import conj, late, linear_in
 
 # -- lazy bits ------------------------------------------------------------------------------------

@@ -675,6 +675,7 @@ def outer_samples(make: Any) -> Any:
     "outer(Tensor self, Tensor vec2) -> Tensor",
     errors=lambda make: [(RuntimeError, (make(2, 2), make(2)))],
     samples=outer_samples,
+    batch="outer",
 )
 def outer(self: Any, vec2: Any) -> Any:
     for name, value in (("self", self), ("vec2", vec2)):
@@ -683,7 +684,7 @@ def outer(self: Any, vec2: Any) -> Any:
     return self.reshape((self.shape[0], 1)) * vec2
 
 
-@composite("ger(Tensor self, Tensor vec2) -> Tensor", samples=outer_samples)
+@composite("ger(Tensor self, Tensor vec2) -> Tensor", samples=outer_samples, batch="outer")
 def ger(self: Any, vec2: Any) -> Any:
     return self.outer(vec2)
 

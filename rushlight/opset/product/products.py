@@ -16,7 +16,7 @@ from rushlight.core.device import contiguous_format
 from rushlight.core.dispatch import overridable
 from rushlight.core.dtype import unsupported
 from rushlight.core.quick import Quick, Step
-from rushlight.core.state import warn_once
+from rushlight.core.state import LOCAL, warn_once
 from rushlight.core.tensor import Tensor
 from rushlight.opset.kinds import CONTRACTION, Spec
 from rushlight.opset.product.contract import (
@@ -59,6 +59,9 @@ __all__ = ["bilinear", "cdist", "chain_matmul", "linear", "tensordot"]
 )
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     ndim = input.dim()
+    if ndim == 1 and LOCAL.state.transforms and is_vector_case(input, weight, bias):
+        # One op: what a transform records is its own affair.
+        return weight.mv(input) if bias is None else aten.addmv(bias, weight, input)
     if bias is not None:
         if ndim == 2:
             return aten.addmm(bias, input, aten.t(weight))
@@ -74,6 +77,18 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
         )
     product = input.matmul(weight.t())
     return product if bias is None else product + bias
+
+
+def is_vector_case(input: Any, weight: Any, bias: Any) -> bool:
+    """Whether the layer of one vector is a product with its matrix and nothing else."""
+    sizes, dtype = tuple(weight.shape), weight.dtype
+    return (
+        LOCAL.state.autocast is None
+        and len(sizes) == 2
+        and input.shape[0] == sizes[1]
+        and input.dtype is dtype
+        and (bias is None or (tuple(bias.shape) == sizes[:1] and bias.dtype is dtype))
+    )
 
 
 def is_vector_like(bias: Any) -> bool:

@@ -10,10 +10,10 @@ import numpy as np
 from rushlight.core import geometry
 from rushlight.core.device import contiguous_format
 from rushlight.core.op import OpOverload
-from rushlight.opset.kinds import REARRANGEMENT, VIEW, Spec, make_view, resolved
+from rushlight.opset.kinds import REARRANGEMENT, VIEW, Spec, resolved
 from rushlight.opset.pointwise import complex as complexes
 from rushlight.opset.registry import composite, op
-from rushlight.opset.results import result_tensor, shell_of
+from rushlight.opset.results import make_view, result_tensor, shell_of
 from rushlight.opset.view import split as splits
 from rushlight.opset.view import view as views
 

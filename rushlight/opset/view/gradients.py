@@ -24,9 +24,9 @@ from rushlight.core.tensor import (
     values_of,
     wrap_strided,
 )
-from rushlight.opset.kinds import SCATTER, Spec, make_view, resolved
+from rushlight.opset.kinds import SCATTER, Spec, resolved
 from rushlight.opset.registry import find, op, packet
-from rushlight.opset.results import lay_out
+from rushlight.opset.results import lay_out, make_view
 from rushlight.opset.rules import linear_in
 
 __all__ = [

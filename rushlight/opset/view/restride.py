@@ -20,8 +20,9 @@ from rushlight.core.storage import Storage
 from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.core.typedstorage import TypedStorage
 from rushlight.opset.derived import INPLACE_VIEW, resize_tensor, take_geometry
-from rushlight.opset.kinds import Native, make_view
+from rushlight.opset.kinds import Native
 from rushlight.opset.registry import composite, op
+from rushlight.opset.results import make_view
 from rushlight.opset.rules import late
 from rushlight.opset.view import view as views
 

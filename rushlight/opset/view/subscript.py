@@ -120,7 +120,7 @@ def overridden(api: Any, self: Any, args: tuple[Any, ...]) -> tuple[bool, Any]:
 def select_at(self: Any, dim: int, index: Any, shown: int) -> Any:
     """One position of a dimension. torch: messages number it by its place in the subscript."""
     try:
-        return views.select.make_view(self, dim, index)
+        return views.select.direct(self, dim, index)
     except IndexError:
         sizes = self.shape
         if not sizes and shown == 0 and index == 0:
@@ -137,7 +137,7 @@ def select_at(self: Any, dim: int, index: Any, shown: int) -> Any:
 
 
 def slice_at(self: Any, dim: int, given: slice) -> Any:
-    return views.slice_.make_view(self, dim, *slice_arguments(given))
+    return views.slice_.direct(self, dim, *slice_arguments(given))
 
 
 def slice_arguments(given: slice) -> tuple[Any, Any, Any]:
