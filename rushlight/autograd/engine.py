@@ -3,10 +3,10 @@
 A graph task counts, for every node it will reach, how many gradients are still to come; a node
 with none missing is ready, and the ready node with the highest sequence number runs first.
 CPU tasks run in the calling thread. `evaluate` is the one place that knows the order of hooks.
-Note [Direct leaves]: at a leaf that nobody watches, accumulation has no order to keep; its gradient
-is stored where it arrives, and the leaf gets no accumulator.
-Note [Gradient ownership]: a gradient may be stored or added to in place only when the engine is
-its sole holder, which reference counts say (`core.ownership`).
+Note [Direct leaves]: at a leaf that nobody watches a gradient is stored where it arrives; the leaf
+gets no accumulator.
+Note [Gradient ownership]: a gradient may be stored, or added to in place, by its sole holder only:
+reference counts say so (`core.ownership`).
 """
 
 from __future__ import annotations
@@ -465,8 +465,7 @@ def validate(grad: Any, node: Any, number: int, producer: Any, index: int = 0) -
     shape, dtype, unusual = meta
     if type(grad) is Tensor and grad._unusual is None and unusual is None and grad._dtype is dtype:
         # The common case, soonest: what was added to every row gets the sum over the rows.
-        extra = grad._array.ndim - len(shape)
-        if extra == 1 and grad._array.shape[1:] == shape:
+        if grad._array.ndim == len(shape) + 1 and grad._array.shape[1:] == shape:
             return grad.sum((0,))
     if not isinstance(grad, Tensor):
         name = producer.name() if producer is not None else "backward"

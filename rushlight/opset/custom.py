@@ -280,7 +280,7 @@ def refresh(op: OpOverload) -> None:
     """Derive what a record runs from its own parts and the kernels it has."""
     kernels = kernels_of(op)
     own = original_of(op)
-    for name in ("backend", "grad_rule", "differentiable_positions", "direct"):
+    for name in ("backend", "grad_rule", "differentiable_positions", "direct", "batch_rule"):
         op.__dict__.pop(name, None)
     set_layer_rules(op, kernels, own)
     if op.kind is CUSTOM:

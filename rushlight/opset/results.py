@@ -28,7 +28,8 @@ ndarray = np.ndarray
 
 __all__ = [
     "Sizes", "Spec", "column_strides", "elementwise_layout", "kernel_layout", "lay_out",
-    "make_view", "read_sizes", "result_tensor", "shell_of", "strides_for", "tree_laid_out", "with_specs",
+    "make_view", "read_sizes", "result_tensor", "shell_of", "strides_for", "tree_laid_out",
+    "with_specs",
 ]  # fmt: skip
 
 
