@@ -463,10 +463,10 @@ def validate(grad: Any, node: Any, number: int, producer: Any, index: int = 0) -
     if meta is None:
         return grad
     shape, dtype, unusual = meta
-    if type(grad) is Tensor and grad._unusual is None and unusual is None and grad._dtype is dtype:
-        # The common case, soonest: what was added to every row gets the sum over the rows.
-        if grad._array.ndim == len(shape) + 1 and grad._array.shape[1:] == shape:
-            return grad.sum((0,))
+    plain = type(grad) is Tensor and grad._unusual is None and unusual is None
+    # The common case, soonest: what was added to every row gets the sum over the rows.
+    if plain and grad._dtype is dtype and grad._array.shape[1:] == shape and grad._array.ndim:
+        return grad.sum((0,))
     if not isinstance(grad, Tensor):
         name = producer.name() if producer is not None else "backward"
         raise TypeError(
