@@ -26,6 +26,7 @@ from rushlight.core.duals import (
     tangent_of,
     without_tangents,
 )
+from rushlight.core.geometry import is_overlapping
 from rushlight.core.gradrule import parameters
 from rushlight.core.levels import LevelTensor
 from rushlight.core.node import SavedTensor, autograd_state, gradient_node
@@ -69,7 +70,8 @@ HIDING = (BatchedTensor, LevelTensor)
 # -- layout ----------------------------------------------------------------------------------------
 # Note [Tangent layout]: a view taken of a tensor is taken of its tangent too, by the same strides
 # and offset if need be. A tangent that lies differently is therefore copied into memory like the
-# tensor's: sizes, strides, offset, storage length and lazy bits.
+# tensor's: sizes, strides, offset, storage length and lazy bits. Where elements of the tensor share
+# memory, those of a tangent need not be equal: it gets memory for each of them.
 
 
 def same_layout(tangent: Any, tensor: Any) -> bool:
@@ -104,7 +106,10 @@ def storage_length(tensor: Any) -> Any:
 def zeros_laid_out(tangent: Any, tensor: Any) -> Any:
     """Zeros of the tangent's dtype and batch, with the layout of a tensor."""
     tensor = lowered(tensor)
-    made = functions._new_zeros_with_same_feature_meta(tangent, tensor)
+    if is_overlapping(sizes_of(tensor), strides_of(tensor)):
+        made = functions.new_zeros(tangent, sizes_of(tensor))
+    else:
+        made = functions._new_zeros_with_same_feature_meta(tangent, tensor)
     if tensor.is_conj() and made.is_complex():
         made = made.conj()
     if tensor.is_neg():
