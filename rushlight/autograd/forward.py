@@ -70,8 +70,9 @@ HIDING = (BatchedTensor, LevelTensor)
 # -- layout ----------------------------------------------------------------------------------------
 # Note [Tangent layout]: a view taken of a tensor is taken of its tangent too, by the same strides
 # and offset if need be. A tangent that lies differently is therefore copied into memory like the
-# tensor's: sizes, strides, offset, storage length and lazy bits. Where elements of the tensor share
-# memory, those of a tangent need not be equal: it gets memory for each of them.
+# tensor's: sizes, strides, offset, storage length and lazy bits. At a level elements of a tensor may
+# share memory: those of its tangent need not be equal, and views are replayed there, so that it gets
+# memory for each of them. (torch: `make_dual` refuses such a tensor.)
 
 
 def same_layout(tangent: Any, tensor: Any) -> bool:
@@ -105,8 +106,9 @@ def storage_length(tensor: Any) -> Any:
 
 def zeros_laid_out(tangent: Any, tensor: Any) -> Any:
     """Zeros of the tangent's dtype and batch, with the layout of a tensor."""
+    is_of_level = owner_of(tensor) is not None
     tensor = lowered(tensor)
-    if is_overlapping(sizes_of(tensor), strides_of(tensor)):
+    if is_of_level and is_overlapping(sizes_of(tensor), strides_of(tensor)):
         made = functions.new_zeros(tangent, sizes_of(tensor))
     else:
         made = functions._new_zeros_with_same_feature_meta(tangent, tensor)
