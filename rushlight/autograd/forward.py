@@ -70,9 +70,9 @@ HIDING = (BatchedTensor, LevelTensor)
 # -- layout ----------------------------------------------------------------------------------------
 # Note [Tangent layout]: a view taken of a tensor is taken of its tangent too, by the same strides
 # and offset if need be. A tangent that lies differently is therefore copied into memory like the
-# tensor's: sizes, strides, offset, storage length and lazy bits. At a level elements of a tensor may
-# share memory: those of its tangent need not be equal, and views are replayed there, so that it gets
-# memory for each of them. (torch: `make_dual` refuses such a tensor.)
+# tensor's: sizes, strides, offset, storage length and lazy bits. Elements of a level's tensor may
+# share memory: those of its tangent need not be equal, and views are replayed there, so that each
+# has memory of its own. (torch: `make_dual` refuses such a tensor.)
 
 
 def same_layout(tangent: Any, tensor: Any) -> bool:
