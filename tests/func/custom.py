@@ -49,9 +49,12 @@ def functions(T: Any) -> dict[str, Any]:  # noqa: C901
 
         @staticmethod
         def vmap(info: Any, in_dims: Any, x: Any, y: Any) -> Any:
-            x = x if in_dims[0] is None else x.movedim(in_dims[0], 0)
-            y = y if in_dims[1] is None else y.movedim(in_dims[1], 0)
-            return Product.apply(x, y), None if in_dims == (None, None) else 0
+            def placed(value: Any, dim: int | None) -> Any:
+                if dim is None:
+                    return value.expand(info.batch_size, *value.shape)
+                return value.movedim(dim, 0)
+
+            return Product.apply(placed(x, in_dims[0]), placed(y, in_dims[1])), 0
 
     class Exponential(Keeping):
         """Keeps its result; no rule for vmap or jvp."""

@@ -225,3 +225,20 @@ def test_checkpoint_inside_of_transforms():
     close(vmap(region)(X), X.sin() * X)
     close(vmap(grad(region))(X), first)
     close(hessian(lambda x: region(x).sum())(X), torch.diag(2 * X.cos() - X * X.sin()))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda a: torch.linalg.solve(a, V).sum(),
+        lambda a: torch.linalg.det(a),
+        lambda a: torch.logdet(a @ a),
+        lambda a: (a * torch.tensor([[1.0, 0.0]], dtype=torch.float64)).cumprod(1).sum(),
+    ],
+)
+def test_grad_mode_says_nothing_about_forward_mode(function):
+    """Gradient formulas have shortcuts that cannot be differentiated: not for use below a jvp."""
+    expected = hessian(function)(A)
+    with torch.no_grad():
+        close(hessian(function)(A), expected)
+        close(jacfwd(jacfwd(function))(A), expected)

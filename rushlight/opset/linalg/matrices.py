@@ -15,12 +15,11 @@ from rushlight.base.errors import LinAlgError
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
-from rushlight.core.state import LOCAL
 from rushlight.opset.kinds import COMPUTABLE, Spec
 
 __all__ = [
     "adjoint_of", "check_float", "check_kernel", "check_square",
-    "column_strides", "failed", "is_recording", "matrix_spec",
+    "column_strides", "failed", "matrix_spec",
 ]  # fmt: skip
 
 
@@ -143,11 +142,6 @@ def failed(name: str, info: Any, is_matrix: bool) -> None:
 
 
 # -- gradients -------------------------------------------------------------------------
-
-
-def is_recording() -> bool:
-    """Whether a gradient formula runs with a graph of its own, to be differentiated again."""
-    return LOCAL.state.grad
 
 
 def adjoint_of(value: Any) -> Any:
