@@ -397,8 +397,9 @@ def checkpoint(
                 "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
             )
         return CheckpointFunction.apply(function, preserve, *args)
-    if LOCAL.state.transforms:
-        # A transform keeps what it needs until it ends: there is no later backward to save for.
+    if LOCAL.state.transforms or LOCAL.state.inference:
+        # A transform keeps what it needs until it ends, inference mode records nothing: there is no
+        # later backward to save for.
         with context_fn()[0]:
             return function(*args, **kwargs)
     region = without_reentrancy(function, preserve, context_fn, determinism_check, kwargs, args)

@@ -118,3 +118,11 @@ def test_forward_mode_passes_through_a_region():
         dual = forward_ad.make_dual(x, torch.ones(2))
         result = checkpoint(lambda y: y * y, dual, use_reentrant=False)
         assert forward_ad.unpack_dual(result).tangent.tolist() == [2.0, 4.0]
+
+
+def test_a_region_in_inference_mode_is_a_plain_call():
+    with torch.inference_mode():
+        x = torch.ones(2) * 3
+        with torch.enable_grad():
+            result = checkpoint(lambda y: y * y, x, use_reentrant=False)
+    assert result.tolist() == [9.0, 9.0] and not result.requires_grad

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tests.func import jets
-from tests.func.jets import TAGS, Array, AtKinkError, Jet, jet
+from tests.func.jets import TAGS, Array, AtKinkError, Jet, UnfitError, jet
 from tests.func.steps import OPS, Shape, constant
 
 LARGEST = 1e4
@@ -67,10 +67,6 @@ def short(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return np.array2string(value, precision=3, separator=",").replace("\n", "")
     return repr(value)
-
-
-class UnfitError(Exception):
-    """A program whose values are too large to compare."""
 
 
 # -- the oracle ------------------------------------------------------------------------------------

@@ -21,6 +21,10 @@ class AtKinkError(Exception):
     """A value is so close to a kink that its derivative is a matter of convention."""
 
 
+class UnfitError(Exception):
+    """A value is too large to compare: the oracle's own rounding would show."""
+
+
 class Jet:
     __slots__ = ("parts",)
 
@@ -209,6 +213,9 @@ def series(x: Jet, derivative: Callable[[int, np.ndarray], np.ndarray]) -> Jet:
 
 
 def exp(x: Jet) -> Jet:
+    # Quotients of exponentials, to the fourth order, stay inside the range of the numbers.
+    if x.value.size and not np.abs(x.value).max() < 100:
+        raise UnfitError
     return series(x, lambda order, v: np.exp(v))
 
 
