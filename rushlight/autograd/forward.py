@@ -31,7 +31,7 @@ from rushlight.core.gradrule import parameters
 from rushlight.core.levels import LevelTensor
 from rushlight.core.node import SavedTensor, autograd_state, gradient_node
 from rushlight.core.op import Refused
-from rushlight.core.state import LOCAL, ThreadState
+from rushlight.core.state import LOCAL, ThreadState, changed
 from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.opset import functions
 from rushlight.opset.rules import LinearIn
@@ -430,7 +430,8 @@ def transposed(
     # A level of its own: whatever levels the values belong to are below it.
     from rushlight.autograd.levels import GradLevel
 
-    with GradLevel() as level:
+    # Hooks on saved tensors are for those that users' ops save.
+    with changed(saved_hooks=()), GradLevel() as level:
         dummies = [None if zero is None else level.input(zero) for zero in zeros]
         products, directions = vjp_products(level, rule, everything, tangents, tuple(dummies))
         roots = [level.root(product) for product in products]

@@ -126,3 +126,12 @@ def test_a_region_in_inference_mode_is_a_plain_call():
         with torch.enable_grad():
             result = checkpoint(lambda y: y * y, x, use_reentrant=False)
     assert result.tolist() == [9.0, 9.0] and not result.requires_grad
+
+
+def test_forward_mode_derived_from_the_gradient_saves_nothing_in_a_region():
+    from rushlight.autograd import forward_ad
+
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(torch.eye(2) * 2, torch.eye(2))
+        result = checkpoint(torch.logdet, dual, use_reentrant=False)
+        assert forward_ad.unpack_dual(result).tangent.item() == 1.0
