@@ -106,11 +106,7 @@ class Oracle:
             self.silenced = before
 
     def fresh(self, value: Jet) -> Array:
-        value = value.without(self.silenced)
-        for part in value.parts.values():
-            if not (np.abs(part) < LARGEST).all():
-                raise UnfitError
-        return Array.of(value)
+        return Array.of(check_size(value.without(self.silenced)))
 
     def call(self, program: Program, inputs: Sequence[Array], captured: Sequence[Array]) -> Array:
         registers = [*inputs, *captured]
@@ -139,6 +135,14 @@ class Oracle:
         return self.fresh(value)
 
 
+def check_size(value: Jet) -> Jet:
+    """Large numbers and those that they are multiplied with would show the oracle's rounding."""
+    for part in value.parts.values():
+        if not (np.abs(part) < LARGEST).all():
+            raise UnfitError
+    return value
+
+
 def basis(shapes: Sequence[Shape], at: int, total: int) -> Jet:
     """The unit vectors of several tensors laid end to end, as directions of one of them."""
     sizes = [int(np.prod(shape)) for shape in shapes]
@@ -158,7 +162,7 @@ def linearized(
     total = sum(int(np.prod(shape)) for shape in shapes)
     for at, i in enumerate(argnums):
         inputs[i] = inputs[i].varied(tag, basis(shapes, at, total))
-    result = body(*[Array.of(one) for one in inputs]).read()
+    result = check_size(body(*[Array.of(one) for one in inputs]).read())
     return result.without(1 << tag), result.derivative(tag, total)
 
 

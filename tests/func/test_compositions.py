@@ -14,7 +14,7 @@ import pytest
 
 import rushlight as torch
 import rushlight.utils.checkpoint
-from tests.func import jets
+from tests.func import jets, steps
 from tests.func.compositions import (
     Case,
     Program,
@@ -30,6 +30,11 @@ SEED = int(os.environ.get("RUSHLIGHT_COMPOSITIONS_SEED", "0"))
 PARTS = 10
 # A refusal is right where torch refuses too; more of them than this would hide what is untested.
 MOST_REFUSED = 0.1
+
+
+@pytest.fixture(autouse=True, scope="module")
+def modules_are_made_outside_of_transforms():
+    steps.modules(torch)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -53,8 +58,6 @@ def test_compositions(part):
 
 def test_a_wrong_gradient_is_found_and_shrunk(monkeypatch):
     """The comparison has teeth: with a wrong step, it reports that step and little else."""
-    from tests.func import steps
-
     wrong = steps.Op("sin", lambda T, x: x.sin() + 0.0 * x, lambda x: jets.sin(x) + x * 1e-5)
     monkeypatch.setitem(steps.OPS, "sin", wrong)
     inputs = (np.array([0.3, 0.4]),)
