@@ -21,9 +21,9 @@ from tests.func.compositions import (
     Step,
     draw_case,
     judge,
-    shrink,
 )
 from tests.func.jets import Jet, jet
+from tests.func.shrinking import shrink
 
 COUNT = int(os.environ.get("RUSHLIGHT_COMPOSITIONS", "300"))
 SEED = int(os.environ.get("RUSHLIGHT_COMPOSITIONS_SEED", "0"))
