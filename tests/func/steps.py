@@ -102,6 +102,10 @@ def at_least(rank: int) -> Any:
     return lambda rng, shape: {} if len(shape) >= rank else None
 
 
+def affine(x: Shape, w: Shape, b: Shape) -> dict[str, Any] | None:
+    return {} if x and len(w) == 2 and w[1] == x[-1] and b == w[:1] else None
+
+
 def products(rng: Any, one: Shape, two: Shape) -> dict[str, Any] | None:
     if not one or not two or max(len(one), len(two)) > 3:
         return None
@@ -315,7 +319,7 @@ add(
     lambda T, x, w, b: T.nn.functional.linear(x, w, b),
     lambda x, w, b: multiply(x, jets.transpose(w)) + b,
     3,
-    lambda rng, x, w, b: {} if x and len(w) == 2 and w[1] == x[-1] and b == w[:1] else None,
+    lambda rng, x, w, b: affine(x, w, b),
     weight=8,
 )
 
@@ -751,11 +755,14 @@ add("collect", collect, collect_jet, weight=0.0)
 # -- modules and custom Functions ------------------------------------------------------------------
 
 
+WIDEST = 6
+
+
 @functools.cache
 def modules(T: Any) -> dict[str, Any]:
     made: dict[Any, Any] = {}
-    for wide in range(1, 7):
-        for tall in range(1, 7):
+    for wide in range(1, WIDEST + 1):
+        for tall in range(1, WIDEST + 1):
             block = T.nn.Sequential(T.nn.Linear(wide, tall, dtype=T.float64), T.nn.Tanh())
             made[wide, tall] = block
     return made
@@ -771,7 +778,7 @@ add(
     call_module,
     lambda x, w, b: jets.tanh(multiply(x, jets.transpose(w)) + b),
     3,
-    lambda rng, x, w, b: {} if x and len(w) == 2 and w[1] == x[-1] and b == w[:1] else None,
+    lambda rng, x, w, b: affine(x, w, b) if max(w, default=0) <= WIDEST else None,
     weight=8,
 )
 
