@@ -45,6 +45,7 @@ _SYMBOLS = (
     "free_unbacked_symbols has_free_unbacked_symbols"
 )
 
+_TABLES = ".aot.decompositions.tables"
 _SELFTEST = ".opset.other.selftest"
 _NN_MODULES = (
     "activation adaptive channelshuffle container distance flatten fold linear normalization "
@@ -121,7 +122,11 @@ ALIASES: dict[str, Entry] = {
         "dl_open_guard": ".library.dispatcher:dl_open_guard",
     },
     "torch._jit_internal": {"*": ".jit"},
-    "torch._decomp": absent("decomposition_table get_decompositions"),
+    "torch._decomp": same(
+        _TABLES,
+        "core_aten_decompositions decomposition_table get_decompositions "
+        "global_decomposition_table register_decomposition remove_decompositions",
+    ),
     # ------------------------------------------------------------ torch._C
     "torch._C": {
         **same(".", "is_grad_enabled Size Generator device dtype layout"),
@@ -284,7 +289,7 @@ ALIASES: dict[str, Entry] = {
     ),
     "torch._dynamo.utils": absent("counters same"),
     "torch._inductor.config": ".codegen.config",
-    "torch._inductor.decomposition": absent("decompositions"),
+    "torch._inductor.decomposition": same(_TABLES, "decompositions select_decomp_table"),
     "torch._inductor.codecache": absent("compiled_fx_graph_hash"),
     # ------------------------------------------------------------ ahead-of-time autograd, functorch
     "torch._functorch.config": ".aot.config",
@@ -302,7 +307,8 @@ ALIASES: dict[str, Entry] = {
         **same(".aot.api", f"{_AOT} get_aot_compilation_context"),
         **same(".aot.compilers", "make_boxed_compiler make_boxed_func nop nnc_jit ts_compile"),
         **same(".aot.compilers", "memory_efficient_fusion"),
-        **absent("default_decompositions draw_graph"),
+        **same(_TABLES, "default_decompositions get_decompositions"),
+        **absent("draw_graph"),
         **same(".aot.partition", _PARTITION),
         "config": ".aot.config",
     },
