@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.aot.decompositions.reducing import wide
-from rushlight.aot.decompositions.texts import MATH, as_tensor, cast
+from rushlight.aot.decompositions.texts import MATH, as_tensor, cast, wide
 from rushlight.aot.decompositions.written import program
 from rushlight.core import dtype as dtypes
 from rushlight.opset.network.loss import promoted
@@ -45,6 +44,8 @@ def _softmax(self: Any, dim: int, half_to_float: bool) -> Any:
 
 @program("_log_softmax")
 def _log_softmax(self: Any, dim: int, half_to_float: bool) -> Any:
+    if self.dtype.category != dtypes.FLOAT:
+        return NotImplemented
     x = shifted(wide(self), dim)
     result = aten.sub(x, aten.log(aten.sum(aten.exp(x), [dim], True)))
     return result if half_to_float else cast(result, self.dtype)

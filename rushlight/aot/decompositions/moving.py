@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rushlight.aot.decompositions.texts import as_tensor
+from rushlight.aot.decompositions.texts import as_tensor, cast, wide
 from rushlight.aot.decompositions.written import program
 from rushlight.core import geometry
 from rushlight.core.device import contiguous_format
@@ -14,12 +14,12 @@ from rushlight.opset.rules import aten
 __all__ = ["split_sizes", "swapped"]
 
 
-@program("detach", "lift_fresh")
+@program("detach")
 def detach(self: Any) -> Any:
     return aten.alias(self)
 
 
-@program("alias_copy", "detach_copy")
+@program("alias_copy", "detach_copy", "lift_fresh_copy")
 def alias_copy(self: Any) -> Any:
     return aten.clone(self)
 
@@ -131,6 +131,17 @@ def unbind(self: Any, dim: int = 0) -> Any:
 @program("unbind_copy.int")
 def unbind_copy(self: Any, dim: int = 0) -> Any:
     return [aten.clone(part) for part in unbind(self, dim)]
+
+
+@program("unfold")
+def unfold(self: Any, dimension: int, size: int, step: int) -> Any:
+    sizes, strides = list(self.shape), list(self.stride())
+    if not sizes:
+        return aten.as_strided(self, [size], [1])
+    dim = geometry.wrap_dim(dimension, len(sizes))
+    sizes[dim], taken = (sizes[dim] - size) // step + 1, strides[dim]
+    strides[dim] = taken * step
+    return aten.as_strided(self, [*sizes, size], [*strides, taken], self.storage_offset())
 
 
 @program("unfold_copy")
@@ -310,7 +321,7 @@ def replication_pad1d(self: Any, padding: Any) -> Any:
 
 def unreflected(grad_output: Any, self: Any, padding: Any) -> Any:
     """The gradient of a reflected border: what fell outside is folded back in, dim by dim."""
-    result = grad_output
+    result = wide(grad_output)
     for number in range(len(padding) // 2):
         dim = self.dim() - 1 - number
         before, after = padding[2 * number], padding[2 * number + 1]
@@ -323,7 +334,7 @@ def unreflected(grad_output: Any, self: Any, padding: Any) -> Any:
             edge = aten.flip(aten.slice(result, dim, before + size, before + size + after), [dim])
             inner = inner + padded_along(edge, dim, size - after - 1, 1)
         result = inner
-    return result
+    return cast(result, grad_output.dtype)
 
 
 def padded_along(self: Any, dim: int, before: Any, after: Any) -> Any:

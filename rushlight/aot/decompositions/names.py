@@ -33,11 +33,11 @@ CORE_TABLE = """
     _log_softmax_backward_data _safe_softmax _softmax_backward_data binary_cross_entropy_backward
     binary_cross_entropy_with_logits fill.Tensor glu glu_backward huber_loss_backward
     mse_loss_backward nan_to_num native_batch_norm_backward native_dropout_backward
-    nll_loss2d_backward nll_loss2d_forward nll_loss_backward nll_loss_forward smooth_l1_loss_backward
-    zero _native_batch_norm_legit_functional view_copy
+    nll_loss2d_backward nll_loss2d_forward nll_loss_backward nll_loss_forward
+    smooth_l1_loss_backward zero native_batch_norm _native_batch_norm_legit_functional view_copy
 
     _reshape_alias _unsafe_view detach split.Tensor squeeze t transpose.int unbind.int
-    unsafe_split.Tensor unsafe_split_with_sizes
+    unfold unsafe_split.Tensor unsafe_split_with_sizes
 
     all all.dim all.dims aminmax count_nonzero count_nonzero.dim_IntList dist linalg_vector_norm
     logsumexp nansum norm.Scalar norm.ScalarOpt_dim norm.ScalarOpt_dim_dtype norm.ScalarOpt_dtype
@@ -47,7 +47,8 @@ CORE_TABLE = """
     index_fill.int_Tensor masked_fill.Scalar masked_fill.Tensor select_backward slice_backward
     unfold_backward diagonal_scatter
 
-    alias_copy block_diag channel_shuffle diag_embed diagonal_copy expand_copy permute_copy
+    alias_copy detach_copy lift_fresh_copy block_diag channel_shuffle diag_embed diagonal_copy
+    expand_copy permute_copy
     pixel_shuffle pixel_unshuffle reflection_pad1d_backward reflection_pad2d_backward
     reflection_pad3d_backward replication_pad1d roll rot90 select_copy.int slice_copy.Tensor
     split_with_sizes_copy squeeze_copy squeeze_copy.dim squeeze_copy.dims stack t_copy trace

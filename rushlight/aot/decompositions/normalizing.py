@@ -10,8 +10,7 @@ import math
 from typing import Any
 
 from rushlight.aot.decompositions.moving import view_or_copy
-from rushlight.aot.decompositions.reducing import wide
-from rushlight.aot.decompositions.texts import cast
+from rushlight.aot.decompositions.texts import cast, wide
 from rushlight.aot.decompositions.written import program
 from rushlight.core import dtype as dtypes
 from rushlight.opset.rules import aten

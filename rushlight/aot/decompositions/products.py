@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from rushlight.aot.decompositions.moving import matrix_product, swapped, view_or_copy
-from rushlight.aot.decompositions.reducing import wide
-from rushlight.aot.decompositions.texts import as_tensor, cast
+from rushlight.aot.decompositions.texts import as_tensor, cast, wide
 from rushlight.aot.decompositions.written import program
 from rushlight.core import dtype as dtypes
+from rushlight.opset.network.loss import promoted as result_type
 from rushlight.opset.rules import aten
 
 __all__: list[str] = []
@@ -60,7 +60,7 @@ def addr(self: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> A
 
 @program("dot")
 def dot(self: Any, tensor: Any) -> Any:
-    return cast(aten.sum(aten.mul(self, tensor), [0]), self.dtype)
+    return cast(aten.sum(aten.mul(wide(self), wide(tensor)), [0]), self.dtype)
 
 
 @program("vdot")
@@ -73,9 +73,10 @@ def linalg_cross(self: Any, other: Any, *, dim: int = -1) -> Any:
     index = aten.arange(0, 3, 1, device=self.device)
     one = aten.remainder(aten.add(index, 1), 3)
     two = aten.remainder(aten.add(index, 2), 3)
-    left = aten.mul(aten.index_select(self, dim, one), aten.index_select(other, dim, two))
-    right = aten.mul(aten.index_select(self, dim, two), aten.index_select(other, dim, one))
-    return aten.sub(left, right)
+    a, b = wide(self), wide(other)
+    left = aten.mul(aten.index_select(a, dim, one), aten.index_select(b, dim, two))
+    right = aten.mul(aten.index_select(a, dim, two), aten.index_select(b, dim, one))
+    return cast(aten.sub(left, right), result_type(self, other))
 
 
 @program("_scaled_dot_product_flash_attention_for_cpu")
@@ -83,6 +84,8 @@ def attention(
     query: Any, key: Any, value: Any, dropout_p: float = 0.0, is_causal: bool = False, *,
     attn_mask: Any = None, scale: Any = None,
 ) -> Any:  # fmt: skip
+    if key.shape[1] != query.shape[1]:
+        return NotImplemented
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     q, k, v = wide(query), wide(key), wide(value)
     scores = matrix_product(aten.mul(q, factor), aten.permute(k, swapped(k.dim(), -2, -1)))

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rushlight.aot.decompositions.texts import as_tensor, cast
+from rushlight.aot.decompositions.texts import as_tensor, cast, wide
 from rushlight.aot.decompositions.written import program
-from rushlight.arrays.precision import HALVES
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import COMPLEX, FLOAT
 from rushlight.opset.rules import aten
 
-__all__ = ["every", "wide"]
+__all__ = ["every"]
 
 
 def every(self: Any, dim: Any) -> list[int]:
@@ -20,11 +19,6 @@ def every(self: Any, dim: Any) -> list[int]:
     if dim is None or (not isinstance(dim, int) and not dim):
         return list(range(self.dim()))
     return [dim] if isinstance(dim, int) else list(dim)
-
-
-def wide(self: Any) -> Any:
-    """Halves in float32."""
-    return cast(self, dtypes.float32) if self.dtype in HALVES else self
 
 
 @program("sum")
@@ -77,14 +71,16 @@ def nansum(self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = No
 
 @program("logsumexp")
 def logsumexp(self: Any, dim: Any, keepdim: bool = False) -> Any:
-    x = self if self.dtype.category >= FLOAT else cast(self, dtypes.get_default_dtype())
+    result = self.dtype if self.dtype.category >= FLOAT else dtypes.get_default_dtype()
+    x = wide(cast(self, result))
     dims = every(x, dim)
     if x.numel() == 0 or x.dtype.category == COMPLEX:
-        return aten.log(aten.sum(aten.exp(x), dims, keepdim))
+        return cast(aten.log(aten.sum(aten.exp(x), dims, keepdim)), result)
     top = aten.amax(x, dims, True)
     top = aten.where(aten.isinf(top), as_tensor(0, top), top)
     total = aten.log(aten.sum(aten.exp(aten.sub(x, top)), dims, keepdim))
-    return aten.add(total, top if keepdim or not x.dim() else aten.squeeze(top, dims))
+    found = aten.add(total, top if keepdim or not x.dim() else aten.squeeze(top, dims))
+    return cast(found, result)
 
 
 @program("var.correction")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.aot.decompositions.moving import view_or_copy
-from rushlight.aot.decompositions.reducing import wide
-from rushlight.aot.decompositions.texts import cast
+from rushlight.aot.decompositions.texts import cast, wide
 from rushlight.aot.decompositions.written import program
 from rushlight.core import dtype as dtypes
 from rushlight.opset.rules import aten
@@ -63,6 +62,8 @@ def upsample_linear1d(self: Any, output_size: Any, align_corners: bool, scales: 
 
 @program("affine_grid_generator")
 def affine_grid_generator(theta: Any, size: Any, align_corners: bool) -> Any:
+    if theta.dtype.category != dtypes.FLOAT:
+        return NotImplemented
     batch, _, *sizes = size
     axes = []
     for number, length in enumerate(sizes):

@@ -6,25 +6,19 @@ about it already (the body of a composite, the text of an elementwise op), or wh
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from rushlight.aot.decompositions import (
-    creating,
-    losses,
-    moving,
-    normalizing,
-    products,
-    reducing,
-    resizing,
-    writing,
-    written,
-)
+from rushlight.aot.decompositions import written
 from rushlight.aot.decompositions.names import CORE_TABLE, DEFAULT_TABLE, TEXTS
 from rushlight.aot.decompositions.texts import from_text
 from rushlight.base import pytree
+from rushlight.core.device import contiguous_format
 from rushlight.core.op import OpOverload, OpOverloadPacket, Tag, find_overload
 from rushlight.opset import audit
+from rushlight.opset.rules import aten
 
 __all__ = [
     "core_aten_decompositions", "decomposition_table", "default_decompositions",
@@ -32,6 +26,9 @@ __all__ = [
     "remove_decompositions", "select_decomp_table",
 ]  # fmt: skip
 
+FAMILIES = (
+    "creating", "losses", "moving", "normalizing", "products", "reducing", "resizing", "writing",
+)  # fmt: skip
 Decomposition = Callable[..., Any]
 Table = dict[Any, Decomposition]
 
@@ -143,11 +140,51 @@ def fill() -> None:
         if op.composite_body() is not None:
             decomposition_table[op] = op.decompose
     for op in named_ops(TEXTS):
-        decomposition_table[op] = from_text(op)
+        decomposition_table[op] = laid_out(op, from_text(op))
     for name, function in written.PROGRAMS.items():
-        decomposition_table[named_ops(name)[0]] = function
+        op = named_ops(name)[0]
+        decomposition_table[op] = laid_out(op, function)
 
 
+def laid_out(op: OpOverload, function: Decomposition) -> Decomposition:
+    """A decomposition whose results have the strides that the op gives them."""
+    if op.kind.name in ("VIEW", "CREATION", "RANDOM") or op.composite_body() is not None:
+        return function
+
+    @functools.wraps(function)
+    def decomposition(*args: Any, **kwargs: Any) -> Any:
+        found = function(*args, **kwargs)
+        if found is NotImplemented:
+            return found
+        return with_strides(found, op.kind.shells(op, op.bind(*args, **kwargs)))
+
+    return decomposition
+
+
+def with_strides(found: Any, wanted: Any) -> Any:
+    if isinstance(found, (tuple, list)):
+        pairs = zip(found, wanted, strict=True)
+        return type(found)([with_strides(entry, like) for entry, like in pairs])
+    if found is None or not differs(found.stride(), wanted.stride()):
+        return found
+    if wanted.is_contiguous():
+        return aten.clone(found, memory_format=contiguous_format)
+    blank = aten.empty_strided(
+        wanted.shape, wanted.stride(), dtype=found.dtype, device=found.device
+    )
+    return aten.copy(blank, found)
+
+
+def differs(strides: Any, wanted: Any) -> bool:
+    """Whether strides are known to be other ones. Symbols are not asked: that would be a guard."""
+    return any(
+        [type(a) is int and type(b) is int and a != b for a, b in zip(strides, wanted, strict=True)]
+    )
+
+
+# Importing a module of programs keeps them.
+for family in FAMILIES:
+    importlib.import_module(f"rushlight.aot.decompositions.{family}")
 fill()
 # The tables that compilers start from.
 default_decompositions: Table = get_decompositions(named_ops(DEFAULT_TABLE))

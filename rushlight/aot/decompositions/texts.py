@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.core.dtype import COMPLEX, FLOAT, INTEGER, bool_, dtype
+from rushlight.arrays.numpy_ import MATH as NUMBER_MATH
+from rushlight.arrays.precision import HALVES
+from rushlight.core.dtype import COMPLEX, INTEGER, bool_, dtype, float32
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import Tensor
 from rushlight.opset.elementwise import NUMBERS, POINTWISE, number_array
 from rushlight.opset.rules import aten
 
-__all__ = ["MATH", "as_tensor", "cast", "from_text"]
+__all__ = ["MATH", "as_tensor", "cast", "from_text", "wide"]
 
+# Ops whose texts have no core ops to say what they do with complex numbers.
+REAL = frozenset(("logaddexp", "sgn"))
 # What a math namespace calls otherwise than aten does.
 NAMES = {
     "add": "add", "subtract": "sub", "multiply": "mul", "divide": "div", "power": "pow",
@@ -38,6 +42,11 @@ def cast(tensor: Tensor, to: dtype) -> Tensor:
     return tensor if tensor.dtype is to else aten._to_copy(tensor, dtype=to)
 
 
+def wide(self: Any) -> Any:
+    """Halves in float32."""
+    return cast(self, float32) if self.dtype in HALVES else self
+
+
 class OpMath:
     """The math namespace of ops. Operands are tensors or numbers, one of them a tensor."""
 
@@ -46,7 +55,13 @@ class OpMath:
         if not hasattr(aten, called):
             called = f"special_{name}"
         single, double = getattr(aten, called), pairwise(called)
-        return lambda *operands: (single if len(operands) == 1 else double)(*operands)
+
+        def call(*operands: Any) -> Any:
+            if not any([isinstance(operand, Tensor) for operand in operands]):
+                return getattr(NUMBER_MATH, name)(*operands).item()
+            return (single if len(operands) == 1 else double)(*operands)
+
+        return call
 
     def subtract(self, x: Any, y: Any) -> Any:
         return aten.sub(x, y) if isinstance(x, Tensor) else aten.add(aten.neg(y), x)
@@ -58,10 +73,9 @@ class OpMath:
         return pairwise("div")(x, y, rounding_mode="trunc")
 
     def where(self, condition: Any, x: Any, y: Any) -> Any:
+        if not isinstance(condition, Tensor):
+            return x if condition else y
         like = x if isinstance(x, Tensor) else y
-        if not isinstance(like, Tensor):
-            # Two numbers: of the dtype that the text computes in, which the condition cannot tell.
-            return aten.where(condition, x, y)
         return aten.where(condition, as_tensor(x, like), as_tensor(y, like))
 
     def zero_where(self, mask: Any, x: Any) -> Any:
@@ -78,24 +92,14 @@ class OpMath:
 
     def isfinite(self, x: Any) -> Any:
         if x.dtype.category <= INTEGER:
-            return aten.full(x.shape, True, dtype=bool_, device=x.device)
+            return aten.full_like(x, True, dtype=bool_)
         return aten.logical_not(aten.logical_or(aten.isinf(x), aten.isnan(x)))
 
     def sign(self, x: Any) -> Any:
-        if x.dtype.category != COMPLEX:
-            return aten.sign(x)
-        size = aten.abs(x)
-        return self.where(aten.eq(size, 0), 0, aten.div(x, size))
-
-    def copysign(self, x: Any, y: Any) -> Any:
-        return pairwise("copysign")(x, y)
-
-    def signbit(self, x: Any) -> Any:
-        return aten.signbit(x)
+        return aten.sign(x)
 
     def heaviside(self, x: Any, values: Any) -> Any:
-        step = self.where(aten.eq(x, 0), values, cast(aten.gt(x, 0), x.dtype))
-        return self.where(aten.isnan(x), x, step) if x.dtype.category == FLOAT else step
+        return self.where(aten.eq(x, 0), values, cast(aten.gt(x, 0), x.dtype))
 
     def logaddexp(self, x: Any, y: Any) -> Any:
         return self.log_of_sum(x, y, aten.exp, aten.log1p)
@@ -109,6 +113,12 @@ class OpMath:
         return self.where(both, x, aten.add(top, log(power(aten.neg(aten.abs(aten.sub(x, y)))))))
 
 
+# Core ops of two operands that take no number as the second.
+TENSORS_ONLY = frozenset(
+    ("maximum", "minimum", "atan2", "logical_and", "logical_or", "logical_xor", "fmax", "fmin")
+)
+
+
 def pairwise(name: str) -> Callable[..., Any]:
     """An op of two operands, the first of which may be a number too."""
     packet = getattr(aten, name)
@@ -116,7 +126,7 @@ def pairwise(name: str) -> Callable[..., Any]:
     def call(x: Any, y: Any, **options: Any) -> Any:
         if not isinstance(x, Tensor):
             x = as_tensor(x, y)
-        elif not isinstance(y, Tensor) and name in ("maximum", "minimum", "atan2"):
+        elif not isinstance(y, Tensor) and name in TENSORS_ONLY:
             y = as_tensor(y, x)
         return packet(x, y, **options)
 
@@ -131,6 +141,8 @@ def from_text(op: OpOverload) -> Callable[..., Any]:
 
     def decomposition(*args: Any, **kwargs: Any) -> Any:
         bound = op.bind(*args, **kwargs)
+        if op.base_name in REAL and POINTWISE.common_dtype(op, bound).category == COMPLEX:
+            return NotImplemented
         plan = POINTWISE.plan(op, bound)
         operands = list(bound)
         for position, chain in plan.casts:

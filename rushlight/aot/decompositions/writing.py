@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.aot.decompositions.moving import view_or_copy
-from rushlight.aot.decompositions.reducing import wide
-from rushlight.aot.decompositions.texts import as_tensor, cast
+from rushlight.aot.decompositions.texts import as_tensor, cast, wide
 from rushlight.aot.decompositions.written import program
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
@@ -43,7 +42,7 @@ def put_along(self: Any, dim: int, index: Any, source: Any, accumulate: bool) ->
 @program("index_add")
 def index_add(self: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
     if alpha != 1:
-        source = aten.mul(source, alpha)
+        source = cast(aten.mul(source, alpha), self.dtype)
     return put_along(self, dim, index, source, True)
 
 
@@ -133,6 +132,8 @@ def embedding(
 def embedding_dense_backward(
     grad_output: Any, indices: Any, num_weights: Any, padding_idx: Any, scale_grad_by_freq: bool
 ) -> Any:
+    if grad_output.dtype.category != dtypes.FLOAT:
+        return NotImplemented
     grad = wide(grad_output)
     places = cast(indices, dtypes.int64)
     if scale_grad_by_freq:
