@@ -45,6 +45,10 @@ _SYMBOLS = (
     "free_unbacked_symbols has_free_unbacked_symbols"
 )
 
+_PROXY = (
+    "ProxyTorchDispatchMode disable_proxy_modes_tracing get_innermost_proxy_mode get_proxy_mode "
+    "maybe_disable_fake_tensor_mode"
+)
 _TABLES = ".aot.decompositions.tables"
 _SELFTEST = ".opset.other.selftest"
 _NN_MODULES = (
@@ -262,8 +266,11 @@ ALIASES: dict[str, Entry] = {
     "torch.fx._symbolic_trace": ".fx.tracing",
     "torch.fx.experimental.proxy_tensor": {
         **same(".aot.tracing", "make_fx is_sym_node"),
-        **absent("get_proxy_mode ProxyTorchDispatchMode"),
+        **same(".aot.proxy", _PROXY),
     },
+    "torch.fx.experimental.const_fold": ".fx.passes.const_fold",
+    "torch.fx.experimental.normalize": ".fx.passes.normalize",
+    "torch.fx.experimental.rewriter": ".fx.passes.rewriter",
     "torch.fx.experimental.symbolic_shapes": {
         **same(".symbolic", _SYMBOLS),
         "_constrain_range_for_size": ".symbolic:constrain_range_for_size",
