@@ -428,3 +428,20 @@ def test_asserts_are_traced() -> None:
     assert "_assert = torch._assert(gt, 'neg');  gt = _assert = None" in traced.code
     with pytest.raises(AssertionError, match="neg"):
         traced(-torch.ones(2))
+
+
+def test_deferred_assertions_become_nodes() -> None:
+    pytest.importorskip("sympy")
+    from rushlight.fx.passes.runtime_assert import insert_deferred_runtime_asserts
+    from rushlight.symbolic.checks import check
+
+    def function(x: Any) -> Any:
+        length = x.item()
+        check(length > 2, lambda: "short")
+        return torch.ones(length)
+
+    module = make_fx(function, tracing_mode="symbolic")(torch.tensor(5))
+    insert_deferred_runtime_asserts(module, module.shape_env, "function")
+    assert module(torch.tensor(4)).shape == (4,)
+    with pytest.raises(RuntimeError, match="Runtime assertion failed for expression"):
+        module(torch.tensor(1))

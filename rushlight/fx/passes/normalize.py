@@ -9,17 +9,26 @@ from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.interpreter import Transformer
 from rushlight.fx.operator_schemas import normalize_node
 from rushlight.fx.proxy import Proxy
+from rushlight.graph.names import qualified_name
 from rushlight.graph.node import Node, map_arg
-from rushlight.opset import functions
 
 __all__ = ["NormalizeArgs", "NormalizeOperators"]
 
 # Functions, and the operators of Python that do the same for two tensors.
 OPERATORS = {
-    "add": operator.add, "mul": operator.mul, "sub": operator.sub, "div": operator.truediv,
-    "floor_divide": operator.floordiv, "remainder": operator.mod, "eq": operator.eq,
-    "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
-}  # fmt: skip
+    "torch.add": operator.add,
+    "torch.mul": operator.mul,
+    "torch.sub": operator.sub,
+    "torch.div": operator.truediv,
+    "torch.floor_divide": operator.floordiv,
+    "torch.remainder": operator.mod,
+    "torch.eq": operator.eq,
+    "torch.ne": operator.ne,
+    "torch.lt": operator.lt,
+    "torch.le": operator.le,
+    "torch.gt": operator.gt,
+    "torch.ge": operator.ge,
+}
 
 
 class NormalizeArgs(Transformer):
@@ -55,9 +64,8 @@ class NormalizeOperators(Transformer):
         annotate_get_attrs: bool = True,
     ) -> None:
         super().__init__(module)
-        self.remapped = {getattr(functions, name): op for name, op in OPERATORS.items()}
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if target in self.remapped and len(args) == 2 and not kwargs:
-            target = self.remapped[target]
+        if len(args) == 2 and not kwargs:
+            target = OPERATORS.get(qualified_name(target), target)
         return super().call_function(target, args, kwargs)

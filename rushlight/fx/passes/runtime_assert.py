@@ -76,5 +76,5 @@ def insert_assertion(gm: GraphModule, one: Any, known: dict[Any, Any]) -> None:
     )
     if not isinstance(condition, Node):
         condition = gm.graph.call_function(operator.truth, (condition,))
-    text = one.msg or f"Runtime assertion failed for expression {one.expr} on node '{condition}'"
+    text = f"Runtime assertion failed for expression {one.expr} on node '{condition}'"
     gm.graph.call_function(find_overload("aten", "_assert_scalar", "default"), (condition, text))
