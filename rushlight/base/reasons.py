@@ -343,14 +343,6 @@ REASONS: dict[str, Reason] = {
         "vmap: {op} has no rule for a batch of size 0: the sizes of its result cannot be told.",
         remedy="Treat an empty batch apart, before vmap.",
     ),
-    "RL0606": missing(
-        "RL0606",
-        "Tangents are laid out for one tensor at a time.",
-        "Pass its tensors one by one.",
-    ),
-    "RL0607": missing(
-        "RL0607", "Views stay views when writes are removed.", "Use remove='mutations'."
-    ),
     "RL0608": Reason(
         "Trying to backward through {op} but no autograd formula was registered. Please use "
         "register_autograd to add one.",

@@ -11,11 +11,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.autograd.backward import shape_error
 from rushlight.autograd.forward import level_gradients
 from rushlight.autograd.levels import GradLevel, JvpLevel
 from rushlight.base import pytree
-from rushlight.base.errors import MissingFeature
-from rushlight.core.levels import alive
+from rushlight.core.levels import Level, alive
 from rushlight.core.tensor import Tensor
 from rushlight.func.vmap import vmap
 from rushlight.opset import functions
@@ -27,9 +27,12 @@ __all__ = [
     "jacfwd",
     "jacrev",
     "jvp",
-    "linearize",
     "vjp",
 ]
+
+# What messages call the function that they are about.
+VJP = "vjp(f, *primals)"
+JVP = "jvp(f, primals, tangents)"
 
 
 class Recorded:
@@ -41,14 +44,11 @@ class Recorded:
         leaves, structure = pytree.tree_flatten([args[position] for position in chosen])
         for leaf in leaves:
             if not isinstance(leaf, Tensor):
-                raise ValueError(
-                    "Expected the inputs to differentiate to be tensors, got an input of type "
-                    f"{type(leaf)}"
-                )
-            if not (leaf.is_floating_point() or leaf.is_complex()):
+                raise ValueError(f"Thing passed to transform API must be Tensor, got {type(leaf)}")
+            if not is_differentiable(leaf):
                 raise RuntimeError(
-                    "only Tensors of floating point and complex dtype can require gradients, got "
-                    f"{leaf.dtype}"
+                    "only Tensors of floating point dtype can require gradients, got a tensor of "
+                    f"dtype {leaf.dtype}"
                 )
         self.structure = structure
         with GradLevel() as level:
@@ -76,15 +76,26 @@ class Recorded:
         return self.level.lower(value)
 
 
-def chosen_positions(argnums: Any, count: int, name: str) -> tuple[int, ...]:
+def is_differentiable(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
+def chosen_positions(argnums: Any, count: int) -> tuple[int, ...]:
     """`argnums` as positions from the front."""
+    if not isinstance(argnums, (int, tuple)):
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
     given = argnums if isinstance(argnums, tuple) else (argnums,)
     if not given:
-        raise RuntimeError("argnums must be a non-empty integer or tuple of integers")
+        raise RuntimeError("argnums must be non-empty")
     for position in given:
-        if not isinstance(position, int) or not -count <= position < count:
-            raise RuntimeError(f"{name}: got argnum={position}, but only {count} positional inputs")
-    return tuple([position % count for position in given])
+        if not isinstance(position, int):
+            raise RuntimeError(f"argnum must be int, got: {type(position)}")
+        if not -count <= position < count:
+            raise RuntimeError(f"Got argnum={position}, but only {count} positional inputs")
+    found = tuple([position % count for position in given])
+    if len(set(found)) != len(found):
+        raise RuntimeError(f"argnums elements must be unique, got {found}")
+    return found
 
 
 def split_aux(result: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
@@ -95,6 +106,57 @@ def split_aux(result: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
             f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True"
         )
     return result
+
+
+def lowered_aux(level: Level, aux: Any) -> Any:
+    """What a function returns beside its output, as values of the levels below."""
+
+    def lowered(value: Any) -> Any:
+        if not isinstance(value, Tensor):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(value)}")
+        return level.lower(value)
+
+    return pytree.tree_map(lowered, aux)
+
+
+def output_leaves(result: Any, name: str) -> tuple[list[Any], Any]:
+    """The tensors of what a function returned, and their structure."""
+    outputs, structure = pytree.tree_flatten(result)
+    if not outputs or outputs == [None]:
+        raise RuntimeError(
+            f"{name}: Expected f to be a function that has non-empty output (got output = "
+            f"{outputs})"
+        )
+    for output in outputs:
+        if not isinstance(output, Tensor):
+            raise RuntimeError(
+                f"{name}: expected f(*primals) to return only tensors, got unsupported type "
+                f"{type(output)}"
+            )
+    return outputs, structure
+
+
+def refuse_complex(values: Any, name: str, what: str) -> None:
+    """Jacobians are of real functions."""
+    for place, value in enumerate(pytree.tree_leaves(values)):
+        if isinstance(value, Tensor) and value.is_complex():
+            raise RuntimeError(
+                f"{name}: Expected all {what} to be real but received complex tensor at flattened "
+                f"input idx: {place}"
+            )
+
+
+def drawn(structure: Any) -> str:
+    """A structure as its containers, with a star for each leaf."""
+    return str(pytree.tree_unflatten([STAR] * structure.num_leaves, structure))
+
+
+class Star:
+    def __repr__(self) -> str:
+        return "*"
+
+
+STAR = Star()
 
 
 # -- reverse mode ----------------------------------------------------------------------------------
@@ -112,12 +174,12 @@ def grad_and_value(
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        chosen = chosen_positions(argnums, len(args), "grad")
+        chosen = chosen_positions(argnums, len(args))
         call = Recorded(lambda *given: func(*given, **kwargs), args, chosen)
         output, aux = split_aux(call.result, has_aux, "grad_and_value(f)(*args)")
         if not isinstance(output, Tensor):
             raise RuntimeError(
-                "grad_and_value(f)(*args): Expected f(*args) to return a tensor, got type "
+                "grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got "
                 f"{type(output)}"
             )
         if output.dim() != 0:
@@ -130,7 +192,7 @@ def grad_and_value(
         gradient = tuple(gradient) if isinstance(argnums, tuple) else gradient[0]
         value = call.finished(output)
         if has_aux:
-            return gradient, (value, pytree.tree_map(call.finished, aux))
+            return gradient, (value, lowered_aux(call.level, aux))
         return gradient, value
 
     return wrapper
@@ -166,10 +228,14 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     (tensor([2.]),)
     """
     call = Recorded(func, primals, tuple(range(len(primals))))
-    result, aux = split_aux(call.result, has_aux, "vjp(f, *primals)")
-    outputs, structure = pytree.tree_flatten(result)
-    if not outputs or not all(isinstance(output, Tensor) for output in outputs):
-        raise RuntimeError("vjp(f, *primals): Expected f to return tensors")
+    result, aux = split_aux(call.result, has_aux, VJP)
+    outputs, structure = output_leaves(result, VJP)
+    for output in outputs:
+        if not is_differentiable(output):
+            raise RuntimeError(
+                "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got "
+                f"Tensor with dtype {output.dtype}"
+            )
 
     def pullback(
         cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None
@@ -178,14 +244,18 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         if given != structure:
             raise RuntimeError(
                 f"Expected pytree structure of cotangents to be the same as pytree structure of "
-                f"outputs to the function. cotangents: {given}, primal output: {structure}"
+                f"outputs to the function. cotangents: {drawn(given)}, primal output: "
+                f"{drawn(structure)}"
             )
+        for place, (leaf, output) in enumerate(zip(leaves, outputs, strict=True)):
+            if leaf.shape != output.shape:
+                raise shape_error(place, leaf, output, False)
         found = call.gradients(outputs, leaves)
         return tuple(pytree.tree_unflatten(found, call.structure))
 
     final = pytree.tree_map(call.finished, result)
     if has_aux:
-        return final, pullback, pytree.tree_map(call.finished, aux)
+        return final, pullback, lowered_aux(call.level, aux)
     return final, pullback
 
 
@@ -209,15 +279,17 @@ def jacrev(
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        chosen = chosen_positions(argnums, len(args), "jacrev")
+        chosen = chosen_positions(argnums, len(args))
+        refuse_complex(args, "jacrev", "inputs")
         call = Recorded(lambda *given: func(*given, **kwargs), args, chosen)
-        result, aux = split_aux(call.result, has_aux, "jacrev(f)(*args)")
-        outputs, structure = pytree.tree_flatten(result)
+        result, aux = split_aux(call.result, has_aux, VJP)
+        outputs, structure = output_leaves(result, VJP)
+        refuse_complex(outputs, "jacrev", "outputs")
         rows = [jacobian_rows(call, output, chunk_size) for output in outputs]
         found = [shaped(pytree.tree_unflatten(row, call.structure), argnums) for row in rows]
         jacobian = pytree.tree_unflatten(found, structure)
         if has_aux:
-            return jacobian, pytree.tree_map(call.finished, aux)
+            return jacobian, lowered_aux(call.level, aux)
         return jacobian
 
     return wrapper
@@ -270,42 +342,66 @@ def jvp(
     >>> torch.func.jvp(torch.sin, (torch.tensor(0.0),), (torch.tensor(2.0),))
     (tensor(0.), tensor(2.))
     """
-    if not isinstance(primals, tuple) or not primals:
-        raise RuntimeError("jvp(f, primals, tangents): Expected primals to be a tuple of inputs")
+    if not isinstance(primals, tuple):
+        raise RuntimeError(
+            f"{JVP}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
+        )
     leaves, structure = pytree.tree_flatten(primals)
     pushes, given = pytree.tree_flatten(tangents)
     if given != structure:
         raise RuntimeError(
-            "jvp(f, primals, tangents): Expected primals and tangents to have the same python "
-            f"structure. Got primals with structure {structure} and tangents with structure {given}"
+            f"{JVP}: Expected primals and tangents to have the same python structure. For example, "
+            "if primals is a tuple of 3 tensors, tangents also must be. Got primals with structure "
+            f"{structure} and tangents with structure {given}"
         )
+    check_tensors(leaves, "primals")
+    check_tensors(pushes, "tangents")
+    for primal, tangent in zip(leaves, pushes, strict=True):
+        check_tangent(primal, tangent)
     with JvpLevel() as level:
         duals = [level.dual(p, alive(t)) for p, t in zip(leaves, pushes, strict=True)]
         result = func(*pytree.tree_unflatten(duals, structure))
-        result, aux = split_aux(result, has_aux, "jvp(f, primals, tangents)")
-        outputs, shape = pytree.tree_flatten(result)
+        result, aux = split_aux(result, has_aux, JVP)
+        aux = lowered_aux(level, aux) if has_aux else None
+        outputs, shape = output_leaves(result, JVP)
         found = [level.tangent(output) for output in outputs]
     if strict and any(tangent is None for tangent in found):
         raise RuntimeError(
-            "jvp(f, primals, tangents, strict=True): an output does not depend on the inputs"
+            "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. "
+            "This is not allowed with strict=True."
         )
     values = [level.lower(output) for output in outputs]
     pushed = [
         functions.zeros_like(value) if tangent is None else tangent
         for value, tangent in zip(values, found, strict=True)
     ]
-    aux = pytree.tree_map(level.lower, aux)
     final = pytree.tree_unflatten(values, shape), pytree.tree_unflatten(pushed, shape)
     return (*final, aux) if has_aux else final
 
 
-def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """(outputs, the linear function that best approximates `func` at `primals`)."""
+def check_tensors(leaves: list[Any], what: str) -> None:
+    if not leaves:
+        raise RuntimeError(f"{JVP}: Expected {what} to contain at least one Tensor.")
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            raise RuntimeError(f"{JVP}: Expected {what} to only contain Tensors, got {type(leaf)}")
 
-    def push(*tangents: Any) -> Any:
-        return jvp(func, primals, tangents)[1]
 
-    return func(*primals), push
+def check_tangent(primal: Tensor, tangent: Tensor) -> None:
+    if not is_differentiable(primal):
+        raise ValueError(
+            f"Expected primal to be floating point or complex, but got: {primal.dtype}"
+        )
+    if not is_differentiable(tangent):
+        raise ValueError(
+            f"Expected tangent to be floating point or complex, but got: {tangent.dtype}"
+        )
+    if primal.shape != tangent.shape:
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original "
+            f"Tensor, this is not supported. Tensor is of size {list(primal.shape)} while the "
+            f"given forward gradient is of size {list(tangent.shape)}."
+        )
 
 
 def jacfwd(
@@ -325,43 +421,62 @@ def jacfwd(
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        chosen = chosen_positions(argnums, len(args), "jacfwd")
-        columns, aux = [], None
-        for position in chosen:
-            found, aux = one_argument(func, args, kwargs, position, has_aux, randomness)
-            columns.append(found)
-        jacobian = columns[0]
-        if isinstance(argnums, tuple):
-            jacobian = pytree.tree_map(lambda *entries: tuple(entries), *columns)
-        return (jacobian, aux) if has_aux else jacobian
+        chosen = chosen_positions(argnums, len(args))
+        refuse_complex(args, "jacfwd", "inputs")
+        inputs, structure = pytree.tree_flatten(tuple([args[position] for position in chosen]))
+        for leaf in inputs:
+            if not isinstance(leaf, Tensor):
+                raise ValueError(f"jacfwd: Expected inputs to be Tensors, got {type(leaf)}")
+
+        def of_chosen(*values: Any) -> Any:
+            given = list(args)
+            for position, value in zip(chosen, values, strict=True):
+                given[position] = value
+            return func(*given, **kwargs)
+
+        def push(tangents: Any) -> Any:
+            primals = tuple([args[position] for position in chosen])
+            value, *found = jvp(of_chosen, primals, tangents, has_aux=has_aux)
+            refuse_complex(value, "jacfwd", "outputs")
+            return tuple(found)
+
+        basis = pytree.tree_unflatten(unit_tangents(inputs), structure)
+        if all(leaf.numel() == 0 for leaf in inputs):
+            # There is no column to tell the sizes of the outputs.
+            one, *aux = push(pytree.tree_map(lambda leaf: leaf.new_zeros(leaf.shape[1:]), basis))
+            columns = pytree.tree_map(lambda value: value.unsqueeze(0)[:0], one)
+        else:
+            columns, *aux = vmap(push, randomness=randomness)(basis)
+            aux = pytree.tree_map(lambda value: value[0], aux)
+        jacobian = pytree.tree_map(
+            lambda column: shaped(
+                pytree.tree_unflatten(column_blocks(column, inputs), structure), argnums
+            ),
+            columns,
+        )
+        return (jacobian, aux[0]) if has_aux else jacobian
 
     return wrapper
 
 
-def one_argument(
-    func: Any, args: Any, kwargs: Any, position: int, has_aux: bool, randomness: str
-) -> tuple[Any, Any]:
-    """The Jacobian with respect to one argument, and aux."""
-    source = args[position]
-    if not isinstance(source, Tensor):
-        raise MissingFeature("jacfwd of a nested argument", code="RL0606")
+def unit_tangents(inputs: list[Any]) -> list[Any]:
+    """For each input its part of all unit vectors of the inputs together, along a new first dim."""
+    sizes = [leaf.numel() for leaf in inputs]
+    total, start, found = sum(sizes), 0, []
+    for leaf, size in zip(inputs, sizes, strict=True):
+        part = functions.eye(total, dtype=leaf.dtype, device=leaf.device)[:, start : start + size]
+        found.append(part.reshape((total, *leaf.shape)))
+        start += size
+    return found
 
-    def of_one(value: Any) -> Any:
-        return func(*args[:position], value, *args[position + 1 :], **kwargs)
 
-    def push(tangent: Any) -> Any:
-        return jvp(of_one, (source,), (tangent,), has_aux=has_aux)[1:]
-
-    count = source.numel()
-    basis = functions.eye(count, dtype=source.dtype, device=source.device)
-    basis = basis.reshape((count, *source.shape))
-    results = vmap(push, randomness=randomness, out_dims=(-1, None) if has_aux else -1)(basis)
-    pushed = results[0]
-
-    def unfolded(column: Any) -> Any:
-        return column.reshape((*column.shape[:-1], *source.shape))
-
-    return pytree.tree_map(unfolded, pushed), results[1] if has_aux else None
+def column_blocks(column: Any, inputs: list[Any]) -> list[Any]:
+    """The derivatives of one output along all unit vectors, as its Jacobian by each input."""
+    parts = column.movedim(0, -1).split([leaf.numel() for leaf in inputs], -1)
+    return [
+        part.reshape((*part.shape[:-1], *leaf.shape))
+        for part, leaf in zip(parts, inputs, strict=True)
+    ]
 
 
 def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
