@@ -144,14 +144,17 @@ NEW_LEAF = """
     {name} = t
 """
 
-# `saved_tensor`, written out for the common case.
+# `saved_tensor`, written out.
 TENSOR = """
     t = s[{position}]
-    if (type(t) is not Tensor or t._counter is not None
-            or (t._autograd is not None and t._autograd.detached_at)):
-        t = saved_tensor(t)
-        if t is None: return None
-    elif t._unusual is not None: return None
+    v = 0
+    if type(t) is SavedTensor:
+        if t.unpack_hook is not None: return None
+        v = t.version
+        t = t.tensor
+    if ((type(t) is not Tensor and type(t) not in PLAIN) or t._unusual is not None
+            or (t._counter is not None and t._counter.value != v)
+            or (t._autograd is not None and t._autograd.detached_at)): return None
     {name} = t._array
     if ({name}.shape != {shape} or t._dtype is not {dtype} or t._requires_grad is not {needs}
             or {layout}): return None
@@ -171,7 +174,7 @@ class MatcherWriter:
             "dtypes": dtypes,
             "exact_key": exact_key,
             "is_unwatched": is_unwatched,
-            "saved_tensor": saved_tensor,
+            "SavedTensor": SavedTensor,
         }
         # Names of nodes and leaves in the order of the walk.
         self.places: list[str] = ["root"]

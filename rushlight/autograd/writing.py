@@ -216,7 +216,7 @@ class Writer:
             examples = [entry.meta["val"] if is_node(entry) else entry for entry in args]
             function = prepare(*examples)
             if function is not None:
-                arrays = [self.names[entry] for entry in node.all_input_nodes]
+                arrays = [self.names[entry] for entry in args if is_node(entry)]
                 return f"{self.constant(function)}({', '.join(arrays)})", []
         if op.kind.direct and op.body is None and op.rule("kernel") is not None:
             return self.kernel_call(op, "np", self.values(args))

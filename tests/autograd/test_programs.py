@@ -579,3 +579,27 @@ def test_kernels_that_answer_with_an_operand_give_leaves_memory_of_their_own():
     finally:
         op.options["scalar"] = kernel
     assert "own(" in programs()[0].source
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_program_of_a_classifier_meets_labels_of_every_sort(reduction, dtype):
+    """Labels change from step to step; those that do not count, or are no classes, come late."""
+    weight = torch.linspace(-1, 1, 12, dtype=dtype).reshape(4, 3).requires_grad_()
+    x = torch.linspace(0, 2, 15, dtype=dtype).reshape(5, 3)
+    steps = [[0, 1, 2, 3, step % 4] for step in range(8)]
+    steps += [[0, -100, 2, -100, 1], [3, 3, 3, 3, 3], [-100] * 4 + [0]]
+
+    def run():
+        grads = []
+        for labels in steps:
+            weight.grad = None
+            scores = F.log_softmax(x @ weight.t(), 1)
+            target = torch.tensor(labels)
+            F.nll_loss(scores, target, reduction=reduction).backward()
+            grads.append(weight.grad.numpy().tobytes())
+        return grads
+
+    with config.patch(backward_programs=False):
+        expected = run()
+    assert run() == expected

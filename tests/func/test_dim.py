@@ -91,7 +91,7 @@ def test_a_dim_is_a_tensor_of_its_positions():
 
 
 def test_what_a_tensor_shows():
-    i, j = dims()
+    i = dims(1)
     t = C[i]
     assert t.dims == (i,)
     assert (t.ndim, t.dim(), tuple(t.shape), t.size(0), t.numel()) == (2, 2, (3, 4), 3, 12)
@@ -145,7 +145,7 @@ def test_packs_split_an_axis():
 
 
 def test_index_tensors():
-    i, j, k = dims()
+    i, k = dims()
     idx = torch.tensor([0, 2, 1])
     assert laid_out(B[idx[i]], i) == B[idx].tolist()
     assert laid_out(B[idx[i], k], k, i) == B[idx].t().tolist()

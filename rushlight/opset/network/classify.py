@@ -22,7 +22,7 @@ from rushlight.core.quick import Quick, Step
 from rushlight.core.state import LOCAL
 from rushlight.opset.kinds import OPAQUE, Spec
 from rushlight.opset.network.loss import MEAN, NONE, SUM, apply_reduction
-from rushlight.opset.network.softmax import is_small_matrix, small_log_softmax
+from rushlight.opset.network.softmax import example_array, is_small_matrix, small_log_softmax
 from rushlight.opset.registry import composite, find, op
 from rushlight.opset.rules import aten
 
@@ -150,23 +150,30 @@ ROWS = np.arange(1024)
 LABEL = np.dtype("int64").char
 
 
-def rows_of(self: Any, target: Any, weight: Any, ignore_index: int) -> Any:
-    """Row numbers of a batch whose every label is counted with weight one; None for any other."""
-    shape = self.shape
-    if (
+def is_plain_batch(scores: Any, target: Any, weight: Any, ignore_index: int) -> bool:
+    """Whether a batch's every label is counted with weight one, if only labels are classes."""
+    shape = scores.shape
+    return not (
         weight is not None
         or len(shape) != 2
         or target.shape != shape[:1]
         or not 0 < shape[0] <= 1024
-        or self.dtype.char not in "fd"
+        or scores.dtype.char not in "fd"
         or target.dtype.char != LABEL
         or 0 <= ignore_index < shape[1]
-    ):
-        return None
+    )
+
+
+def are_classes(target: Any, classes: int) -> bool:
     # Negative labels are large as unsigned numbers; a byte of a bool array is 0 or 1.
-    if b"\0" in np.less(target.view(np.uint64), class_count(shape[1])).tobytes():
+    return b"\0" not in np.less(target.view(np.uint64), class_count(classes)).tobytes()
+
+
+def rows_of(scores: Any, target: Any, weight: Any, ignore_index: int) -> Any:
+    """Row numbers of a plain batch; None for any other."""
+    if not is_plain_batch(scores, target, weight, ignore_index):
         return None
-    return ROWS[: shape[0]]
+    return ROWS[: scores.shape[0]] if are_classes(target, scores.shape[1]) else None
 
 
 COUNTS: dict[int, Any] = {}
@@ -187,6 +194,42 @@ def small_nll(self: Any, target: Any, rows: Any, reduction: int) -> tuple[Any, A
     if reduction == MEAN:
         value = value / count
     return np.asarray(value), np.array(count, self.dtype)
+
+
+def small_nll_backward(
+    grad: Any, scores: Any, target: Any, rows: Any, reduction: int, total: Any
+) -> Any:
+    # A quotient of two numbers of the dtype, rounded from double, is rounded once.
+    share = -float(grad)
+    if reduction == MEAN:
+        share /= float(total)
+    result = np.zeros(scores.shape, scores.dtype)
+    result[rows, target] = share
+    return result
+
+
+def prepared_nll_backward(
+    grad_output: Any,
+    self: Any,
+    target: Any,
+    weight: Any,
+    reduction: int,
+    ignore_index: int,
+    total_weight: Any,
+) -> Any:
+    if reduction == NONE or grad_output.dim() or total_weight.dim():
+        return None
+    if not is_plain_batch(example_array(self), example_array(target), weight, ignore_index):
+        return None
+    count, classes = self.shape
+    rows = ROWS[:count]
+
+    def run(grad: Any, scores: Any, target: Any, total: Any) -> Any:
+        if are_classes(target, classes):
+            return small_nll_backward(grad, scores, target, rows, reduction, total)
+        return nll_backward(grad, scores, target, None, reduction, ignore_index, total)
+
+    return run
 
 
 def nll_forward(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
@@ -307,6 +350,7 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
         method=False,
         function=False,
         out_name="grad_input",
+        prepared=prepared_nll_backward,
         node="NllLossBackwardBackward0" if name == "nll_loss" else "NllLoss2DBackwardBackward0",
         samples=lambda make: backward_samples(make, samples),
         vjp={
@@ -344,13 +388,7 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
         single = reduction != NONE and grad_output.ndim == 0 == total_weight.ndim
         rows = rows_of(self, target, weight, ignore_index) if single else None
         if rows is not None:
-            # A quotient of two numbers of the dtype, rounded from double, is rounded once.
-            share = -float(grad_output)
-            if reduction == MEAN:
-                share /= float(total_weight)
-            result = np.zeros(self.shape, self.dtype)
-            result[rows, target] = share
-            return result
+            return small_nll_backward(grad_output, self, target, rows, reduction, total_weight)
         check_nll_gradient(check, grad_output, self, target, weight, reduction, total_weight)
         return nll_backward(
             grad_output, self, target, weight, reduction, ignore_index, total_weight

@@ -86,6 +86,11 @@ def is_small_matrix(array: Any, dim: int) -> bool:
     )
 
 
+def example_array(tensor: Any) -> Any:
+    """An array of a tensor's sizes and dtype, for questions about those."""
+    return np.broadcast_to(np.empty((), tensor._dtype.np), tuple(tensor.shape))
+
+
 def small_log_softmax(matrix: Any) -> Any:
     values = matrix - max_reduce(matrix, 1, None, None, True)
     sums = row_sums(np.exp(values))
@@ -98,10 +103,24 @@ def small_softmax(matrix: Any) -> Any:
     return powers / row_sums(powers)
 
 
-def small_backward(grad: Any, output: Any, logarithmic: bool) -> Any:
-    if logarithmic:
-        return grad - np.exp(output) * row_sums(grad)
+def small_backward(grad: Any, output: Any) -> Any:
     return (grad - row_sums(grad * output)) * output
+
+
+def small_log_backward(grad: Any, output: Any) -> Any:
+    return grad - np.exp(output) * row_sums(grad)
+
+
+def prepared_backward(logarithmic: bool) -> Any:
+    def prepared(grad: Any, output: Any, dim: int, input_dtype: DType) -> Any:
+        alike = tuple(grad.shape) == tuple(output.shape)
+        if not alike or not input_dtype is output._dtype is grad._dtype:
+            return None
+        if not is_small_matrix(example_array(output), dim):
+            return None
+        return small_log_backward if logarithmic else small_backward
+
+    return prepared
 
 
 def lower_softmax(logarithmic: bool) -> Any:
@@ -181,6 +200,7 @@ def softmax_pair(name: str) -> None:
         kind=OPAQUE,
         batch="along",
         lower=lower_backward(logarithmic),
+        prepared=prepared_backward(logarithmic),
         method=False,
         out_name="out",
         samples=backward_samples,
@@ -199,7 +219,7 @@ def softmax_pair(name: str) -> None:
             and grad_output.shape == output.shape
             and input_dtype.np is output.dtype is grad_output.dtype
         ):
-            return small_backward(grad_output, output, logarithmic)
+            return (small_log_backward if logarithmic else small_backward)(grad_output, output)
         check_same_size(name, grad_output, output)
         dtype = dtypes.from_numpy(output.dtype)
         if dtype.category != dtypes.FLOAT:

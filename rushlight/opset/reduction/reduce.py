@@ -121,11 +121,12 @@ empty = np.empty
 ONES = {np.dtype(name): np.ones(64, name) for name in ("float32", "float64")}
 # Contiguous arrays of up to this many elements are summed over some axes by `quick_sum`.
 QUICK_SIZE = 4096
+FEW_ROWS = 64
 
 
 def quick_sum(array: Any, dim: Any) -> Any:
     """The sum of a small array over some axes. A few rows are summed soonest by BLAS."""
-    if (dim == (0,) or dim == (-2,)) and array.ndim == 2 and 1 < len(array) <= 64:
+    if (dim == (0,) or dim == (-2,)) and array.ndim == 2 and 1 < len(array) <= FEW_ROWS:
         ones = ONES.get(array.dtype)
         if ones is not None:
             return ones[: len(array)].dot(array)
@@ -144,7 +145,12 @@ def prepared_sum(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
         return None
     if not is_quick(self._dtype, self.numel(), self.is_contiguous()):
         return None
-    return partial(quick_sum, dim=tuple(dim))
+    dim = tuple(dim)
+    if (dim == (0,) or dim == (-2,)) and self.dim() == 2 and 1 < self.shape[0] <= FEW_ROWS:
+        ones = ONES.get(self._dtype.np)
+        if ones is not None:
+            return ones[: self.shape[0]].dot
+    return partial(quick_sum, dim=dim)
 
 
 def summed(array: Any, axes: Any, keepdim: bool, dtype: DType) -> Any:

@@ -106,7 +106,7 @@ class Overridden(Exception):
 
 
 def handled_by(entry: Any, api: Any, args: tuple[Any, ...]) -> Any:
-    """The answer of an argument that overrides; `entry` may lie deeper than those are looked for."""
+    """The answer of an argument that overrides. `entry` may lie deeper than they are looked for."""
     handled, value = try_function_override(api, args, {})
     if handled:
         return value
