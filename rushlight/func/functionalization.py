@@ -67,6 +67,7 @@ class CopiedViews:
     """A level at which ops that take views of tensors make copies of them instead."""
 
     plain = False
+    hop_rule = "autograd"
 
     def __init__(self) -> None:
         self.under = LOCAL.state.transforms
