@@ -202,6 +202,8 @@ def as_tuple(index: Any) -> tuple[Any, ...]:
     if not is_sequence(index) or len(index) >= 32:
         return (index,)
     for item in index:
+        if type(item) is not int and type(item) not in PLAIN and overrides(type(item)):
+            raise Overridden(item)
         if (
             item is None
             or item is Ellipsis
