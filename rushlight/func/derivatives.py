@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.autograd.backward import shape_error
+from rushlight.autograd.batched import column_blocks, unit_tangents
 from rushlight.autograd.forward import level_gradients
 from rushlight.autograd.levels import GradLevel, JvpLevel
 from rushlight.base import pytree
@@ -457,26 +458,6 @@ def jacfwd(
         return (jacobian, aux[0]) if has_aux else jacobian
 
     return wrapper
-
-
-def unit_tangents(inputs: list[Any]) -> list[Any]:
-    """For each input its part of all unit vectors of the inputs together, along a new first dim."""
-    sizes = [leaf.numel() for leaf in inputs]
-    total, start, found = sum(sizes), 0, []
-    for leaf, size in zip(inputs, sizes, strict=True):
-        part = functions.eye(total, dtype=leaf.dtype, device=leaf.device)[:, start : start + size]
-        found.append(part.reshape((total, *leaf.shape)))
-        start += size
-    return found
-
-
-def column_blocks(column: Any, inputs: list[Any]) -> list[Any]:
-    """The derivatives of one output along all unit vectors, as its Jacobian by each input."""
-    parts = column.movedim(0, -1).split([leaf.numel() for leaf in inputs], -1)
-    return [
-        part.reshape((*part.shape[:-1], *leaf.shape))
-        for part, leaf in zip(parts, inputs, strict=True)
-    ]
 
 
 def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
