@@ -42,6 +42,7 @@ from rushlight.core.state import (
     PROCESS,
     ThreadState,
     as_python,
+    excluding,
 )
 from rushlight.core.tensor import PLAIN, Tensor
 
@@ -217,11 +218,14 @@ def disabled_torch_function(
 def disabled_torch_dispatch(
     func: OpOverload, types: Sequence[type], args: Args = (), kwargs: Kwargs | None = None
 ) -> Any:
-    """A `__torch_dispatch__` for subclasses that want none."""
-    return NotImplemented
+    """A `__torch_dispatch__` for subclasses that want none, and what `super()` of others is: the
+    call without dispatch modes and subclasses."""
+    with excluding(LAYER_MODES | LAYER_SUBCLASS):
+        return func(*args, **(kwargs or {}))
 
 
 DISABLED = disabled_torch_function
+Tensor.__torch_dispatch__ = staticmethod(disabled_torch_dispatch)
 
 
 def try_function_override(

@@ -572,6 +572,7 @@ class Tensor(metaclass=TensorType):
             return result
         return as_class(result, cls)
 
+    # `core.dispatch` puts a function here that calls as if there were no subclasses.
     __torch_dispatch__: Any = None
     # Classes that a dispatch layer of its own handles (fake, functional) name its bit here; each
     # of their tensors says by which mode.
@@ -593,9 +594,8 @@ class Tensor(metaclass=TensorType):
     def _make_wrapper_subclass(
         cls: type,
         size: Sizes,
-        *,
         strides: Strides | None = None,
-        storage_offset: IntLike = 0,
+        storage_offset: IntLike | None = 0,
         memory_format: object = None,
         dtype: Any = None,
         layout: Any = strided,
@@ -607,10 +607,25 @@ class Tensor(metaclass=TensorType):
     ) -> Any:
         """A tensor of class `cls` with geometry but no memory of its own."""
         from rushlight.core.device import device as device_class
+        from rushlight.core.dispatch import dispatches
         from rushlight.core.dtype import get_default_dtype
 
+        if not isinstance(cls, type) or not issubclass(cls, Tensor):
+            raise TypeError(
+                "Creating a Tensor subclass from a class that does not inherit from Tensor is not "
+                "possible. Make sure your class inherits from Tensor."
+            )
+        if not dispatches(cls):
+            raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
+        if not isinstance(size, (tuple, list)):
+            raise TypeError(
+                "_make_wrapper_subclass(): argument 'size' (position 2) must be tuple of ints, not "
+                f"{type(size).__name__}"
+            )
         place = cpu if device is None else device_class(device)
-        result = shell(tuple(size), strides, dtype or get_default_dtype(), place, storage_offset)
+        result = shell(
+            tuple(size), strides, dtype or get_default_dtype(), place, storage_offset or 0
+        )
         assert result._unusual is not None
         result._unusual.layout = layout
         result = recast(result, cls)
