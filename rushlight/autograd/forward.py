@@ -104,7 +104,11 @@ def storage_length(tensor: Any) -> Any:
 def zeros_laid_out(tangent: Any, tensor: Any) -> Any:
     """Zeros of the tangent's dtype and batch, with the layout of a tensor."""
     tensor = lowered(tensor)
-    made = functions._new_zeros_with_same_feature_meta(tangent, tensor)
+    if isinstance(tangent, LevelTensor) and hidden_levels(tangent):
+        # A level takes composites apart, and zeros by themselves have no batch.
+        made = tangent.new_empty_strided(sizes_of(tensor), strides_of(tensor)).zero_()
+    else:
+        made = functions._new_zeros_with_same_feature_meta(tangent, tensor)
     if tensor.is_conj() and made.is_complex():
         made = made.conj()
     if tensor.is_neg():
@@ -284,7 +288,7 @@ def write_tangent(target: Any, tangent: Any, given: list[Any]) -> None:
 
 def can_hold(existing: Any, tangent: Any) -> bool:
     """False where a tangent shared by all samples meets one that differs between them."""
-    return not isinstance(tangent, BatchedTensor) or isinstance(existing, BatchedTensor)
+    return hidden_levels(tangent) <= hidden_levels(existing)
 
 
 def note_saved(rule: Any, result: Any) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from rushlight.autograd.levels import JvpLevel
 from rushlight.base import pytree
 from rushlight.core import dispatch
+from rushlight.core.functional import FunctionalLevel, from_functional, to_functional
 from rushlight.core.levels import Level, alive
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import Tensor
@@ -224,11 +225,19 @@ class Program:
         for slot in (*self.inputs, *[slot for call in kept for slot in call[2]]):
             # Computed anew in every run.
             slot.value = None
-        self.copies_inputs = any(slot.memory.is_written for slot in self.inputs)
+        self.has_writes = any(op.mutated_positions for op, _, _ in kept)
 
     def run(self, tangents: list[Any]) -> list[Any]:
-        if self.copies_inputs:
-            tangents = [tangent.clone() for tangent in tangents]
+        if not self.has_writes:
+            return self.run_calls(tangents)
+        # Writes become values: tangents stay as they are, and a batch may be written to zeros.
+        level = FunctionalLevel()
+        values = [to_functional(tangent, level) for tangent in tangents]
+        with level:
+            outputs = self.run_calls(values)
+        return [from_functional(output) for output in outputs]
+
+    def run_calls(self, tangents: list[Any]) -> list[Any]:
         found: dict[int, Any] = {
             id(slot): tangent for slot, tangent in zip(self.inputs, tangents, strict=True)
         }

@@ -158,3 +158,15 @@ def test_refused_tangents(tangents, text):
 def test_inputs_are_tensors():
     with pytest.raises(ValueError, match="must be Tensor, got <class 'int'>"):
         linearize(lambda x: x, 3)
+
+
+def test_a_batch_of_tangents_through_writes():
+    def f(x):
+        y = torch.zeros(3)
+        y[0] = x[0] * x[1]
+        y[1:] = x[1:] ** 2
+        return y
+
+    _, push = linearize(f, X)
+    assert vmap(push, out_dims=1)(torch.eye(3)).tolist() == jacfwd(f)(X).tolist()
+    assert jacfwd(f)(X).tolist() == [[2.0, 1.0, 0.0], [0.0, 4.0, 0.0], [0.0, 0.0, 6.0]]
