@@ -221,7 +221,7 @@ class Program:
             if any(id(slot.memory) in needed for slot in touched):
                 needed.update(id(slot.memory) for slot in reached)
                 kept.append(call)
-        self.calls = kept[::-1]
+        self.calls = [(op, args, slot_places(args), made) for op, args, made in reversed(kept)]
         for slot in (*self.inputs, *[slot for call in kept for slot in call[2]]):
             # Computed anew in every run.
             slot.value = None
@@ -245,12 +245,26 @@ class Program:
         def value_of(value: Any) -> Any:
             return found.get(id(value), value.value) if isinstance(value, Slot) else value
 
-        for op, args, results in self.calls:
-            result = dispatch.call(op, tuple(pytree.tree_map(value_of, list(args))))
-            leaves = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, Tensor)]
-            for slot, value in zip(results, leaves, strict=True):
+        for op, args, places, made in self.calls:
+            if places is None:
+                values = pytree.tree_map(value_of, list(args))
+            else:
+                values = list(args)
+                for place in places:
+                    values[place] = value_of(values[place])
+            result = dispatch.call(op, tuple(values))
+            leaves = (result,) if isinstance(result, Tensor) else pytree.tree_leaves(result)
+            results = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+            for slot, value in zip(made, results, strict=True):
                 found[id(slot)] = value
         return [value_of(output) for output in self.outputs]
+
+
+def slot_places(args: tuple[Any, ...]) -> list[int] | None:
+    """Where arguments are slots; None where lists of them are among the arguments."""
+    leaves = pytree.tree_leaves(list(args))
+    places = [place for place, value in enumerate(args) if isinstance(value, Slot)]
+    return places if len(places) == sum(isinstance(leaf, Slot) for leaf in leaves) else None
 
 
 def is_changing(call: tuple[OpOverload, tuple[Any, ...], list[Slot]]) -> bool:

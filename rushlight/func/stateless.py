@@ -144,7 +144,7 @@ class Owners:
         has is an attribute's; MISSING takes it away."""
         prefix, _, name = path.rpartition(".")
         module = self.owner(prefix)
-        check_entry(value, str(value))
+        check_entry(value)
         if not name:
             raise KeyError('tensor name can\'t be empty string ""')
         for table in (module._parameters, module._buffers):
@@ -156,7 +156,7 @@ class Owners:
                     table[name] = value
                 return before
         before = getattr(module, name, MISSING)
-        check_entry(before, f"attribute `{name}`: {before}")
+        check_entry(before, f"attribute `{name}`: ")
         if value is not MISSING:
             setattr(module, name, value)
         elif before is not MISSING:
@@ -164,9 +164,9 @@ class Owners:
         return before
 
 
-def check_entry(value: Any, shown: str) -> None:
+def check_entry(value: Any, where: str = "") -> None:
     if value is not MISSING and value is not None and not isinstance(value, Tensor):
-        raise TypeError(f"{shown} is not an instance of torch.Tensor")
+        raise TypeError(f"{where}{value} is not an instance of torch.Tensor")
 
 
 def tied(known: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
