@@ -76,7 +76,7 @@ ALIASES: dict[str, Entry] = {
         "is_compiling": ".compiler:is_compiling",
         **same(".data.failure", "ExceptionWrapper KeyErrorMessage"),
     },
-    "torch._vmap_internals": {"_vmap": ".func.vmap:plain_vmap", "vmap": ".func.vmap:vmap"},
+    "torch._vmap_internals": {"_vmap": ".func.vmap:plain_vmap", "vmap": ".func.vmap:former_vmap"},
     "torch._tensor": {"Tensor": ".core.tensor:Tensor"},
     "torch._ops": {
         **same(".core.op", "OpOverload OpOverloadPacket"),

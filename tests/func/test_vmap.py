@@ -314,3 +314,14 @@ def test_assignment_through_a_mask_of_several_dims():
     values = torch.arange(6.0).reshape(2, 3)
     expected = torch.stack([lower(entry) for entry in values])
     assert torch.equal(torch.vmap(lower)(values), expected)
+
+
+def test_the_older_vmap() -> None:
+    from rushlight.func.vmap import former_vmap, plain_vmap
+
+    x = torch.arange(3.0)
+    with pytest.warns(FutureWarning, match="Please use `torch.vmap` instead of"):
+        assert former_vmap(torch.square)(x).tolist() == [0.0, 1.0, 4.0]
+    assert plain_vmap(lambda a: (a, None), allow_none_pass_through=True)(x)[1] is None
+    with pytest.raises(ValueError, match="must only return Tensors, got type"):
+        plain_vmap(lambda a: (a, None))(x)
