@@ -8,6 +8,9 @@ STAMP := $(VENV)/.installed
 JOBS ?= 2
 ARGS ?=
 
+# How many random compositions of transforms `make fuzz-transforms` compares.
+COMPOSITIONS ?= 10000
+
 # make conformance SEED=autograd,trace K="hook and not cuda"
 KIT ?= ../shared/conformance
 SEED ?= autograd
@@ -16,16 +19,17 @@ K ?=
 # A Python that has PyTorch, for `make reference`.
 ORACLE ?= python3
 
-.PHONY: help venv demo test test-all lint conformance bench reference docs index clean
+.PHONY: help venv demo test test-all fuzz-transforms lint conformance bench reference docs index clean
 
 help:
 	@echo "make venv         set up .venv"
 	@echo "make demo         train a small GPT on sonnets (a minute), let it write"
 	@echo "make test         run the tests            (ARGS='-k schema', JOBS=2)"
 	@echo "make test-all     the same with the slow ones and every sample of every operator: an hour"
+	@echo "make fuzz-transforms  random compositions of transforms (COMPOSITIONS=10000): a quarter of an hour"
 	@echo "make lint         ruff, mypy, import layers, file lengths"
 	@echo "make conformance  run the conformance kit  (KIT, SEED=autograd, K='hook')"
-	@echo "make bench        overhead, models, training and import time beside PyTorch"
+	@echo "make bench        overhead, transforms, models, training and import time beside PyTorch"
 	@echo "make reference    record reference values  (ORACLE=python with PyTorch)"
 	@echo "make docs         write docs/ops.md and docs/errors.md"
 	@echo "make index        write rushlight/opset/where.py: which module defines which name"
@@ -50,6 +54,9 @@ test: $(STAMP)
 test-all: $(STAMP)
 	RUSHLIGHT_ALL_SAMPLES=1 $(BIN)/python -m pytest -q -n $(JOBS) -m "slow or not slow" $(ARGS)
 
+fuzz-transforms: $(STAMP)
+	RUSHLIGHT_COMPOSITIONS=$(COMPOSITIONS) $(BIN)/python -m pytest -q -n $(JOBS) tests/func/test_compositions.py $(ARGS)
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -66,6 +73,7 @@ bench: $(STAMP)
 	@$(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torch") is None)' || \
 	  { echo "The benchmarks compare with PyTorch, which is not in $(VENV). Install it: $(BIN)/pip install torch"; exit 1; }
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/transforms.py
 	$(BIN)/python benchmarks/compiled.py
 	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/training.py

@@ -26,7 +26,7 @@ from rushlight.core.modes import TorchDispatchMode
 from rushlight.core.op import OpOverload, OpOverloadPacket
 from rushlight.core.rng import default_generator
 from rushlight.core.state import LOCAL, changed
-from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import Tensor, set_requires_grad
 from rushlight.opset import functions
 
 __all__ = [
@@ -319,6 +319,10 @@ class SaveInputs(Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         raise AssertionError("the inputs of a checkpointed region do not take part in backward")
 
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        return functions.zeros((0,))
+
 
 def restore_inputs(keeper: Any) -> list[Any]:
     node = keeper.grad_fn
@@ -350,8 +354,15 @@ def without_reentrancy(
         with surroundings.restored(), recompute_context:
             function(*inputs, **kwargs)
 
+    state = LOCAL.state
+    if state.transforms and state.saved_hooks_disabled is None:
+        # A sample of a batch does not outlive its vmap: everything is kept, nothing run again.
+        with forward_context:
+            yield
+        return
     region = Region(rerun, determinism_check == "default", early_stop_default)
-    dummy = functions.empty((0,)).requires_grad_()
+    dummy = functions.empty((0,))
+    set_requires_grad(dummy, True)
     region.inputs = SaveInputs.apply(dummy, *args)
     if region.inputs.grad_fn is None:
         # No graph is being recorded: nothing will be asked for again.
@@ -393,6 +404,11 @@ def checkpoint(
                 "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
             )
         return CheckpointFunction.apply(function, preserve, *args)
+    if LOCAL.state.transforms or LOCAL.state.inference:
+        # A transform keeps what it needs until it ends, inference mode records nothing: there is no
+        # later backward to save for.
+        with context_fn()[0]:
+            return function(*args, **kwargs)
     region = without_reentrancy(function, preserve, context_fn, determinism_check, kwargs, args)
     with region:
         return function(*args, **kwargs)

@@ -32,6 +32,9 @@ def function_tangents(
         zero_tangent(value) if tangent is None and ctx.materialize_grads else tangent
         for value, tangent in zip(args, tangents, strict=True)
     ]
+    if level is not None:
+        # Like what the rule reads from ctx: it may write to a tangent where forward writes.
+        given = [level.captured(value) if isinstance(value, Tensor) else value for value in given]
     versions = [None if tangent is None else version_of(tangent) for tangent in tangents]
     state = LOCAL.state
     enabled = state.forward_enabled
@@ -78,7 +81,7 @@ def function_tangents(
 def zero_tangent(value: Any) -> Any:
     if not isinstance(value, Tensor) or not history.is_differentiable(value):
         return None
-    return functions.zeros_like(lowered(value)._alias())
+    return functions.zeros_like(lowered(value))
 
 
 def keep_written(result: Any, tangent: Any, old: Any, version: int | None) -> None:

@@ -262,6 +262,16 @@ class GradRule:
             lines.append("    if saved is None: raise_freed()")
         lines.append("    edges = self.next_nodes")
 
+        def unpacked(slot: str) -> str:
+            if slot in filled:
+                return f"unpack_output(self, saved[{index[slot]}])"
+            return UNPACK.format(slot=index[slot]) if slot in kept else f"saved[{index[slot]}]"
+
+        # What several formulas read is unpacked once: a hook is asked once for each backward.
+        read = [name for formula in self.formulas.values() for name in parameters(formula)]
+        shared = {slot for slot in kept if read.count(slot) > 1}
+        lines += [f"    v{index[slot]} = {unpacked(slot)}" for slot in order if slot in shared]
+
         def call(owner: str) -> str:
             arguments = []
             for parameter in parameters(self.formulas[owner]):
@@ -269,12 +279,10 @@ class GradRule:
                     arguments.append(parameter)
                 elif parameter == "needs":
                     arguments.append("wanted")
-                elif parameter in filled:
-                    arguments.append(f"unpack_output(self, saved[{index[parameter]}])")
-                elif parameter in kept:
-                    arguments.append(UNPACK.format(slot=index[parameter]))
+                elif parameter in shared:
+                    arguments.append(f"v{index[parameter]}")
                 else:
-                    arguments.append(f"saved[{index[parameter]}]")
+                    arguments.append(unpacked(parameter))
             return f"vjp_{owner}({', '.join(arguments)})"
 
         wants_mask = any("needs" in parameters(f) for f in self.formulas.values())
@@ -405,6 +413,11 @@ class GradRule:
                 node.saved_slots[slot] = pack_output(result, position)
 
 
+def dispatches(tensor: Any) -> bool:
+    """Whether an alias of a tensor is for its class to make."""
+    return type(tensor) is not node_module.LEVEL_TENSOR and node_module.is_watched(tensor)
+
+
 def unpack_output(node: Any, entry: Any) -> Any:
     """`unpack` for a node's own output: its history matters only while a graph is recorded."""
     if (
@@ -413,6 +426,7 @@ def unpack_output(node: Any, entry: Any) -> Any:
         and entry.tensor is not None
         and not LOCAL.state.grad
         and entry.tensor._counter.value == entry.version
+        and (type(entry.tensor) is node_module.TENSOR_TYPES[0] or not dispatches(entry.tensor))
     ):
         return node_module.alive(entry.tensor)
     return unpack(node, entry)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rushlight.base.errors import annotate, error
+from rushlight.core import ports
 from rushlight.core.state import LOCAL
 
 if TYPE_CHECKING:
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 __all__ = [
     "DataDependentOutputException",
     "DynamicOutputShapeException",
+    "check_data_assignment",
     "check_grad_assignment",
+    "check_outside_transforms",
+    "check_wrapper_class",
     "dim_type_error",
     "unknown_size",
 ]
@@ -56,6 +60,39 @@ def check_grad_assignment(tensor: Tensor, value: Any, is_tensor: bool) -> None:
         )
 
 
+# Appended to a method's name: what of autograd transforms keep to themselves.
+IN_TRANSFORM = (
+    " inside of a function being transformed by a functorch transform. This is unsupported, please "
+    "attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call "
+)
+NO_REQUIRES_GRAD = (
+    "You are attempting to call Tensor.requires_grad_() (or perhaps using "
+    f"torch.autograd.functional.* APIs){IN_TRANSFORM}requires_grad_() outside of a function being "
+    "transformed instead."
+)
+NO_RETAIN_GRAD = (
+    f"You are attempting to call Tensor.retain_grad(){IN_TRANSFORM}retain_grad() outside of a "
+    "function being transformed instead."
+)
+
+
+def check_outside_transforms(words: str) -> None:
+    """Refuse what `torch.func` does not let functions do. The plain vmap behind batched gradients
+    leaves autograd to its user."""
+    transforms = LOCAL.state.transforms
+    if transforms and not transforms[-1].plain:
+        raise RuntimeError(words)
+
+
+def check_data_assignment(tensor: Tensor, value: Tensor) -> None:
+    """torch: a tensor of a transform keeps the memory it stands for, and lends it to no other."""
+    for given in (tensor, value):
+        if type(given) is ports.level_tensor:
+            raise RuntimeError(
+                "mutating directly with `.data` inside functorch transform is not allowed."
+            )
+
+
 class DynamicOutputShapeException(RuntimeError):
     """The sizes of an op's result depend on values that a fake tensor does not have."""
 
@@ -89,3 +126,22 @@ def unknown_size(op: OpOverload, what: str) -> IntLike:
     size = mode.shape_env.create_unbacked_symint()
     constrain_range_for_size(size)
     return size
+
+
+def check_wrapper_class(cls: Any, size: object) -> None:
+    """Refuse a class whose tensors cannot be without memory of their own, and what is no size."""
+    from rushlight.core.dispatch import dispatches
+    from rushlight.core.tensor import Tensor
+
+    if not isinstance(cls, type) or not issubclass(cls, Tensor):
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not "
+            "possible. Make sure your class inherits from Tensor."
+        )
+    if not dispatches(cls):
+        raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(
+            "_make_wrapper_subclass(): argument 'size' (position 2) must be tuple of ints, not "
+            f"{type(size).__name__}"
+        )

@@ -11,13 +11,23 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.autograd.backward import shape_error
+from rushlight.autograd.backward import make_grads
 from rushlight.autograd.batched import column_blocks, unit_tangents
 from rushlight.autograd.forward import level_gradients
+from rushlight.autograd.forward_ad import check_dual
+from rushlight.autograd.graph import disable_saved_tensors_hooks
 from rushlight.autograd.levels import GradLevel, JvpLevel
 from rushlight.base import pytree
-from rushlight.core.levels import Level, alive
+from rushlight.core.levels import alive
 from rushlight.core.tensor import Tensor
+from rushlight.func.checks import (
+    check_floating_inputs,
+    check_real,
+    check_tensor_outputs,
+    check_tensors_given,
+    chosen_positions,
+    split_aux,
+)
 from rushlight.func.vmap import vmap
 from rushlight.opset import functions
 
@@ -31,9 +41,11 @@ __all__ = [
     "vjp",
 ]
 
-# What messages call the function that they are about.
-VJP = "vjp(f, *primals)"
-JVP = "jvp(f, primals, tangents)"
+
+NO_SAVED_HOOKS = (
+    "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an "
+    "issue with your use case."
+)
 
 
 class Recorded:
@@ -41,25 +53,19 @@ class Recorded:
 
     Results keep their wrappers here; `finished` takes those off, `gradients` follows them."""
 
-    def __init__(self, func: Callable[..., Any], args: tuple[Any, ...], chosen: Any) -> None:
+    def __init__(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Any, chosen: Any
+    ) -> None:
         leaves, structure = pytree.tree_flatten([args[position] for position in chosen])
-        for leaf in leaves:
-            if not isinstance(leaf, Tensor):
-                raise ValueError(f"Thing passed to transform API must be Tensor, got {type(leaf)}")
-            if not is_differentiable(leaf):
-                raise RuntimeError(
-                    "only Tensors of floating point dtype can require gradients, got a tensor of "
-                    f"dtype {leaf.dtype}"
-                )
+        check_floating_inputs(leaves)
         self.structure = structure
-        with GradLevel() as level:
+        with disable_saved_tensors_hooks(NO_SAVED_HOOKS), GradLevel() as level:
             self.level = level
             self.inputs = [level.input(leaf) for leaf in leaves]
-            given = list(args)
             placed = pytree.tree_unflatten(self.inputs, structure)
-            for position, value in zip(chosen, placed, strict=True):
-                given[position] = value
-            self.result = func(*given)
+            given = placed_among(level, args, chosen, placed)
+            named = pytree.tree_map_only(Tensor, level.captured, kwargs) if kwargs else kwargs
+            self.result = func(*given, **named)
             outputs = pytree.tree_flatten(self.result)[0]
             self.roots = {id(output): level.root(output) for output in outputs}
 
@@ -77,87 +83,15 @@ class Recorded:
         return self.level.lower(value)
 
 
-def is_differentiable(tensor: Tensor) -> bool:
-    return tensor.is_floating_point() or tensor.is_complex()
-
-
-def chosen_positions(argnums: Any, count: int) -> tuple[int, ...]:
-    """`argnums` as positions from the front."""
-    if not isinstance(argnums, (int, tuple)):
-        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
-    given = argnums if isinstance(argnums, tuple) else (argnums,)
-    if not given:
-        raise RuntimeError("argnums must be non-empty")
-    for position in given:
-        if not isinstance(position, int):
-            raise RuntimeError(f"argnum must be int, got: {type(position)}")
-        if not -count <= position < count:
-            raise RuntimeError(f"Got argnum={position}, but only {count} positional inputs")
-    found = tuple([position % count for position in given])
-    if len(set(found)) != len(found):
-        raise RuntimeError(f"argnums elements must be unique, got {found}")
-    return found
-
-
-def split_aux(result: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
-    if not has_aux:
-        return result, None
-    if not isinstance(result, tuple) or len(result) != 2:
-        raise RuntimeError(
-            f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True"
-        )
-    return result
-
-
-def lowered_aux(level: Level, aux: Any) -> Any:
-    """What a function returns beside its output, as values of the levels below."""
-
-    def lowered(value: Any) -> Any:
-        if not isinstance(value, Tensor):
-            raise RuntimeError(f"Expected tensors, got unsupported type {type(value)}")
-        return level.lower(value)
-
-    return pytree.tree_map(lowered, aux)
-
-
-def output_leaves(result: Any, name: str) -> tuple[list[Any], Any]:
-    """The tensors of what a function returned, and their structure."""
-    outputs, structure = pytree.tree_flatten(result)
-    if not outputs or outputs == [None]:
-        raise RuntimeError(
-            f"{name}: Expected f to be a function that has non-empty output (got output = "
-            f"{outputs})"
-        )
-    for output in outputs:
-        if not isinstance(output, Tensor):
-            raise RuntimeError(
-                f"{name}: expected f(*primals) to return only tensors, got unsupported type "
-                f"{type(output)}"
-            )
-    return outputs, structure
-
-
-def refuse_complex(values: Any, name: str, what: str) -> None:
-    """Jacobians are of real functions."""
-    for place, value in enumerate(pytree.tree_leaves(values)):
-        if isinstance(value, Tensor) and value.is_complex():
-            raise RuntimeError(
-                f"{name}: Expected all {what} to be real but received complex tensor at flattened "
-                f"input idx: {place}"
-            )
-
-
-def drawn(structure: Any) -> str:
-    """A structure as its containers, with a star for each leaf."""
-    return str(pytree.tree_unflatten([STAR] * structure.num_leaves, structure))
-
-
-class Star:
-    def __repr__(self) -> str:
-        return "*"
-
-
-STAR = Star()
+def placed_among(level: Any, args: tuple[Any, ...], chosen: Any, values: Any) -> list[Any]:
+    """Arguments at a level: `values` at the chosen positions; the others' tensors are lifted too,
+    so that the function may write to them."""
+    given = list(args)
+    for position in set(range(len(args))).difference(chosen):
+        given[position] = pytree.tree_map_only(Tensor, level.captured, args[position])
+    for position, value in zip(chosen, values, strict=True):
+        given[position] = value
+    return given
 
 
 # -- reverse mode ----------------------------------------------------------------------------------
@@ -175,8 +109,7 @@ def grad_and_value(
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        chosen = chosen_positions(argnums, len(args))
-        call = Recorded(lambda *given: func(*given, **kwargs), args, chosen)
+        call = Recorded(func, args, kwargs, chosen_positions(argnums, len(args)))
         output, aux = split_aux(call.result, has_aux, "grad_and_value(f)(*args)")
         if not isinstance(output, Tensor):
             raise RuntimeError(
@@ -185,15 +118,20 @@ def grad_and_value(
             )
         if output.dim() != 0:
             raise RuntimeError(
-                "grad_and_value(f)(*args): Expected f(*args) to return a scalar tensor, got tensor "
+                "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor "
                 f"with {output.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
+            )
+        if output.is_complex():
+            raise RuntimeError(
+                f"grad can be implicitly created only for real scalar outputs but got "
+                f"{output.dtype}"
             )
         found = call.gradients([output], [functions.ones_like(call.finished(output))])
         gradient = pytree.tree_unflatten(found, call.structure)
         gradient = tuple(gradient) if isinstance(argnums, tuple) else gradient[0]
         value = call.finished(output)
         if has_aux:
-            return gradient, (value, lowered_aux(call.level, aux))
+            return gradient, (value, pytree.tree_map(call.finished, aux))
         return gradient, value
 
     return wrapper
@@ -228,15 +166,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     >>> pull(torch.tensor([2.0]))
     (tensor([2.]),)
     """
-    call = Recorded(func, primals, tuple(range(len(primals))))
-    result, aux = split_aux(call.result, has_aux, VJP)
-    outputs, structure = output_leaves(result, VJP)
-    for output in outputs:
-        if not is_differentiable(output):
-            raise RuntimeError(
-                "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got "
-                f"Tensor with dtype {output.dtype}"
-            )
+    call, result, aux = pulled_back(func, primals, tuple(range(len(primals))), has_aux)
+    outputs, structure = pytree.tree_flatten(result)
 
     def pullback(
         cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None
@@ -244,20 +175,34 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         leaves, given = pytree.tree_flatten(cotangents)
         if given != structure:
             raise RuntimeError(
-                f"Expected pytree structure of cotangents to be the same as pytree structure of "
-                f"outputs to the function. cotangents: {drawn(given)}, primal output: "
-                f"{drawn(structure)}"
+                "Expected pytree structure of cotangents to be the same as pytree structure of "
+                f"outputs to the function. cotangents: {pytree.treespec_pprint(given)}, primal "
+                f"output: {pytree.treespec_pprint(structure)}"
             )
-        for place, (leaf, output) in enumerate(zip(leaves, outputs, strict=True)):
-            if leaf.shape != output.shape:
-                raise shape_error(place, leaf, output, False)
-        found = call.gradients(outputs, leaves)
+        found = call.gradients(outputs, make_grads(outputs, leaves))
         return tuple(pytree.tree_unflatten(found, call.structure))
 
     final = pytree.tree_map(call.finished, result)
     if has_aux:
-        return final, pullback, lowered_aux(call.level, aux)
+        return final, pullback, pytree.tree_map(call.finished, aux)
     return final, pullback
+
+
+def pulled_back(
+    func: Callable[..., Any], args: tuple[Any, ...], chosen: Any, has_aux: bool, kwargs: Any = None
+) -> tuple[Recorded, Any, Any]:
+    """(the call, its result and aux) of a function whose outputs can be differentiated."""
+    call = Recorded(func, args, kwargs or {}, chosen)
+    result, aux = split_aux(call.result, has_aux, "vjp(f, *primals)")
+    outputs = pytree.tree_flatten(result)[0]
+    check_tensor_outputs(outputs, "vjp(f, *primals)")
+    for output in outputs:
+        if not (output.is_floating_point() or output.is_complex()):
+            raise RuntimeError(
+                "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got "
+                f"Tensor with dtype {output.dtype}"
+            )
+    return call, result, aux
 
 
 def jacrev(
@@ -280,17 +225,16 @@ def jacrev(
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        check_real("jacrev", args, are_inputs=True)
         chosen = chosen_positions(argnums, len(args))
-        refuse_complex(args, "jacrev", "inputs")
-        call = Recorded(lambda *given: func(*given, **kwargs), args, chosen)
-        result, aux = split_aux(call.result, has_aux, VJP)
-        outputs, structure = output_leaves(result, VJP)
-        refuse_complex(outputs, "jacrev", "outputs")
+        call, result, aux = pulled_back(func, args, chosen, has_aux, kwargs)
+        outputs, structure = pytree.tree_flatten(result)
+        check_real("jacrev", outputs, are_inputs=False)
         rows = [jacobian_rows(call, output, chunk_size) for output in outputs]
         found = [shaped(pytree.tree_unflatten(row, call.structure), argnums) for row in rows]
         jacobian = pytree.tree_unflatten(found, structure)
         if has_aux:
-            return jacobian, lowered_aux(call.level, aux)
+            return jacobian, pytree.tree_map(call.finished, aux)
         return jacobian
 
     return wrapper
@@ -343,28 +287,44 @@ def jvp(
     >>> torch.func.jvp(torch.sin, (torch.tensor(0.0),), (torch.tensor(2.0),))
     (tensor(0.), tensor(2.))
     """
+    return pushed_forward(func, primals, tangents, None, strict, has_aux)
+
+
+def pushed_forward(
+    func: Callable[..., Any],
+    primals: Any,
+    tangents: Any,
+    argnums: Any,
+    strict: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """`jvp` along tangents of the arguments at `argnums`; None stands for all of them."""
+    api = "jvp(f, primals, tangents)"
     if not isinstance(primals, tuple):
         raise RuntimeError(
-            f"{JVP}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
+            f"{api}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
         )
-    leaves, structure = pytree.tree_flatten(primals)
+    count = len(primals)
+    chosen = range(count) if argnums is None else chosen_positions(argnums, count)
+    leaves, structure = pytree.tree_flatten(tuple([primals[position] for position in chosen]))
     pushes, given = pytree.tree_flatten(tangents)
     if given != structure:
         raise RuntimeError(
-            f"{JVP}: Expected primals and tangents to have the same python structure. For example, "
+            f"{api}: Expected primals and tangents to have the same python structure. For example, "
             "if primals is a tuple of 3 tensors, tangents also must be. Got primals with structure "
             f"{structure} and tangents with structure {given}"
         )
-    check_tensors(leaves, "primals")
-    check_tensors(pushes, "tangents")
+    check_tensors_given(leaves, api, "primals")
+    check_tensors_given(pushes, api, "tangents")
     for primal, tangent in zip(leaves, pushes, strict=True):
-        check_tangent(primal, tangent)
+        check_dual(primal, tangent)
     with JvpLevel() as level:
         duals = [level.dual(p, alive(t)) for p, t in zip(leaves, pushes, strict=True)]
-        result = func(*pytree.tree_unflatten(duals, structure))
-        result, aux = split_aux(result, has_aux, JVP)
-        aux = lowered_aux(level, aux) if has_aux else None
-        outputs, shape = output_leaves(result, JVP)
+        placed = pytree.tree_unflatten(duals, structure)
+        result = func(*placed_among(level, primals, chosen, placed))
+        result, aux = split_aux(result, has_aux, api)
+        outputs, shape = pytree.tree_flatten(result)
+        check_tensor_outputs(outputs, api)
         found = [level.tangent(output) for output in outputs]
     if strict and any(tangent is None for tangent in found):
         raise RuntimeError(
@@ -376,33 +336,9 @@ def jvp(
         functions.zeros_like(value) if tangent is None else tangent
         for value, tangent in zip(values, found, strict=True)
     ]
+    aux = pytree.tree_map(level.lower, aux)
     final = pytree.tree_unflatten(values, shape), pytree.tree_unflatten(pushed, shape)
     return (*final, aux) if has_aux else final
-
-
-def check_tensors(leaves: list[Any], what: str) -> None:
-    if not leaves:
-        raise RuntimeError(f"{JVP}: Expected {what} to contain at least one Tensor.")
-    for leaf in leaves:
-        if not isinstance(leaf, Tensor):
-            raise RuntimeError(f"{JVP}: Expected {what} to only contain Tensors, got {type(leaf)}")
-
-
-def check_tangent(primal: Tensor, tangent: Tensor) -> None:
-    if not is_differentiable(primal):
-        raise ValueError(
-            f"Expected primal to be floating point or complex, but got: {primal.dtype}"
-        )
-    if not is_differentiable(tangent):
-        raise ValueError(
-            f"Expected tangent to be floating point or complex, but got: {tangent.dtype}"
-        )
-    if primal.shape != tangent.shape:
-        raise RuntimeError(
-            "Trying to set a forward gradient that has a different size than that of the original "
-            f"Tensor, this is not supported. Tensor is of size {list(primal.shape)} while the "
-            f"given forward gradient is of size {list(tangent.shape)}."
-        )
 
 
 def jacfwd(
@@ -422,39 +358,32 @@ def jacfwd(
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        check_real("jacfwd", args, are_inputs=True)
         chosen = chosen_positions(argnums, len(args))
-        refuse_complex(args, "jacfwd", "inputs")
-        inputs, structure = pytree.tree_flatten(tuple([args[position] for position in chosen]))
-        for leaf in inputs:
-            if not isinstance(leaf, Tensor):
-                raise ValueError(f"jacfwd: Expected inputs to be Tensors, got {type(leaf)}")
+        leaves, structure = pytree.tree_flatten(tuple([args[position] for position in chosen]))
 
-        def of_chosen(*values: Any) -> Any:
-            given = list(args)
-            for position, value in zip(chosen, values, strict=True):
-                given[position] = value
-            return func(*given, **kwargs)
+        def push(basis: Any) -> Any:
+            def called(*given: Any) -> Any:
+                return func(*given, **kwargs)
 
-        def push(tangents: Any) -> Any:
-            primals = tuple([args[position] for position in chosen])
-            value, *found = jvp(of_chosen, primals, tangents, has_aux=has_aux)
-            refuse_complex(value, "jacfwd", "outputs")
-            return tuple(found)
+            found = pushed_forward(called, args, basis, argnums, has_aux=has_aux)
+            check_real("jacfwd", found[0], are_inputs=False)
+            return found[1:]
 
-        basis = pytree.tree_unflatten(unit_tangents(inputs), structure)
-        if all(leaf.numel() == 0 for leaf in inputs):
+        def blocks(column: Any) -> Any:
+            parts = column_blocks(column, leaves)
+            return shaped(pytree.tree_unflatten(parts, structure), argnums)
+
+        basis = pytree.tree_unflatten(unit_tangents(leaves), structure)
+        if all(leaf.numel() == 0 for leaf in leaves):
             # There is no column to tell the sizes of the outputs.
             one, *aux = push(pytree.tree_map(lambda leaf: leaf.new_zeros(leaf.shape[1:]), basis))
             columns = pytree.tree_map(lambda value: value.unsqueeze(0)[:0], one)
         else:
             columns, *aux = vmap(push, randomness=randomness)(basis)
+            # Every column has an aux of its own, all alike.
             aux = pytree.tree_map(lambda value: value[0], aux)
-        jacobian = pytree.tree_map(
-            lambda column: shaped(
-                pytree.tree_unflatten(column_blocks(column, inputs), structure), argnums
-            ),
-            columns,
-        )
+        jacobian = pytree.tree_map(blocks, columns)
         return (jacobian, aux[0]) if has_aux else jacobian
 
     return wrapper

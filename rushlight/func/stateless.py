@@ -176,12 +176,13 @@ def tied(known: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
         names.setdefault(id(tensor), []).append(name)
     found = dict(given)
     for group in names.values():
-        values = [given[name] for name in group if name in given]
+        named = [name for name in group if name in given]
+        values = [given[name] for name in named]
         if not values:
             continue
         if any(value is not values[0] for value in values[1:]):
             raise ValueError(
-                f"functional_call got multiple values for keys {sorted(group)}, which are tied. "
+                f"functional_call got multiple values for keys {sorted(named)}, which are tied. "
                 "Consider using tie_weights=False"
             )
         for name in group:

@@ -13,24 +13,17 @@ import numpy as np
 
 from rushlight.base.errors import LinAlgError
 from rushlight.core import dtype as dtypes
-from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
-from rushlight.core.state import LOCAL
-from rushlight.opset.kinds import COMPUTABLE, Spec
+from rushlight.opset.kinds import COMPUTABLE
+from rushlight.opset.results import Spec, column_strides
 
 __all__ = [
     "adjoint_of", "check_float", "check_kernel", "check_square",
-    "column_strides", "failed", "is_recording", "matrix_spec",
+    "failed", "matrix_spec",
 ]  # fmt: skip
 
 
 # -- sizes and strides -----------------------------------------------------------------------------
-
-
-def column_strides(sizes: Any) -> tuple[Any, ...]:
-    """Strides of matrices whose columns lie one after another."""
-    steps = geometry.contiguous_strides((*sizes[:-2], sizes[-1], sizes[-2]))
-    return (*steps[:-2], steps[-1], steps[-2])
 
 
 def matrix_spec(sizes: Any, dtype: DType) -> Spec:
@@ -143,11 +136,6 @@ def failed(name: str, info: Any, is_matrix: bool) -> None:
 
 
 # -- gradients -------------------------------------------------------------------------
-
-
-def is_recording() -> bool:
-    """Whether a gradient formula runs with a graph of its own, to be differentiated again."""
-    return LOCAL.state.grad
 
 
 def adjoint_of(value: Any) -> Any:
