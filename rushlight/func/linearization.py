@@ -39,8 +39,9 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         if not isinstance(leaf, Tensor):
             raise ValueError(f"Thing passed to transform API must be Tensor, got {type(leaf)}")
     leaves = [alive(leaf) for leaf in leaves]
+    zeros = [functions.zeros_like(leaf) for leaf in leaves]
     with TapeLevel() as tape:
-        inputs = [tape.place_input(functions.zeros_like(leaf)) for leaf in leaves]
+        inputs = [tape.place_input(zero) for zero in zeros]
         with LinearizedLevel(tape) as level:
             duals = [level.dual(leaf, t) for leaf, t in zip(leaves, inputs, strict=True)]
             result = func(*pytree.tree_unflatten(duals, structure))

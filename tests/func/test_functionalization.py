@@ -4,7 +4,7 @@ import pytest
 
 import rushlight as torch
 from rushlight.aot.tracing import make_fx
-from rushlight.func import functionalize, grad, vmap
+from rushlight.func import functionalize, grad, jvp, vmap
 
 
 def targets(f, remove):
@@ -65,6 +65,15 @@ def test_calls(remove):
     assert vmap(functionalize(lambda a: a.clone().add_(1), remove=remove))(y).tolist() == [1, 2, 3]
     f = functionalize(lambda a: a.clone().view(3).mul_(a).sum(), remove=remove)
     assert grad(f)(y).tolist() == [0, 2, 4]
+
+
+@pytest.mark.parametrize("remove", ["mutations", "mutations_and_views"])
+def test_tangents_of_expanded_tensors(remove):
+    def f(x):
+        wide = vmap(lambda _: x.mean(0, keepdim=True))(torch.ones(2))
+        return jvp(lambda a: a * a, (wide,), (torch.tensor([[1.0], [2.0]]),))[1]
+
+    assert functionalize(f, remove=remove)(torch.tensor([1.0, 2.0])).tolist() == [[3.0], [6.0]]
 
 
 def test_other_words_are_refused():

@@ -170,3 +170,12 @@ def test_a_batch_of_tangents_through_writes():
     _, push = linearize(f, X)
     assert vmap(push, out_dims=1)(torch.eye(3)).tolist() == jacfwd(f)(X).tolist()
     assert jacfwd(f)(X).tolist() == [[2.0, 1.0, 0.0], [0.0, 4.0, 0.0], [0.0, 0.0, 6.0]]
+
+
+def test_inference_mode():
+    column = torch.tensor([[1.0], [2.0]])
+    with torch.inference_mode():
+        _, push = linearize(lambda x: x - X, column)
+        assert push(column).tolist() == [[1.0] * 3, [2.0] * 3]
+        _, push = linearize(lambda x: vmap(lambda row: X * row)(x), column)
+        assert push(column).tolist() == [[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]]
