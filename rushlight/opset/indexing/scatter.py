@@ -209,6 +209,17 @@ def scatter_samples(make: Any) -> Any:
     yield make(3, 4), -1, make.index(0, 4, below=3), make(3, 4)
 
 
+def source_gradient(grad: Any, dim: int, index: Any, src_shape: Any) -> Any:
+    """The gradient of `src`, of which `index` may read a corner only."""
+    found = grad.gather(dim, index)
+    if len(src_shape) != found.dim() or tuple(src_shape) == tuple(found.shape):
+        return found
+    padding: list[Any] = []
+    for size, wanted in zip(reversed(found.shape), reversed(src_shape), strict=True):
+        padding += [0, wanted - size]
+    return aten.constant_pad_nd(found, padding)
+
+
 scatter_src = writing(
     f"scatter.src{SCATTERED}Tensor src) -> Tensor",
     out_seen_first=True,
@@ -218,7 +229,7 @@ scatter_src = writing(
     kernel=scatter_into,
     vjp={
         "self": lambda grad, dim, index: grad.scatter(dim, index, 0),
-        "src": lambda grad, dim, index: grad.gather(dim, index),
+        "src": source_gradient,
     },
     samples=scatter_samples,
     errors=scatter_errors,
@@ -281,7 +292,7 @@ scatter_add = writing(
     jvp=linear_in("self", "src"),
     shape=lambda self, dim, index, src: scatter_shape("scatter", self, dim, index, src),
     kernel=lambda xp, self, dim, index, src: scatter_reducing(xp, self, dim, index, src, "sum"),
-    vjp={"self": lambda grad: grad, "src": lambda grad, dim, index: grad.gather(dim, index)},
+    vjp={"self": lambda grad: grad, "src": source_gradient},
     samples=lambda make: [
         *scatter_samples(make),
         (make(3, 4), 0, make.index(5, 4, below=3), make(5, 4)),

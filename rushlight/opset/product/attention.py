@@ -302,7 +302,7 @@ def _(
     tangent = (weights * (scores - level)).matmul(values)
     if value_t is not None:
         tangent = tangent + weights.matmul(repeated(query, value_t))
-    return tangent, level.squeeze(-1)
+    return tangent, None
 
 
 def flash_samples(make: Any) -> Any:
