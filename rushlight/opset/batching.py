@@ -189,24 +189,33 @@ def reduction(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
         return along(level, op, *args)
     if listed:
         if dim is not None and not op.options.get("empty_dims_are_all", True):
-            return level.loop(op, args)
+            return level.wrap(level.below(op, (level.front(args[0]), *args[1:])))
         return along(level, op, *replaced(op, args, dim=tuple(range(max(rank, 1)))))
-    if argument(op, args, "keepdim"):
-        return level.loop(op, args)
-    flat = level.run(lambda: level.front(args[0]).reshape(level.size, -1))
-    return level.wrap(level.below(op, replaced(op, (flat, *args[1:]), dim=1)))
+    changes = {"dim": 1, "keepdim": False}
+    found = level.below(op, replaced(op, (flattened(level, args[0]), *args[1:]), **changes))
+    if not argument(op, args, "keepdim"):
+        return level.wrap(found)
+    kept = (level.size,) + (1,) * rank
+    if isinstance(found, Tensor):
+        return level.wrap(level.run(found.reshape, kept))
+    return level.wrap(tuple([level.run(item.reshape, kept) for item in found]))
+
+
+def flattened(level: VmapLevel, value: Any) -> Any:
+    """Every sample as one row."""
+    sizes = (level.size, value.numel())
+    return level.run(lambda: level.front(value).reshape(sizes))
 
 
 def whole(level: VmapLevel, op: OpOverload, args: Args) -> Any:
     """A reduction of everything: over the one dim of the flattened samples. Option `over_dim`: the
     (name, overload) with a dim that it amounts to."""
     named = op.options.get("over_dim")
-    if named is None or not args[0].numel() or not level.size:
+    if named is None:
         return level.loop(op, args)
     target = find(*named)
     listed = target._schema.arguments[target.argument_names.index("dim")].type.kind == "List"
-    flat = level.run(lambda: level.front(args[0]).reshape(level.size, -1))
-    given = {"self": flat, "dim": (1,) if listed else 1, "keepdim": False}
+    given = {"self": flattened(level, args[0]), "dim": (1,) if listed else 1, "keepdim": False}
     given["dtype"] = argument(op, args, "dtype")
     bound = tuple([given[name] for name in target.argument_names])
     return level.wrap(level.below(target, bound))
@@ -412,11 +421,12 @@ def loss(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
     """Element by element, then reduced within each sample."""
     reduction = argument(op, args, "reduction")
     tensors = [value for value in args if isinstance(value, Tensor)]
-    shape, dtype = tensors[0].shape, tensors[0].dtype
-    if any([value.shape != shape or value.dtype is not dtype for value in tensors]):
+    shape, dtype, rank = tensors[0].shape, tensors[0].dtype, tensors[0].dim()
+    is_uniform = all([value.dtype is dtype and value.dim() <= rank for value in tensors])
+    if not is_uniform or tensors[1].shape != shape:
         return level.loop(op, args)
     bound = replaced(op, args, reduction=0)
-    moved = tuple([level.full(value) for value in bound])
+    moved = tuple([level.full(value, rank) for value in bound])
     found = level.wrap(level.below(op, moved))
     if reduction == 0:
         return found

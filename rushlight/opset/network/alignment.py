@@ -18,7 +18,7 @@ from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import Tensor, values_of
 from rushlight.opset.kinds import OPAQUE, Spec
 from rushlight.opset.registry import composite, op
-from rushlight.opset.rules import aten, not_differentiable
+from rushlight.opset.rules import aten, late, not_differentiable
 
 NONE, MEAN, SUM = 0, 1, 2
 WHERE = "(while checking arguments for ctc_loss_allocate_outputs)"
@@ -212,6 +212,7 @@ def define_loss(overload: str, kind: str, node_index: int, tags: tuple[Any, ...]
         kind=OPAQUE,
         method=False,
         node_index=node_index,
+        batch=late("network.batched:ctc_loss"),
         differentiable=["log_probs"],
         non_differentiable=(1,),
         tags=tags,
@@ -308,6 +309,7 @@ def define_backward(overload: str, kind: str, record: Any, tags: tuple[Any, ...]
         kind=OPAQUE,
         method=False,
         out=not overload,
+        batch=late("network.batched:ctc_loss_backward"),
         differentiable=["grad", "log_probs"],
         vjp=not_differentiable("aten::_ctc_loss_backward"),
         tags=tags,

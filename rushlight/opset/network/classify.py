@@ -24,7 +24,7 @@ from rushlight.opset.kinds import OPAQUE, Spec
 from rushlight.opset.network.loss import MEAN, NONE, SUM, apply_reduction
 from rushlight.opset.network.softmax import example_array, is_small_matrix, small_log_softmax
 from rushlight.opset.registry import composite, find, op
-from rushlight.opset.rules import aten
+from rushlight.opset.rules import aten, late
 
 
 def check_nll(self: Any, target: Any, weight: Any) -> None:
@@ -319,6 +319,7 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
         method=False,
         function=False,
         out_name="output",
+        batch=late("network.batched:nll_loss"),
         differentiable=["self"],
         non_differentiable=(1,),
         node="NllLossBackward0" if name == "nll_loss" else "NllLoss2DBackward0",
@@ -351,6 +352,7 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
         function=False,
         out_name="grad_input",
         prepared=prepared_nll_backward,
+        batch=late("network.batched:nll_loss_backward"),
         node="NllLossBackwardBackward0" if name == "nll_loss" else "NllLoss2DBackwardBackward0",
         samples=lambda make: backward_samples(make, samples),
         vjp={

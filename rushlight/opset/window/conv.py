@@ -20,7 +20,7 @@ from rushlight.core.dtype import unsupported
 from rushlight.core.tensor import sizes_of, strides_of
 from rushlight.opset.kinds import WINDOW, Spec
 from rushlight.opset.registry import composite, op
-from rushlight.opset.rules import aten, conj
+from rushlight.opset.rules import aten, conj, late
 
 __all__ = ["convolution", "convolution_backward"]
 
@@ -420,6 +420,7 @@ convolution = op(
     kind=WINDOW,
     method=False,
     layout="shape",
+    batch=late("window.batched:convolution"),
 )
 
 
@@ -506,6 +507,7 @@ convolution_backward = op(
     out=False,
     layout="shape",
     differentiable=["grad_output", "input", "weight"],
+    batch=late("window.batched:convolution_backward"),
 )
 
 
@@ -795,6 +797,7 @@ conv_tbc = op(
     autocast="lower",
     kind=WINDOW,
     method=False,
+    batch=late("window.batched:conv_tbc"),
     vjp={
         "self": lambda grad, self, weight, pad: time_gradient(grad, self, weight, pad, 0),
         "weight": lambda grad, self, weight, pad: time_gradient(grad, self, weight, pad, 1),
