@@ -21,7 +21,7 @@ from rushlight.opset import functions as aten
 from rushlight.opset.kinds import DIMS
 from rushlight.opset.registry import find
 
-__all__ = ["METHODS", "find_rule"]
+__all__ = ["METHODS", "argument", "find_rule", "replaced", "settled", "with_batch"]
 
 Args = tuple[Any, ...]
 BatchRule = Callable[..., Any]
@@ -76,6 +76,11 @@ def argument(op: OpOverload, args: Args, name: str) -> Any:
 
 def replaced(op: OpOverload, args: Args, **changes: Any) -> Args:
     return tuple([changes.get(name, a) for name, a in zip(op.argument_names, args, strict=True)])
+
+
+def settled(op: OpOverload, target: Any, found: Any) -> Any:
+    """What an op answers by a result made apart: a write copies it into its target."""
+    return target.copy_(found) if op.mutated_positions else found
 
 
 # -- the same op on the values ---------------------------------------------------------------------

@@ -23,7 +23,7 @@ from rushlight.opset.indexing.writing import (
     check_vector_index,
     refuse_gradient,
     rows_of,
-    write_samples,
+    write_rows,
     writing,
 )
 from rushlight.opset.kinds import Spec
@@ -85,7 +85,7 @@ index_reduce = writing(
 )
 
 
-index_reduce.batch = write_samples
+index_reduce.batch = write_rows
 
 
 @index_reduce.shape

@@ -437,6 +437,7 @@ pixel_unshuffle.errors = lambda make: [(RuntimeError, (make(3, 3, 3), 2))]
 
 channel_shuffle = op(
     "channel_shuffle(Tensor self, SymInt groups) -> Tensor",
+    batch=late("moving.batched:channel_shuffle"),
     functional=True,
     kind=REARRANGEMENT,
     method=False,

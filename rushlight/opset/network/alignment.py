@@ -260,6 +260,17 @@ def define_loss(overload: str, kind: str, node_index: int, tags: tuple[Any, ...]
             zero_infinity,
         )  # fmt: skip
 
+    @record.jvp
+    def _(
+        log_probs_t: Any, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any,
+        blank: Any, zero_infinity: Any, result0: Any, result1: Any,
+    ) -> Any:  # fmt: skip
+        slopes = aten._ctc_loss_backward(
+            aten.ones_like(result0), log_probs, targets, input_lengths, target_lengths, result0,
+            result1, blank, zero_infinity,
+        )  # fmt: skip
+        return (slopes * log_probs_t).sum((0, 2)), None
+
     record.samples = loss_samples(kind)
     record.errors = lambda make: [
         (

@@ -34,6 +34,7 @@ BLOCK = 1 << 21
 
 safe_softmax = op(
     "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    batch="along",
     kind=OPAQUE,
     method=False,
     out=False,

@@ -37,7 +37,7 @@ from rushlight.opset.reduction.reduce import (
     restored,
 )
 from rushlight.opset.registry import composite, find, op, packet
-from rushlight.opset.rules import conj, sample
+from rushlight.opset.rules import conj, late, sample
 
 # -- variance -------------------------------------------------------------------------------------
 
@@ -371,6 +371,7 @@ def median_family(name: str, skips_nan: bool) -> None:
     full = op(
         f"{name}(Tensor self) -> Tensor",
         kind=SORT,
+        batch=late("reduction.batched:median"),
         samples=median_full_samples,
         vjp=lambda grad, self, result: shared_by_ties(grad, self, result),
     )

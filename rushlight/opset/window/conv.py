@@ -777,8 +777,8 @@ def time_gradient(grad: Any, self: Any, weight: Any, pad: int, which: int) -> An
     """The gradient of the input (0) or the weights (1), from the convolution of channels first."""
     found = aten.convolution_backward(
         grad.permute(1, 2, 0),
-        self.permute(1, 2, 0),
-        weight.permute(2, 1, 0),
+        conj(self).permute(1, 2, 0),
+        conj(weight).permute(2, 1, 0),
         None,
         [1],
         [pad],
