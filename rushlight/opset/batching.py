@@ -99,8 +99,18 @@ def loop(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
 @method(writes=True)
 def straight(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
     if argument(op, args, "memory_format") in (channels_last, channels_last_3d):
-        return level.loop(op, args)
+        return laid_out(level, op, args)
     return level.finish(op, level.below(op, (level.front(args[0]), *args[1:])))
+
+
+def laid_out(level: VmapLevel, op: OpOverload, args: Args) -> Any:
+    """Memory formats know one batch dim: the samples become part of it."""
+    ranks = {channels_last: 4, channels_last_3d: 5}
+    if args[0].dim() != ranks[argument(op, args, "memory_format")] or not level.size:
+        return level.loop(op, args)
+    images = level.run(level.front(args[0]).flatten, 0, 1)
+    found = level.below(op, (images, *args[1:]))
+    return level.wrap(level.run(split_samples, found, level.size))
 
 
 @method(writes=True)

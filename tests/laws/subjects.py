@@ -27,6 +27,7 @@ HERMITIAN = (
     "_linalg_eigh", "cholesky", "linalg_cholesky", "linalg_cholesky_ex", "linalg_eigh",
     "linalg_eigvalsh",
 )  # fmt: skip
+NO_DERIVATIVE = ("does not support automatic differentiation", "negative slope")
 
 
 def name_of(op: Any) -> str:
@@ -130,7 +131,7 @@ def has_derivative(function: Any, values: list[Any], position: int) -> bool:
         torch.autograd.grad(sum(roots[1:], roots[0]), point, allow_unused=True)
     except Exception as error:
         # torch: some say so in words of their own.
-        says_so = "does not support automatic differentiation" in str(error)
+        says_so = any(words in str(error) for words in NO_DERIVATIVE)
         if not says_so and getattr(error, "code", None) not in ("RL0603", "RL0611"):
             raise
         return False

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.laws.exceptions import OUTSIDE, REFUSED, entry_of
+from rushlight.core import dtype as dtypes
+from rushlight.opset.samples.maker import samples_of
+from tests.laws.exceptions import OUTSIDE, REFUSED, covers, entries_of
 from tests.laws.statements import LAWS, disagreement
 from tests.laws.subjects import OPS, Subject, name_of, subjects_of
 from tests.opset import floors
@@ -31,44 +33,59 @@ def pairs() -> list[Any]:
     return found
 
 
-def failures_of(name: str, law: str, subject: Subject) -> tuple[int, list[str]]:
-    """(comparisons made, what was wrong with them)."""
-    label = f"{subject.dtype.name} {subject.case!r}"
-    lines = []
-    made = 0
-    try:
-        for what, left, right in LAWS[law].law(subject):
-            made += 1
-            difference = disagreement(left, right)
-            if difference is not None:
-                lines.append(f"{label} {what}: {difference}")
-    except Exception as error:
-        code = getattr(error, "code", "")
-        if not code or not entry_of(REFUSED, name, law, label, code):
-            text = " ".join(str(error).split())[:300]
-            lines.append(f"{label}: {type(error).__name__} {code}: {text}")
-    return made, lines
+class Findings:
+    """What came of one op under one law."""
+
+    def __init__(self, op: Any, law: str) -> None:
+        self.law = LAWS[law].law
+        self.outside = entries_of(OUTSIDE, name_of(op), law)
+        self.refused = entries_of(REFUSED, name_of(op), law)
+        self.in_vain = set(self.refused)
+        self.cases = self.comparisons = 0
+        self.lines: list[str] = []
+
+    def add(self, subject: Subject) -> None:
+        label = f"{subject.dtype.name} {subject.case!r}"
+        if any(covers(entry, label) for entry in self.outside):
+            return
+        self.cases += 1
+        try:
+            for what, left, right in self.law(subject):
+                self.comparisons += 1
+                difference = disagreement(left, right)
+                if difference is not None:
+                    self.lines.append(f"{label} {what}: {difference}")
+        except Exception as error:
+            code = getattr(error, "code", "")
+            reasons = [entry for entry in self.refused if code and covers(entry, label, code)]
+            self.in_vain -= set(reasons)
+            if not reasons:
+                text = " ".join(str(error).split())[:300]
+                self.lines.append(f"{label}: {type(error).__name__} {code}: {text}")
+
+
+def is_idle(entry: Any, op: Any) -> bool:
+    """Whether an entry speaks of no sample of an op."""
+    kinds = (dtypes.float64, dtypes.complex128)
+    labels = [f"{kind.name} {case!r}" for kind in kinds for case in samples_of(op, kind)]
+    return not any(covers(entry, label) for label in labels)
 
 
 @pytest.mark.parametrize(("law", "op"), pairs())
 def test_law(law: str, op: Any, record_property: Any) -> None:
-    name = name_of(op)
     terms = LAWS[law]
-    comparisons, cases = 0, 0
-    lines: list[str] = []
+    found = Findings(op, law)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         subjects = subjects_of(op, terms.samples, terms.largest, terms.in_place)
-        floors.ran("laws", name, len(subjects))
+        floors.ran("laws", name_of(op), len(subjects))
         for subject in subjects:
-            if entry_of(OUTSIDE, name, law, f"{subject.dtype.name} {subject.case!r}"):
-                continue
-            made, wrong = failures_of(name, law, subject)
-            comparisons += made
-            cases += made > 0
-            lines += wrong
-    record_property("law", law)
-    record_property("cases", cases)
-    record_property("comparisons", comparisons)
-    if lines:
-        pytest.fail("\n".join([name, *lines[:6]]), pytrace=False)
+            found.add(subject)
+        idle = [entry for entry in found.outside if is_idle(entry, op)]
+    for key, value in (("law", law), ("cases", found.cases), ("comparisons", found.comparisons)):
+        record_property(key, value)
+    if found.lines:
+        pytest.fail("\n".join([name_of(op), *found.lines[:6]]), pytrace=False)
+    if subjects:
+        assert not found.in_vain, f"listed in vain: {found.in_vain}"
+        assert not idle, f"no sample is meant by {idle}"

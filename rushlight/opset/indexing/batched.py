@@ -42,13 +42,20 @@ def put(level: Any, op: Any, self: Any, index: Any, source: Any, accumulate: boo
     return settled(op, self, found.reshape(self.shape))
 
 
-def embedding(level: Any, op: Any, weight: Any, indices: Any, *rest: Any) -> Any:
-    if op.out_positions or weight.dim() != 2:
-        return level.loop(op, (weight, indices, *rest))
-    if not level.holds(weight):
-        return level.wrap(level.below(op, (weight, level.front(indices), *rest)))
+def embedding(
+    level: Any, op: Any, weight: Any, indices: Any, padding_idx: Any, by_count: bool, sparse: bool
+) -> Any:
+    args = (weight, indices, padding_idx, by_count, sparse)
+    if not op.out_positions and not level.holds(weight):
+        return level.wrap(level.below(op, (weight, level.front(indices), *args[2:])))
+    if op.out_positions or weight.dim() != 2 or by_count or sparse:
+        return level.loop(op, args)
     rows = weight.index_select(0, indices.reshape((-1,)))
-    return rows.reshape((*indices.shape, weight.shape[1]))
+    rows = rows.reshape((*indices.shape, weight.shape[1]))
+    if padding_idx < 0:
+        return rows
+    # The row of padding has no gradient.
+    return aten.where((indices == padding_idx).unsqueeze(-1), rows.detach(), rows)
 
 
 def embedding_dense_backward(

@@ -9,9 +9,7 @@ from rushlight.opset.batching import with_batch
 __all__ = ["least_squares", "pseudo_inverse"]
 
 
-def pseudo_inverse(
-    level: Any, op: Any, self: Any, atol: Any, rtol: Any, hermitian: bool
-) -> Any:
+def pseudo_inverse(level: Any, op: Any, self: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
     """Tolerances have the leading dims of the matrices."""
     if op.out_positions or self.dim() < 2:
         return level.loop(op, (self, atol, rtol, hermitian))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.core.dtype import FLOAT
+from rushlight.core.dtype import FLOAT, INTEGER
 from rushlight.opset import functions as aten
 from rushlight.opset.batching import settled
 
@@ -29,16 +29,26 @@ def added(op: Any, self: Any, found: Any, beta: Any, alpha: Any) -> Any:
     return settled(op, self, found)
 
 
+def is_uniform(tensors: tuple[Any, ...], factors: tuple[Any, ...]) -> bool:
+    """Whether sums stay in one dtype: integers take whole factors only."""
+    dtype = tensors[0].dtype
+    if any([value.dtype is not dtype for value in tensors]):
+        return False
+    if dtype.category == INTEGER:
+        return all([isinstance(factor, int) for factor in factors])
+    return bool(dtype.category >= FLOAT)
+
+
 def addbmm(level: Any, op: Any, self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
-    is_uniform = self.dtype is batch1.dtype is batch2.dtype and self.dtype.category >= FLOAT
-    if op.out_positions or not is_uniform or batch1.dim() != 3:
+    fits = is_uniform((self, batch1, batch2), (beta, alpha))
+    if op.out_positions or not fits or batch1.dim() != 3:
         return level.loop(op, (self, batch1, batch2, beta, alpha))
     return added(op, self, aten.bmm(batch1, batch2).sum(0), beta, alpha)
 
 
 def addr(level: Any, op: Any, self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
-    is_uniform = self.dtype is vec1.dtype is vec2.dtype and self.dtype.category >= FLOAT
-    if op.out_positions or not is_uniform or (vec1.dim(), vec2.dim()) != (1, 1):
+    fits = is_uniform((self, vec1, vec2), (beta, alpha))
+    if op.out_positions or not fits or (vec1.dim(), vec2.dim()) != (1, 1):
         return level.loop(op, (self, vec1, vec2, beta, alpha))
     return added(op, self, vec1.unsqueeze(1) * vec2, beta, alpha)
 

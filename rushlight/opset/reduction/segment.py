@@ -137,13 +137,16 @@ segment_reduce = op(
     method=False,
     differentiable=["data"],
     batch=late("reduction.batched:segment_reduce"),
-    jvp=lambda data_t, result, data, reduce, lengths, offsets, axis, initial: aten.segment_reduce(
-        data_t * slopes_of(result, data, reduce, lengths, offsets, axis, initial),
-        "sum",
-        lengths=lengths,
-        offsets=offsets,
-        axis=axis,
-        initial=0,
+    jvp=lambda data_t, result, data, reduce, lengths, offsets, axis, unsafe, initial: (
+        aten.segment_reduce(
+            data_t * slopes_of(result, data, reduce, lengths, offsets, axis, initial),
+            "sum",
+            lengths=lengths,
+            offsets=offsets,
+            axis=axis,
+            unsafe=unsafe,
+            initial=0,
+        )
     ),
     vjp=lambda grad, result, data, reduce, lengths, offsets, axis, initial: (
         aten._segment_reduce_backward(
