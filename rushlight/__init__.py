@@ -58,6 +58,7 @@ _FUNCTIONS: dict[str, str] = {
     "return_types": "rushlight.core",
     "Tag": "rushlight.core.op",
     "vmap": "rushlight.func.vmap",
+    "cond": "rushlight.higher_order.cond",
 }
 for _module, _names in (
     (

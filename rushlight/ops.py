@@ -29,7 +29,7 @@ class OpNamespace(ModuleType):
                 f"'_OpNamespace' '{self.name}' object has no attribute '{op_name}'"
             )
         if self.name == "higher_order":
-            return higher_order(op_name)
+            return find_higher_order(op_name)
         families.load_namespace(self.name)
         table = registry.PACKETS.get(self.name)
         if table is not None:
@@ -54,16 +54,14 @@ class OpNamespace(ModuleType):
 OpNamespace.__name__ = OpNamespace.__qualname__ = "_OpNamespace"
 
 
-def higher_order(name: str) -> Any:
-    """Operators that take functions live in a module of their own."""
-    try:
-        from rushlight.opset import higher_order as module  # type: ignore[attr-defined]
+def find_higher_order(name: str) -> Any:
+    """Operators that take functions have records of another sort."""
+    from rushlight.higher_order import find_op
 
-        return getattr(module, name)
-    except (ImportError, AttributeError):
-        raise AttributeError(
-            f"'_OpNamespace' 'higher_order' object has no attribute '{name}'"
-        ) from None
+    found = find_op(name)
+    if found is None:
+        raise AttributeError(f"'_OpNamespace' 'higher_order' object has no attribute '{name}'")
+    return found
 
 
 NAMESPACES: dict[str, OpNamespace] = {}

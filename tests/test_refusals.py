@@ -138,10 +138,12 @@ def trace_a_branch() -> None:
     torch.fx.symbolic_trace(branch)
 
 
-def trace_pre_dispatch() -> None:
-    from rushlight.aot.tracing import make_fx
+def replace_any_literal() -> None:
+    from rushlight.fx import symbolic_trace
+    from rushlight.fx.subgraph_rewriter import replace_pattern_with_filters
 
-    make_fx(torch.sin, pre_dispatch=True)(torch.ones(2))
+    graph = symbolic_trace(lambda x: torch.sin(x))
+    replace_pattern_with_filters(graph, graph, graph, ignore_literals=True)
 
 
 def read_a_value_while_tracing() -> None:
@@ -202,7 +204,7 @@ CASES: list[tuple[str, type[Exception], Callable[[], object]]] = [
     ("RL0603", NotImplementedError, backward_of_nextafter),
     ("RL0607", MissingFeature, lambda: torch.func.functionalize(id, remove="mutations_and_views")),
     ("RL0608", RuntimeError, backward_of_a_plain_custom_op),
-    ("RL0701", NotImplementedError, trace_pre_dispatch),
+    ("RL0701", NotImplementedError, replace_any_literal),
     ("RL0709", RuntimeError, fake_nonzero),
     ("RL0712", RuntimeError, read_a_value_while_tracing),
     ("RL0713", Exception, trace_a_branch),

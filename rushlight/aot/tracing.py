@@ -15,8 +15,9 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from rushlight.base import pytree
-from rushlight.base.errors import MissingExtra, error
+from rushlight.base.errors import MissingExtra
 from rushlight.base.pytree import TreeSpec
+from rushlight.core import ports
 from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.recording import Recorder, describe
 from rushlight.core.state import LOCAL
@@ -58,8 +59,6 @@ def make_fx(
     """
     if tracing_mode not in MODES:
         raise AssertionError(f"tracing_mode must be one of {MODES}, got {tracing_mode!r}")
-    if pre_dispatch:
-        raise error("RL0701", NotImplementedError, function="make_fx", option="pre_dispatch=True")
 
     @functools.wraps(f)
     def traced(*args: Any) -> GraphModule:
@@ -67,7 +66,7 @@ def make_fx(
         mode = fake_mode_for(leaves, tracing_mode, _allow_non_fake_inputs)
         if mode is not None:
             leaves = [fake_input(mode, leaf, place) for place, leaf in enumerate(leaves)]
-        recorder = Recorder(Graph(), decomposition_table)
+        recorder = Recorder(Graph(), decomposition_table, pre_dispatch)
         names, defaults = parameter_names(f, len(args))
         place_inputs(recorder, leaves, structure, names, defaults)
         with ExitStack() as stack:
@@ -196,6 +195,16 @@ def attribute_owner(recorder: Recorder) -> Module:
     for name, value in recorder.attributes.items():
         setattr(owner, name, value)
     return owner
+
+
+def graph_module(recorder: Recorder, outputs: Any, name: str) -> GraphModule:
+    """What a recorder has seen, ended by these outputs."""
+    results = pytree.tree_map(lambda leaf: output_of(recorder, leaf), outputs)
+    recorder.graph.output(results)
+    return GraphModule(attribute_owner(recorder), recorder.graph, name)
+
+
+ports.fill(graph_module=graph_module)
 
 
 def class_name(f: Callable[..., Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from rushlight.core.state import LOCAL
+from rushlight.core.state import LAYER_PRE_PROXY, LOCAL, PROCESS, ThreadState
 
 __all__ = [
     "enable_grad",
@@ -28,14 +28,24 @@ def is_inference_mode_enabled() -> bool:
 
 def write_grad(value: bool) -> None:
     state = LOCAL.state
+    if PROCESS.special and state.pre_proxy is not None:
+        note_switch(state, value)
     # Also where a signal raises before `set_grad` runs.
     state.grad = value
     state.set_grad(value)
 
 
+def note_switch(state: ThreadState, value: bool) -> None:
+    """Tell a recorder that sits above autograd of a switch."""
+    if not state.excluded & LAYER_PRE_PROXY:
+        state.pre_proxy.note_grad_mode(write_grad, value)
+
+
 def enter_grad(value: bool) -> bool:
     """Set grad mode on entering a context: not at all if that is interrupted. Returns the old."""
     state = LOCAL.state
+    if PROCESS.special and state.pre_proxy is not None:
+        note_switch(state, value)
     before = state.grad
     try:
         state.set_grad(value)
@@ -141,6 +151,8 @@ class no_grad(NoParameterMode):
     def __enter__(self) -> None:
         # `enter_grad` and `write_grad`, written out: this mode is entered often.
         state = LOCAL.state
+        if PROCESS.special and state.pre_proxy is not None:
+            note_switch(state, False)
         before = self.previous = state.grad
         try:
             state.set_grad(False)
@@ -151,6 +163,8 @@ class no_grad(NoParameterMode):
 
     def __exit__(self, exc_type: Any, value: Any, trace: Any) -> None:
         state = LOCAL.state
+        if state.pre_proxy is not None:
+            note_switch(state, self.previous)
         state.grad = self.previous
         state.set_grad(self.previous)
 

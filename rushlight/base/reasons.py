@@ -199,6 +199,17 @@ REASONS: dict[str, Reason] = {
         "RL0308",
         "Nothing here is called under that dispatch key, so its kernel would never run.",
     ),
+    "RL0309": Reason(
+        "{op}: no layer of the dispatcher stands for the key {key}",
+        "A higher-order op has one rule for each layer: eager, autograd, functional, proxy, fake "
+        "and batch.",
+        "Give the rule under a key that names one of these, or for a class of modes.",
+    ),
+    "RL0310": Reason(
+        "There was no rule registered for the higher-order op {op} and {who}",
+        "The layer {layer} is active and must not be passed by in silence.",
+        "Give the op a rule with `py_impl`, or leave the layer before calling it.",
+    ),
     # -- operators
     "RL0401": Reason(
         "{op}: no shape rule, so it cannot run on tensors without values (device='meta').",
@@ -380,7 +391,7 @@ REASONS: dict[str, Reason] = {
     # -- graphs, tracing, aot
     "RL0701": Reason(
         "{function} does not support {option}",
-        "Tracing records what runs below the dispatcher, and compares literals as they are.",
+        "Patterns compare literals as they are.",
         "Leave {option} out.",
     ),
     "RL0702": Reason(
@@ -446,6 +457,26 @@ REASONS: dict[str, Reason] = {
         "symbolically traced variables cannot be used as inputs to control flow",
         "A graph is recorded once, for all values.",
         "Choose with torch.where, or fix the argument with concrete_args.",
+    ),
+    "RL0731": Reason(
+        "One of the functions given to {op} might be modifying the input!",
+        "In a graph, functions of a higher-order op compute results and change nothing else.",
+        "Clone what is to be changed inside the function.",
+    ),
+    "RL0732": Reason(
+        "One of the functions given to {op} might be aliasing the input!",
+        "In a graph, results of a higher-order op share no memory with its operands.",
+        "Return a clone.",
+    ),
+    "RL0733": Reason(
+        "Expected each function of {op} to return the same, but got {first} and {second}",
+        "A graph is recorded once, whichever function will run.",
+        "Let all functions return tensors of the same sizes, strides and dtypes, in one structure.",
+    ),
+    "RL0734": Reason(
+        "A function given to {op} closes over a tensor that requires a gradient",
+        "The gradient of a higher-order op is taken with respect to its operands.",
+        "Pass the tensor as an operand.",
     ),
     "RL0715": Reason(
         "Tried to trace mutable operation {schema}. FX only supports functional code, so "

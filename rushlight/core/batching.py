@@ -180,6 +180,7 @@ class VmapLevel:
     Functions as they are and knows no random ops."""
 
     __slots__ = ("level", "plain", "randomness", "size", "under")
+    hop_rule = "batch"
 
     def __init__(
         self, level: int, size: int, randomness: str = "error", plain: bool = False

@@ -33,6 +33,8 @@ from rushlight.core.state import (
     LAYER_FUNCTIONAL,
     LAYER_MODES,
     LAYER_PRE,
+    LAYER_PRE_FUNCTIONAL,
+    LAYER_PRE_PROXY,
     LAYER_PROXY,
     LAYER_SUBCLASS,
     LAYER_TRANSFORMS,
@@ -308,6 +310,10 @@ def call_layers(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> An
         return call(op, ports.revived(op, args))
     if state.pre_modes and not excluded & LAYER_PRE:
         return call_mode(op, args, state, "pre_modes")
+    if state.pre_functional is not None and not excluded & LAYER_PRE_FUNCTIONAL:
+        return state.pre_functional.process(op, args)
+    if state.pre_proxy is not None and not excluded & LAYER_PRE_PROXY:
+        return state.pre_proxy.process(op, args)
     if state.autocast is not None and not excluded & LAYER_AUTOCAST:
         cast = state.autocast.cast(op, args)
         if cast is not None:
@@ -322,6 +328,13 @@ def after_autocast(op: OpOverload, args: tuple[Any, ...], state: ThreadState) ->
     if state.excluded & LAYER_AUTOGRAD:
         return below_autograd(op, args)
     return autograd_call(op, args, state.grad, state)
+
+
+def go_on(op: OpOverload, args: tuple[Any, ...]) -> Any:
+    """Run an overload below an occupant that has switched the layers above itself off."""
+    if LOCAL.state.excluded & LAYER_AUTOGRAD:
+        return below_autograd(op, args)
+    return call(op, args)
 
 
 def redispatch(op: OpOverload, args: tuple[Any, ...], excluded: int) -> Any:
@@ -462,18 +475,18 @@ def dispatches(cls: type) -> bool:
 
 
 def below_autograd(op: OpOverload, args: tuple[Any, ...]) -> Any:
-    """Functionalization, dispatch modes, subclasses, proxy recording, fake, then the backend."""
+    """Dispatch modes, subclasses, functionalization, proxy recording, fake, then the backend."""
     state = LOCAL.state
     if op.body is not None and not op.autograd_only:
         return run_body(op, args)
     asked = layers_of(op, args)
     open_to = ~state.excluded
-    if open_to & LAYER_FUNCTIONAL and (state.functional is not None or asked & LAYER_FUNCTIONAL):
-        return occupant(state.functional, LAYER_FUNCTIONAL, op, args).process(op, args)
     if state.dispatch_modes and open_to & LAYER_MODES:
         return call_mode(op, args, state, "dispatch_modes")
     if asked & LAYER_SUBCLASS and open_to & LAYER_SUBCLASS:
         return call_subclass(op, args, state)
+    if open_to & LAYER_FUNCTIONAL and (state.functional is not None or asked & LAYER_FUNCTIONAL):
+        return occupant(state.functional, LAYER_FUNCTIONAL, op, args).process(op, args)
     if state.proxy is not None and open_to & LAYER_PROXY:
         return state.proxy.process(op, args)
     if open_to & LAYER_FAKE and (state.fake is not None or asked & LAYER_FAKE):

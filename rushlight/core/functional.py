@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.base.errors import error
 from rushlight.core import dispatch
-from rushlight.core.op import OpOverload, Refused
+from rushlight.core.op import OpOverload, Refused, Tag
 from rushlight.core.state import (
     BELOW_FUNCTIONAL,
+    BELOW_PRE_FUNCTIONAL,
     LAYER_FUNCTIONAL,
     LOCAL,
     Occupant,
@@ -78,13 +79,16 @@ class FunctionalStorage:
         "generation",
         "hidden_writes",
         "memory",
+        "mode",
         "quiet_writes",
         "updates",
         "writes",
     )
 
-    def __init__(self, base: Tensor) -> None:
+    def __init__(self, base: Tensor, mode: FunctionalMode) -> None:
         self.base = base
+        # The mode that made the first tensor over it.
+        self.mode = mode
         self.updates: list[tuple[Any, tuple[ViewStep, ...]]] = []
         self.generation = 0
         self.frozen = False
@@ -181,7 +185,8 @@ def to_functional(tensor: Any, mode: FunctionalMode | None = None) -> Any:
     """A functional tensor whose value is `tensor`; gradient requirements come along."""
     if not isinstance(tensor, Tensor):
         return tensor
-    made = functional_over(tensor, FunctionalStorage(tensor), mode or DEFAULT)
+    mode = mode or DEFAULT
+    made = functional_over(tensor, FunctionalStorage(tensor, mode), mode)
     made._requires_grad = tensor.requires_grad
     return made
 
@@ -222,19 +227,28 @@ def map_tensors(op: OpOverload, args: tuple[Any, ...], change: Callable[[Any], A
 
 
 class FunctionalMode(Occupant):
-    """While active, all tensors that ops make are functional."""
+    """While active, all tensors that ops make are functional.
+
+    With `pre_dispatch` it sits above autograd, where composites are still whole: those that may
+    alias or write are taken apart there, others stay one op.
+    """
 
     slot = "functional"
+    covered = BELOW_FUNCTIONAL
+    hop_rule = "functional"
 
-    def below(self) -> Any:
-        """Where values are computed: below the layer, as a context."""
-        return excluding(BELOW_FUNCTIONAL)
+    def __init__(self, pre_dispatch: bool = False) -> None:
+        self.pre_dispatch = pre_dispatch
+        if pre_dispatch:
+            self.slot, self.covered = "pre_functional", BELOW_PRE_FUNCTIONAL
 
     def call_below(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
-        return dispatch.below_autograd(op, args)
+        return dispatch.go_on(op, args)
 
     def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """One op as a function of values."""
+        if op.body is not None and not op.autograd_only:
+            return dispatch.run_body(op, args) if may_alias(op) else self.run_whole(op, args)
         own = op.rules.get("functionalized")
         if own is not None:
             return own(self, op, args)
@@ -251,12 +265,27 @@ class FunctionalMode(Occupant):
             result = self.call_below(op, tuple(values))
         return self.wrapped(result)
 
+    def run_whole(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        """A composite on up-to-date values. Whether it gave back an operand, or a view of one, its
+        schema does not say: where it did, nobody may write to either."""
+        result = self.run(op, args)
+        given: dict[int, FunctionalStorage] = {}
+        for operand in operands_of(op, args):
+            if isinstance(operand, FunctionalTensor):
+                given[id(storage_of(operand.functional_value))] = operand.functional_storage
+        for tensor in result if isinstance(result, (list, tuple)) else (result,):
+            if isinstance(tensor, FunctionalTensor):
+                source = given.get(id(storage_of(tensor.functional_value)))
+                if source is not None:
+                    source.frozen = tensor.functional_storage.frozen = True
+        return result
+
     def wrapped(self, result: Any) -> Any:
         """What an op returned as functional tensors."""
         if isinstance(result, FunctionalTensor) or not isinstance(result, (Tensor, list, tuple)):
             return result
         if isinstance(result, Tensor):
-            return functional_over(result, FunctionalStorage(result), self)
+            return functional_over(result, FunctionalStorage(result, self), self)
         items = [self.wrapped(item) for item in result]
         return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
 
@@ -351,6 +380,15 @@ def operands_of(op: OpOverload, args: tuple[Any, ...]) -> list[Any]:
     return found
 
 
+def may_alias(op: OpOverload) -> bool:
+    """Whether a composite may write to an operand or give a view of one back."""
+    if op.mutated_positions or Tag.maybe_aliasing_or_mutating in op.tags:
+        return True
+    marks = [entry.alias_info for entry in op._schema.arguments]
+    marks += [entry.alias_info for entry in op._schema.returns]
+    return any([mark is not None for mark in marks])
+
+
 def functional_form(op: OpOverload) -> OpOverload:
     """The op that computes what an in-place or out= op writes."""
     found: OpOverload | None = op.functional
@@ -378,7 +416,7 @@ class FunctionalLevel(FunctionalMode):
         super().__init__()
         self.under = LOCAL.state.transforms
 
-    def below(self) -> Any:
+    def below(self) -> changed:
         return changed(transforms=self.under)
 
     def call_below(self, op: OpOverload, args: tuple[Any, ...]) -> Any:

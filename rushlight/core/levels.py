@@ -132,6 +132,7 @@ class Level:
     """What `grad` and `jvp` levels have in common."""
 
     plain = False
+    hop_rule = "autograd"
 
     def __init__(self) -> None:
         state = LOCAL.state

@@ -80,6 +80,11 @@ gradients_of: Callable[..., Any] = not_set_up
 has_tangents: Callable[[OpOverload, Args, ThreadState], bool] = never
 push_tangents: Callable[[OpOverload, Args, Any, ThreadState], None] = nothing
 
+# -- fx, aot ---------------------------------------------------------------------------------------
+
+# The graph of a recorder, ended by these outputs, as a module.
+graph_module: Callable[[Any, Any, str], Any] = not_set_up
+
 # -- nn --------------------------------------------------------------------------------------------
 
 # The class Module, once `nn` is loaded.

@@ -17,7 +17,15 @@ from rushlight.core import dispatch, fake
 from rushlight.core.device import channels_last, channels_last_3d, contiguous_format
 from rushlight.core.op import OpOverload, find_overload
 from rushlight.core.parameter import Parameter
-from rushlight.core.state import BELOW_PROXY, BELOW_SUBCLASS, Occupant, excluding
+from rushlight.core.state import (
+    BELOW_PRE_PROXY,
+    BELOW_PROXY,
+    LAYER_PRE_PROXY,
+    LAYER_PROXY,
+    LOCAL,
+    Occupant,
+    changed,
+)
 from rushlight.core.tensor import Tensor, sizes_of, strides_of
 from rushlight.graph.graph import Graph
 from rushlight.symbolic import NUMBERS, SymInt
@@ -27,6 +35,11 @@ if TYPE_CHECKING:
     from rushlight.graph.node import Node
     from rushlight.symbolic.numbers import SymNumber
     from rushlight.symbolic.protocols import Expr
+
+# A decomposition's own calls are recorded.
+LAYER_PROXIES = LAYER_PRE_PROXY | LAYER_PROXY
+# Ops that give a tensor's element as a number.
+READS = ("_local_scalar_dense", "item")
 
 __all__ = ["Recorder", "TensorMetadata", "tensor_metadata"]
 
@@ -62,16 +75,22 @@ class Tracked(NamedTuple):
 
 
 class Recorder(Occupant):
-    """Records the operator calls made while it is active."""
+    """Records the operator calls made while it is active; with `pre_dispatch`, above autograd:
+    composites whole, and the switches of grad mode."""
 
     slot = "proxy"
+    covered = BELOW_PROXY
 
     def __init__(
         self,
         graph: Graph | None = None,
         decompositions: dict[Any, Callable[..., Any]] | None = None,
+        pre_dispatch: bool = False,
     ) -> None:
         super().__init__()
+        self.pre_dispatch = pre_dispatch
+        if pre_dispatch:
+            self.slot, self.covered = "pre_proxy", BELOW_PRE_PROXY
         self.graph = Graph() if graph is None else graph
         self.decompositions = decompositions or {}
         self.tensors: dict[int, Tracked] = {}
@@ -166,6 +185,15 @@ class Recorder(Occupant):
     def apply_number(self, function: Function, *operands: Any) -> Any:
         return self.graph.call_function(function, operands)
 
+    def submodule(self, prefix: str, module: Any) -> Node:
+        """A graph that a higher-order op calls, as an attribute of the traced module."""
+        number = 0
+        while f"{prefix}_{number}" in self.attributes:
+            number += 1
+        name = f"{prefix}_{number}"
+        self.attributes[name] = module
+        return self.graph.create_node("get_attr", name)
+
     def constant(self, tensor: Tensor) -> Node:
         """An attribute of the traced module for a tensor that comes from outside."""
         prefix = "_param_constant" if isinstance(tensor, Parameter) else "_tensor_constant"
@@ -189,7 +217,7 @@ class Recorder(Occupant):
         positional, keywords = dispatch.torch_arguments(op, args)
         rule = self.decompositions.get(op)
         if rule is not None:
-            with excluding(BELOW_SUBCLASS):
+            with changed(excluded=LOCAL.state.excluded | self.covered & ~LAYER_PROXIES):
                 result = rule(*positional, **keywords)
             if result is not NotImplemented:
                 return result
@@ -198,9 +226,7 @@ class Recorder(Occupant):
             operands += args[position] or ()
         tensors = [value for value in operands if isinstance(value, Tensor)]
         fixed = bool(tensors) and all(self.is_fixed(value) for value in tensors)
-        if op.base_name == "_local_scalar_dense" and (
-            fixed or not isinstance(tensors[0], fake.FakeTensor)
-        ):
+        if op.base_name in READS and (fixed or not isinstance(tensors[0], fake.FakeTensor)):
             return self.read(op, args, fixed)
         inputs = [self.node_of(value) for value in positional]
         named = {name: self.node_of(value) for name, value in keywords.items()}
@@ -212,8 +238,8 @@ class Recorder(Occupant):
             "call_function", target, tuple(inputs), named, name=target.base_name
         )
         try:
-            with excluding(BELOW_PROXY):
-                result = dispatch.below_autograd(target, args)
+            with self.below():
+                result = dispatch.go_on(target, args)
         except BaseException:
             self.graph.erase_node(node)
             raise
@@ -237,12 +263,16 @@ class Recorder(Occupant):
         found = self.known(tensor)
         return found is None or found.fixed
 
+    def note_grad_mode(self, switch: Callable[[bool], None], value: bool) -> None:
+        """A switch of grad mode as a node."""
+        self.graph.call_function(switch, (value,))
+
     def read(self, op: OpOverload, args: tuple[Any, ...], fixed: bool) -> Any:
         """A number read out of a tensor while its values are at hand."""
         if not fixed:
             raise error("RL0712", op=op)
-        with excluding(BELOW_PROXY):
-            return dispatch.below_autograd(op, args)
+        with self.below():
+            return dispatch.go_on(op, args)
 
 
 class SizeNode:

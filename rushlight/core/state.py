@@ -31,12 +31,16 @@ LAYER_PRE = 512  # pre-dispatch modes: composites are still whole there
 LAYER_FUNCTIONAL = 1024  # writes and views become values
 LAYER_PROXY = 2048  # calls are recorded in a graph
 LAYER_FAKE = 4096  # shape rules instead of kernels
+LAYER_PRE_FUNCTIONAL = 8192  # functionalization and recording above autograd
+LAYER_PRE_PROXY = 16384
 # What a call made from below a layer passes by: that layer and everything above it.
-ABOVE_AUTOGRAD = LAYER_TRANSFORMS | LAYER_PRE | LAYER_AUTOCAST
+BELOW_PRE_FUNCTIONAL = LAYER_TRANSFORMS | LAYER_PRE | LAYER_PRE_FUNCTIONAL
+BELOW_PRE_PROXY = BELOW_PRE_FUNCTIONAL | LAYER_PRE_PROXY
+ABOVE_AUTOGRAD = BELOW_PRE_PROXY | LAYER_AUTOCAST
 BELOW_AUTOGRAD = ABOVE_AUTOGRAD | LAYER_AUTOGRAD
-BELOW_FUNCTIONAL = BELOW_AUTOGRAD | LAYER_FUNCTIONAL
-BELOW_SUBCLASS = BELOW_FUNCTIONAL | LAYER_MODES | LAYER_SUBCLASS
-BELOW_PROXY = BELOW_SUBCLASS | LAYER_PROXY
+BELOW_SUBCLASS = BELOW_AUTOGRAD | LAYER_MODES | LAYER_SUBCLASS
+BELOW_FUNCTIONAL = BELOW_SUBCLASS | LAYER_FUNCTIONAL
+BELOW_PROXY = BELOW_FUNCTIONAL | LAYER_PROXY
 BELOW_FAKE = BELOW_PROXY | LAYER_FAKE
 # Excluding overrides alone does not leave the fast path: packet_call checks them itself.
 OVERRIDES = LAYER_FUNCTION | LAYER_FUNCTION_MODES
@@ -97,7 +101,9 @@ class ThreadState:
         "layers",
         "multithreading",
         "owner",
+        "pre_functional",
         "pre_modes",
+        "pre_proxy",
         "profiler",
         "proxy",
         "saved_hooks",
@@ -117,6 +123,8 @@ class ThreadState:
         self.dispatch_modes: tuple[Any, ...] = ()
         self.pre_modes: tuple[Any, ...] = ()
         # Occupants of their layer: objects with `process(op, args)`.
+        self.pre_functional: Any = None
+        self.pre_proxy: Any = None
         self.functional: Any = None
         self.proxy: Any = None
         self.fake: FakeTensorMode | None = None
@@ -173,6 +181,8 @@ class ThreadState:
             or self.excluded & ~OVERRIDES
             or self.function_modes
             or self.pre_modes
+            or self.pre_functional is not None
+            or self.pre_proxy is not None
             or self.transforms
             or self.autocast is not None
             or self.default_device is not None
@@ -333,9 +343,15 @@ class Change:
 
 
 class Occupant(Change):
-    """A mode that has a layer of its own: the field `slot` of the state while it is active."""
+    """A mode that has a layer of its own: the field `slot` of the state while it is active. Calls
+    that it makes go on below itself, wherever it sits: they pass `covered` by."""
 
     slot = ""
+    covered = 0
+
+    def below(self) -> changed:
+        """Where an occupant continues, as a context."""
+        return changed(excluded=LOCAL.state.excluded | self.covered)
 
     def fields(self, state: ThreadState) -> dict[str, Any]:
         return {self.slot: self}

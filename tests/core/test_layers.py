@@ -16,6 +16,7 @@ from rushlight.core.functional import (
     to_functional,
 )
 from rushlight.core.modes import TorchDispatchMode
+from rushlight.core.recording import Recorder
 from rushlight.core.state import LOCAL, PROCESS
 
 
@@ -76,12 +77,16 @@ def test_pre_dispatch_mode_is_off_while_it_runs():
 # -- functionalization -----------------------------------------------------------------------------
 
 
+def recorded(recorder: Recorder) -> list[str]:
+    return [str(node.target) for node in recorder.graph.nodes if node.op == "call_function"]
+
+
 def test_writes_become_values():
     source = torch.arange(4.0)
     x = to_functional(source)
-    with Names() as below:
+    with Recorder() as below:
         x.add_(1).mul_(2)
-    assert below.seen == ["aten.add.Tensor", "aten.mul.Tensor"]
+    assert recorded(below) == ["aten.add.Tensor", "aten.mul.Tensor"]
     assert from_functional(x).tolist() == [2.0, 4.0, 6.0, 8.0]
     assert source.tolist() == [0.0, 1.0, 2.0, 3.0]
 
@@ -98,13 +103,14 @@ def test_write_to_a_view_reaches_its_base_and_its_other_views():
 
 def test_views_are_replayed_when_they_are_read():
     x = to_functional(torch.arange(6.0).reshape(2, 3))
-    with Names() as below:
+    with Recorder() as below:
         x.t_()
         x[0].mul_(2)
         y = x.view(x.shape)
         from_functional(x)
         from_functional(y)
-    assert [name.removeprefix("aten.").removesuffix(".default") for name in below.seen] == [
+    names = recorded(below)
+    assert [name.removeprefix("aten.").removesuffix(".default") for name in names] == [
         *("t", "select.int", "mul.Tensor", "t", "select_scatter", "t", "t", "select.int"),
         *("view", "t", "t", "view"),
     ]
@@ -198,10 +204,83 @@ def test_the_mode_makes_fresh_tensors_functional():
     assert from_functional(x).tolist() == [1.0, 1.0]
 
 
-def test_functional_layer_is_above_dispatch_modes():
-    with FunctionalMode(), Names() as below:
+def test_dispatch_modes_see_writes_and_the_recorder_values():
+    with Recorder() as recorder, FunctionalMode(), Names() as above:
         torch.ones(2).add_(1)
-    assert below.seen == ["aten.ones.default", "aten.add.Tensor"]
+    assert above.seen == ["aten.ones.default", "aten.add_.Tensor"]
+    assert recorded(recorder) == ["aten.ones.default", "aten.add.Tensor"]
+
+
+def test_above_autograd_composites_are_recorded_whole_and_switches_are_nodes():
+    weight = torch.ones(4, 3, requires_grad=True)
+    with Recorder(pre_dispatch=True) as recorder:
+        with torch.no_grad():
+            y = torch.nn.functional.linear(torch.ones(2, 3), weight)
+        z = y.matmul(y.t()) * weight.sum()
+    names = [node.name for node in recorder.graph.nodes if node.op == "call_function"]
+    assert names == [
+        *("_set_grad_enabled", "ones", "linear", "_set_grad_enabled_1", "t", "matmul"),
+        *("sum_1", "mul"),
+    ]
+    assert z.grad_fn.name() == "MulBackward0"
+    z.sum().backward()
+    assert weight.grad.shape == (4, 3)
+
+
+def test_functionalization_above_autograd_keeps_composites_that_cannot_alias():
+    def run(x, w):
+        y = torch.nn.functional.linear(x, w)
+        y.reshape(-1)[0].mul_(5)
+        return y.contiguous()
+
+    x, w = torch.ones(2, 3), torch.ones(2, 3, requires_grad=True)
+    x, w = to_functional(x), to_functional(w)
+    with Recorder(pre_dispatch=True) as recorder, FunctionalMode(pre_dispatch=True):
+        result = from_functional(run(x, w))
+    names = recorded(recorder)
+    assert names[0] == "aten.linear.default"
+    assert not any(name.endswith("_.Tensor") or "reshape" in name for name in names)
+    assert torch.equal(result, run(torch.ones(2, 3), torch.ones(2, 3)))
+
+
+def test_what_a_composite_may_have_given_back_takes_no_writes():
+    mode = FunctionalMode(pre_dispatch=True)
+    for target in ("source", "result"):
+        source = to_functional(torch.ones(3), mode)
+        with Recorder(pre_dispatch=True), mode:
+            result = torch.nn.functional.dropout(source, training=False)
+            with pytest.raises(RuntimeError, match="frozen storage"):
+                {"source": source, "result": result}[target].add_(1)
+
+
+class Pair(torch.Tensor):
+    """Two tensors that are computed with side by side."""
+
+    @staticmethod
+    def __new__(cls, a, b):
+        return torch.Tensor._make_wrapper_subclass(cls, a.shape, dtype=a.dtype)
+
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        def part(name):
+            return [getattr(v, name) if isinstance(v, cls) else v for v in args]
+
+        return cls(func(*part("a")), func(*part("b")))
+
+
+def test_a_wrapper_of_functional_tensors_can_be_read_and_is_functionalized_by_parts():
+    pair = Pair(to_functional(torch.ones(2)), to_functional(torch.zeros(2)))
+    with Recorder() as recorder:
+        assert isinstance(pair.a, FunctionalTensor)
+        pair.a.add_(3)
+        result = pair * 2
+    assert type(result) is Pair
+    assert from_functional(result.a).tolist() == [8.0, 8.0]
+    assert from_functional(result.b).tolist() == [0.0, 0.0]
+    assert recorded(recorder) == ["aten.add.Tensor", "aten.mul.Tensor", "aten.mul.Tensor"]
 
 
 # -- fake ------------------------------------------------------------------------------------------

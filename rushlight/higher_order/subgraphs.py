@@ -1,0 +1,211 @@
+"""What the rules of higher-order ops share: functions run, functionalized and traced as graphs.
+
+Invariant: a function given to an op never changes its operands, nor returns one of them or a
+view of one, when it is part of a graph: `check_pure` refuses. A tensor of the surrounding graph
+that a function closes over becomes an operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rushlight.base import pytree
+from rushlight.base.errors import error
+from rushlight.core import ports
+from rushlight.core.functional import (
+    FunctionalMode,
+    FunctionalTensor,
+    from_functional,
+    to_functional,
+)
+from rushlight.core.recording import Recorder
+from rushlight.core.state import (
+    LAYER_AUTOCAST,
+    LAYER_AUTOGRAD,
+    LAYER_FUNCTIONAL,
+    LAYER_MODES,
+    LAYER_PRE_FUNCTIONAL,
+    LAYER_SUBCLASS,
+    LOCAL,
+    changed,
+)
+from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
+
+__all__ = ["Subgraphs", "functionalized", "is_traced", "trace_functions", "unwrapped"]
+
+Function = Callable[..., Any]
+
+
+def is_traced(args: Any) -> bool:
+    """Whether somebody records the call or runs it by shapes, so that branches must stay."""
+    state = LOCAL.state
+    if state.pre_functional is not None or state.pre_proxy is not None:
+        return True
+    if state.functional is not None or state.proxy is not None or state.fake is not None:
+        return True
+    return any(
+        [isinstance(value, Tensor) and value.handling_layer for value in pytree.tree_leaves(args)]
+    )
+
+
+# -- functionalization -----------------------------------------------------------------------------
+
+
+def unwrapped(values: Any) -> Any:
+    return pytree.tree_map(from_functional, values)
+
+
+class BranchMode(FunctionalMode):
+    """Functionalization inside a function of an op: only what was made inside may be written."""
+
+    def replace(self, target: FunctionalTensor, value: Tensor) -> None:
+        if target.functional_storage.mode is not self:
+            raise error("RL0731", op="a higher-order op")
+        super().replace(target, value)
+
+
+# What stands above a rule and is open again for the functions that it runs.
+ABOVE = LAYER_AUTOCAST | LAYER_AUTOGRAD | LAYER_MODES | LAYER_SUBCLASS
+
+
+def reopened(layers: int = 0) -> changed:
+    return changed(excluded=LOCAL.state.excluded & ~(ABOVE | layers))
+
+
+def functionalized(mode: FunctionalMode, op: str, function: Function) -> Function:
+    """The function on values, with its own writes and views followed; it must leave its operands
+    alone."""
+    layer = LAYER_PRE_FUNCTIONAL if mode.slot == "pre_functional" else LAYER_FUNCTIONAL
+
+    def run(*args: Any) -> Any:
+        branch = BranchMode(mode.slot == "pre_functional")
+        inputs = [to_functional(v, branch) if isinstance(v, Tensor) else v for v in args]
+        for value in inputs:
+            if isinstance(value, Tensor):
+                value._requires_grad = False
+        with reopened(layer), branch:
+            outputs = function(*inputs)
+        check_pure(op, inputs, outputs)
+        return pytree.tree_map(from_functional, outputs)
+
+    return run
+
+
+class Watched:
+    """A function that must not close over tensors that require a gradient: an op's gradient is
+    taken with respect to its operands alone."""
+
+    def __init__(self, op: str, function: Function) -> None:
+        self.op = op
+        self.function = function
+
+    def __call__(self, *args: Any) -> Any:
+        needing = any([isinstance(v, Tensor) and v.requires_grad for v in args])
+        with changed(grad=True):
+            outputs = self.function(*args)
+        if not needing:
+            for value in pytree.tree_leaves(outputs):
+                if isinstance(value, Tensor) and value.requires_grad:
+                    raise error("RL0734", op=self.op)
+        return outputs
+
+
+def check_pure(op: str, inputs: Sequence[Any], outputs: Any) -> None:
+    storages = set()
+    for value in inputs:
+        if isinstance(value, FunctionalTensor):
+            if value.functional_storage.writes or value.moved:
+                raise error("RL0731", op=op)
+            storages.add(id(value.functional_storage))
+    for value in pytree.tree_leaves(outputs):
+        if isinstance(value, FunctionalTensor) and id(value.functional_storage) in storages:
+            raise error("RL0732", op=op)
+
+
+# -- graphs ----------------------------------------------------------------------------------------
+
+
+class SubgraphRecorder(Recorder):
+    """Records a function of a higher-order op; what the surrounding recorder knows is lifted."""
+
+    def __init__(self, parent: Recorder) -> None:
+        super().__init__(None, parent.decompositions, parent.pre_dispatch)
+        self.parent = parent
+        self.lifted: list[Tensor] = []
+
+    def constant(self, tensor: Tensor) -> Any:
+        if self.parent.known(tensor) is None and not self.is_above(tensor):
+            return super().constant(tensor)
+        self.lifted.append(tensor)
+        node = self.graph.create_node("get_attr", f"lifted_{len(self.lifted)}")
+        self.track(tensor, node)
+        return node
+
+    def is_above(self, tensor: Tensor) -> bool:
+        """Whether a recorder further out knows the tensor."""
+        parent = self.parent
+        return isinstance(parent, SubgraphRecorder) and (
+            parent.parent.known(tensor) is not None or parent.is_above(tensor)
+        )
+
+
+class Subgraphs:
+    """Traced functions and the operands that all of them take."""
+
+    def __init__(self, modules: list[Any], outputs: list[Any], lifted: list[Tensor]) -> None:
+        self.modules = modules
+        # What each function returned while it was traced, flat.
+        self.outputs = outputs
+        # Tensors closed over, further operands of every graph.
+        self.lifted = lifted
+
+
+def trace_functions(
+    recorder: Recorder, functions: Sequence[Function], args: Sequence[Any]
+) -> Subgraphs:
+    """Each function as a graph of the operands and of what any of them closes over."""
+    lifted: list[Tensor] = []
+    while True:
+        found: list[Tensor] = []
+        modules, outputs = [], []
+        for function in functions:
+            module, output, more = trace_one(recorder, function, args, lifted)
+            modules.append(module)
+            outputs.append(output)
+            found += [v for v in more if not any(v is known for known in found)]
+        if not found:
+            return Subgraphs(modules, outputs, lifted)
+        lifted = [*lifted, *found]
+
+
+def trace_one(
+    parent: Recorder, function: Function, args: Sequence[Any], lifted: Sequence[Tensor]
+) -> tuple[Any, Any, list[Tensor]]:
+    recorder = SubgraphRecorder(parent)
+    for position, value in enumerate((*args, *lifted)):
+        node = recorder.graph.create_node("placeholder", f"arg{position}_1")
+        if not isinstance(value, (bool, int, float, str, type(None))):
+            recorder.track(value, node)
+    with reopened(), recorder:
+        outputs = function(*args)
+    flat = pytree.tree_leaves(outputs)
+    if recorder.lifted:
+        return None, outputs, recorder.lifted
+    module = ports.graph_module(recorder, tuple(flat), "<lambda>")
+    return module, outputs, []
+
+
+# -- comparing branches ----------------------------------------------------------------------------
+
+
+def likeness(value: Any) -> Any:
+    if not isinstance(value, Tensor):
+        return value
+    return sizes_of(value), strides_of(value), value._dtype, value.device
+
+
+def aliases(values: Sequence[Any]) -> bool:
+    """Whether two of the tensors share memory."""
+    storages = [id(storage_of(value)) for value in values if isinstance(value, Tensor)]
+    return len(set(storages)) < len(storages)

@@ -1,0 +1,113 @@
+"""`cond` through every layer: eager, gradients, levels, vmap, recording, functionalization, AOT."""
+
+import pytest
+
+import rushlight as torch
+from rushlight.aot.api import aot_function
+from rushlight.aot.compilers import nop
+from rushlight.aot.tracing import make_fx
+from rushlight.func import functionalize, grad, hessian, jvp, vmap
+
+
+def branches(x, w):
+    return torch.cond(
+        x.sum() > 0, lambda x, w: x.sin().add_(1) * w, lambda x, w: (x * x * 2) + w - w, (x, w)
+    )
+
+
+def plain(x, w):
+    return (x.sin() + 1) * w if x.sum() > 0 else x * x * 2 + w - w
+
+
+SIGNS = [1.0, -1.0]
+
+
+def operands(sign):
+    return sign * torch.tensor([0.5, 1.5, 2.5]), torch.tensor([2.0, 3.0, 4.0])
+
+
+@pytest.mark.parametrize("sign", SIGNS)
+def test_the_chosen_branch_is_differentiable_at_every_level(sign):
+    x, w = operands(sign)
+    assert torch.equal(branches(x, w), plain(x, w))
+    for transform in (
+        lambda f: grad(lambda x: f(x, w).sum())(x),
+        lambda f: jvp(lambda x: f(x, w), (x,), (w,))[1],
+        lambda f: hessian(lambda x: f(x, w).sum())(x),
+        lambda f: functionalize(lambda x: f(x, w))(x),
+    ):
+        assert torch.allclose(transform(branches), transform(plain))
+
+
+def test_what_a_branch_closes_over_gets_its_gradient():
+    w = torch.tensor([2.0, 3.0], requires_grad=True)
+    torch.cond(
+        torch.tensor(True), lambda x: x * w, lambda x: x + 0, (torch.ones(2),)
+    ).sum().backward()
+    assert w.grad.tolist() == [1.0, 1.0]
+
+
+def test_samples_of_a_vmap_take_their_own_branch():
+    rows = torch.tensor([[1.0, 2.0], [-1.0, -2.0]])
+    result = vmap(lambda x: torch.cond(x.sum() > 0, torch.sin, torch.abs, (x,)))(rows)
+    assert torch.equal(result, torch.stack([rows[0].sin(), rows[1].abs()]))
+
+
+@pytest.mark.parametrize("pre_dispatch", [False, True])
+def test_a_graph_has_both_branches_and_serves_other_sizes(pre_dispatch):
+    def f(x):
+        z = x * 2
+        return torch.cond(x.sum() > 0, lambda x: x.sin() + z, lambda x: x.cos(), (x,))
+
+    graph = make_fx(f, tracing_mode="symbolic", pre_dispatch=pre_dispatch)(torch.ones(3))
+    assert [node.name for node in graph.graph.nodes if node.op == "get_attr"] == [
+        "true_graph_0",
+        "false_graph_0",
+    ]
+    call = next(n for n in graph.graph.nodes if n.target is torch.ops.higher_order.cond)
+    # `z` is an operand: a branch is a graph of its own.
+    assert len(call.args[3]) == 2
+    for x in (torch.ones(5), -torch.ones(5)):
+        assert torch.equal(graph(x), f(x))
+
+
+@pytest.mark.parametrize("sign", SIGNS)
+def test_a_compiled_gradient_chooses_again(sign):
+    compiled = aot_function(branches, nop)
+    # Compiled for the other branch's operands.
+    compiled(*[v.requires_grad_() for v in operands(-sign)]).sum().backward()
+    ours = [v.requires_grad_() for v in operands(sign)]
+    theirs = [v.requires_grad_() for v in operands(sign)]
+    compiled(*ours).sum().backward()
+    plain(*theirs).sum().backward()
+    for got, expected in zip(ours, theirs, strict=True):
+        assert torch.allclose(got.grad, expected.grad)
+
+
+BAD = {
+    "modifying": lambda x, w: x.add_(1),
+    "aliasing": lambda x, w: x,
+    "closes over a tensor": lambda x, w: x * w,
+    "return the same": lambda x, w: x[:1] * 1,
+}
+
+
+@pytest.mark.parametrize("words", BAD)
+def test_branches_that_graphs_cannot_hold_are_refused(words):
+    def f(x, w):
+        return torch.cond(x.sum() > 0, lambda x: BAD[words](x, w), lambda x: x * 1, (x,))
+
+    with pytest.raises(RuntimeError, match=words):
+        aot_function(f, nop)(torch.ones(3), torch.ones(3, requires_grad=True))
+
+
+def test_wrong_arguments_are_named():
+    x = torch.ones(2)
+    for args, words in (
+        ((3.5, torch.sin, torch.cos, (x,)), "pred to be bool or tensor"),
+        ((x, torch.sin, torch.cos, (x,)), "single-element"),
+        ((True, torch.sin, None, (x,)), "callable"),
+        ((True, torch.sin, torch.cos, (x, 3)), "tensor leaves"),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            torch.cond(*args)
