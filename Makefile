@@ -16,13 +16,14 @@ K ?=
 # A Python that has PyTorch, for `make reference`.
 ORACLE ?= python3
 
-.PHONY: help venv demo test test-all lint conformance bench reference docs index clean
+.PHONY: help venv demo test test-all laws lint conformance bench reference docs index clean
 
 help:
 	@echo "make venv         set up .venv"
 	@echo "make demo         train a small GPT on sonnets (a minute), let it write"
 	@echo "make test         run the tests            (ARGS='-k schema', JOBS=2)"
 	@echo "make test-all     the same with the slow ones and every sample of every operator: an hour"
+	@echo "make laws         the laws of transforms about every operator: some minutes"
 	@echo "make lint         ruff, mypy, import layers, file lengths"
 	@echo "make conformance  run the conformance kit  (KIT, SEED=autograd, K='hook')"
 	@echo "make bench        overhead, models, training and import time beside PyTorch"
@@ -49,6 +50,9 @@ test: $(STAMP)
 
 test-all: $(STAMP)
 	RUSHLIGHT_ALL_SAMPLES=1 $(BIN)/python -m pytest -q -n $(JOBS) -m "slow or not slow" $(ARGS)
+
+laws: $(STAMP)
+	$(BIN)/python -m pytest -q -n auto -m "slow or not slow" tests/laws $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.core import dispatch
+from rushlight.core import dispatch, geometry
+from rushlight.core.tensor import Tensor
 from rushlight.opset import functions as aten
 from rushlight.opset.batching import settled
-from rushlight.opset.indexing.subscripts import row_subscripts
 
 __all__ = [
     "embedding",
@@ -122,9 +122,13 @@ def index_fill(level: Any, op: Any, self: Any, dim: int, index: Any, value: Any)
     if op.out_positions:
         return level.loop(op, (self, dim, index, value))
     whole = self if self.dim() else self.unsqueeze(0)
-    entries = row_subscripts(whole, dim, index.reshape((-1,)))
-    number = value if hasattr(value, "dim") else whole.new_tensor(value)
-    found = aten.index_put(whole, entries, number.to(whole.dtype), False)
+    dim = geometry.wrap_dim(dim, whole.dim())
+    # A place may be named twice, and is filled once: marks tell which.
+    places = index.reshape((-1,))
+    marks = places.new_zeros((whole.shape[dim],)).index_put([places], places.new_ones(()))
+    marks = (marks > 0).reshape((-1,) + (1,) * (whole.dim() - 1 - dim))
+    number = value if isinstance(value, Tensor) else whole.new_tensor(value)
+    found = aten.where(marks, number.to(whole.dtype), whole)
     return settled(op, self, found if self.dim() else found.squeeze(0))
 
 

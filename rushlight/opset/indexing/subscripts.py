@@ -8,7 +8,7 @@ from rushlight.core.dtype import bool_, uint8
 from rushlight.opset import functions as aten
 from rushlight.opset.registry import find
 
-__all__ = ["read_samples", "row_subscripts", "write_samples"]
+__all__ = ["read_samples", "write_samples"]
 
 
 class Subscripts:
@@ -63,13 +63,6 @@ def read_samples(level: Any, op: Any, self: Any, indices: Any) -> Any:
         after = tuple([dim + parts.first for dim in before])
         found = level.run(found.movedim, before, after)
     return level.wrap(found)
-
-
-def row_subscripts(self: Any, dim: int, index: Any) -> list[Any]:
-    """Subscripts that choose places of one dim."""
-    found: list[Any] = [None] * self.dim()
-    found[dim] = index
-    return found
 
 
 def covered_dims(entry: Any) -> int:
