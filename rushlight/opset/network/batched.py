@@ -12,6 +12,7 @@ from rushlight.core import dispatch
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions as aten
 from rushlight.opset.batching import argument, replaced
+from rushlight.opset.network.norm import fresh_statistics, group_layout, row_layout
 from rushlight.opset.window.batched import as_images, merged
 
 __all__ = [
@@ -68,6 +69,13 @@ def scaled(values: Any, weight: Any, bias: Any) -> Any:
     return found.to(values._dtype)
 
 
+def normalised(layout: Any, input: Any, mean: Any, rstd: Any) -> Any:
+    """Normalised values: the saved statistics, with derivatives as functions of the input."""
+    centre, factor = fresh_statistics(layout, input, saved_rstd=rstd)
+    centre = layout.statistic(mean).detach() + (centre - centre.detach())
+    return ((input.reshape(layout.shape) - centre) * factor).reshape(input.shape)
+
+
 def layer_norm(
     level: Any, op: Any, input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float
 ) -> Any:
@@ -95,7 +103,8 @@ def layer_norm_backward(
         only = (moved[0], moved[1], normalized_shape, moved[2], moved[3], factor, None)
         by_input = level.wrap(level.below(op, (*only, (True, False, False))))[0]
     if mask[1] and weight is not None:
-        by_weight = grad_out * ((input - mean) * rstd)
+        layout = row_layout(tuple(input.shape), normalized_shape)
+        by_weight = grad_out * normalised(layout, input, mean, rstd)
         by_weight = (by_weight.sum(outer) if outer else by_weight).to(weight._dtype)
     if mask[2] and bias is not None:
         by_bias = (grad_out.sum(outer) if outer else grad_out).to(bias._dtype)
@@ -136,9 +145,8 @@ def group_norm_backward(
         by_input = as_images(level, op, (slope, input, mean, rstd, factor, *sizes), (0, 1, 2, 3))[0]
     slope = grad_out.reshape((N, C, HxW))
     if mask[1]:
-        centred = input.reshape((N, group, -1)) - mean.reshape((N, group, 1))
-        normal = (centred * rstd.reshape((N, group, 1))).reshape((N, C, HxW))
-        by_weight = (slope * normal).sum((0, 2)).to(input._dtype)
+        normal = normalised(group_layout(N, C, HxW, group), input, mean, rstd)
+        by_weight = (slope * normal.reshape((N, C, HxW))).sum((0, 2)).to(input._dtype)
     if mask[2]:
         by_bias = slope.sum((0, 2)).to(input._dtype)
     return by_input, by_weight, by_bias
