@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dispatch, geometry
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions as aten
 from rushlight.opset.batching import settled
+
+if TYPE_CHECKING:
+    from rushlight.core.batching import VmapLevel
+    from rushlight.core.op import OpOverload
 
 __all__ = [
     "embedding",
@@ -26,14 +30,16 @@ def positions(index: Any, count: Any) -> Any:
     return aten.where(flat < 0, flat + count, flat)
 
 
-def take(level: Any, op: Any, self: Any, index: Any) -> Any:
+def take(level: VmapLevel, op: OpOverload, self: Any, index: Any) -> Any:
     if op.out_positions or not self.numel():
         return level.loop(op, (self, index))
     flat = self.reshape((-1,))
     return flat.gather(0, positions(index, flat.shape[0])).reshape(index.shape)
 
 
-def put(level: Any, op: Any, self: Any, index: Any, source: Any, accumulate: bool) -> Any:
+def put(
+    level: VmapLevel, op: OpOverload, self: Any, index: Any, source: Any, accumulate: bool
+) -> Any:
     if op.out_positions or not self.numel() or not index.numel():
         return level.loop(op, (self, index, source, accumulate))
     flat = self.reshape((-1,))
@@ -43,7 +49,13 @@ def put(level: Any, op: Any, self: Any, index: Any, source: Any, accumulate: boo
 
 
 def embedding(
-    level: Any, op: Any, weight: Any, indices: Any, padding_idx: Any, by_count: bool, sparse: bool
+    level: VmapLevel,
+    op: OpOverload,
+    weight: Any,
+    indices: Any,
+    padding_idx: Any,
+    by_count: bool,
+    sparse: bool,
 ) -> Any:
     args = (weight, indices, padding_idx, by_count, sparse)
     if not op.out_positions and not level.holds(weight):
@@ -59,7 +71,8 @@ def embedding(
 
 
 def embedding_dense_backward(
-    level: Any, op: Any, grad_output: Any, indices: Any, num_weights: Any, padding_idx: Any,
+    level: VmapLevel, op: OpOverload,
+    grad_output: Any, indices: Any, num_weights: Any, padding_idx: Any,
     scale_grad_by_freq: bool,
 ) -> Any:  # fmt: skip
     if op.out_positions or scale_grad_by_freq or not indices.numel():
@@ -76,7 +89,7 @@ def embedding_dense_backward(
 
 
 def write_rows(
-    level: Any, op: Any, self: Any, dim: int, index: Any, source: Any, *rest: Any
+    level: VmapLevel, op: OpOverload, self: Any, dim: int, index: Any, source: Any, *rest: Any
 ) -> Any:
     """The batch rule of ops that write slices of `source` to places of `dim`."""
     if op.out_positions or source.dim() != self.dim():
@@ -94,7 +107,7 @@ def write_rows(
 
 
 def write_own_rows(
-    level: Any, op: Any, self: Any, dim: int, index: Any, source: Any, rest: Any
+    level: VmapLevel, op: OpOverload, self: Any, dim: int, index: Any, source: Any, rest: Any
 ) -> Any:
     """Where indices vary, the rows of all samples lie in one tensor, each sample's in turn."""
     rank, size = self.dim(), level.size
@@ -115,7 +128,9 @@ def write_own_rows(
     return level.wrap(level.run(every))
 
 
-def index_fill(level: Any, op: Any, self: Any, dim: int, index: Any, value: Any) -> Any:
+def index_fill(
+    level: VmapLevel, op: OpOverload, self: Any, dim: int, index: Any, value: Any
+) -> Any:
     if level.holds(self) and self.dim() and not level.has_batched((index, value)):
         moved = (level.front(self), level.shift(dim, self.dim()), index, value)
         return level.finish(op, level.below(op, moved))
@@ -132,7 +147,7 @@ def index_fill(level: Any, op: Any, self: Any, dim: int, index: Any, value: Any)
     return settled(op, self, found if self.dim() else found.squeeze(0))
 
 
-def masked_scatter(level: Any, op: Any, self: Any, mask: Any, source: Any) -> Any:
+def masked_scatter(level: VmapLevel, op: OpOverload, self: Any, mask: Any, source: Any) -> Any:
     """Each place that the mask chooses takes the element of `source` of its rank among them."""
     if op.out_positions or not source.numel() or not self.numel():
         return level.loop(op, (self, mask, source))

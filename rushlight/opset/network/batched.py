@@ -6,7 +6,7 @@ elementwise op; reductions to its sizes stay within each sample.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dispatch
 from rushlight.core.tensor import Tensor
@@ -14,6 +14,10 @@ from rushlight.opset import functions as aten
 from rushlight.opset.batching import argument, replaced
 from rushlight.opset.network.norm import fresh_statistics, group_layout, row_layout
 from rushlight.opset.window.batched import as_images, merged
+
+if TYPE_CHECKING:
+    from rushlight.core.batching import VmapLevel
+    from rushlight.core.op import OpOverload
 
 __all__ = [
     "batch_norm",
@@ -33,7 +37,7 @@ __all__ = [
 # -- normalisations --------------------------------------------------------------------------------
 
 
-def batch_norm(level: Any, op: Any, *args: Any) -> Any:
+def batch_norm(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
     """Every sample has channels of its own. The first `images` arguments have a channel dim, and so
     has the first result; all other tensors are as long as there are channels."""
     images = 2 if op.argument_names[0] == "grad_out" else 1
@@ -56,7 +60,7 @@ def batch_norm(level: Any, op: Any, *args: Any) -> Any:
     return level.wrap(level.run(every))
 
 
-def batch_norm_writing(level: Any, op: Any, *args: Any) -> Any:
+def batch_norm_writing(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
     """As above, for ops that write to the running statistics they are given."""
     if argument(op, args, "training") and argument(op, args, "running_mean") is not None:
         return level.loop(op, args)
@@ -77,7 +81,13 @@ def normalised(layout: Any, input: Any, mean: Any, rstd: Any) -> Any:
 
 
 def layer_norm(
-    level: Any, op: Any, input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float
+    level: VmapLevel,
+    op: OpOverload,
+    input: Any,
+    normalized_shape: Any,
+    weight: Any,
+    bias: Any,
+    eps: float,
 ) -> Any:
     if op.out_positions:
         return level.loop(op, (input, normalized_shape, weight, bias, eps))
@@ -89,7 +99,8 @@ def layer_norm(
 
 
 def layer_norm_backward(
-    level: Any, op: Any, grad_out: Any, input: Any, normalized_shape: Any, mean: Any, rstd: Any,
+    level: VmapLevel, op: OpOverload,
+    grad_out: Any, input: Any, normalized_shape: Any, mean: Any, rstd: Any,
     weight: Any, bias: Any, mask: Any,
 ) -> Any:  # fmt: skip
     args = (grad_out, input, normalized_shape, mean, rstd, weight, bias, mask)
@@ -116,7 +127,8 @@ def per_channel(value: Any, rank: int) -> Any:
 
 
 def group_norm(
-    level: Any, op: Any, input: Any, weight: Any, bias: Any, N: Any, C: Any, HxW: Any, group: int,
+    level: VmapLevel, op: OpOverload,
+    input: Any, weight: Any, bias: Any, N: Any, C: Any, HxW: Any, group: int,
     eps: float,
 ) -> Any:  # fmt: skip
     if op.out_positions or not level.size:
@@ -130,7 +142,8 @@ def group_norm(
 
 
 def group_norm_backward(
-    level: Any, op: Any, grad_out: Any, input: Any, mean: Any, rstd: Any, weight: Any, N: Any,
+    level: VmapLevel, op: OpOverload,
+    grad_out: Any, input: Any, mean: Any, rstd: Any, weight: Any, N: Any,
     C: Any, HxW: Any, group: int, mask: Any,
 ) -> Any:  # fmt: skip
     if op.out_positions or not level.size:
@@ -155,7 +168,7 @@ def group_norm_backward(
 # -- losses ----------------------------------------------------------------------------------------
 
 
-def loss_backward(level: Any, op: Any, *args: Any) -> Any:
+def loss_backward(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
     """The gradient of a reduced loss is that of every element, divided among them for a mean."""
     grad, self, target = args[:3]
     if op.out_positions or self.shape != target.shape:
@@ -183,7 +196,13 @@ class Labels:
 
 
 def nll_loss(
-    level: Any, op: Any, self: Any, target: Any, weight: Any, reduction: int, ignore_index: int
+    level: VmapLevel,
+    op: OpOverload,
+    self: Any,
+    target: Any,
+    weight: Any,
+    reduction: int,
+    ignore_index: int,
 ) -> Any:
     if op.out_positions or target.dim() != max(self.dim() - 1, 0) or not self.dim():
         return level.loop(op, (self, target, weight, reduction, ignore_index))
@@ -197,7 +216,8 @@ def nll_loss(
 
 
 def nll_loss_backward(
-    level: Any, op: Any, grad_output: Any, self: Any, target: Any, weight: Any, reduction: int,
+    level: VmapLevel, op: OpOverload,
+    grad_output: Any, self: Any, target: Any, weight: Any, reduction: int,
     ignore_index: int, total_weight: Any,
 ) -> Any:  # fmt: skip
     if op.out_positions or target.dim() != max(self.dim() - 1, 0) or not self.dim():
@@ -213,14 +233,15 @@ def nll_loss_backward(
 # -- alignments ------------------------------------------------------------------------------------
 
 
-def is_aligned(level: Any, op: Any, log_probs: Any, lengths: tuple[Any, Any]) -> bool:
+def is_aligned(level: VmapLevel, op: OpOverload, log_probs: Any, lengths: tuple[Any, Any]) -> bool:
     """Whether the sequences of all samples can be one batch: their lengths must be known."""
     known = not any([isinstance(entry, Tensor) for entry in lengths])
     return bool(known and level.size and log_probs.dim() == 3 and not op.out_positions)
 
 
 def ctc_loss(
-    level: Any, op: Any, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any,
+    level: VmapLevel, op: OpOverload,
+    log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any,
     *rest: Any,
 ) -> Any:  # fmt: skip
     lengths = (input_lengths, target_lengths)
@@ -237,7 +258,7 @@ def ctc_loss(
 
 
 def ctc_loss_backward(
-    level: Any, op: Any, grad: Any, log_probs: Any, targets: Any, input_lengths: Any,
+    level: VmapLevel, op: OpOverload, grad: Any, log_probs: Any, targets: Any, input_lengths: Any,
     target_lengths: Any, *rest: Any,
 ) -> Any:  # fmt: skip
     lengths = (input_lengths, target_lengths)

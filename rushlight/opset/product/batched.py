@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.core.dtype import FLOAT, INTEGER
 from rushlight.opset import functions as aten
 from rushlight.opset.batching import settled
+
+if TYPE_CHECKING:
+    from rushlight.core.batching import VmapLevel
+    from rushlight.core.op import OpOverload
 
 __all__ = [
     "addbmm",
@@ -19,7 +23,7 @@ __all__ = [
 ]
 
 
-def added(op: Any, self: Any, found: Any, beta: Any, alpha: Any) -> Any:
+def added(op: OpOverload, self: Any, found: Any, beta: Any, alpha: Any) -> Any:
     """beta * self + alpha * found, or what `self` becomes."""
     found = found if alpha == 1 else found * alpha
     if beta != 0:
@@ -39,21 +43,25 @@ def is_uniform(tensors: tuple[Any, ...], factors: tuple[Any, ...]) -> bool:
     return bool(dtype.category >= FLOAT)
 
 
-def addbmm(level: Any, op: Any, self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
+def addbmm(
+    level: VmapLevel, op: OpOverload, self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any
+) -> Any:
     fits = is_uniform((self, batch1, batch2), (beta, alpha))
     if op.out_positions or not fits or batch1.dim() != 3:
         return level.loop(op, (self, batch1, batch2, beta, alpha))
     return added(op, self, aten.bmm(batch1, batch2).sum(0), beta, alpha)
 
 
-def addr(level: Any, op: Any, self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
+def addr(
+    level: VmapLevel, op: OpOverload, self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any
+) -> Any:
     fits = is_uniform((self, vec1, vec2), (beta, alpha))
     if op.out_positions or not fits or (vec1.dim(), vec2.dim()) != (1, 1):
         return level.loop(op, (self, vec1, vec2, beta, alpha))
     return added(op, self, vec1.unsqueeze(1) * vec2, beta, alpha)
 
 
-def cross(level: Any, op: Any, self: Any, other: Any, dim: int) -> Any:
+def cross(level: VmapLevel, op: OpOverload, self: Any, other: Any, dim: int) -> Any:
     rank = self.dim()
     if op.out_positions or other.dim() != rank or not rank:
         return level.loop(op, (self, other, dim))
@@ -63,7 +71,8 @@ def cross(level: Any, op: Any, self: Any, other: Any, dim: int) -> Any:
 
 
 def trilinear(
-    level: Any, op: Any, i1: Any, i2: Any, i3: Any, expand1: Any, expand2: Any, expand3: Any,
+    level: VmapLevel, op: OpOverload,
+    i1: Any, i2: Any, i3: Any, expand1: Any, expand2: Any, expand3: Any,
     sumdim: Any, unroll_dim: int,
 ) -> Any:  # fmt: skip
     if op.out_positions:
@@ -74,7 +83,7 @@ def trilinear(
     return level.wrap(level.below(op, (*values, *dims, unroll_dim + 1)))
 
 
-def pairwise(level: Any, op: Any, *args: Any) -> Any:
+def pairwise(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
     """Distances between the rows of two matrices, whose leading dims broadcast."""
     tensors = [args[place] for place in op.tensor_positions if args[place] is not None]
     rank = max([value.dim() for value in tensors])
@@ -83,7 +92,7 @@ def pairwise(level: Any, op: Any, *args: Any) -> Any:
     return level.wrap(level.below(op, tuple([level.full(value, rank) for value in args])))
 
 
-def pair_distances(level: Any, op: Any, self: Any, p: float) -> Any:
+def pair_distances(level: VmapLevel, op: OpOverload, self: Any, p: float) -> Any:
     from rushlight.opset.product.differences import pair_rows
 
     if op.out_positions or self.dim() != 2 or not self.numel():
@@ -93,7 +102,9 @@ def pair_distances(level: Any, op: Any, self: Any, p: float) -> Any:
     return aten.linalg_vector_norm(gap, p, [-1])
 
 
-def pair_slopes(level: Any, op: Any, grad: Any, self: Any, p: float, pdist: Any) -> Any:
+def pair_slopes(
+    level: VmapLevel, op: OpOverload, grad: Any, self: Any, p: float, pdist: Any
+) -> Any:
     from rushlight.opset.product.differences import pair_rows, slope_of_pairs
 
     if op.out_positions or self.dim() != 2 or not self.numel():

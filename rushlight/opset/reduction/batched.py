@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions as aten
 from rushlight.opset.batching import settled
 from rushlight.opset.registry import find
+
+if TYPE_CHECKING:
+    from rushlight.core.batching import VmapLevel
+    from rushlight.core.op import OpOverload
 
 __all__ = [
     "bucketize",
@@ -21,20 +25,20 @@ __all__ = [
 ]
 
 
-def norm(level: Any, op: Any, self: Any, p: Any, dtype: Any = None) -> Any:
+def norm(level: VmapLevel, op: OpOverload, self: Any, p: Any, dtype: Any = None) -> Any:
     if op.out_positions:
         return level.loop(op, (self, p) if dtype is None else (self, p, dtype))
     flat = self.reshape((self.numel(),))
     return aten.norm(flat, p, [0]) if dtype is None else aten.norm(flat, p, [0], False, dtype=dtype)
 
 
-def dist(level: Any, op: Any, self: Any, other: Any, p: Any) -> Any:
+def dist(level: VmapLevel, op: OpOverload, self: Any, other: Any, p: Any) -> Any:
     if op.out_positions or self.dtype is not other.dtype:
         return level.loop(op, (self, other, p))
     return aten.norm(self - other, p)
 
 
-def renorm(level: Any, op: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
+def renorm(level: VmapLevel, op: OpOverload, self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     rank = self.dim()
     if op.out_positions or rank < 2 or p <= 0 or maxnorm < 0 or self.dtype.itemsize < 4:
         return level.loop(op, (self, p, dim, maxnorm))
@@ -44,7 +48,7 @@ def renorm(level: Any, op: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> An
     return settled(op, self, (self * factor).to(self.dtype))
 
 
-def median(level: Any, op: Any, self: Any) -> Any:
+def median(level: VmapLevel, op: OpOverload, self: Any) -> Any:
     if op.out_positions or not self.numel():
         return level.loop(op, (self,))
     return getattr(aten, op.base_name)(self.reshape((-1,)), 0)[0]
@@ -53,7 +57,7 @@ def median(level: Any, op: Any, self: Any) -> Any:
 # -- searches --------------------------------------------------------------------------------------
 
 
-def searchsorted(level: Any, op: Any, sequence: Any, self: Any, *options: Any) -> Any:
+def searchsorted(level: VmapLevel, op: OpOverload, sequence: Any, self: Any, *options: Any) -> Any:
     """Every sample has a row of its own; a value alone is a row of one."""
     sorter = options[-1]
     is_flat = sequence.dim() == 1
@@ -68,7 +72,9 @@ def searchsorted(level: Any, op: Any, sequence: Any, self: Any, *options: Any) -
     return found.reshape(sizes) if is_flat else found
 
 
-def bucketize(level: Any, op: Any, self: Any, boundaries: Any, out_int32: bool, right: bool) -> Any:
+def bucketize(
+    level: VmapLevel, op: OpOverload, self: Any, boundaries: Any, out_int32: bool, right: bool
+) -> Any:
     if op.out_positions or boundaries.dim() != 1:
         return level.loop(op, (self, boundaries, out_int32, right))
     if not level.holds(boundaries):
@@ -76,7 +82,9 @@ def bucketize(level: Any, op: Any, self: Any, boundaries: Any, out_int32: bool, 
     return aten.searchsorted(boundaries, self, out_int32=out_int32, right=right)
 
 
-def isin(level: Any, op: Any, elements: Any, tests: Any, assume_unique: bool, invert: bool) -> Any:
+def isin(
+    level: VmapLevel, op: OpOverload, elements: Any, tests: Any, assume_unique: bool, invert: bool
+) -> Any:
     if op.out_positions:
         return level.loop(op, (elements, tests, assume_unique, invert))
     if not level.holds(tests):
@@ -88,7 +96,8 @@ def isin(level: Any, op: Any, elements: Any, tests: Any, assume_unique: bool, in
 
 
 def segment_reduce(
-    level: Any, op: Any, data: Any, reduce: str, lengths: Any, indices: Any, offsets: Any,
+    level: VmapLevel, op: OpOverload,
+    data: Any, reduce: str, lengths: Any, indices: Any, offsets: Any,
     axis: int, unsafe: bool, initial: Any,
 ) -> Any:  # fmt: skip
     """Samples come first: lengths and offsets have the dims of the data up to `axis`."""

@@ -5,11 +5,15 @@ Images go where only images vary; where weights vary, every sample's channels ar
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dispatch
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions as aten
+
+if TYPE_CHECKING:
+    from rushlight.core.batching import VmapLevel
+    from rushlight.core.op import OpOverload
 
 __all__ = [
     "affine_grid",
@@ -26,7 +30,9 @@ def merged(value: Any, axis: int) -> Any:
     return value.movedim(0, axis).flatten(axis, axis + 1)
 
 
-def as_images(level: Any, op: Any, args: tuple[Any, ...], places: tuple[int, ...]) -> Any:
+def as_images(
+    level: VmapLevel, op: OpOverload, args: tuple[Any, ...], places: tuple[int, ...]
+) -> Any:
     """One call whose tensors at `places` hold the images of all samples."""
     moved = list(args)
     for place in places:
@@ -47,7 +53,7 @@ def as_images(level: Any, op: Any, args: tuple[Any, ...], places: tuple[int, ...
 
 
 def convolution(
-    level: Any, op: Any, input: Any, weight: Any, bias: Any, stride: Any, padding: Any,
+    level: VmapLevel, op: OpOverload, input: Any, weight: Any, bias: Any, stride: Any, padding: Any,
     dilation: Any, transposed: bool, output_padding: Any, groups: Any,
 ) -> Any:  # fmt: skip
     options = (stride, padding, dilation, transposed, output_padding)
@@ -76,7 +82,8 @@ def convolution(
 
 
 def convolution_backward(
-    level: Any, op: Any, grad_output: Any, input: Any, weight: Any, bias_sizes: Any, stride: Any,
+    level: VmapLevel, op: OpOverload,
+    grad_output: Any, input: Any, weight: Any, bias_sizes: Any, stride: Any,
     padding: Any, dilation: Any, transposed: bool, output_padding: Any, groups: Any, mask: Any,
 ) -> Any:  # fmt: skip
     options = (stride, padding, dilation, transposed, output_padding)
@@ -104,7 +111,7 @@ def convolution_backward(
     return tuple(level.wrap(level.run(every)))
 
 
-def conv_tbc(level: Any, op: Any, self: Any, weight: Any, bias: Any, pad: int) -> Any:
+def conv_tbc(level: VmapLevel, op: OpOverload, self: Any, weight: Any, bias: Any, pad: int) -> Any:
     if op.out_positions or (self.dim(), weight.dim(), bias.dim()) != (3, 3, 1):
         return level.loop(op, (self, weight, bias, pad))
     images, kernels = self.permute(1, 2, 0), weight.permute(2, 1, 0)
@@ -112,7 +119,7 @@ def conv_tbc(level: Any, op: Any, self: Any, weight: Any, bias: Any, pad: int) -
     return found.permute(2, 0, 1)
 
 
-def padded(level: Any, op: Any, *args: Any) -> Any:
+def padded(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
     """Pads that repeat what lies at the edges, and their gradients."""
     rank = len(args[-1]) // 2 + 2
     places = tuple(range(len(args) - 1))
@@ -126,7 +133,12 @@ def padded(level: Any, op: Any, *args: Any) -> Any:
 
 
 def resample_backward(
-    level: Any, op: Any, grad_output: Any, output_size: Any, input_size: Any, *rest: Any
+    level: VmapLevel,
+    op: OpOverload,
+    grad_output: Any,
+    output_size: Any,
+    input_size: Any,
+    *rest: Any,
 ) -> Any:
     if not level.size or grad_output.dim() != len(input_size):
         return level.loop(op, (grad_output, output_size, input_size, *rest))
@@ -134,7 +146,9 @@ def resample_backward(
     return as_images(level, op, (grad_output, output_size, sizes, *rest), (0,))
 
 
-def affine_grid(level: Any, op: Any, theta: Any, size: Any, align_corners: bool) -> Any:
+def affine_grid(
+    level: VmapLevel, op: OpOverload, theta: Any, size: Any, align_corners: bool
+) -> Any:
     if not level.size:
         return level.loop(op, (theta, size, align_corners))
     sizes = (level.size * size[0], *size[1:])
