@@ -27,7 +27,11 @@ HERMITIAN = (
     "_linalg_eigh", "cholesky", "linalg_cholesky", "linalg_cholesky_ex", "linalg_eigh",
     "linalg_eigvalsh",
 )  # fmt: skip
-NO_DERIVATIVE = ("does not support automatic differentiation", "negative slope")
+NO_DERIVATIVE = (
+    "does not support automatic differentiation",
+    "negative slope",
+    "not implemented for",
+)
 
 
 def name_of(op: Any) -> str:

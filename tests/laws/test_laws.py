@@ -20,7 +20,7 @@ from tests.laws.statements import LAWS, disagreement
 from tests.laws.subjects import OPS, Subject, name_of, subjects_of
 from tests.opset import floors
 
-SHARE = 40  # one of so many pairs of an op and a law is part of `make test`
+SHARE = 80  # one of so many pairs of an op and a law is part of `make test`
 
 
 def pairs() -> list[Any]:
