@@ -472,6 +472,16 @@ REASONS: dict[str, Reason] = {
         "The gradient of a higher-order op is taken with respect to its operands.",
         "Pass the tensor as an operand.",
     ),
+    "RL0735": Reason(
+        "A function given to {op} must return what it carries in the same structure, but got "
+        "{first} instead of {second}",
+        "The results of one step are the operands of the next.",
+    ),
+    "RL0736": Reason(
+        "the gradient of a traced while_loop",
+        "How many steps the backward has is known only when the loop has run.",
+        "Use scan, whose length is a size; or call the loop outside of the graph.",
+    ),
     "RL0715": Reason(
         "Tried to trace mutable operation {schema}. FX only supports functional code, so "
         "operations that mutate operands in-place (e.g. via `out` arguments) are not supported",

@@ -13,7 +13,13 @@ from rushlight.core.hop import HOPS
 __all__ = ["HOMES", "find_op"]
 
 # Op -> the module that defines it.
-HOMES = {"cond": "cond"}
+HOMES = {
+    "associative_scan": "scans",
+    "cond": "cond",
+    "map_impl": "mapping",
+    "scan": "scans",
+    "while_loop": "loops",
+}
 
 
 def find_op(name: str) -> Any:
