@@ -75,6 +75,7 @@ class Recorded(Function):
         kept = [value if isinstance(value, Tensor) else None for value in operands]
         ctx.save_for_backward(*kept, *output)
         ctx.save_for_forward(*kept, *output)
+        ctx.set_materialize_grads(False)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
