@@ -75,6 +75,7 @@ class GraphBuilder:
     def __init__(self, mode: FakeTensorMode | None, decompositions: Decompositions) -> None:
         self.mode = mode
         self.recorder = Recorder(Graph(), decompositions)
+        self.recorder.marks_regions = True
 
     def placeholder(self, name: str, value: Any, binds_sizes: bool = True) -> Node:
         node = self.recorder.graph.create_node("placeholder", name)

@@ -97,6 +97,10 @@ class Recorder(Occupant):
         # Expression -> its node, or a function that makes the node.
         self.numbers: dict[Any, Any] = {}
         self.attributes: dict[str, Any] = {}
+        # Whether checkpointed regions mark their nodes, for who cuts the graph into forward and
+        # backward; and what the region that is being recorded says of a node.
+        self.marks_regions = False
+        self.marking: Callable[[OpOverload, tuple[Any, ...], dict[str, Any]], Any] | None = None
 
     # -- what is known -----------------------------------------------------------------------------
 
@@ -237,6 +241,8 @@ class Recorder(Occupant):
         node = self.graph.create_node(
             "call_function", target, tuple(inputs), named, name=target.base_name
         )
+        if self.marking is not None:
+            node.meta.update(self.marking(op, positional, keywords))
         try:
             with self.below():
                 result = dispatch.go_on(target, args)
