@@ -45,6 +45,10 @@ _SYMBOLS = (
     "free_unbacked_symbols has_free_unbacked_symbols"
 )
 
+_REGIONS = (
+    "strict_mode tag_activation_checkpoint wrap wrap_activation_checkpoint "
+    "wrap_with_set_grad_enabled"
+)
 _SELFTEST = ".opset.other.selftest"
 _NN_MODULES = (
     "activation adaptive channelshuffle container distance flatten fold linear normalization "
@@ -78,11 +82,6 @@ ALIASES: dict[str, Entry] = {
     },
     "torch._vmap_internals": {"_vmap": ".func.vmap:plain_vmap", "vmap": ".func.vmap:vmap"},
     "torch._tensor": {"Tensor": ".core.tensor:Tensor"},
-    "torch._ops": {
-        **same(".core.op", "OpOverload OpOverloadPacket"),
-        "ops": ".ops",
-        "_OpNamespace": ".ops:OpNamespace",
-    },
     "torch._jit_internal": {"*": ".jit"},
     "torch._decomp": absent("decomposition_table get_decompositions"),
     # ------------------------------------------------------------ torch._C
@@ -216,10 +215,52 @@ ALIASES: dict[str, Entry] = {
         ".symbolic", "FloorDiv CleanDiv Mod Max Min IntTrueDiv FloatTrueDiv ToFloat"
     ),
     "torch.utils._sympy.value_ranges": same(".symbolic", "ValueRanges ValueRangeError"),
-    **{
-        f"torch._higher_order_ops.{name}": absent(name)
-        for name in ("out_dtype", "cond", "map", "while_loop")
+    # ------------------------------------------------------------ higher-order ops
+    "torch._ops": {
+        **same(".core.op", "OpOverload OpOverloadPacket"),
+        **same(".core.hop", "HigherOrderOperator"),
+        "ops": ".ops",
+        "_OpNamespace": ".ops:OpNamespace",
     },
+    "torch._higher_order_ops": {
+        **same(".higher_order.cond", "cond"),
+        **same(".higher_order.loops", "while_loop"),
+        **same(".higher_order.mapping", "map"),
+        **same(".higher_order.scans", "scan associative_scan"),
+        **same(".higher_order.precision", "out_dtype"),
+        **same(".higher_order.regions", _REGIONS),
+        **same(".higher_order.writes", "auto_functionalized"),
+        **same(".higher_order.effects", "with_effects"),
+        **same(".higher_order.attention", "flex_attention"),
+        **same(".amp.regions", "wrap_with_autocast"),
+    },
+    "torch._higher_order_ops.cond": same(".higher_order.cond", "cond cond_op"),
+    "torch._higher_order_ops.map": same(".higher_order.mapping", "map map_impl"),
+    "torch._higher_order_ops.while_loop": same(".higher_order.loops", "while_loop while_loop_op"),
+    "torch._higher_order_ops.scan": same(".higher_order.scans", "scan scan_op"),
+    "torch._higher_order_ops.associative_scan": same(
+        ".higher_order.scans", "associative_scan associative_scan_op"
+    ),
+    "torch._higher_order_ops.out_dtype": same(".higher_order.precision", "out_dtype"),
+    "torch._higher_order_ops.strict_mode": same(
+        ".higher_order.regions", "strict_mode strict_mode_op"
+    ),
+    "torch._higher_order_ops.wrap": {
+        **same(".higher_order.regions", _REGIONS),
+        **same(".amp.regions", "wrap_with_autocast"),
+    },
+    "torch._higher_order_ops.auto_functionalize": same(
+        ".higher_order.writes", "auto_functionalized"
+    ),
+    "torch._higher_order_ops.effects": {
+        **same(".higher_order.effects", "with_effects"),
+        "_EffectType": ".higher_order.effects:EffectType",
+        "_register_effectful_op": ".higher_order.effects:register_effectful_op",
+        "_get_effect": ".higher_order.effects:effect_of",
+        "new_token_tensor": ".higher_order.effects:new_token",
+    },
+    "torch._higher_order_ops.flex_attention": same(".higher_order.attention", "flex_attention"),
+    "torch._functorch.autograd_function": same(".higher_order.regions", "autograd_function_apply"),
     # ------------------------------------------------------------ compile
     "torch._dynamo": {
         **absent("allow_in_graph config disable explain graph_break is_dynamo_supported"),
@@ -254,7 +295,10 @@ ALIASES: dict[str, Entry] = {
         "config": ".aot.config",
     },
     "functorch.experimental": {"functionalize": ".func:functionalize"},
-    "functorch.experimental.control_flow": absent("cond map"),
+    "functorch.experimental.control_flow": {
+        **same(".higher_order.cond", "cond"),
+        **same(".higher_order.mapping", "map"),
+    },
     # ------------------------------------------------------------ export
     "torch._export": absent("capture_pre_autograd_graph aot_compile aot_load"),
     "torch._export.utils": absent(

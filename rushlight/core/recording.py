@@ -189,12 +189,12 @@ class Recorder(Occupant):
     def apply_number(self, function: Function, *operands: Any) -> Any:
         return self.graph.call_function(function, operands)
 
-    def submodule(self, prefix: str, module: Any) -> Node:
+    def submodule(self, prefix: str, module: Any, separator: str = "_") -> Node:
         """A graph that a higher-order op calls, as an attribute of the traced module."""
         number = 0
-        while f"{prefix}_{number}" in self.attributes:
+        while f"{prefix}{separator}{number}" in self.attributes:
             number += 1
-        name = f"{prefix}_{number}"
+        name = f"{prefix}{separator}{number}"
         self.attributes[name] = module
         return self.graph.create_node("get_attr", name)
 

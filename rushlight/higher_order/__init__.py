@@ -18,6 +18,7 @@ HOMES = {
     "auto_functionalized": "higher_order.writes",
     "autograd_function_apply": "higher_order.regions",
     "cond": "higher_order.cond",
+    "flex_attention": "higher_order.attention",
     "map_impl": "higher_order.mapping",
     "out_dtype": "higher_order.precision",
     "scan": "higher_order.scans",

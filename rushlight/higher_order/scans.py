@@ -25,7 +25,7 @@ from rushlight.higher_order.structured import (
     slices_of,
     stacked,
 )
-from rushlight.higher_order.subgraphs import Functionalized, check_alike, reopened
+from rushlight.higher_order.subgraphs import check_alike, reopened
 from rushlight.opset import functions
 
 __all__ = ["associative_scan", "associative_scan_op", "scan", "scan_op"]
@@ -238,11 +238,6 @@ class AssociativeScanOp(ControlFlowOp):
         at_once = vmap(combine, in_dims=dims)
 
         def pairwise(one: Operands, other: Operands) -> Any:
-            if isinstance(combine, Functionalized):
-                # Its layer is below that of vmap, and it is in force already.
-                count = one[0].shape[0]
-                pairs = [(slices_of(one, n), slices_of(other, n)) for n in range(count)]
-                return stacked([combine(*a, *b, *additional) for a, b in pairs])
             return at_once(*one, *other, *additional)
 
         return tuple(halved_scan(pairwise, list(xs)))

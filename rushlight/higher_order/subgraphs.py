@@ -91,6 +91,9 @@ class Functionalized:
         self.function = function
 
     def __call__(self, *args: Any) -> Any:
+        if any([isinstance(value, BatchedTensor) for value in args]):
+            # An op vectorizes the function below this layer, and vmap follows writes itself.
+            return self.function(*args)
         branch = BranchMode(self.above)
         inputs = [to_functional(v, branch) if isinstance(v, Tensor) else v for v in args]
         for value in inputs:
