@@ -25,10 +25,12 @@ from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node
 from rushlight.graph.printing import _PyTreeCodeGen, _PyTreeInfo
+from rushlight.higher_order import effects
 from rushlight.symbolic.numbers import NUMBERS
 
 __all__ = ["trace_inference", "trace_joint"]
 
+effects.register_builtin()
 Function = Callable[..., Sequence[Any]]
 Decompositions = dict[OpOverload, Callable[..., Any]]
 

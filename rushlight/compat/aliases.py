@@ -65,7 +65,13 @@ _DISTRIBUTIONS = (
 )
 
 # Modules that a function of their package hides: naming them must not bring them out.
-HIDDEN = frozenset(("torch.autograd.gradcheck",))
+_HOPS = "associative_scan cond flex_attention map out_dtype scan strict_mode while_loop wrap"
+HIDDEN = frozenset(
+    (
+        "torch.autograd.gradcheck",
+        *[f"torch._higher_order_ops.{name}" for name in _HOPS.split()],
+    )
+)
 
 ALIASES: dict[str, Entry] = {
     # ------------------------------------------------------------ torch itself

@@ -8,6 +8,7 @@ run are graph outputs; a first run with a mode that `finds_tokens` tells which t
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from enum import Enum
 from typing import Any
@@ -137,4 +138,7 @@ def run_effect(mode: FunctionalMode, op: OpOverload, args: tuple[Any, ...]) -> A
     return results if count > 1 else results[0]
 
 
-register_effectful_op("aten::_print", EffectType.ORDERED)
+@functools.cache
+def register_builtin() -> None:
+    """Declare the effects of the ops that come with the package."""
+    register_effectful_op("aten::_print", EffectType.ORDERED)
