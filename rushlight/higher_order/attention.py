@@ -19,7 +19,7 @@ from rushlight.core.recording import Recorder
 from rushlight.core.tensor import Tensor
 from rushlight.func.derivatives import vjp
 from rushlight.func.vmap import vmap
-from rushlight.higher_order.structured import Call, ControlFlowOp, Operands
+from rushlight.higher_order.structured import Call, ControlFlowOp, Operands, vectorized
 from rushlight.higher_order.subgraphs import is_traced, trace_functions
 from rushlight.opset import functions
 
@@ -48,7 +48,7 @@ def over_positions(function: Body, has_score: bool, extra: int = 0) -> Body:
     for place in (3, 2, 1, 0):
         numbers = tuple(0 if position == place else None for position in range(4))
         function = vmap(function, in_dims=first + numbers + (None,) * extra, out_dims=0)
-    return with_lookups(function)
+    return vectorized(with_lookups(function))
 
 
 def with_lookups(function: Body) -> Body:

@@ -24,6 +24,7 @@ from rushlight.higher_order.structured import (
     repeated,
     slices_of,
     stacked,
+    vectorized,
 )
 from rushlight.higher_order.subgraphs import check_alike, reopened
 from rushlight.opset import functions
@@ -235,7 +236,7 @@ class AssociativeScanOp(ControlFlowOp):
 
     def compute(self, combine: Body, xs: Operands, additional: Operands) -> Any:
         dims = (0,) * (2 * len(xs)) + (None,) * len(additional)
-        at_once = vmap(combine, in_dims=dims)
+        at_once = vectorized(vmap(combine, in_dims=dims))
 
         def pairwise(one: Operands, other: Operands) -> Any:
             return at_once(*one, *other, *additional)

@@ -29,7 +29,7 @@ from rushlight.higher_order.subgraphs import (
 )
 from rushlight.opset import functions as ops
 
-__all__ = ["Call", "ControlFlowOp", "gradient_of", "repeated", "slices_of", "stacked"]
+__all__ = ["Call", "ControlFlowOp", "gradient_of", "repeated", "slices_of", "stacked", "vectorized"]
 
 Body = Callable[..., Any]
 Operands = Sequence[Any]
@@ -274,6 +274,16 @@ def at_level(level: VmapLevel, function: Body) -> Body:
         with changed(transforms=(*active, inner), excluded=excluded):
             outputs = function(*given)
         return pytree.tree_map(lambda value: placed(inner, value, 0), outputs)
+
+    return run
+
+
+def vectorized(function: Body) -> Body:
+    """A function that uses `vmap`, as rules below that layer may call it."""
+
+    def run(*args: Any) -> Any:
+        with changed(excluded=LOCAL.state.excluded & ~LAYER_TRANSFORMS):
+            return function(*args)
 
     return run
 
