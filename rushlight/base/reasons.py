@@ -477,11 +477,6 @@ REASONS: dict[str, Reason] = {
         "{first} instead of {second}",
         "The results of one step are the operands of the next.",
     ),
-    "RL0736": Reason(
-        "the gradient of a traced while_loop",
-        "How many steps the backward has is known only when the loop has run.",
-        "Use scan, whose length is a size; or call the loop outside of the graph.",
-    ),
     "RL0737": Reason(
         "{op} writes to a tensor that shares memory with another of its arguments",
         "In a graph the operator runs on copies, which share no memory.",

@@ -8,9 +8,18 @@ from typing import Any
 from rushlight.base import pytree
 from rushlight.base.errors import error
 from rushlight.core.batching import VmapLevel, batched
+from rushlight.core.dtype import int64
 from rushlight.core.recording import Recorder
 from rushlight.core.tensor import Tensor
-from rushlight.higher_order.structured import Call, ControlFlowOp, Operands, at_level
+from rushlight.higher_order.structured import (
+    Call,
+    ControlFlowOp,
+    Operands,
+    at_level,
+    filled,
+    gradient_of,
+    is_differentiable,
+)
 from rushlight.higher_order.subgraphs import check_alike, reopened
 from rushlight.opset import functions
 
@@ -85,7 +94,52 @@ class WhileLoopOp(ControlFlowOp):
     def pullback(
         self, call: Call, operands: Operands, results: Operands, grads: Operands, needs: Operands
     ) -> Sequence[Any]:
-        raise error("RL0736", NotImplementedError)
+        """A loop from the last step to the first. The operands of each step are found by running
+        the steps before it again: nothing of unknown length is kept."""
+        carried, additional = call.groups(operands)
+        cond_fn, body = call.functions
+        count = len(carried)
+        wanted = [True] * count + list(needs[count:])
+        pairs = zip(wanted, operands, strict=True)
+        moving = [want and is_differentiable(value) for want, value in pairs]
+        backward = gradient_of(body, len(operands), moving)
+        start = functions.zeros((), dtype=int64, device=carried[0].device)
+
+        def goes_on(_: Any, *given: Any) -> Any:
+            return cond_fn(*given)
+
+        def step(done: Any, *given: Any) -> Any:
+            return (done + 1, *body(*given))
+
+        def is_before(done: Any, end: Any, *given: Any) -> Any:
+            return done < end
+
+        def step_before(done: Any, end: Any, *given: Any) -> Any:
+            return (done + 1, end.clone(), *body(*given))
+
+        def is_left(left: Any, *given: Any) -> Any:
+            return left > 0
+
+        def step_back(left: Any, *given: Any) -> Any:
+            rest = iter(given)
+            found = [next(rest) if moves else None for moves in moving]
+            first, more = [next(rest) for _ in carried], list(rest)
+            before = left - 1
+            begin = [functions.zeros_like(left), before.clone(), *first]
+            values = self(is_before, step_before, begin, more)[2:]
+            grads = iter(backward(*values, *more, *found[:count]))
+            new = [next(grads) if moves else None for moves in moving[:count]]
+            new += [None if sums is None else sums + next(grads) for sums in found[count:]]
+            return (before, *[value for value in new if value is not None])
+
+        steps = self(goes_on, step, [start, *carried], additional)[0]
+        grads = filled(results, grads)
+        begin = [grad for grad, moves in zip(grads, moving) if moves]
+        rest = zip(additional, moving[count:], strict=True)
+        begin += [functions.zeros_like(value) for value, moves in rest if moves]
+        found = iter(self(is_left, step_back, [steps, *begin], [*carried, *additional])[1:])
+        result = [next(found) if moves else None for moves in moving]
+        return [grad if need else None for grad, need in zip(result, needs, strict=True)]
 
     def vectorize(
         self, level: VmapLevel, cond_fn: Body, body_fn: Body, carried: Operands, extra: Operands

@@ -2,13 +2,13 @@
 
 Invariant: a function given to an op never changes its operands, nor returns one of them or a
 view of one, when it is part of a graph: `check_pure` refuses. A tensor of the surrounding graph
-that a function closes over becomes an operand.
+that a function closes over becomes an operand, as do its sizes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.base import pytree
 from rushlight.base.errors import error
@@ -34,6 +34,9 @@ from rushlight.core.state import (
     changed,
 )
 from rushlight.core.tensor import Tensor, sizes_of, strides_of
+
+if TYPE_CHECKING:
+    from rushlight.symbolic.numbers import SymNumber
 
 __all__ = ["Functionalized", "Subgraphs", "is_traced", "trace_functions", "unwrapped"]
 
@@ -145,15 +148,25 @@ class SubgraphRecorder(Recorder):
     def __init__(self, parent: Recorder) -> None:
         super().__init__(None, parent.decompositions, parent.pre_dispatch)
         self.parent = parent
-        self.lifted: list[Tensor] = []
+        # Tensors and numbers.
+        self.lifted: list[Any] = []
 
     def constant(self, tensor: Tensor) -> Any:
         if self.parent.known(tensor) is None and not self.is_above(tensor):
             return super().constant(tensor)
-        self.lifted.append(tensor)
+        return self.lift(tensor)
+
+    def lift(self, value: Any) -> Any:
+        self.lifted.append(value)
         node = self.graph.create_node("get_attr", f"lifted_{len(self.lifted)}")
-        self.track(tensor, node)
+        self.track(value, node)
         return node
+
+    def number_node(self, number: SymNumber) -> Any:
+        symbols = number.node.expr.free_symbols
+        if all([symbol in self.numbers for symbol in symbols]):
+            return super().number_node(number)
+        return self.numbers.get(number.node.expr) or self.lift(number)
 
     def is_above(self, tensor: Tensor) -> bool:
         """Whether a recorder further out knows the tensor."""
@@ -166,11 +179,11 @@ class SubgraphRecorder(Recorder):
 class Subgraphs:
     """Traced functions and the operands that all of them take."""
 
-    def __init__(self, modules: list[Any], outputs: list[Any], lifted: list[Tensor]) -> None:
+    def __init__(self, modules: list[Any], outputs: list[Any], lifted: list[Any]) -> None:
         self.modules = modules
         # What each function returned while it was traced.
         self.outputs = outputs
-        # Tensors closed over, further operands of every graph.
+        # What is closed over, further operands of every graph.
         self.lifted = lifted
 
 
@@ -178,9 +191,9 @@ def trace_functions(
     recorder: Recorder, functions: Sequence[Function], args: Sequence[Any]
 ) -> Subgraphs:
     """Each function as a graph of the operands and of what any of them closes over."""
-    lifted: list[Tensor] = []
+    lifted: list[Any] = []
     while True:
-        found: list[Tensor] = []
+        found: list[Any] = []
         modules, outputs = [], []
         for function in functions:
             module, output, more = trace_one(recorder, function, args, lifted)
@@ -193,8 +206,8 @@ def trace_functions(
 
 
 def trace_one(
-    parent: Recorder, function: Function, args: Sequence[Any], lifted: Sequence[Tensor]
-) -> tuple[Any, Any, list[Tensor]]:
+    parent: Recorder, function: Function, args: Sequence[Any], lifted: Sequence[Any]
+) -> tuple[Any, Any, list[Any]]:
     recorder = SubgraphRecorder(parent)
     args = distinct(parent, args)
     for position, value in enumerate((*args, *lifted)):

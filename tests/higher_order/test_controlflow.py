@@ -7,6 +7,7 @@ from rushlight.aot.api import aot_function
 from rushlight.aot.compilers import nop
 from rushlight.aot.tracing import make_fx
 from rushlight.core.fake import FakeTensorMode
+from rushlight.core.functional import FunctionalMode, from_functional, to_functional
 from rushlight.func import functionalize, grad, hessian, jvp, vmap
 from rushlight.higher_order.mapping import map as map_slices
 from rushlight.higher_order.scans import associative_scan, scan
@@ -76,7 +77,6 @@ PAIRS = {
     "while_loop": (looped, looped_plainly),
 }
 both = pytest.mark.parametrize("name", PAIRS)
-with_gradient = pytest.mark.parametrize("name", [name for name in PAIRS if name != "while_loop"])
 
 
 def operands(seed=0):
@@ -106,7 +106,7 @@ def test_an_op_agrees_with_its_loop_at_every_level(name, number):
     assert torch.allclose(transform(ours), transform(theirs))
 
 
-@with_gradient
+@both
 @pytest.mark.parametrize("number", range(len(transforms(None))))
 def test_a_traced_op_agrees_with_its_loop_at_every_level(name, number):
     ours, theirs = PAIRS[name]
@@ -117,13 +117,6 @@ def test_a_traced_op_agrees_with_its_loop_at_every_level(name, number):
     w = operands()[1]
     graph = make_fx(lambda w: run(ours, w))(w)
     assert torch.allclose(graph(w + 0.5), run(theirs, w + 0.5))
-
-
-@pytest.mark.parametrize("number", [0, 1, 6, 7])
-def test_a_traced_loop_agrees_without_gradients(number):
-    w = operands()[1]
-    graph = make_fx(lambda w: transforms(w)[number](looped))(w)
-    assert torch.allclose(graph(w + 0.5), transforms(w + 0.5)[number](looped_plainly))
 
 
 def test_samples_of_a_vmap_leave_a_loop_at_their_own_time():
@@ -156,7 +149,7 @@ def test_a_graph_serves_other_sizes(name, pre_dispatch):
     assert torch.allclose(graph(longer, w), theirs(longer, w))
 
 
-@with_gradient
+@both
 def test_a_compiled_gradient_is_the_loops(name):
     ours, theirs = PAIRS[name]
     compiled = aot_function(ours, nop)
@@ -169,11 +162,33 @@ def test_a_compiled_gradient_is_the_loops(name):
         assert torch.allclose(got, expected)
 
 
-def test_the_gradient_of_a_traced_loop_is_refused():
-    x, w = operands()
-    assert torch.allclose(aot_function(looped, nop)(x, w), looped_plainly(x, w))
-    with pytest.raises(NotImplementedError, match="while_loop"):
-        aot_function(looped, nop)(x.requires_grad_(), w)
+def test_a_compiled_loop_has_as_many_steps_backward():
+    def f(x, w):
+        def body(count, x):
+            return count + 1, x.sin() * w
+
+        return torch.while_loop(lambda count, x: x.sum() > 0.2, body, (torch.tensor(0), x))
+
+    def with_operand(x, w):
+        def body(x, w):
+            return x.sin() * w, w.clone()
+
+        return torch.while_loop(lambda x, w: x.sum() > 0.2, body, (x, w))[0]
+
+    compiled = aot_function(with_operand, nop)
+    for size in (1.0, 0.05, 3.0):
+        results = []
+        for run in (compiled, with_operand):
+            x = torch.full((2,), size, dtype=torch.float64, requires_grad=True)
+            w = torch.tensor([0.5, 0.7], dtype=torch.float64, requires_grad=True)
+            result = run(x, w)
+            result.square().sum().backward()
+            # Eagerly a loop without steps does not lead to `w`.
+            results.append([result, x.grad, torch.zeros_like(w) if w.grad is None else w.grad])
+        for got, expected in zip(*results, strict=True):
+            assert torch.allclose(got, expected)
+    with pytest.raises(RuntimeError, match="closes over a tensor"):
+        aot_function(f, nop)(x.detach(), w)
 
 
 @both
@@ -255,3 +270,26 @@ def test_wrong_calls_are_named(number):
     call, kind, words = WRONG[number]
     with pytest.raises(kind, match=words):
         call(operands()[0])
+
+
+@both
+def test_functionalization_alone_runs_on_values(name):
+    ours, theirs = PAIRS[name]
+    mode = FunctionalMode()
+    given = [to_functional(value, mode) for value in operands()]
+    with torch.no_grad():
+        with mode:
+            result = ours(*given)
+        assert torch.allclose(from_functional(result), theirs(*operands()))
+
+
+def test_sizes_that_functions_close_over_are_operands_of_the_graph():
+    def f(x, y):
+        rows, columns = x.shape[0], y.shape[0] * 2
+        mapped = map_slices(lambda row: row * columns + rows, x)
+        return torch.cond(x.sum() > 0, lambda x: x * columns, lambda x: x - rows, (mapped,))
+
+    graph = make_fx(f, tracing_mode="symbolic")(torch.ones(3, 2), torch.ones(5))
+    for x in (torch.ones(4, 2), -torch.ones(4, 2)):
+        y = torch.ones(7)
+        assert torch.equal(graph(x, y), f(x, y))
