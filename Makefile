@@ -25,7 +25,7 @@ help:
 	@echo "make test-all     the same with the slow ones and every sample of every operator: an hour"
 	@echo "make lint         ruff, mypy, import layers, file lengths"
 	@echo "make conformance  run the conformance kit  (KIT, SEED=autograd, K='hook')"
-	@echo "make bench        overhead, models, training and import time beside PyTorch"
+	@echo "make bench        overhead, transforms, models, training and import time beside PyTorch"
 	@echo "make reference    record reference values  (ORACLE=python with PyTorch)"
 	@echo "make docs         write docs/ops.md and docs/errors.md"
 	@echo "make index        write rushlight/opset/where.py: which module defines which name"
@@ -66,6 +66,7 @@ bench: $(STAMP)
 	@$(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torch") is None)' || \
 	  { echo "The benchmarks compare with PyTorch, which is not in $(VENV). Install it: $(BIN)/pip install torch"; exit 1; }
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/transforms.py
 	$(BIN)/python benchmarks/compiled.py
 	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/training.py

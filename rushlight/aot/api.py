@@ -11,21 +11,27 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rushlight.aot.compilation import (
+    FlatFunction,
     Options,
     compile_flat,
     get_aot_compilation_context,
 )
+from rushlight.aot.export import GraphSignature, aot_export_joint_simple, aot_export_module
 from rushlight.aot.joint import Decompositions
 from rushlight.aot.partition import default_partition
 from rushlight.base import pytree
-from rushlight.base.pytree import TreeSpec
 from rushlight.core.tensor import Tensor
 from rushlight.func.stateless import functional_call
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.interpreter import Interpreter
 from rushlight.graph.node import Args, Kwargs
 from rushlight.nn.module import Module
 
 __all__ = [
     "AOT_COUNTER",
+    "GraphSignature",
+    "aot_export_joint_simple",
+    "aot_export_module",
     "aot_function",
     "aot_module",
     "aot_module_simplified",
@@ -93,23 +99,6 @@ def aot_function(
     return returned_function
 
 
-class FlatFunction:
-    """A function of flat arguments with flat results; keeps the structure of the results."""
-
-    def __init__(self, function: Callable[..., Any], structure: TreeSpec) -> None:
-        self.function = function
-        self.structure = structure
-        self.out_structure: Any = None
-
-    def __call__(self, *leaves: Any) -> list[Any]:
-        args, kwargs = pytree.tree_unflatten(list(leaves), self.structure)
-        found, self.out_structure = pytree.tree_flatten(self.function(*args, **kwargs))
-        return found
-
-    def unflatten(self, outputs: list[Any]) -> Any:
-        return pytree.tree_unflatten(outputs, self.out_structure)
-
-
 class AOTModule(Module):
     """A module whose calls are compiled; the original is its submodule `orig_module`."""
 
@@ -160,9 +149,12 @@ def aot_module_simplified(
         names.append(name)
         values.append(tensor)
 
+    # A graph is run node by node, so that what its nodes say of themselves is inherited.
+    body = Interpreted(mod) if isinstance(mod, GraphModule) else mod
+
     def functional(*flat: Any) -> Any:
         state = dict(zip(names, flat))
-        result = functional_call(mod, state, flat[len(names) :], {})
+        result = functional_call(body, state, flat[len(names) :], {})
         if not isinstance(result, (tuple, list)):
             raise RuntimeError(
                 "Graph output must be a (). This is so that we can avoid pytree processing of the "
@@ -193,6 +185,20 @@ def aot_module_simplified(
     forward.named_parameters = mod.named_parameters  # type: ignore[attr-defined]
     forward.named_buffers = mod.named_buffers  # type: ignore[attr-defined]
     return forward
+
+
+class Interpreted(Module):
+    """A graph module that runs by an interpreter; it shares the module's state."""
+
+    def __init__(self, graph_module: GraphModule) -> None:
+        super().__init__()
+        self.__dict__.update(
+            {name: graph_module.__dict__[name] for name in ("_parameters", "_buffers", "_modules")}
+        )
+        object.__setattr__(self, "graph_module", graph_module)
+
+    def forward(self, *args: Any) -> Any:
+        return Interpreter(self.graph_module).run(*args)
 
 
 compiled_function = aot_function

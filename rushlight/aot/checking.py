@@ -10,13 +10,26 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rushlight.aot.metadata import Facts, collect_facts
+from rushlight.aot.wrappers import Task
 from rushlight.core.fake import FakeTensorMode
 from rushlight.core.rng import default_generator
 from rushlight.core.state import changed
 from rushlight.core.tensor import Tensor, sizes_of
 from rushlight.fx.graph_module import GraphModule
 
-__all__ = ["check_backward", "check_forward", "check_joint", "refuse_new_gradients"]
+__all__ = ["check_backward", "check_facts", "check_forward", "check_joint"]
+
+
+def check_facts(task: Task) -> None:
+    """A rewritten task: its facts must be those that another dry run finds."""
+    found = task.with_facts().facts
+    for name in ("inputs", "bases", "returned_inputs", "grad_mode_after"):
+        expected, again = getattr(task.facts, name), getattr(found, name)
+        if expected != again:
+            complain("rewritten", f"{name} {expected}", f"{again}")
+    for place, (expected, again) in enumerate(zip(task.facts.outputs, found.outputs, strict=True)):
+        if (expected.kind, expected.base) != (again.kind, again.base):
+            complain("rewritten", f"output {place} {expected}", f"{again}")
 
 
 def check_forward(
@@ -41,7 +54,7 @@ def check_joint(
         return [*forward, *backward]
 
     outputs, written = run_again(flat, [*args, *facts.tangents], mode)
-    compare_writes("joint", written, facts)
+    compare_writes("joint", written - set(facts.written_in_backward), facts)
     expected = facts.forward_count + count
     if len(outputs) != expected:
         complain("joint", f"{expected} results", f"{len(outputs)}")
@@ -50,12 +63,17 @@ def check_joint(
 
 
 def check_backward(
-    graph: GraphModule, inputs: Sequence[Any], args: Sequence[Any], mode: FakeTensorMode
+    graph: GraphModule,
+    inputs: Sequence[Any],
+    args: Sequence[Any],
+    facts: Facts,
+    mode: FakeTensorMode,
 ) -> None:
-    """The backward graph: it writes none of its inputs."""
+    """The backward graph: it writes no more inputs than the backward of the function does."""
     outputs, written = run_again(graph, inputs, mode)
-    if written:
-        complain("backward", "no input to be written", f"inputs {sorted(written)} are")
+    if len(written) != len(facts.written_in_backward):
+        expected = f"{len(facts.written_in_backward)} inputs to be written"
+        complain("backward", expected, f"inputs {sorted(written)} are")
     if len(outputs) != len(args):
         complain("backward", f"{len(args)} results", f"{len(outputs)}")
     compare_gradients("backward", outputs, args)
@@ -74,19 +92,23 @@ def run_again(
     random_state = default_generator._seed, default_generator._offset
     try:
         with changed(grad=False), mode:
-            found = collect_facts(keep_outputs, args, keep_writes=False)
+            found = collect_facts(keep_outputs, args, keep_writes=True)
     finally:
         default_generator._put(*random_state)
     written = {
         place
         for place, entry in enumerate(found.inputs)
-        if entry.writes_data or entry.writes_geometry
+        if entry.writes_data or entry.writes_geometry or entry.sets_storage
     }
     return outputs, written
 
 
 def compare_writes(name: str, written: set[int], facts: Facts) -> None:
-    expected = {place for place, entry in enumerate(facts.inputs) if entry.kept_in_graph}
+    expected = {
+        place
+        for place, entry in enumerate(facts.inputs)
+        if entry.kept_in_graph and (entry.writes_data or entry.sets_storage)
+    }
     if written != expected:
         complain(name, f"writes of the inputs {sorted(expected)}", f"{sorted(written)}")
 
@@ -114,24 +136,3 @@ def complain(name: str, expected: str, found: str) -> None:
         f"The {name} graph is not what the dry run promised: expected {expected}, found {found}. "
         "This is an error of rushlight.aot, not of the compiled function."
     )
-
-
-def refuse_new_gradients(
-    run: Callable[[list[Any]], list[Any]], args: Sequence[Any], number: int
-) -> Callable[[list[Any]], list[Any]]:
-    """`run`, for inputs that require gradients only where `args` do: others would lose theirs."""
-    plain = [isinstance(value, Tensor) and not value.requires_grad for value in args]
-
-    def call(inputs: list[Any]) -> list[Any]:
-        for place, value in enumerate(inputs):
-            if plain[place] and isinstance(value, Tensor) and value.requires_grad:
-                # torch: the text.
-                raise AssertionError(
-                    f"At compilation time, graph {number} was compiled under the assumption that "
-                    f"input {place} would not require grad, but at runtime this was not the case.  "
-                    "This indicates a guard bug in AOTAutograd or Dynamo, please file a bug to "
-                    "PyTorch."
-                )
-        return run(inputs)
-
-    return call

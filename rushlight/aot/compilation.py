@@ -9,16 +9,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from rushlight.aot import config
-from rushlight.aot.checking import (
-    check_backward,
-    check_forward,
-    check_joint,
-    refuse_new_gradients,
+from rushlight.aot.arguments import Bases, Duplicates
+from rushlight.aot.checking import check_backward, check_facts, check_forward, check_joint
+from rushlight.aot.joint import (
+    Decompositions,
+    Function,
+    Tracing,
+    flat_parts,
+    trace_inference,
+    trace_joint,
 )
-from rushlight.aot.joint import Decompositions, Function, trace_inference, trace_joint
-from rushlight.aot.metadata import Facts, collect_facts
-from rushlight.aot.runtime import Boxed, training_function, with_epilogue
-from rushlight.aot.tracing import shape_environment
+from rushlight.aot.metadata import check_subclasses, collect_facts
+from rushlight.aot.runtime import Boxed, Epilogue, InferenceRun, TrainingRun
+from rushlight.aot.tracing import shape_environment, sizes_as_tuples
+from rushlight.aot.wrappers import Chain, GradGuard, Task, Wrapper
+from rushlight.base import pytree
+from rushlight.base.pytree import TreeSpec
 from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.rng import default_generator
 from rushlight.core.state import LOCAL, changed
@@ -42,6 +48,24 @@ class Options:
     parameters: int = 0
     keep_writes: bool = False
     dynamic: bool = False
+
+
+class FlatFunction:
+    """A function of flat arguments with flat results; keeps the structure of the results."""
+
+    def __init__(self, function: Callable[..., Any], structure: TreeSpec) -> None:
+        self.function = function
+        self.structure = structure
+        self.out_structure: Any = None
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        args, kwargs = pytree.tree_unflatten(list(leaves), self.structure)
+        result = sizes_as_tuples(self.function(*args, **kwargs))
+        found, self.out_structure = pytree.tree_flatten(result)
+        return found
+
+    def unflatten(self, outputs: list[Any]) -> Any:
+        return pytree.tree_unflatten(outputs, self.out_structure)
 
 
 class Context(threading.local):
@@ -79,27 +103,44 @@ def compile_flat(
     """Compile a function of flat arguments for these example arguments."""
     check_arguments(args)
     mode = mode_for(args, options.dynamic)
-    fakes = [fake_argument(mode, value, place, options) for place, value in enumerate(args)]
+    fakes = [
+        fake_argument(mode, value, place, options.parameters) for place, value in enumerate(args)
+    ]
     random_state = (default_generator._seed, default_generator._offset)
     state = LOCAL.state
     # Whatever the function switches.
     with changed(grad=state.grad, autocast=state.autocast):
         try:
+            training = state.grad and any(
+                isinstance(value, Tensor) and value.requires_grad for value in args
+            )
             with mode:
-                training = state.grad and any(
-                    isinstance(value, Tensor) and value.requires_grad for value in args
-                )
                 facts = collect_facts(function, fakes, options.keep_writes)
-                default_generator._put(*random_state)
+            default_generator._put(*random_state)
+            task = Task(function, args, fakes, facts, mode, number, options.keep_writes)
+            wrappers: list[Wrapper] = []
+            if config.debug_assert:
+                wrappers.append(GradGuard.plan(number, args))
+            for step in (Duplicates, Bases):
+                found = step.plan(task)
+                if found is not None:
+                    task = found.rewrite(task)
+                    default_generator._put(*random_state)
+                    wrappers.append(found)
+                    if config.debug_assert:
+                        check_facts(task)
+            facts = task.facts
+            if facts.has_subclasses:
+                check_subclasses(task.fakes, facts)
             facts.training = training and facts.needs_gradients
-            if facts.training:
-                run = compile_training(function, fakes, facts, mode, options, number)
-            else:
-                run = compile_inference(function, fakes, facts, mode, options, number)
+            core = (
+                compile_training(task, options)
+                if facts.training
+                else compile_inference(task, options)
+            )
         finally:
             default_generator._put(*random_state)
-    compiled = with_epilogue(run, facts, facts.training)
-    return refuse_new_gradients(compiled, args, number) if config.debug_assert else compiled
+    return Chain([*wrappers, Epilogue(facts)], core)
 
 
 def check_arguments(args: Sequence[Any]) -> None:
@@ -127,56 +168,48 @@ def mode_for(args: Sequence[Any], dynamic: bool) -> FakeTensorMode:
     return FakeTensorMode(shape_env=shape_environment(required=True) if dynamic else None)
 
 
-def fake_argument(mode: FakeTensorMode, value: Any, place: int, options: Options) -> Any:
+def fake_argument(mode: FakeTensorMode, value: Any, place: int, parameters: int) -> Any:
     if not isinstance(value, Tensor) or isinstance(value, FakeTensor):
         return value
-    static = True if place < options.parameters else None
+    static = True if place < parameters else None
     return mode.from_tensor(value, static_shapes=static, source=f"args[{place}]")
 
 
-def compile_inference(
-    function: Function,
-    fakes: Sequence[Any],
-    facts: Facts,
-    mode: FakeTensorMode,
-    options: Options,
-    number: int,
-) -> Callable[[list[Any]], Any]:
-    graph = trace_inference(function, fakes, facts, mode, options.decompositions)
-    if config.debug_assert:
-        check_forward(graph, fakes, facts, mode)
-    with compiling(f"{number}_inference"):
-        compiled = options.inference_compiler(graph, list(fakes))
-    return Boxed(compiled)
+def compile_inference(task: Task, options: Options) -> Callable[[list[Any]], Any]:
+    tracing = Tracing(task.mode, options.decompositions)
+    graph = trace_inference(task.function, task.fakes, task.facts, tracing)
+    flat = flat_parts(task.fakes)
+    if config.debug_assert and not task.facts.has_subclasses:
+        check_forward(graph, flat, task.facts, task.mode)
+    with compiling(f"{task.number}_inference"):
+        compiled = options.inference_compiler(graph, flat)
+    return InferenceRun(Boxed(compiled), task.facts)
 
 
-def compile_training(
-    function: Function,
-    fakes: Sequence[Any],
-    facts: Facts,
-    mode: FakeTensorMode,
-    options: Options,
-    number: int,
-) -> Callable[[list[Any]], Any]:
-    joint = trace_joint(function, fakes, facts, mode, options.decompositions)
-    if config.debug_assert:
+def compile_training(task: Task, options: Options) -> Callable[[list[Any]], Any]:
+    fakes, facts, mode, number = task.fakes, task.facts, task.mode, task.number
+    joint = trace_joint(task.function, fakes, facts, Tracing(mode, options.decompositions))
+    checks = config.debug_assert and not facts.has_subclasses
+    if checks:
         check_joint(joint, fakes, facts, mode)
+    flat = flat_parts(fakes)
     forward, backward = options.partition_fn(
-        joint, [list(fakes), list(facts.tangents)], num_fwd_outputs=facts.forward_count
+        joint, [flat, flat_parts(facts.tangents)], num_fwd_outputs=facts.graph_count
     )
     placeholders = [node for node in backward.graph.nodes if node.op == "placeholder"]
     numbers = sum(isinstance(node.meta.get("val"), NUMBERS) for node in placeholders)
-    if config.debug_assert:
+    if checks:
         check_forward(forward, fakes, facts, mode)
-        check_backward(backward, [node.meta.get("val") for node in placeholders], fakes, mode)
+        examples = [node.meta.get("val") for node in placeholders]
+        check_backward(backward, examples, fakes, facts, mode)
     with compiling(f"{number}_forward"):
-        compiled_forward = options.fw_compiler(forward, list(fakes))
+        compiled_forward = options.fw_compiler(forward, flat)
     compiled_backward = Late(
         lambda: compile_backward(backward, placeholders, mode, options, number)
     )
     if numbers:
         compiled_backward()
-    return training_function(Boxed(compiled_forward), compiled_backward, facts, numbers)
+    return TrainingRun(Boxed(compiled_forward), compiled_backward, facts, numbers)
 
 
 def compile_backward(

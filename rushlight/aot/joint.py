@@ -9,26 +9,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
-from rushlight.aot.metadata import Facts, InputFacts, OutputKind, allow_writes, functional_input
+from rushlight.aot.metadata import (
+    Facts,
+    InputFacts,
+    OutputKind,
+    allow_writes,
+    functional_input,
+    functional_parts,
+    kept_memory,
+    value_of,
+)
+from rushlight.aot.subclasses import flatten, layouts_of
 from rushlight.aot.tracing import attribute_owner, output_of
 from rushlight.autograd.backward import grad as gradients_of
 from rushlight.base import pytree
-from rushlight.core.fake import FakeTensorMode
-from rushlight.core.functional import FunctionalMode, from_functional
-from rushlight.core.op import OpOverload
+from rushlight.base.errors import error
+from rushlight.core import dispatch
+from rushlight.core.fake import FakeTensor, FakeTensorMode
+from rushlight.core.functional import FunctionalMode
+from rushlight.core.op import OpOverload, find_overload
 from rushlight.core.recording import Recorder, describe
 from rushlight.core.state import changed
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.traceback import follow_backward, preserve_node_meta
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node
 from rushlight.graph.printing import _PyTreeCodeGen, _PyTreeInfo
 from rushlight.higher_order import effects
 from rushlight.symbolic.numbers import NUMBERS
 
-__all__ = ["trace_inference", "trace_joint"]
+__all__ = ["Tracing", "flat_parts", "trace_inference", "trace_joint"]
 
 effects.register_builtin()
 Function = Callable[..., Sequence[Any]]
@@ -47,6 +61,8 @@ class Prepared:
         """(mutated inputs, outputs and intermediate bases; which of them have a tangent)."""
         facts = self.facts
         given = [self.guarded(value, entry) for value, entry in zip(inputs, facts.inputs)]
+        # As the function has them.
+        self.given = given
         outputs = list(self.function(*given))
         returned = [given[position] for position in facts.returned_inputs]
         has_tangent = [
@@ -71,12 +87,22 @@ class Prepared:
         return value
 
 
+@dataclass(frozen=True)
+class Tracing:
+    """How graphs are recorded."""
+
+    mode: FakeTensorMode | None
+    decompositions: Decompositions
+    # Above autograd, where composites are whole.
+    pre_dispatch: bool = False
+
+
 class GraphBuilder:
     """Records one run of a callable on fake tensors, below functionalization."""
 
-    def __init__(self, mode: FakeTensorMode | None, decompositions: Decompositions) -> None:
-        self.mode = mode
-        self.recorder = Recorder(Graph(), decompositions)
+    def __init__(self, tracing: Tracing) -> None:
+        self.mode = tracing.mode
+        self.recorder = Recorder(Graph(), tracing.decompositions, tracing.pre_dispatch)
         self.recorder.marks_regions = True
 
     def placeholder(self, name: str, value: Any, binds_sizes: bool = True) -> Node:
@@ -91,11 +117,18 @@ class GraphBuilder:
         with ExitStack() as stack:
             if self.mode is not None:
                 stack.enter_context(self.mode)
+            stack.enter_context(preserve_node_meta())
             stack.enter_context(self.recorder)
             return callback()
 
     def finish(self, outputs: Sequence[Any]) -> GraphModule:
         recorder = self.recorder
+        for name, value in recorder.attributes.items():
+            if isinstance(value, FakeTensor):
+                raise AssertionError(
+                    f"Unexpected fake: {name} of the graph is a fake tensor that is no input of "
+                    "the function. Pass it as an argument."
+                )
         # Sizes among the outputs may need nodes, which come before the output.
         results = pytree.tree_map(lambda leaf: output_of(recorder, leaf), outputs)
         recorder.graph.output(results)
@@ -103,14 +136,86 @@ class GraphBuilder:
         return GraphModule(attribute_owner(recorder), recorder.graph, "<lambda>")
 
 
+def flat_parts(values: Sequence[Any]) -> list[Any]:
+    """The values with subclasses taken apart."""
+    return [part for value in values for part in flatten(value)]
+
+
 def write_back(inputs: Sequence[Any], values: Sequence[Any], facts: Facts) -> dict[int, Any]:
-    """`copy_` into inputs whose writes stay in the graph; the updated values by input."""
+    """What a graph itself does to its inputs at the end; the updated values by input."""
     written: dict[int, Any] = {}
     with changed(grad=False):
         for position, entry in enumerate(facts.inputs):
-            if entry.kept_in_graph:
-                written[position] = inputs[position].copy_(from_functional(values[position]))
+            if not entry.kept_in_graph:
+                continue
+            storage = values[position].functional_storage
+            gone = storage.resized_to == 0
+            if gone:
+                dispatch.call(storage_resize(), (storage.base, 0))
+            if entry.sets_storage:
+                inputs[position].set_(value_of(values[position]))
+            elif entry.writes_data and not gone:
+                # The write in the graph belongs to the function's last one.
+                with changed(node_meta=storage.write_meta):
+                    written[position] = inputs[position].copy_(value_of(values[position]))
     return written
+
+
+def storage_resize() -> OpOverload:
+    return find_overload("inductor", "resize_storage_bytes_", "default")
+
+
+class BackwardWrites:
+    """Finds what the backward of a function does to its inputs and to the tangents."""
+
+    def __init__(
+        self, primals: Sequence[Any], given: Sequence[Any], tangents: Sequence[Any]
+    ) -> None:
+        self.primals, self.given, self.tangents = primals, given, tangents
+        self.before = [state_of(value) for value in (*primals, *given, *tangents)]
+
+    def written(self, facts: Facts) -> list[int]:
+        after = [state_of(value) for value in (*self.primals, *self.given, *self.tangents)]
+        count = len(self.primals)
+        found = []
+        for place in range(len(after)):
+            if self.before[place] == after[place]:
+                continue
+            (writes, moved), (written, now_moved) = self.before[place], after[place]
+            if place >= 2 * count:
+                # torch: the texts.
+                raise AssertionError(
+                    "Found an input to the backward that was mutated during the backward. This is "
+                    "not supported"
+                )
+            if now_moved != moved:
+                raise AssertionError(
+                    "Found a graph input that had its metadata mutated in the backward. This is "
+                    "not supported"
+                )
+            entry = facts.inputs[place % count]
+            if entry.is_changed:
+                raise error("RL0623", position=place % count)
+            if written != writes and place < count:
+                found.append(place)
+        return found
+
+
+def state_of(value: Any) -> tuple[int, int]:
+    """What changes when a functional tensor is written."""
+    parts = functional_parts(value)
+    writes = sum([part.functional_storage.writes for part in parts])
+    return writes, sum([len(part.chain) for part in parts])
+
+
+def write_in_backward(
+    recorder: Recorder, args: Sequence[Any], primals: Sequence[Any], facts: Facts
+) -> None:
+    """`copy_` into inputs that the backward writes, marked as the backward's."""
+    for place in facts.written_in_backward:
+        with changed(grad=False):
+            args[place].copy_(value_of(primals[place]))
+        next(reversed(recorder.graph.nodes)).meta["partitioner_tag"] = "must_be_in_backward"
 
 
 def fresh_aliases(args: Sequence[Any]) -> list[Any]:
@@ -129,13 +234,12 @@ def trace_inference(
     function: Function,
     args: Sequence[Any],
     facts: Facts,
-    mode: FakeTensorMode | None,
-    decompositions: Decompositions,
+    tracing: Tracing,
 ) -> GraphModule:
     """The graph of the forward alone, with inputs `arg0_1`, ..."""
-    builder = GraphBuilder(mode, decompositions)
+    builder = GraphBuilder(tracing)
     args = fresh_aliases(args)
-    for position, value in enumerate(args):
+    for position, value in enumerate(flat_parts(args)):
         builder.placeholder(f"arg{position}_1", value)
     prepared = Prepared(function, facts, training=False)
 
@@ -143,32 +247,43 @@ def trace_inference(
         inputs = [functional_input(value, {}) for value in args]
         for value in inputs:
             allow_writes(value)
-        with FunctionalMode():
+        with FunctionalMode(tracing.pre_dispatch):
             outputs, _ = prepared(inputs)
-        values = [from_functional(value) for value in outputs]
+        values = [value_of(value) for value in outputs]
         written = write_back(args, inputs, facts)
         offset = len(facts.returned_inputs)
         for position, entry in enumerate(facts.outputs):
             if entry.kind is OutputKind.IS_INPUT and entry.base in written:
                 values[offset + position] = written[entry.base]
-        return tuple(values)
+        facts.result_layouts = layouts_of(values)
+        return tuple(flat_parts(values))
 
-    return builder.finish(builder.run(run))
+    with kept_memory(args):
+        outputs = builder.run(run)
+    return builder.finish(outputs)
 
 
 def trace_joint(
     function: Function,
     args: Sequence[Any],
     facts: Facts,
-    mode: FakeTensorMode | None,
-    decompositions: Decompositions,
+    tracing: Tracing,
+    loss: int | None = None,
 ) -> GraphModule:
-    """The graph of forward and backward: a function of (primals, tangents)."""
-    builder = GraphBuilder(mode, decompositions)
+    """The graph of forward and backward: a function of (primals, tangents). With a `loss`, which
+    is the place of an output, it is one of primals alone and has flat results: those of the
+    forward, then a gradient for each primal that requires one."""
+    builder = GraphBuilder(tracing)
     args = fresh_aliases(args)
-    for position, value in enumerate(args):
-        builder.placeholder(f"primals_{position + 1}", value)
-    for position, value in enumerate(facts.tangents):
+    count = 0
+    for value, entry in zip(args, facts.inputs, strict=True):
+        for part in flatten(value):
+            count += 1
+            name = f"primals_{count}" if loss is None else f"arg{count - 1}_1"
+            node = builder.placeholder(name, part)
+            # What the caller finds in it after the forward is not what the backward wants.
+            node.meta["is_written"] = entry.is_changed and not entry.resizes_storage
+    for position, value in enumerate(flat_parts(facts.tangents) if loss is None else ()):
         # The forward must not take a size from what only the backward has.
         builder.placeholder(f"tangents_{position + 1}", value, binds_sizes=False)
     prepared = Prepared(function, facts, training=True)
@@ -180,18 +295,40 @@ def trace_joint(
         tangents = [functional_input(value, {}) for value in facts.tangents]
         with FunctionalMode():
             outputs, has_tangent = prepared(primals)
-            gradients = joint_gradients(primals, outputs, has_tangent, tangents)
-        forward = [from_functional(value) for value in outputs]
-        backward = [from_functional(value) for value in gradients]
+            watch = BackwardWrites(primals, prepared.given, tangents)
+            follow_backward([v.grad_fn for v in outputs if isinstance(v, Tensor)])
+            if loss is None:
+                gradients = joint_gradients(primals, outputs, has_tangent, tangents)
+            else:
+                gradients = loss_gradients(primals, outputs[len(facts.returned_inputs) + loss])
+        facts.written_in_backward = watch.written(facts)
+        forward = [value_of(value) for value in outputs]
+        backward = [value_of(value) for value in gradients]
+        facts.result_layouts = layouts_of(forward)
+        facts.gradient_layouts = layouts_of(backward)
         write_back(args, primals, facts)
-        return forward, backward
+        write_in_backward(builder.recorder, args, primals, facts)
+        return flat_parts(forward), flat_parts(backward)
 
-    outputs = builder.run(run)
+    with kept_memory(args):
+        outputs = builder.run(run)
+    if loss is not None:
+        forward, backward = outputs
+        needed = zip(flat_parts(args), backward, strict=True)
+        kept = [g for p, g in needed if isinstance(p, Tensor) and p.requires_grad]
+        return builder.finish((*forward, *kept))
     names = ["primals", "tangents"]
-    structure = pytree.tree_structure((list(args), list(facts.tangents)))
+    structure = pytree.tree_structure((flat_parts(args), flat_parts(facts.tangents)))
     flat, out_structure = pytree.tree_flatten(outputs)
     builder.recorder.graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(names, structure, out_structure)))
     return builder.finish(flat)
+
+
+def loss_gradients(primals: Sequence[Any], loss: Any) -> list[Any]:
+    """The gradient of a scalar for each primal that requires one."""
+    wanted = [p for p in primals if isinstance(p, Tensor) and p.requires_grad]
+    found = dict(zip(map(id, wanted), gradients_of(loss, wanted, allow_unused=True)))
+    return [found.get(id(primal)) for primal in primals]
 
 
 def joint_gradients(

@@ -8,28 +8,40 @@ from other outputs, and which outputs have a tangent.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from rushlight.aot.subclasses import Layout, flatten, has_subclass, layouts_of, map_parts
 from rushlight.autograd.function import BackwardCFunction
 from rushlight.core.functional import (
     FunctionalMode,
+    FunctionalStorage,
     FunctionalTensor,
     ViewStep,
     from_functional,
     to_functional,
 )
+from rushlight.core.modes import is_traceable_wrapper_subclass
 from rushlight.core.node import GraphNode
 from rushlight.core.state import LOCAL
-from rushlight.core.tensor import Tensor, sizes_of, strides_of
+from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.symbolic.numbers import IntLike, SymInt
 
 # (sizes, strides, storage offset)
 Geometry = tuple[tuple[IntLike, ...], tuple[IntLike, ...], IntLike]
 
-__all__ = ["Facts", "InputFacts", "OutputFacts", "OutputKind", "collect_facts", "functional_input"]
+__all__ = [
+    "Facts",
+    "InputFacts",
+    "OutputFacts",
+    "OutputKind",
+    "check_subclasses",
+    "collect_facts",
+    "functional_input",
+]
 
 
 class OutputKind(Enum):
@@ -63,7 +75,10 @@ class InputFacts:
     # All writes were on detached aliases, or without grad mode.
     hidden: bool
     quiet: bool
-    # The graph itself ends with a copy_ into the input.
+    # It was given other memory, or its memory another size.
+    sets_storage: bool = False
+    resizes_storage: bool = False
+    # The graph itself ends with a copy_ into the input, or with what gives it its memory.
     kept_in_graph: bool = False
 
     @property
@@ -75,6 +90,11 @@ class InputFacts:
     def seen_by_autograd(self) -> bool:
         """Whether a gradient must be taken with respect to the value before the write."""
         return self.writes_data and not self.hidden and not self.quiet
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the caller finds anything changed afterwards."""
+        return self.writes_data or self.writes_geometry or self.sets_storage or self.resizes_storage
 
 
 @dataclass
@@ -89,6 +109,8 @@ class OutputFacts:
     # The views that lead from the base to it; None where they cannot be replayed.
     chain: tuple[ViewStep, ...] | None = None
     symbolic_dims: frozenset[int] = frozenset()
+    # One of several views of an input that one op gave: nobody may write to it.
+    is_split: bool = False
 
     @property
     def rebuilt(self) -> bool:
@@ -109,6 +131,14 @@ class Facts:
     keep_writes: bool = False
     training: bool = False
     returned_inputs: list[int] = field(default_factory=list)
+    # Inputs that the backward writes; known once the joint graph is traced.
+    written_in_backward: list[int] = field(default_factory=list)
+    # How results of the forward, tangents and gradients are made of the graphs' plain tensors;
+    # None where they are plain. Known once graphs are traced.
+    result_layouts: list[Layout] | None = None
+    tangent_layouts: list[Layout] | None = None
+    gradient_layouts: list[Layout] | None = None
+    has_subclasses: bool = False
 
     def __post_init__(self) -> None:
         self.returned_inputs = [i for i, entry in enumerate(self.inputs) if entry.returned]
@@ -122,8 +152,15 @@ class Facts:
 
     @property
     def forward_count(self) -> int:
-        """Outputs of the forward graph before what is saved for backward."""
+        """Results of the forward before what is saved for backward."""
         return len(self.returned_inputs) + len(self.outputs) + self.bases
+
+    @property
+    def graph_count(self) -> int:
+        """The same as outputs of the forward graph, where a subclass is several."""
+        if self.result_layouts is None:
+            return self.forward_count
+        return sum([layout.count for layout in self.result_layouts])
 
 
 class InputNode(GraphNode):
@@ -141,8 +178,29 @@ def functional_input(value: Any, seen: dict[int, Any]) -> Any:
         return value
     known = seen.get(id(value))
     if known is None:
-        known = seen[id(value)] = to_functional(value)
+        if is_traceable_wrapper_subclass(value):
+            known = map_parts(value, lambda part: functional_input(part, seen))
+        else:
+            known = to_functional(value)
+        seen[id(value)] = known
     return known
+
+
+def functional_parts(value: Any) -> list[FunctionalTensor]:
+    """The functional tensors that a value is made of."""
+    return [part for part in flatten(value) if isinstance(part, FunctionalTensor)]
+
+
+def value_of(value: Any) -> Any:
+    """What a functional tensor, or a subclass of such, stands for."""
+    return map_parts(value, from_functional)
+
+
+def memory_of(value: Any) -> int | None:
+    """Tells apart the memory of traced tensors; None for anything else."""
+    if isinstance(value, FunctionalTensor):
+        return id(value.functional_storage)
+    return id(storage_of(value)) if is_traceable_wrapper_subclass(value) else None
 
 
 def allow_writes(tensor: object) -> None:
@@ -152,8 +210,22 @@ def allow_writes(tensor: object) -> None:
         tensor._node = node
 
 
+@contextmanager
+def kept_memory(args: Sequence[Any]) -> Iterator[None]:
+    """Fakes have as much memory after a run as before, whatever it asked for: the next run asks
+    again."""
+    storages = [storage_of(part) for v in args for part in flatten(v) if isinstance(part, Tensor)]
+    sizes = [storage.nbytes_ for storage in storages]
+    yield
+    for storage, size in zip(storages, sizes, strict=True):
+        storage.nbytes_ = size
+
+
 def collect_facts(
-    function: Callable[..., Sequence[Any]], args: Sequence[Any], keep_writes: bool
+    function: Callable[..., Sequence[Any]],
+    args: Sequence[Any],
+    keep_writes: bool,
+    pre_dispatch: bool = False,
 ) -> Facts:
     """Run `function` once on functional versions of fake `args`."""
     seen: dict[int, Any] = {}
@@ -161,15 +233,16 @@ def collect_facts(
     for value in inputs:
         allow_writes(value)
     geometries = [geometry_of(value) for value in inputs]
+    storages = [[part.functional_storage for part in functional_parts(v)] for v in inputs]
     before = LOCAL.state.grad
-    with FunctionalMode():
+    with kept_memory(args), FunctionalMode(pre_dispatch):
         outputs = list(function(*inputs))
     after = LOCAL.state.grad
     if after != before:
         LOCAL.state.set_grad(before)
     found = [
-        input_facts(source, value, geometry, keep_writes)
-        for source, value, geometry in zip(args, inputs, geometries)
+        input_facts(source, value, geometry, originals, keep_writes)
+        for source, value, geometry, originals in zip(args, inputs, geometries, storages)
     ]
     classified, bases = Classifier(inputs, outputs).classify()
     tangents = [
@@ -190,13 +263,34 @@ def collect_facts(
         tangents=[tangent_like(value) for value in tangents],
         grad_mode_after=after if after != before else None,
         keep_writes=keep_writes,
+        tangent_layouts=layouts_of([value_of(value) for value in tangents]),
+        has_subclasses=has_subclass([*args, *outputs]),
     )
+
+
+def check_subclasses(args: Sequence[Any], facts: Facts) -> None:
+    """Refuse what cannot be done to subclasses."""
+    if facts.bases:
+        raise AssertionError(
+            "Two outputs are views of one intermediate, and a tensor subclass is involved: this is "
+            "not supported"
+        )
+    for value, entry in zip(args, facts.inputs, strict=True):
+        if not is_traceable_wrapper_subclass(value):
+            continue
+        # torch: the texts.
+        if entry.writes_geometry:
+            raise RuntimeError("Metadata mutations are currently not allowed on tensor subclasses")
+        if entry.writes_data and not value.is_contiguous():
+            raise RuntimeError(
+                "Mutations on non-contiguous inputs are currently not allowed on tensor subclasses"
+            )
 
 
 def tangent_like(value: Any) -> Any:
     """A fake tensor of a forward output's sizes, contiguous as `runtime.tangent` makes it, without
     history."""
-    found = from_functional(value)
+    found = value_of(value)
     return found.detach().contiguous() if isinstance(found, Tensor) else found
 
 
@@ -207,9 +301,14 @@ def geometry_of(value: object) -> Geometry | None:
 
 
 def input_facts(
-    source: Any, value: Any, geometry: Geometry | None, keep_writes: bool
+    source: Any,
+    value: Any,
+    geometry: Geometry | None,
+    originals: Sequence[FunctionalStorage],
+    keep_writes: bool,
 ) -> InputFacts:
-    if not isinstance(value, FunctionalTensor):
+    parts = functional_parts(value)
+    if not parts:
         return InputFacts(
             is_leaf=False,
             requires_grad=False,
@@ -218,20 +317,35 @@ def input_facts(
             hidden=False,
             quiet=False,
         )
-    storage = value.functional_storage
+    storages = [part.functional_storage for part in parts]
+    writes = sum([storage.writes for storage in storages])
+    moved = any([part.moved for part in parts]) or storages != originals
+    sets = storages != originals
     found = InputFacts(
         is_leaf=source.is_leaf,
         requires_grad=value.requires_grad,
-        writes_data=storage.writes > 0,
-        writes_geometry=value.moved and geometry_of(value) != geometry,
-        hidden=storage.writes > 0 and storage.hidden_writes == storage.writes,
-        quiet=storage.writes > 0 and storage.quiet_writes == storage.writes,
+        writes_data=writes > 0 and not sets,
+        writes_geometry=moved and (value is not parts[0] or geometry_of(value) != geometry),
+        hidden=sum([storage.hidden_writes for storage in storages]) == writes,
+        quiet=writes > 0 and sum([storage.quiet_writes for storage in storages]) == writes,
+        sets_storage=sets,
+        resizes_storage=any([storage.resized_to is not None for storage in storages]),
     )
+    replaces = found.sets_storage or found.resizes_storage
     found.kept_in_graph = (
         keep_writes
-        and found.writes_data
+        and (found.writes_data or replaces)
+        and value is parts[0]
         and (found.hidden or found.quiet or (not found.requires_grad and not found.writes_geometry))
     )
+    if replaces and not found.kept_in_graph:
+        # torch: the text.
+        name = "resize_" if found.resizes_storage else "set_"
+        raise AssertionError(
+            f"Encountered a {name} on a graph input, but the input has other mutations that we "
+            "cannot\nkeep in the graph. This is not supported today. Current state:\n"
+            f"  keep_input_mutations={keep_writes}\n  {found}"
+        )
     return found
 
 
@@ -239,20 +353,22 @@ class Classifier:
     """Sorts outputs by what they alias."""
 
     def __init__(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        self.inputs = inputs
         self.outputs = outputs
         self.input_of_storage: dict[int, int] = {}
         self.input_of_tensor: dict[int, int] = {}
         for position, value in enumerate(inputs):
-            if isinstance(value, FunctionalTensor):
-                self.input_of_storage.setdefault(id(value.functional_storage), position)
+            key = memory_of(value)
+            if key is not None:
+                self.input_of_storage.setdefault(key, position)
                 self.input_of_tensor.setdefault(id(value), position)
         # How many outputs share a storage; how many of these are one of several views of an op.
         self.aliases: Counter[int] = Counter()
         self.split_aliases: Counter[int] = Counter()
         self.output_of_tensor: dict[int, int] = {}
         for position, value in enumerate(outputs):
-            if isinstance(value, FunctionalTensor):
-                key = id(value.functional_storage)
+            key = memory_of(value)
+            if key is not None:
                 self.aliases[key] += 1
                 self.split_aliases[key] += is_split(value)
                 self.output_of_tensor.setdefault(id(value), position)
@@ -262,20 +378,23 @@ class Classifier:
     def classify(self) -> tuple[list[OutputFacts], list[Tensor]]:
         found = []
         for position, value in enumerate(self.outputs):
-            if not isinstance(value, FunctionalTensor):
-                found.append(OutputFacts(OutputKind.FRESH, False, False))
+            key = memory_of(value)
+            if key is None:
+                found.append(OutputFacts(OutputKind.FRESH, isinstance(value, Tensor), False))
                 continue
             kind, base, chain = self.kind_of(value, position)
             symbolic = frozenset(
                 dim for dim, size in enumerate(sizes_of(value)) if isinstance(size, SymInt)
             )
-            found.append(OutputFacts(kind, True, value.requires_grad, base, chain, symbolic))
+            split = is_split(value) and key in self.input_of_storage
+            found.append(OutputFacts(kind, True, value.requires_grad, base, chain, symbolic, split))
         return found, self.bases
 
     def kind_of(
         self, value: FunctionalTensor, position: int
     ) -> tuple[OutputKind, int | None, tuple[ViewStep, ...] | None]:
-        key = id(value.functional_storage)
+        key = memory_of(value)
+        assert key is not None
         only_split = self.aliases[key] == self.split_aliases[key]
         source = self.input_of_storage.get(key)
         if source is not None:
@@ -286,7 +405,7 @@ class Classifier:
             same = self.input_of_tensor.get(id(value))
             if same is not None:
                 return OutputKind.IS_INPUT, same, ()
-            return OutputKind.ALIAS_OF_INPUT, source, value.chain
+            return OutputKind.ALIAS_OF_INPUT, source, self.chain_from_input(value, source)
         base = value._base
         if base is not None and value.requires_grad and base.requires_grad:
             return self.view_of_intermediate(value, base)
@@ -296,34 +415,51 @@ class Classifier:
                     return OutputKind.ALIAS_OF_OUTPUT, place, None
         return OutputKind.FRESH, None, None
 
+    def chain_from_input(self, value: FunctionalTensor, source: int) -> tuple[ViewStep, ...] | None:
+        """The views that lead from an input as the function leaves it to an output."""
+        if not isinstance(value, FunctionalTensor):
+            return None
+        moves = self.inputs[source].chain
+        if not moves:
+            return value.chain
+        start = value.chain[: len(moves)]
+        if len(start) < len(moves) or any([a is not b for a, b in zip(start, moves)]):
+            return None
+        return value.chain[len(moves) :]
+
     def view_of_intermediate(
         self, value: FunctionalTensor, base: Tensor
     ) -> tuple[OutputKind, int | None, tuple[ViewStep, ...] | None]:
-        key = id(value.functional_storage)
+        key = memory_of(value)
+        assert key is not None
         if self.aliases[key] - self.split_aliases[key] <= 1:
             return OutputKind.HIDDEN_VIEW, None, None
         returned = self.output_of_tensor.get(id(base))
         if returned is not None:
-            return OutputKind.ALIAS_OF_OUTPUT, returned, value.chain
+            return OutputKind.ALIAS_OF_OUTPUT, returned, chain_of(value)
         place = self.base_of_tensor.get(id(base))
         if place is None:
             place = self.base_of_tensor[id(base)] = len(self.bases)
             self.bases.append(base)
-        return OutputKind.ALIAS_OF_BASE, place, value.chain
+        return OutputKind.ALIAS_OF_BASE, place, chain_of(value)
 
-    def twins(self, value: FunctionalTensor) -> list[tuple[FunctionalTensor, int]]:
+    def twins(self, value: FunctionalTensor) -> list[tuple[Tensor, int]]:
         """Other outputs over the same memory with the same geometry."""
         geometry = geometry_of(value)
         return [
             (other, place)
             for place, other in enumerate(self.outputs)
-            if isinstance(other, FunctionalTensor)
+            if isinstance(other, Tensor)
             and other is not value
-            and other.functional_storage is value.functional_storage
+            and memory_of(other) == memory_of(value)
             and geometry_of(other) == geometry
         ]
 
 
-def is_split(value: FunctionalTensor) -> bool:
+def chain_of(value: Any) -> tuple[ViewStep, ...] | None:
+    return value.chain if isinstance(value, FunctionalTensor) else None
+
+
+def is_split(value: Any) -> bool:
     """Whether a tensor is one of several views that one op returned."""
-    return any(step.number is not None for step in value.chain)
+    return any([step.number is not None for step in chain_of(value) or ()])

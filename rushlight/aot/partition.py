@@ -61,11 +61,7 @@ def effects_of(graph: Graph) -> tuple[list[Node], list[Node]]:
     """The effects that belong to the forward, and those that belong to the backward."""
     found = [node for node in graph.nodes if has_effect(node)]
     tangents = after_tangents(graph)
-    late = [
-        node
-        for node in found
-        if node in tangents or node.meta.get("partitioner_tag") == "must_be_in_backward"
-    ]
+    late = [node for node in found if node in tangents]
     return [node for node in found if node not in late], late
 
 
@@ -149,11 +145,13 @@ def min_cut_rematerialization_partition(
 
 
 def after_tangents(graph: Graph) -> set[Node]:
-    """The tangents and all that depends on them."""
+    """The tangents, what is marked as the backward's, and all that depends on them."""
     found: set[Node] = set()
     for node in graph.nodes:
         if node.op != "output" and (
-            is_tangent(node) or any(source in found for source in node.all_input_nodes)
+            is_tangent(node)
+            or node.meta.get("partitioner_tag") == "must_be_in_backward"
+            or any(source in found for source in node.all_input_nodes)
         ):
             found.add(node)
     return found

@@ -30,6 +30,8 @@ INFINITE = float("inf")
 STEP_WEIGHT = 1.1
 # A value that would not have been written to memory but for the backward counts double.
 FUSED_WEIGHT = 2
+# An input that is written after it was saved is of no use: only if there is nothing else.
+WRITTEN_WEIGHT = 1e9
 
 
 def merge_common(module: GraphModule) -> None:
@@ -183,6 +185,8 @@ def weight_of(node: Node, distance: dict[Node, int]) -> float:
     if size == INFINITE or (config.recompute_views and is_view(node)):
         return INFINITE
     size = float(int(size * STEP_WEIGHT ** max(min(distance[node], 100), 1)))
+    if node.meta.get("is_written"):
+        return size * WRITTEN_WEIGHT
     if node.op == "placeholder" or isinstance(node.meta.get("val"), NUMBERS):
         return size
     fused = all(is_cheap(user) for user in node.users if user.op != "output")

@@ -8,22 +8,26 @@ outputs that alias inputs or one another.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rushlight.aot import config
 from rushlight.aot.metadata import Facts, InputFacts, OutputFacts, OutputKind
+from rushlight.aot.subclasses import Layout, flatten, layout_of, wrap_all
+from rushlight.aot.wrappers import Wrapper
 from rushlight.autograd.function import BackwardCFunction, Function
 from rushlight.base.errors import error
 from rushlight.core import dispatch
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
 from rushlight.core.functional import ViewStep
+from rushlight.core.modes import is_traceable_wrapper_subclass
 from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor, sizes_of, strides_of
 from rushlight.fx.graph_module import GraphModule
 from rushlight.symbolic.numbers import NUMBERS, IntLike
 
-__all__ = ["Boxed", "boxed", "make_boxed_func", "training_function", "with_epilogue"]
+__all__ = ["Boxed", "Epilogue", "TrainingRun", "boxed", "make_boxed_func"]
 
 # (sizes, dtype, device)
 Likeness = tuple[tuple[IntLike, ...], dtype, device]
@@ -80,79 +84,144 @@ class Boxed:
             return self.function(args)
 
 
-def training_function(
-    forward: Callable[[list[Any]], Any],
-    backward: Callable[[], Callable[[list[Any]], Any]],
-    facts: Facts,
-    saved_numbers: int,
-) -> Callable[[list[Any]], Any]:
+@dataclass
+class InferenceRun:
+    """A compiled graph without gradients; subclasses are taken apart and put together."""
+
+    graph: Callable[[list[Any]], Any]
+    facts: Facts
+
+    def __call__(self, args: list[Any]) -> list[Any]:
+        if self.facts.has_subclasses:
+            parts = [part for value in args for part in flatten(value)]
+            args.clear()
+            return wrap_all(self.facts.result_layouts, list(self.graph(parts)))
+        return list(self.graph(args))
+
+
+@dataclass
+class TrainingRun:
     """Compiled graphs as one differentiable function; `backward()` compiles on first need."""
-    returned = len(facts.returned_inputs)
-    count = facts.forward_count
-    tangent_places = tangents_among(facts)
 
-    class CompiledFunction(Function):
-        """A compiled forward whose gradient is a compiled backward."""
+    forward: Callable[[list[Any]], Any]
+    backward: Callable[[], Callable[[list[Any]], Any]]
+    facts: Facts
+    saved_numbers: int
 
-        @staticmethod
-        def forward(ctx: Any, *args: Any) -> Any:
-            with plain_calls():
-                outputs = list(forward(list(args)))
-            results = [unlinked(value) for value in outputs[:count]]
-            saved = outputs[count:]
-            numbers = saved[len(saved) - saved_numbers :] if saved_numbers else []
-            tensors = saved[: len(saved) - saved_numbers]
-            ctx.save_for_backward(*[unlinked(tensor) for tensor in tensors])
-            ctx.numbers = numbers
-            hidden = hidden_results(facts, results)
-            ctx.mark_non_differentiable(
-                *[
-                    value
-                    for place, value in enumerate(results)
-                    if isinstance(value, Tensor)
-                    and place not in tangent_places
-                    and place not in hidden
-                ]
-            )
-            ctx.set_materialize_grads(False)
-            ctx.results = [like(results[place]) for place in tangent_places]
-            return tuple(
-                Alias(value) if place in hidden else value for place, value in enumerate(results)
-            )
+    def __post_init__(self) -> None:
+        self.count = self.facts.graph_count
+        self.tangent_places = tangents_among(self.facts)
+        self.hidden = hidden_results(self.facts)
+        offset = len(self.facts.returned_inputs)
+        self.split = {offset + p for p, e in enumerate(self.facts.outputs) if e.is_split}
 
-        @staticmethod
-        def backward(ctx: Any, *grads: Tensor | None) -> Any:
-            tangents = [
-                tangent(grads[place], shape) for place, shape in zip(tangent_places, ctx.results)
-            ]
-            args = [*ctx.numbers, *ctx.saved_tensors, *tangents]
-            if LOCAL.state.grad and any(
-                isinstance(value, Tensor) and value.requires_grad for value in args
-            ):
-                return DoubleBackward.apply(len(args), lambda given: run(given), *args)
-            return run(args)
-
-    def run(args: list[Any]) -> Any:
-        compiled = backward()
-        with plain_calls():
-            return tuple(compiled(args))
-
-    def apply(args: list[Any]) -> list[Any]:
-        results = CompiledFunction.apply(*args)
+    def __call__(self, args: list[Any]) -> list[Any]:
+        results = CompiledFunction.apply(self, *args)
         args.clear()
         return [value.tensor if isinstance(value, Alias) else value for value in results]
 
-    apply.returned = returned  # type: ignore[attr-defined]
-    return apply
+    def tangents(self, grads: Sequence[Any], shapes: Sequence[Any]) -> list[Any]:
+        """Incoming gradients as the backward graph takes them."""
+        layouts = self.facts.tangent_layouts
+        found: list[Any] = []
+        for number, (place, parts) in enumerate(zip(self.tangent_places, shapes, strict=True)):
+            grad = grads[place]
+            if grad is None:
+                found += [tangent(None, shape) for shape in parts]
+                continue
+            grad = grad.contiguous()
+            if layouts is not None or is_traceable_wrapper_subclass(grad):
+                check_tangent(grad, Layout() if layouts is None else layouts[number])
+            found += flatten(grad)
+        return found
+
+    def run_backward(self, args: list[Any]) -> Any:
+        compiled = self.backward()
+        with plain_calls():
+            flat = compiled(args)
+        return tuple(wrap_all(self.facts.gradient_layouts, flat))
+
+
+def check_tangent(grad: Tensor, expected: Layout) -> None:
+    """A gradient must be made of plain tensors as the compiled one was."""
+    found = layout_of(grad)
+    if found.cls is not expected.cls:
+        # torch: the texts.
+        raise AssertionError(
+            "We incorrectly attempted to compile the backward with incorrect subclass metadata. "
+            f"Expected a gradient of class {(expected.cls or Tensor).__name__}, got "
+            f"{type(grad).__name__}."
+        )
+    if found.classes != expected.classes:
+        raise RuntimeError("The grad inputs should be same tensor subclass type as forward output")
+
+
+class CompiledFunction(Function):
+    """A compiled forward whose gradient is a compiled backward."""
+
+    @staticmethod
+    def forward(ctx: Any, plan: TrainingRun, *args: Any) -> Any:
+        # Tuples of arguments cannot be emptied; the list can, and frees what only it holds.
+        versions = [v._version if isinstance(v, Tensor) else 0 for v in args]
+        mixed = plan.facts.has_subclasses
+        given = [part for value in args for part in flatten(value)] if mixed else list(args)
+        outputs = list(plan.forward(given))
+        count = plan.count
+        results = [
+            value if place in plan.split else unlinked(value)
+            for place, value in enumerate(wrap_all(plan.facts.result_layouts, outputs[:count]))
+        ]
+        saved = outputs[count:]
+        first_number = len(saved) - plan.saved_numbers
+        ctx.save_for_backward(*[unlinked(tensor) for tensor in saved[:first_number]])
+        ctx.numbers = saved[first_number:]
+        ctx.plan = plan
+        # A graph may save an input and write to it: then the backward has not what it needs.
+        written = [
+            v
+            for v, version in zip(args, versions)
+            if isinstance(v, Tensor) and v._version != version
+        ]
+        ctx.lost = [v for v in written if any([v is value for value in saved])]
+        ctx.mark_non_differentiable(
+            *[
+                value
+                for place, value in enumerate(results)
+                if isinstance(value, Tensor)
+                and place not in plan.tangent_places
+                and place not in plan.hidden
+            ]
+        )
+        ctx.set_materialize_grads(False)
+        ctx.results = [
+            [like(part) for part in flatten(results[place])] for place in plan.tangent_places
+        ]
+        return tuple(
+            Alias(value) if place in plan.hidden else value for place, value in enumerate(results)
+        )
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> Any:
+        plan = ctx.plan
+        if ctx.lost:
+            raise error("RL0624", shape=tuple(ctx.lost[0].shape))
+        tangents = plan.tangents(grads, ctx.results)
+        args = [*ctx.numbers, *ctx.saved_tensors, *tangents]
+        needing = [isinstance(value, Tensor) and value.requires_grad for value in args]
+        if LOCAL.state.grad and any(needing):
+            if any(
+                [plan.facts.inputs[place].requires_grad for place in plan.facts.written_in_backward]
+            ):
+                raise error("RL0622")
+            return None, *DoubleBackward.apply(plan.run_backward, *args)
+        return None, *plan.run_backward(args)
 
 
 class DoubleBackward(Function):
     """The backward of a compiled function while gradients of gradients are recorded."""
 
     @staticmethod
-    def forward(
-        ctx: BackwardCFunction, count: int, run: Callable[[list[Any]], Any], *args: Any
-    ) -> Any:
+    def forward(ctx: BackwardCFunction, run: Callable[[list[Any]], Any], *args: Any) -> Any:
         return run(list(args))
 
     @staticmethod
@@ -177,7 +246,7 @@ def tangents_among(facts: Facts) -> list[int]:
     return found + list(range(first, first + facts.bases))
 
 
-def hidden_results(facts: Facts, results: Sequence[Any]) -> set[int]:
+def hidden_results(facts: Facts) -> set[int]:
     """Results that the runtime rebuilds: only their geometry is used."""
     offset = len(facts.returned_inputs)
     found = {offset + place for place, entry in enumerate(facts.outputs) if entry.rebuilt}
@@ -210,33 +279,47 @@ def tangent(grad: Tensor | None, shape: Likeness) -> Any:
 # -- epilogue --------------------------------------------------------------------------------------
 
 
-def with_epilogue(
-    run: Callable[[list[Any]], Any], facts: Facts, training: bool
-) -> Callable[[list[Any]], list[Any]]:
-    """`run` followed by writes to inputs and rebuilt aliases."""
-    writes = [(position, facts.inputs[position]) for position in facts.returned_inputs]
-    rebuilt = any(entry.rebuilt for entry in facts.outputs)
-    count = len(facts.outputs)
+@dataclass
+class Epilogue(Wrapper):
+    """Writes inputs and rebuilds outputs that alias inputs or one another."""
 
-    def call(args: list[Any]) -> list[Any]:
-        inputs = list(args)
-        results = list(run(args))
-        updated, outputs = results[: len(writes)], results[len(writes) :]
-        for (position, entry), value in zip(writes, updated):
-            write(inputs[position], value, entry)
-        if rebuilt:
-            bases = outputs[count : count + facts.bases]
-            outputs = rebuild_all(inputs, outputs[:count], bases, facts)
-        else:
-            outputs = outputs[:count]
+    facts: Facts
+
+    def __post_init__(self) -> None:
+        facts = self.facts
+        self.writes = [(position, facts.inputs[position]) for position in facts.returned_inputs]
+        self.rebuilt = any([entry.rebuilt for entry in facts.outputs])
+        # The inputs that a call's results are written to or made from.
+        self.needed = sorted(
+            {
+                *facts.returned_inputs,
+                *[
+                    entry.base
+                    for entry in facts.outputs
+                    if entry.base is not None
+                    and entry.kind in (OutputKind.IS_INPUT, OutputKind.ALIAS_OF_INPUT)
+                ],
+            }
+        )
+
+    def before(self, args: list[Any]) -> tuple[list[Any], Any]:
+        return args, {position: args[position] for position in self.needed}
+
+    def after(self, results: list[Any], kept: dict[int, Any]) -> list[Any]:
+        facts, count = self.facts, len(self.facts.outputs)
+        updated, outputs = results[: len(self.writes)], results[len(self.writes) :]
+        for (position, entry), value in zip(self.writes, updated):
+            write(kept[position], value, entry)
+        bases = outputs[count : count + facts.bases]
+        outputs = outputs[:count]
+        if self.rebuilt:
+            outputs = rebuild_all(kept, outputs, bases, facts)
         for value, known in zip(outputs, facts.outputs):
             if known.symbolic_dims and isinstance(value, Tensor):
                 value.__dict__["_dynamo_weak_dynamic_indices"] = set(known.symbolic_dims)
         if facts.grad_mode_after is not None:
             LOCAL.state.set_grad(facts.grad_mode_after)
         return outputs
-
-    return call
 
 
 def write(target: Tensor, value: Tensor, entry: InputFacts) -> None:
@@ -257,7 +340,7 @@ def write(target: Tensor, value: Tensor, entry: InputFacts) -> None:
 
 
 def rebuild_all(
-    inputs: Sequence[Any], outputs: list[Any], bases: Sequence[Any], facts: Facts
+    inputs: dict[int, Any], outputs: list[Any], bases: Sequence[Any], facts: Facts
 ) -> list[Any]:
     found = list(outputs)
     for place, entry in enumerate(facts.outputs):

@@ -20,6 +20,7 @@ from rushlight.base.pytree import TreeSpec
 from rushlight.core import ports
 from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.recording import Recorder, describe
+from rushlight.core.size import Size
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
@@ -181,11 +182,22 @@ def place_outputs(recorder: Recorder, result: Any, structure: TreeSpec, names: l
         leaves, out_structure = pytree.tree_flatten(result)
         graph._codegen.pytree_info = _PyTreeInfo(names, structure, out_structure)
         result = leaves
-    node = graph.output(pytree.tree_map(lambda leaf: output_of(recorder, leaf), result))
+    node = graph.output(outputs_of(recorder, result))
     node.meta["val"] = None
 
 
+def sizes_as_tuples(result: Any) -> Any:
+    """Results of a function, where a `Size` is a tuple of numbers."""
+    return pytree.tree_map(lambda leaf: tuple(leaf) if isinstance(leaf, Size) else leaf, result)
+
+
+def outputs_of(recorder: Recorder, result: Any) -> Any:
+    return pytree.tree_map(lambda leaf: output_of(recorder, leaf), result)
+
+
 def output_of(recorder: Recorder, leaf: Any) -> Any:
+    if isinstance(leaf, Size):
+        return tuple([output_of(recorder, entry) for entry in leaf])
     return recorder.node_of(leaf) if isinstance(leaf, (Tensor, *NUMBERS)) else leaf
 
 
@@ -199,8 +211,7 @@ def attribute_owner(recorder: Recorder) -> Module:
 
 def graph_module(recorder: Recorder, outputs: Any, name: str) -> GraphModule:
     """What a recorder has seen, ended by these outputs."""
-    results = pytree.tree_map(lambda leaf: output_of(recorder, leaf), outputs)
-    recorder.graph.output(results)
+    recorder.graph.output(outputs_of(recorder, outputs))
     return GraphModule(attribute_owner(recorder), recorder.graph, name)
 
 

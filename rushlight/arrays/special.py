@@ -1,8 +1,8 @@
 """Special functions on arrays, vectorised in NumPy.
 
 float64 in, float64 out, accurate to a few units in the last place where the function is well
-conditioned; float32 is computed in float64 and rounded, `erf` by a shorter formula. Smooth parts
-are Chebyshev sums, which `chebyshev` evaluates by Clenshaw's recurrence.
+conditioned; float32 is computed in float64 and rounded, the most used functions by shorter
+formulas. Smooth parts are Chebyshev sums, which `chebyshev` evaluates by Clenshaw's recurrence.
 """
 
 from __future__ import annotations
@@ -114,6 +114,19 @@ def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def by_precision(single: Callable[[Any], Any], double: Callable[[Any], Any]) -> Any:
+    """A function that has a formula of its own for float32."""
+
+    def call(x: Any) -> Any:
+        x = np.asarray(x)
+        if x.dtype != np.float32:
+            return double(x)
+        return single(x) if x.ndim else single(x.reshape(1)).reshape(())
+
+    call.__name__ = single.__name__.removesuffix("_single")
+    return call
+
+
 # -- the error function ---------------------------------------------------------------------------
 
 # erf(x) / x as a quotient of polynomials in x * x, for |x| below the point where float32 rounds
@@ -172,11 +185,39 @@ def erfc_positive(x: Any) -> Any:
     return exp_minus_square(bounded) * erfcx_positive(bounded)
 
 
+# exp(x * x) * erfc(x) for x in [0, 10.3], beyond which float32 rounds erfc to 0, to 6e-9.
+ERFCX_TOP = (1.0000000059815617, 1.2401679268007182, 0.7334484602653456, 0.23009926532227376,
+             0.03298181628230185)  # fmt: skip
+ERFCX_BOTTOM = (1.0, 2.368547695189436, 2.4060586577867293, 1.3288119166190668,
+                0.40786589515475236, 0.05845807752506948)  # fmt: skip
+
+
+def erfc_single(x: Any) -> Any:
+    size = np.abs(x).astype(np.float64)
+    with np.errstate(all="ignore"):
+        tail = polynomial(size, ERFCX_TOP)
+        tail /= polynomial(size, ERFCX_BOTTOM)
+        size *= size
+        tail *= np.exp(np.negative(size, out=size), out=size)
+        answer = tail.astype(np.float32)
+    if np.isinf(x).any():
+        answer = np.where(np.isinf(x), np.float32(0.0), answer)
+    # `2 - answer` where x is negative.
+    sign = np.copysign(np.float32(1.0), x)
+    answer *= sign
+    np.subtract(np.float32(1.0), sign, out=sign)
+    answer += sign
+    return answer
+
+
 @in_double
-def erfc(x: Any) -> Any:
+def erfc_double(x: Any) -> Any:
     far = erfc_positive(np.abs(x))
     tail = np.where(x < 0, 2.0 - far, far)
     return np.where(np.isnan(x), x, np.where(np.abs(x) < 0.5, 1.0 - erf_double(x), tail))
+
+
+erfc = by_precision(erfc_single, erfc_double)
 
 
 @in_double
@@ -212,14 +253,39 @@ def inverse_of_centre(x: Any) -> Any:
     return y
 
 
+# erfinv(x) / x as a quotient of polynomials in -log(1 - x * x), for all x that float32 has between
+# 0 and 1, to 2e-8.
+ERFINV_TOP = (0.8862269377529665, 0.3066923721888475, 0.059628247472703656, 0.00777083084783135,
+              0.000644230603223561, 2.4237426248524624e-05)  # fmt: skip
+ERFINV_BOTTOM = (1.0, 0.08426628463912537, 0.03218865497962479, 0.0018810218208337082,
+                 0.0001792451667553012, 1.2851835098559933e-06)  # fmt: skip
+
+
+def erfinv_single(x: Any) -> Any:
+    answer = x.astype(np.float64)
+    with np.errstate(all="ignore"):
+        w = answer * answer
+        np.subtract(1.0, w, out=w)
+        np.log(w, out=w)
+        np.negative(w, out=w)
+        answer *= polynomial(w, ERFINV_TOP)
+        answer /= polynomial(w, ERFINV_BOTTOM)
+        found = answer.astype(np.float32)
+        ends = np.isinf(w)
+        return np.where(ends, np.copysign(np.float32(np.inf), x), found) if ends.any() else found
+
+
 @in_double
-def erfinv(x: Any) -> Any:
+def erfinv_double(x: Any) -> Any:
     size = np.abs(x)
     y = inverse_of_centre(np.where(size < 0.5, x, 0.0))
     tail = inverse_of_tail(np.where((size >= 0.5) & (size < 1.0), 1.0 - size, 0.5))
     answer = np.where(size < 0.5, y, np.copysign(tail, x))
     answer = np.where(size == 1.0, np.copysign(np.inf, x), answer)
     return np.where((size > 1.0) | np.isnan(x), np.nan, answer)
+
+
+erfinv = by_precision(erfinv_single, erfinv_double)
 
 
 @in_double
@@ -277,8 +343,29 @@ def lgamma_positive(x: Any) -> Any:
     return np.where(large, far, near)
 
 
+def lgamma_shifted(x: Any) -> Any:
+    """lgamma(x) for x > 0 by Stirling's series at x + 8, which float64 keeps as exact as float32
+    needs it, even where lgamma vanishes."""
+    product = x + 7.0
+    for step in range(6, 0, -1):
+        product *= x + float(step)
+    product *= x
+    z = x + 8.0
+    inverse = 1.0 / z
+    tail = polynomial(inverse * inverse, STIRLING[:-1])
+    tail *= inverse
+    tail += LOG_SQRT_2PI
+    tail -= np.log(product, out=product)
+    tail -= z
+    elementary = np.log(z, out=inverse)
+    z -= 0.5
+    elementary *= z
+    elementary += tail
+    return elementary
+
+
 @in_double
-def lgamma(x: Any) -> Any:
+def lgamma_double(x: Any) -> Any:
     negative = x < 0.5
     mirrored = lgamma_positive(np.where(negative, 1.0 - x, x))
     fraction = np.abs(x) - np.floor(np.abs(x))
@@ -289,6 +376,18 @@ def lgamma(x: Any) -> Any:
     answer = np.where(negative, left, mirrored)
     answer = np.where((x <= 0) & (fraction == 0), np.inf, answer)
     return np.where(np.isinf(x), np.inf, answer)
+
+
+def lgamma_single(x: Any) -> Any:
+    ordinary = (x > 0) & (x < 1e30)
+    wide = x.astype(np.float64)
+    if ordinary.all():
+        return lgamma_shifted(wide).astype(np.float32)
+    found = lgamma_shifted(np.where(ordinary, wide, 1.0)).astype(np.float32)
+    return np.where(ordinary, found, lgamma_double(x))
+
+
+lgamma = by_precision(lgamma_single, lgamma_double)
 
 
 # B(2k) / (2k), the coefficients of digamma's asymptotic series.

@@ -12,6 +12,8 @@ import sys
 import warnings
 from typing import Any
 
+from rushlight.core.batching import BatchedTensor
+from rushlight.core.levels import LevelTensor
 from rushlight.core.state import LOCAL, STARTING, ThreadState
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled"]
@@ -130,6 +132,8 @@ def apply_watched(node: Any, grads: Any, needs: Any, state: ThreadState) -> Any:
 
 
 def has_nan(tensor: Any) -> bool:
+    while isinstance(tensor, (BatchedTensor, LevelTensor)):
+        tensor = tensor._value
     if not (tensor.is_floating_point() or tensor.is_complex()) or tensor.is_meta:
         return False
     values = tensor.detach()

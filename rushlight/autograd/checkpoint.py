@@ -26,7 +26,7 @@ from rushlight.core.modes import TorchDispatchMode
 from rushlight.core.op import OpOverload, OpOverloadPacket
 from rushlight.core.rng import default_generator
 from rushlight.core.state import LOCAL, changed
-from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import Tensor, set_requires_grad
 from rushlight.opset import functions
 
 __all__ = [
@@ -350,8 +350,15 @@ def without_reentrancy(
         with surroundings.restored(), recompute_context:
             function(*inputs, **kwargs)
 
+    state = LOCAL.state
+    if state.transforms and state.saved_hooks_disabled is None:
+        # A sample of a batch does not outlive its vmap: everything is kept, nothing run again.
+        with forward_context:
+            yield
+        return
     region = Region(rerun, determinism_check == "default", early_stop_default)
-    dummy = functions.empty((0,)).requires_grad_()
+    dummy = functions.empty((0,))
+    set_requires_grad(dummy, True)
     region.inputs = SaveInputs.apply(dummy, *args)
     if region.inputs.grad_fn is None:
         # No graph is being recorded: nothing will be asked for again.

@@ -62,6 +62,10 @@ def array_of(tensor: Any) -> Any:
         plain = plain.to_dense()
     if plain.device.type != "cpu":
         plain = plain.cpu()
+    if plain._array is None:
+        # A wrapper says what its elements are, and nobody else.
+        flat = plain.reshape(-1)
+        return np.array([flat[i].item() for i in range(flat.numel())], plain.dtype.np)
     return np.array(values_of(plain)).reshape(-1)
 
 

@@ -3,10 +3,10 @@
 A graph task counts, for every node it will reach, how many gradients are still to come; a node
 with none missing is ready, and the ready node with the highest sequence number runs first.
 CPU tasks run in the calling thread. `evaluate` is the one place that knows the order of hooks.
-Note [Direct leaves]: at a leaf that nobody watches, accumulation has no order to keep; its gradient
-is stored where it arrives, and the leaf gets no accumulator.
-Note [Gradient ownership]: a gradient may be stored or added to in place only when the engine is
-its sole holder, which reference counts say (`core.ownership`).
+Note [Direct leaves]: at a leaf that nobody watches a gradient is stored where it arrives; the leaf
+gets no accumulator.
+Note [Gradient ownership]: a gradient may be stored, or added to in place, by its sole holder only:
+reference counts say so (`core.ownership`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from sys import getrefcount
 from typing import Any
 
 from rushlight.core import geometry
+from rushlight.core.dispatch import dispatches
 from rushlight.core.node import (
     AccumulateGrad,
     GraphNode,
@@ -29,7 +30,7 @@ from rushlight.core.node import (
 )
 from rushlight.core.ownership import COUNTS
 from rushlight.core.state import LOCAL, OVERRIDES, ThreadState, as_python
-from rushlight.core.tensor import PLAIN, Tensor, storage_of, strides_of
+from rushlight.core.tensor import PLAIN, Tensor, sizes_of, storage_of, strides_of
 
 __all__ = ["GraphTask", "current_task", "run_backward", "run_root"]
 
@@ -184,11 +185,13 @@ def run_backward(
     create_graph: bool,
     inputs: list[tuple[Any, int]] | None = None,
     accumulate: bool = False,
+    whole: bool = False,
 ) -> list[Any]:
     """Run the graph from (node, output number, gradient) roots.
 
     With `inputs` (edges), only paths to them run and their gradients are returned; with
-    `accumulate` nothing is returned, but the nodes of the inputs run as well.
+    `accumulate` nothing is returned, but the nodes of the inputs run as well. `whole`: there are
+    no other paths.
     """
     state = LOCAL.state
     task = GraphTask(keep_graph, create_graph)
@@ -201,7 +204,8 @@ def run_backward(
             task.captured = [None] * len(inputs)
             for position, (node, number) in enumerate(inputs):
                 task.captures.setdefault(node, {}).setdefault(number, []).append(position)
-        find_needed(task, root_nodes, {node for node, _ in inputs}, accumulate)
+        if not whole:
+            find_needed(task, root_nodes, {node for node, _ in inputs}, accumulate)
     for node, number, grad in roots:
         deliver(task, node, number, validate(grad, node, number, None))
     for node in root_nodes:
@@ -459,18 +463,17 @@ def validate(grad: Any, node: Any, number: int, producer: Any, index: int = 0) -
     if meta is None:
         return grad
     shape, dtype, unusual = meta
-    if type(grad) is Tensor and grad._unusual is None and unusual is None and grad._dtype is dtype:
-        # The common case, soonest: what was added to every row gets the sum over the rows.
-        extra = grad._array.ndim - len(shape)
-        if extra == 1 and grad._array.shape[1:] == shape:
-            return grad.sum((0,))
+    plain = type(grad) is Tensor and grad._unusual is None and unusual is None
+    # The common case, soonest: what was added to every row gets the sum over the rows.
+    if plain and grad._dtype is dtype and grad._array.shape[1:] == shape and grad._array.ndim:
+        return grad.sum((0,))
     if not isinstance(grad, Tensor):
         name = producer.name() if producer is not None else "backward"
         raise TypeError(
             f"{name} returned a gradient of type {type(grad).__name__} at index {index}; expected "
             "a Tensor or None"
         )
-    if tuple(grad.shape) != tuple(shape) and grad.layout.name == "strided":
+    if sizes_of(grad) != tuple(shape) and grad.layout.name == "strided":
         if not is_expandable(shape, grad.shape):
             name = producer.name() if producer is not None else "Function"
             raise RuntimeError(
@@ -531,7 +534,8 @@ def evaluate_node(task: GraphTask, node: Any, grads: list[Any], state: ThreadSta
     """
     receive(task, node, grads, state)
     wanted = task.needed
-    if wanted is not None and node not in wanted:
+    is_leaf = type(node) is AccumulateGrad
+    if node not in wanted if wanted is not None else is_leaf and not task.accumulates:
         return None
     hooks = node.node_hooks
     if hooks is not None and hooks.pre:
@@ -540,7 +544,7 @@ def evaluate_node(task: GraphTask, node: Any, grads: list[Any], state: ThreadSta
             if replaced is not None:
                 grads[:] = check_prehook(replaced, grads)
             replaced = None
-    if type(node) is AccumulateGrad:
+    if is_leaf:
         if state.profiler is not None:
             state.profiler.apply(node, grads, evaluate_leaf, node, grads, state)
         else:
@@ -773,7 +777,7 @@ def first_gradient(leaf: Any, grad: Any, sole: bool, state: ThreadState) -> Any:
         return copy_like(leaf, grad)
     if (
         sole
-        and (type(grad) is Tensor or type(grad) in PLAIN)
+        and (type(grad) is Tensor or type(grad) in PLAIN or dispatches(type(grad)))
         and (grad._view is None or is_own_view(grad))
         and (grad._storage is None or getrefcount(grad._storage) <= COUNTS.slot)
         and is_strided(grad)
@@ -783,7 +787,7 @@ def first_gradient(leaf: Any, grad: Any, sole: bool, state: ThreadState) -> Any:
         if grad._view is not None:
             grad = cut_from_base(grad)
         # Modes get to see that the leaf takes the gradient over.
-        return grad.detach() if state.below else grad
+        return grad.detach() if state.below or type(grad) is not Tensor else grad
     if sole and grad.layout.name == "sparse_coo" and not grad._requires_grad:
         from rushlight.opset.sparse.coo import taken_over
 

@@ -1,9 +1,10 @@
 """Forward mode: tangents pushed along with values.
 
 The rule of an op is its `jvp`: "elementwise" (the vjp formula applied to the tangent, a diagonal
-Jacobian being its own transpose), "linear" (the op applied to tangents), a function of
-`<input>_t`, or, where none is given, the transpose of the vjp (which is linear in its gradient)
-computed by the engine. A tangent lies in memory as its tensor does (Note [Tangent layout]).
+Jacobian being its own transpose), "linear" (the op applied to tangents), "multilinear" (to one
+factor's tangent at a time), a function of `<input>_t`, or, where none is given, the transpose of
+the vjp (which is linear in its gradient) computed by the engine. A tangent lies in memory as its
+tensor does (Note [Tangent layout]).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from rushlight.autograd.engine import run_backward
 from rushlight.base.errors import error
-from rushlight.core import history, ports
+from rushlight.core import dispatch, history, ports
 from rushlight.core.batching import BatchedTensor
 from rushlight.core.duals import (
     DualLevel,
@@ -30,7 +31,7 @@ from rushlight.core.gradrule import parameters
 from rushlight.core.levels import LevelTensor
 from rushlight.core.node import SavedTensor, autograd_state, gradient_node
 from rushlight.core.op import Refused
-from rushlight.core.state import LOCAL, ThreadState
+from rushlight.core.state import LOCAL, ThreadState, changed
 from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.opset import functions
 from rushlight.opset.rules import LinearIn
@@ -75,6 +76,8 @@ HIDING = (BatchedTensor, LevelTensor)
 def same_layout(tangent: Any, tensor: Any) -> bool:
     """Note [Tangent layout]: whether every view of the tensor can be taken of the tangent."""
     tensor = lowered(tensor)
+    if both_are_fresh(tangent, tensor):
+        return True
     sizes = sizes_of(tensor)
     if sizes_of(tangent) != sizes:
         return False
@@ -93,6 +96,24 @@ def same_layout(tangent: Any, tensor: Any) -> bool:
     )
 
 
+def both_are_fresh(first: Any, second: Any) -> bool:
+    """Whether two tensors are contiguous results of one size, or samples of such: the common case
+    of `same_layout`."""
+    while type(first) is BatchedTensor and type(second) is BatchedTensor:
+        if first._level != second._level or first._axis != second._axis:
+            return False
+        first, second = first._value, second._value
+    return (
+        type(first) is Tensor is type(second)
+        and first._unusual is None is second._unusual
+        and first._is_contiguous
+        and second._is_contiguous
+        and first._view is None is second._view
+        and first._storage is None is second._storage
+        and first._array.shape == second._array.shape
+    )
+
+
 def storage_length(tensor: Any) -> Any:
     if isinstance(tensor, HIDING):
         return 0
@@ -105,6 +126,9 @@ def zeros_laid_out(tangent: Any, tensor: Any) -> Any:
     """Zeros of the tangent's dtype and batch, with the layout of a tensor."""
     tensor = lowered(tensor)
     made = functions._new_zeros_with_same_feature_meta(tangent, tensor)
+    if hidden_levels(tangent) - hidden_levels(made):
+        # The tangent differs between samples: what it is written to must hold them all.
+        made = made + functions.zeros_like(tangent).sum()
     if tensor.is_conj() and made.is_complex():
         made = made.conj()
     if tensor.is_neg():
@@ -222,7 +246,7 @@ def push(op: Any, args: tuple[Any, ...], result: Any) -> None:
             tangents[name] = tangent_of(value)
             given.append(tangents[name])
     given = [tangent for tangent in given if tangent is not None]
-    if not given:
+    if not given or not any([differentiable(output) for output in leaves((result,))]):
         return
     source = op if op.functional is None else op.functional
     values = dict(zip(names, [lowered(value) for value in args], strict=True))
@@ -341,6 +365,8 @@ def derive(
     )
     if jvp == "elementwise" and is_real and not rule.joint:
         return elementwise(op, rule, values, tangents, outputs)
+    if jvp == "multilinear":
+        return multilinear(op, values, tangents)
     if jvp == "linear" or isinstance(jvp, LinearIn):
         return linear(op, jvp, values, tangents)
     if callable(jvp):
@@ -390,6 +416,29 @@ def linear(op: Any, jvp: Any, values: dict[str, Any], tangents: dict[str, Any]) 
     return op(*positional, **keywords)
 
 
+def multilinear(op: Any, values: dict[str, Any], tangents: dict[str, Any]) -> Any:
+    """Products of two factors, `beta * self` before them or not: each factor's tangent takes its
+    place in turn."""
+    *added, first, second = [op.argument_names[position] for position in op.tensor_positions]
+    rest = tangents.get(added[0]) if added else None
+    total: Any = None
+    for name in (first, second):
+        tangent = tangents[name]
+        if tangent is None:
+            continue
+        replaced = {**values, name: tangent}
+        if added and rest is not None:
+            replaced[added[0]], rest = rest, None
+        elif added:
+            replaced["beta"] = 0
+        part = dispatch.call(op, tuple(replaced.values()))
+        total = part if total is None else total + part
+    if rest is not None:
+        beta = values["beta"]
+        total = rest if beta == 1 else rest * beta
+    return total
+
+
 def call_arguments(op: Any, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     positional = [values[a.name] for a in op._schema.arguments if not a.kwarg_only]
     keywords = {a.name: values[a.name] for a in op._schema.arguments if a.kwarg_only}
@@ -423,7 +472,8 @@ def transposed(
     # A level of its own: whatever levels the values belong to are below it.
     from rushlight.autograd.levels import GradLevel
 
-    with GradLevel() as level:
+    # Hooks on saved tensors are for those that users' ops save.
+    with changed(saved_hooks=()), GradLevel() as level:
         dummies = [None if zero is None else level.input(zero) for zero in zeros]
         products, directions = vjp_products(level, rule, everything, tangents, tuple(dummies))
         roots = [level.root(product) for product in products]
@@ -447,7 +497,8 @@ def level_gradients(roots: list[Any], cotangents: list[Any], inputs: list[Any]) 
     if not starts:
         return [None] * len(inputs)
     edges = [(gradient_node(leaf), 0) for leaf in inputs]
-    return run_backward(starts, True, LOCAL.state.grad, edges)
+    # Nodes of a level are recorded for its leaves, and these are all of them.
+    return run_backward(starts, True, LOCAL.state.grad, edges, whole=True)
 
 
 def leaves(values: tuple[Any, ...]) -> list[Any]:

@@ -73,21 +73,11 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
         )
     if level != current_level():
         raise RuntimeError("Invalid level given to _make_dual")
-    for name, value in (("primal", tensor), ("tangent", tangent)):
-        if not (value.is_floating_point() or value.is_complex()):
-            raise ValueError(
-                f"Expected {name} to be floating point or complex, but got: {value.dtype}"
-            )
+    check_dual(tensor, tangent)
     if forward.tangent_of(tensor) is not None:
         raise RuntimeError(
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the "
             f"same level {level} is not supported."
-        )
-    if tensor.shape != tangent.shape:
-        raise RuntimeError(
-            f"Trying to set a forward gradient that has a different size than that of the original "
-            f"Tensor, this is not supported. Tensor is of size {list(tensor.shape)} while the "
-            f"given forward gradient is of size {list(tangent.shape)}."
         )
     if forward.tangent_of(tangent) is not None:
         raise RuntimeError(
@@ -98,6 +88,21 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     end_view(dual)
     forward.set_tangent(dual, tangent)
     return dual
+
+
+def check_dual(tensor: Any, tangent: Any) -> None:
+    """Refuse what cannot be a tangent of a tensor."""
+    for name, value in (("primal", tensor), ("tangent", tangent)):
+        if not (value.is_floating_point() or value.is_complex()):
+            raise ValueError(
+                f"Expected {name} to be floating point or complex, but got: {value.dtype}"
+            )
+    if tensor.shape != tangent.shape:
+        raise RuntimeError(
+            f"Trying to set a forward gradient that has a different size than that of the original "
+            f"Tensor, this is not supported. Tensor is of size {list(tensor.shape)} while the "
+            f"given forward gradient is of size {list(tangent.shape)}."
+        )
 
 
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:

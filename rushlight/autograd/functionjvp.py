@@ -32,6 +32,9 @@ def function_tangents(
         zero_tangent(value) if tangent is None and ctx.materialize_grads else tangent
         for value, tangent in zip(args, tangents, strict=True)
     ]
+    if level is not None:
+        # Like what the rule reads from ctx: it may write to a tangent where forward writes.
+        given = [level.captured(value) if isinstance(value, Tensor) else value for value in given]
     versions = [None if tangent is None else version_of(tangent) for tangent in tangents]
     state = LOCAL.state
     enabled = state.forward_enabled

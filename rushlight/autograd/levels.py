@@ -56,12 +56,34 @@ class GradLevel(RecordingLevel):
 
     def record(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         state = LOCAL.state
+        if not (state.others or op.mutated_positions):
+            return self.record_result(op, args, state.grad)
         before = state.owner
         state.owner = self
         try:
             return dispatch.autograd_call(op, args, state.grad, state)
         finally:
             state.owner = before
+
+    def record_result(self, op: OpOverload, args: tuple[Any, ...], grad: bool) -> Any:
+        """`autograd_call` where nothing is written and no other layer looks on."""
+        node = None
+        if grad:
+            for position in op.differentiable_positions:
+                value = args[position]
+                if isinstance(value, (list, tuple)):
+                    wanted = any([isinstance(t, Tensor) and nodes.needs_grad(t) for t in value])
+                else:
+                    wanted = isinstance(value, Tensor) and nodes.needs_grad(value)
+                if wanted:
+                    node = op.grad_rule.make_node(*args)
+                    break
+        result = self.backend(op, args)
+        if op.is_view_op:
+            history.record_view(op, args, result, grad, None)
+        if node is not None:
+            history.attach(op, node, result)
+        return result
 
     def root(self, tensor: Any) -> Any:
         """(node, output number) where the gradient of a result arrives; None if it needs none.
@@ -98,6 +120,10 @@ class JvpLevel(RecordingLevel):
         pushing = self.is_pushing and LOCAL.state.forward_enabled and any_tangent(op, args)
         if pushing and op.out_positions:
             raise error("RL0602", NotImplementedError, op=op.base_name)
+        if pushing and op.options.get("manual"):
+            raise error(
+                "RL0601", NotImplementedError, op=op.base_name, reason="it replaces memory."
+            )
         if pushing and op.mutated_positions and op.replayed_as is None:
             target = args[op.mutated_positions[0]]
             copy = self.lift(self.run(lambda: target._value.clone()))

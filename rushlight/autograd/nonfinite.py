@@ -18,12 +18,6 @@ from rushlight.core.tensor import Tensor, values_of
 
 __all__ = ["ForwardGuard", "module_path"]
 
-# Ops whose results hold whatever was in memory, and ops that only look at what was there before.
-UNWRITTEN = frozenset(
-    ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
-)
-UNWRITTEN |= {"resize_", "resize_as_", "set_"}
-
 
 class ForwardGuard:
     """Runs ops of the forward pass; raises where one makes values that are not finite."""
@@ -42,7 +36,7 @@ class ForwardGuard:
             result = dispatch.run_below(op, args, state)
         finally:
             state.forward_guard = self
-        if clean and not op.is_view_op and op.base_name not in UNWRITTEN:
+        if clean and not op.is_view_op and not op.options.get("unwritten"):
             written = [args[position] for position in op.mutated_positions]
             for number, value in enumerate(tensors_in(written if overwrites else (result,))):
                 bad = self.bad_values(value)

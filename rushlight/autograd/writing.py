@@ -218,7 +218,7 @@ class Writer:
             if function is not None:
                 arrays = [self.names[entry] for entry in args if is_node(entry)]
                 return f"{self.constant(function)}({', '.join(arrays)})", []
-        if op.kind.direct and op.body is None and op.rule("kernel") is not None:
+        if op.kind.is_direct(op) and op.body is None and op.rule("kernel") is not None:
             return self.kernel_call(op, "np", self.values(args))
         raise Unwritable
 

@@ -170,12 +170,12 @@ REASONS: dict[str, Reason] = {
         "A rule can only be registered for an operator that has been defined.",
     ),
     "RL0303": Reason(
-        "{op} has no kernel for dispatch key {key}",
+        "no kernel for {key} for {op}",
         remedy="Register one for that key with library.impl, or ask for a key that has one.",
     ),
     "RL0304": Reason(
         "could not parse dispatch key: {key}",
-        remedy="Keys that hold kernels here are: {known}.",
+        remedy="Keys are the members of torch._C.DispatchKey.",
     ),
     "RL0305": Reason(
         "There was no fake impl registered for {definition}. This is necessary for "
@@ -209,6 +209,16 @@ REASONS: dict[str, Reason] = {
         "There was no rule registered for the higher-order op {op} and {who}",
         "The layer {layer} is active and must not be passed by in silence.",
         "Give the op a rule with `py_impl`, or leave the layer before calling it.",
+    ),
+    "RL0311": missing(
+        "RL0311",
+        "There is no table of kernels that serve every operator under a dispatch key.",
+        "Use a TorchDispatchMode, which sees every call.",
+    ),
+    "RL0312": missing(
+        "RL0312",
+        "Triton kernels and classes of a program's own are not part of operators here.",
+        "Write the operator with library.custom_op over tensors.",
     ),
     # -- operators
     "RL0401": Reason(
@@ -354,11 +364,6 @@ REASONS: dict[str, Reason] = {
         "vmap: {op} has no rule for a batch of size 0: the sizes of its result cannot be told.",
         remedy="Treat an empty batch apart, before vmap.",
     ),
-    "RL0606": missing(
-        "RL0606",
-        "Tangents are laid out for one tensor at a time.",
-        "Pass its tensors one by one.",
-    ),
     "RL0607": missing(
         "RL0607", "Views stay views when writes are removed.", "Use remove='mutations'."
     ),
@@ -376,6 +381,35 @@ REASONS: dict[str, Reason] = {
         "torch.compile with aot_autograd does not currently support double backward",
         "The backward of a compiled function is code, which is not recorded.",
         "Differentiate the function before it is compiled.",
+    ),
+    "RL0621": Reason(
+        "Arguments share memory and one of them is written, but autograd knows no tensor that all "
+        "of them are views of",
+        "They become views of one argument of the graph, which must carry their gradients.",
+        "Make the views from one tensor, with gradients enabled, or pass clones.",
+    ),
+    "RL0622": Reason(
+        "aot_autograd does not support input mutations with requires_grad in backward for "
+        "create_graph=True",
+        "The backward writes to an input of the forward, and its own gradient is asked for.",
+        "Call backward without create_graph, or keep the function out of the compiled part.",
+    ),
+    "RL0623": Reason(
+        "input {position} is written by the forward and by the backward of a compiled function",
+        "One graph returns the input's value, the other would have to write it again.",
+        "Clone the input before the forward writes to it.",
+    ),
+    "RL0624": Reason(
+        "one of the variables needed for gradient computation has been modified by an inplace "
+        "operation: an input of shape {shape} that the compiled forward writes",
+        "The gradient needs the value that the input had before.",
+        "Clone the input before writing to it.",
+    ),
+    "RL0625": Reason(
+        "the sizes of a {name} in a compiled function with symbolic sizes are those of none of its "
+        "parts",
+        "Outer sizes are taken from a part with the same sizes and strides when the graph runs.",
+        "Compile it with fixed sizes.",
     ),
     "RL0611": Reason(
         "derivative for {name} is not implemented",
@@ -402,11 +436,6 @@ REASONS: dict[str, Reason] = {
         "argument of type: {type}",
         "Arguments in a graph are numbers, texts, tensors' nodes and containers of them.",
         "Make the object inside the traced function, or hide its use with torch.fx.wrap.",
-    ),
-    "RL0705": missing(
-        "RL0705",
-        "A size that only values tell is a symbol, and symbols belong to a shape environment.",
-        "Trace the program with symbolic shapes, or give the operator a size it can compute.",
     ),
     "RL0706": Reason(
         "Cannot access data pointer of Tensor (e.g. FakeTensor, FunctionalTensor). If you're using "
@@ -467,12 +496,17 @@ REASONS: dict[str, Reason] = {
         "A graph is recorded once, whichever function will run.",
         "Let all functions return tensors of the same sizes, strides and dtypes, in one structure.",
     ),
+    "RL0735": Reason(
+        "resize_storage_bytes_ from {current} to {size} bytes cannot be traced",
+        "In a graph, memory is given up or comes back; it does not shrink or grow.",
+        "Resize from 0 or to 0 bytes.",
+    ),
     "RL0734": Reason(
         "A function given to {op} closes over a tensor that requires a gradient",
         "The gradient of a higher-order op is taken with respect to its operands.",
         "Pass the tensor as an operand.",
     ),
-    "RL0735": Reason(
+    "RL0736": Reason(
         "A function given to {op} must return what it carries in the same structure, but got "
         "{first} instead of {second}",
         "The results of one step are the operands of the next.",

@@ -12,7 +12,7 @@ from rushlight.codegen.loops import Buffer
 from rushlight.core import geometry
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import Tensor, alias_array, strides_of, values_of, wrap_strided
-from rushlight.opset.kinds import lay_out
+from rushlight.opset.results import lay_out
 
 __all__ = ["array_of", "strided"]
 

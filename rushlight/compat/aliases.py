@@ -64,6 +64,40 @@ _DISTRIBUTIONS = (
     "weibull wishart"
 )
 
+# torch._C._dispatch_NAME -> the function of library.dispatcher.
+_DISPATCH = (
+    ("has_kernel", "has_kernel"),
+    ("has_kernel_for_dispatch_key", "has_kernel_for_key"),
+    ("has_kernel_for_any_dispatch_key", "has_kernel_for_any_key"),
+    ("has_computed_kernel_for_dispatch_key", "has_computed_kernel_for_key"),
+    ("kernel_for_dispatch_key_is_fallthrough", "is_fallthrough"),
+    ("keys", "keys_of_tensor"),
+    ("dump", "dump"),
+    ("dump_table", "dump_table"),
+    ("check_invariants", "check_invariants"),
+    ("check_all_invariants", "check_all_invariants"),
+    ("find_dangling_impls", "find_dangling_impls"),
+    ("get_all_op_names", "all_op_names"),
+    ("get_registrations_for_dispatch_key", "registrations_for_key"),
+    ("print_registrations_for_dispatch_key", "print_registrations_for_key"),
+    ("find_schema_or_throw", "find_schema"),
+    ("key_name", "key_name"),
+    ("key_parse", "key_parse"),
+    ("key_set", "key_set"),
+    ("keyset_full", "keyset_full"),
+    ("keyset_to_string", "keyset_to_string"),
+    ("num_backends", "num_backends"),
+    ("is_alias_key", "is_alias_key"),
+    ("is_included_in_alias", "is_included_in_alias"),
+    ("isTensorSubclassLike", "is_subclass_like"),
+    ("get_backend_keyset_from_autograd", "backend_keyset_from_autograd"),
+    ("tls_is_dispatch_key_excluded", "is_key_excluded"),
+    ("tls_is_dispatch_key_included", "is_key_included"),
+    ("tls_set_dispatch_key_excluded", "set_key_excluded"),
+    ("tls_local_include_set", "included_keys"),
+    ("tls_local_exclude_set", "excluded_keys"),
+)
+
 # Modules that a function of their package hides: naming them must not bring them out.
 _HOPS = "associative_scan cond flex_attention map out_dtype scan strict_mode while_loop wrap"
 HIDDEN = frozenset(
@@ -88,6 +122,15 @@ ALIASES: dict[str, Entry] = {
     },
     "torch._vmap_internals": {"_vmap": ".func.vmap:plain_vmap", "vmap": ".func.vmap:vmap"},
     "torch._tensor": {"Tensor": ".core.tensor:Tensor"},
+    "torch._ops": {
+        **same(".core.op", "OpOverload OpOverloadPacket"),
+        "ops": ".ops",
+        "_OpNamespace": ".ops:OpNamespace",
+        **same(".core.hop", "HigherOrderOperator"),
+        "OperatorBase": ".core.op:OpOverload",
+        "DispatchKey": ".core.keys:DispatchKey",
+        "dl_open_guard": ".library.dispatcher:dl_open_guard",
+    },
     "torch._jit_internal": {"*": ".jit"},
     "torch._decomp": absent("decomposition_table get_decompositions"),
     # ------------------------------------------------------------ torch._C
@@ -110,7 +153,22 @@ ALIASES: dict[str, Entry] = {
         **bare(".core.modes", "_disabled_torch_function_impl _disabled_torch_dispatch_impl"),
         **bare(".core.modes", "_len_torch_dispatch_stack _len_torch_function_stack"),
         "_DisableTorchDispatch": ".core.modes:DisableTorchDispatch",
-        "_AutoDispatchBelowAutograd": ".core.modes:AutoDispatchBelowAutograd",
+        **same(".core.keys", "DispatchKey DispatchKeySet"),
+        **bare(".core.keys", "_AutoDispatchBelowAutograd _AutoDispatchBelowADInplaceOrView"),
+        **bare(".core.keys", "_ExcludeDispatchKeyGuard _IncludeDispatchKeyGuard"),
+        **bare(".core.keys", "_ForceDispatchKeyGuard"),
+        **{f"_dispatch_{name}": f".library.dispatcher:{target}" for name, target in _DISPATCH},
+        **same(".library.dispatcher", "parse_schema"),
+        "_get_schema": ".library.dispatcher:get_schema",
+        "_overlaps": ".library.dispatcher:overlap",
+        "_parse_dispatch_key": ".library.dispatcher:key_parse",
+        "_jit_get_all_schemas": ".library.dispatcher:all_schemas",
+        "_jit_get_schemas_for_operator": ".library.dispatcher:schemas_of",
+        **bare(".library.pydispatch", "_EnablePythonDispatcher _DisablePythonDispatcher"),
+        "_SchemaInfo": ".library.schema_check:SchemaInfo",
+        "Argument": ".base.schema:Argument",
+        "_after_autograd_keyset": ".core.keys:AFTER_AUTOGRAD",
+        "_after_ADInplaceOrView_keyset": ".core.keys:AFTER_VIEWS",
         "_RestorePythonTLSSnapshot": ".core.modes:enable_reentrant_dispatch",
         "_DisableAutocast": ".amp:DisableAutocast",
         **absent("Graph Node Value Block _create_function_from_graph _get_tracing_state"),
@@ -201,6 +259,7 @@ ALIASES: dict[str, Entry] = {
         **same(".core.fake", "FakeTensor FakeTensorMode DynamicOutputShapeException"),
         **same(".core.fake", "DataDependentOutputException UnsupportedFakeTensorException"),
     },
+    "torch._subclasses.schema_check_mode": ".library.schema_check",
     "torch._subclasses.functional_tensor": {
         **same(".core.functional", "FunctionalTensor"),
         **absent("FunctionalTensorMode"),
@@ -222,12 +281,6 @@ ALIASES: dict[str, Entry] = {
     ),
     "torch.utils._sympy.value_ranges": same(".symbolic", "ValueRanges ValueRangeError"),
     # ------------------------------------------------------------ higher-order ops
-    "torch._ops": {
-        **same(".core.op", "OpOverload OpOverloadPacket"),
-        **same(".core.hop", "HigherOrderOperator"),
-        "ops": ".ops",
-        "_OpNamespace": ".ops:OpNamespace",
-    },
     "torch._higher_order_ops": {
         **same(".higher_order.cond", "cond"),
         **same(".higher_order.loops", "while_loop"),
@@ -317,6 +370,59 @@ ALIASES: dict[str, Entry] = {
         "_export _export_for_training _export_to_torch_ir DEFAULT_EXPORT_DYNAMO_CONFIG"
     ),
     # ------------------------------------------------------------ jit, library
+    "torch.library": {
+        "_reserved_namespaces": ".library.registration:RESERVED",
+    },
+    "torch._custom_ops": {
+        "custom_op": ".library.legacy:define_op",
+        **same(".library.legacy", "impl impl_abstract impl_save_for_backward impl_backward"),
+        "_destroy": ".library.legacy:destroy",
+        "get_ctx": ".library:get_ctx",
+    },
+    "torch._custom_op.impl": {
+        **same(".library.legacy", "custom_op CustomOp custom_op_from_existing get_op"),
+        **same(".library.legacy", "global_registry parse_qualname RESERVED_NS supported_param"),
+        **same(".library.legacy", "SUPPORTED_DEVICE_TYPE_TO_KEY validate_device_type"),
+        **same(".library.legacy", "validate_function_matches_schema validate_namespace"),
+        **same(".library.legacy", "validate_schema warn_deprecated"),
+        "_find_custom_op": ".library.legacy:find_custom_op",
+        "get_ctx": ".library:get_ctx",
+        "infer_schema": ".library:infer_schema",
+    },
+    "torch._library": {
+        **same(".library", "infer_schema triton_op"),
+        "capture_triton": ".library:wrap_triton",
+        "wrap_triton": ".library:wrap_triton",
+        "register_fake_class": ".library.registration:register_fake_class",
+    },
+    "torch._library.custom_ops": same(".library.custom_ops", "CustomOpDef custom_op OPDEFS"),
+    "torch._library.infer_schema": same(
+        ".library.schemas",
+        "infer_schema derived_types parse_return get_supported_param_types SUPPORTED_RETURN_TYPES",
+    ),
+    "torch._library.fake_impl": {"FakeImplCtx": ".library.registration:FakeContext"},
+    "torch._library.fake_class_registry": same(
+        ".library.registration", "register_fake_class deregister_fake_class has_fake_class"
+    ),
+    "torch._library.utils": {
+        "parse_namespace": ".library.registration:parse_qualname",
+        "lookup_op": ".library.registration:find_op",
+        **same(".library.helpers", "is_builtin is_functional_schema fill_defaults zip_schema"),
+        **same(".library.helpers", "is_tensor_like_type is_tensorlist_like_type"),
+        **same(".library.helpers", "mutates_and_returns_first_arg has_kwarg_only_args"),
+        **same(".library.helpers", "has_kwarg_only_tensors has_tensor_arg mutated_args_kwargs"),
+        **same(".library.helpers", "can_generate_trivial_fake_impl get_device_arg_index"),
+    },
+    "torch._dispatch.python": same(
+        ".library.pydispatch", "enable_python_dispatcher no_python_dispatcher"
+    ),
+    "torch.testing._internal.optests": {
+        **same(".library", "opcheck OpCheckError"),
+        "fake_check": ".library.checking:check_fake",
+        "autograd_registration_check": ".library.checking:check_autograd_registration",
+        "aot_autograd_check": ".library.checking:check_aot",
+    },
+    "torch.testing._internal.optests.generate_tests": same(".library", "opcheck OpCheckError"),
     "torch.jit": {
         **absent("_get_trace_graph"),
         **bare(".jit.futures", "_fork _wait"),

@@ -10,15 +10,18 @@ which is right for every op and quick for none.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rushlight.base.errors import error
 from rushlight.core import dispatch, geometry, history, ports
+from rushlight.core.device import cpu, strided
 from rushlight.core.duals import tangent_of
 from rushlight.core.op import OpOverload, Refused
+from rushlight.core.refusals import NO_REQUIRES_GRAD
 from rushlight.core.rng import default_generator
-from rushlight.core.state import LOCAL
-from rushlight.core.tensor import Tensor, Unusual, ViewInfo, sizes_of, strides_of, wrap
+from rushlight.core.state import LAYER_AUTOGRAD, LOCAL
+from rushlight.core.tensor import Tensor, Unusual, ViewInfo, sizes_of, strides_of
 
 if TYPE_CHECKING:
     from rushlight.core.protocols import Args, Function, Kwargs
@@ -35,13 +38,6 @@ NO_CONTROL_FLOW = (
     "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We "
     "don't support that yet, please file an issue at https://github.com/pytorch/pytorch/issues ."
 )
-NO_REQUIRES_GRAD = (
-    "You are attempting to call Tensor.requires_grad_() (or perhaps using "
-    "torch.autograd.functional.* APIs) inside of a function being transformed by a functorch "
-    "transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, "
-    "vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being "
-    "transformed instead."
-)
 ESCAPED = (
     "Either your tensor may have escaped from inside a function being vmapped and this is a user "
     "error (see https://pytorch.org/functorch/stable/ux_limitations.html): it belongs to a vmap "
@@ -55,14 +51,18 @@ NO_RANDOMNESS_AT_ALL = (
     "vmap: We do not yet support calling random operations inside of vmap. Please perform random "
     "operations outside of vmap as a workaround"
 )
+NO_DIFFERENCE = (
+    "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear "
+    "like same randomness. If this is necessary for your usage, please file an issue with "
+    "functorch."
+)
 NO_FUNCTION = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
 
 
 class BatchedTensor(Tensor):
     """A tensor whose values vary along a batch axis that user code does not see."""
 
-    # No slots of its own: instances are made by giving a shell this class.
-    __slots__ = ()
+    __slots__ = ("_axis", "_level", "_value")
 
     _value: Any
     _axis: int
@@ -132,12 +132,47 @@ class BatchedTensor(Tensor):
 dispatch.QUIET.add(BatchedTensor)
 
 
+class Sample(Unusual):
+    """The geometry of one sample of a plain tensor, its strides found when they are asked for."""
+
+    __slots__ = ("array", "axis", "is_contiguous", "width")
+
+    array: Any
+    axis: int
+    is_contiguous: bool
+    width: int
+
+    device = cpu
+    layout = strided
+    conj = neg = inference = zero = False
+    parts = None
+
+    @property
+    def strides(self) -> tuple[Any, ...]:  # type: ignore[override]
+        if self.is_contiguous:
+            found = geometry.contiguous_strides(self.array.shape)
+        else:
+            found = tuple([step // self.width for step in self.array.strides])
+        return found[: self.axis] + found[self.axis + 1 :]
+
+
+new_batched = partial(object.__new__, BatchedTensor)
+new_sample = partial(object.__new__, Sample)
+
+
 def batched(value: Tensor, axis: int, level: int) -> Any:
     """Hide `axis` of a tensor."""
-    result: Any = wrap(None, value._dtype)
-    result.__class__ = BatchedTensor
-    result._level = level
+    result: Any = new_batched()
+    result._array = None
+    result._dtype = value._dtype
     result._is_contiguous = False
+    result._node = None
+    result._output_nr = 0
+    result._counter = None
+    result._storage = None
+    result._view = None
+    result._autograd = None
+    result._level = level
     show(result, value, axis)
     return result
 
@@ -145,14 +180,21 @@ def batched(value: Tensor, axis: int, level: int) -> Any:
 def show(tensor: BatchedTensor, value: Tensor, axis: int) -> None:
     """Let a batched tensor stand for `value`, from the outside one sample of it."""
     own = value._unusual
-    unusual = tensor._unusual = Unusual() if own is None else Unusual(own.device)
-    sizes, strides = sizes_of(value), strides_of(value)
-    if axis == 0:
-        unusual.sizes, unusual.strides = sizes[1:], strides[1:]
+    if own is None:
+        array = value._array
+        sample: Any = new_sample()
+        sizes = array.shape
+        sample.sizes = sizes[1:] if axis == 0 else sizes[:axis] + sizes[axis + 1 :]
+        sample.axis = axis
+        sample.array = array
+        sample.is_contiguous = value._is_contiguous
+        sample.width = value._dtype.itemsize
+        tensor._unusual = sample
     else:
+        unusual = tensor._unusual = Unusual(own.device)
+        sizes, strides = sizes_of(value), strides_of(value)
         unusual.sizes = sizes[:axis] + sizes[axis + 1 :]
         unusual.strides = strides[:axis] + strides[axis + 1 :]
-    if own is not None:
         unusual.conj, unusual.neg = own.conj, own.neg
     tensor._offset = value._offset
     tensor._value = value
@@ -195,9 +237,15 @@ class VmapLevel:
     # -- entry ------------------------------------------------------------------------------------
 
     def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
-        if op.body is not None and ports.find_batch_rule(op) is None:
-            return dispatch.run_body(op, args)
         state = LOCAL.state
+        if op.maps_elements and state.forward_level < 0:
+            values = self.ready_values(op, args)
+            if values is args:
+                return self.below(op, args)
+            if values is not None:
+                return batched(self.below(op, values), 0, self.level)
+        elif op.body is not None and self.is_taken_apart(op, args, state):
+            return dispatch.run_body(op, args)
         if state.forward_level < 0 or not ports.has_tangents(op, args, state):
             return self.batch(op, args)
         if op.out_positions:
@@ -212,6 +260,14 @@ class VmapLevel:
             ports.push_tangents(op, args, result, state)
         return result
 
+    def is_taken_apart(self, op: OpOverload, args: tuple[Any, ...], state: Any) -> bool:
+        """Whether a composite's body runs here. One for autograd only has run when it calls its
+        op; the tangents of a composite are those of what it does."""
+        if op.batch_rule is None:
+            has_run = "kernels" in op.options or state.excluded & LAYER_AUTOGRAD
+            return not (op.autograd_only and has_run)
+        return state.forward_level >= 0 and ports.has_tangents(op, args, state)
+
     def batch(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         if "nondeterministic_seeded" in op.tags:
             return self.random(op, args)
@@ -224,15 +280,19 @@ class VmapLevel:
             return self.view_in_place(op, args)
         result = self.by_rule(op, args)
         if target is not None:
-            target._requires_grad = target._value._requires_grad
-            history.bump_version(target)
-            return target if op._schema.returns else None
+            return self.written(op, target)
         if op.is_view_op:
             self.record_views(op, args, result)
         return result
 
+    def written(self, op: OpOverload, target: Any) -> Any:
+        """What a write in place leaves behind on its target, and answers."""
+        target._requires_grad = target._value._requires_grad
+        history.bump_version(target)
+        return target if op._schema.returns else None
+
     def by_rule(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
-        rule = ports.find_batch_rule(op)
+        rule = op.batch_rule
         if rule is None:
             return self.loop(op, args)
         if isinstance(rule, Refused):
@@ -272,7 +332,22 @@ class VmapLevel:
 
     def below(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """Run an op under this level."""
-        return self.run(dispatch.call, op, args)
+        state = LOCAL.state
+        before, under = state.transforms, self.under
+        if before is under:
+            return dispatch.call(op, args)
+        try:
+            state.transforms = under
+            if under:
+                return under[-1].process(op, args)
+            state.layers = state.others
+            return op.direct(*args)
+        finally:
+            # `ascend`, written out.
+            state.transforms = before
+            state.layers = True
+            if not (before and state.counted):
+                state.refresh()
 
     def run(self, function: Function, *args: Any) -> Any:
         """Run any function of tensors under this level."""
@@ -280,15 +355,11 @@ class VmapLevel:
         before = state.transforms
         if before is self.under:
             return function(*args)
-        state.transforms = self.under
-        if not self.under:
-            state.refresh()
         try:
+            state.descend(self.under)
             return function(*args)
         finally:
-            state.transforms = before
-            if not self.under:
-                state.refresh()
+            state.ascend(before)
 
     def front(self, value: Any, rank: int | None = None) -> Any:
         """A batched operand's values with the batch axis first, padded to a logical rank."""
@@ -349,11 +420,6 @@ class VmapLevel:
 
     def elementwise(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         tensors = [value for value in args if isinstance(value, Tensor)]
-        if len(tensors) == 1 and tensors[0]._axis == 0 and len(op._schema.returns) == 1:
-            # One operand, and the batch axis is in front already.
-            values = tuple([value._value if value is tensors[0] else value for value in args])
-            result = self.below(op, values)
-            return self.finish(op, result)
         rank = max([value.dim() for value in tensors], default=0)
         if op.mutated_positions and args[0].dim() < rank:
             return self.loop(op, args)
@@ -362,6 +428,37 @@ class VmapLevel:
         place = self.front if len(op._schema.returns) == 1 else self.full
         result = self.below(op, tuple([place(value, rank) for value in args]))
         return result if op.mutated_positions else self.wrap(result)
+
+    def ready_values(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        """The operands of an elementwise op with one result, where they broadcast below as they
+        do here: one dtype, batch axes in front, and no sample of fewer dims than the result. None
+        where they do not; the very arguments where none of them is batched."""
+        level = self.level
+        values: Any = None
+        dtype: Any = None
+        ready = True
+        rank = highest = -1
+        for position in op.tensor_positions:
+            value = args[position]
+            if type(value) is BatchedTensor and value._level == level:
+                own = len(value._unusual.sizes)  # type: ignore[union-attr, arg-type]
+                if value._axis or (rank >= 0 and own != rank):
+                    return None
+                rank = own
+                if values is None:
+                    values = list(args)
+                values[position] = value._value
+            elif isinstance(value, Tensor):
+                own = value.dim()
+            else:
+                continue
+            highest = own if own > highest else highest
+            if dtype is not value._dtype:
+                ready = ready and dtype is None
+                dtype = value._dtype
+        if values is None:
+            return args
+        return tuple(values) if ready and rank == highest else None
 
     def promoted(self, op: OpOverload, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Operands in the dtype that one sample would be computed in: the hidden axis would turn
@@ -424,16 +521,17 @@ class VmapLevel:
             raise RuntimeError(NO_RANDOMNESS_AT_ALL)
         if self.randomness == "error":
             raise RuntimeError(NO_RANDOMNESS)
+        rule = ports.find_batch_rule(op)
+        if rule is not None:
+            result = rule(self, op, *args)
+            is_write = op.mutated_positions and is_batched(args[0], self.level)
+            return self.written(op, args[0]) if is_write else result
         written = bool(op.mutated_positions)
         if not self.has_batched(args):
             if self.randomness == "same":
                 return self.below(op, args)
             if written:
-                raise RuntimeError(
-                    "vmap: Cannot ask for different inplace randomness on an unbatched tensor. "
-                    "This will appear like same randomness. If this is necessary for your usage, "
-                    "please file an issue with functorch."
-                )
+                raise RuntimeError(NO_DIFFERENCE)
         if written and not is_batched(args[op.mutated_positions[0]], self.level):
             self.refuse_write(op)
         if self.randomness == "different":

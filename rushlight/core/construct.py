@@ -213,13 +213,15 @@ def finish(result: Tensor, place: device | None, requires_grad: bool) -> Any:
     if place is not None and place.type != "cpu":
         if place.type == "meta":
             result = shell(tuple(result.shape), result.stride(), result._dtype, place)
+        elif PROCESS.special and LOCAL.state.fake is not None:
+            return finish(ports.lift_fresh(result).to(place), None, requires_grad)
         else:
             result = result.to(place)
     if PROCESS.special:
         state = LOCAL.state
         if state.inference:
             mark_inference(result)
-        elif state.layers:
+        if state.layers and (state.transforms or not state.inference):
             result = ports.lift_fresh(result)
     if requires_grad:
         if not (result._dtype.is_floating_point or result._dtype.is_complex):

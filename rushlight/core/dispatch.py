@@ -43,9 +43,10 @@ from rushlight.core.state import (
     ThreadState,
     as_python,
 )
-from rushlight.core.tensor import PLAIN, Tensor
+from rushlight.core.tensor import PLAIN, Tensor, disabled_torch_dispatch
 
 if TYPE_CHECKING:
+    from rushlight.core.node import GraphNode
     from rushlight.core.protocols import Args, Function, Kwargs
     from rushlight.core.state import Occupant
 
@@ -214,13 +215,6 @@ def disabled_torch_function(
     return NotImplemented
 
 
-def disabled_torch_dispatch(
-    func: OpOverload, types: Sequence[type], args: Args = (), kwargs: Kwargs | None = None
-) -> Any:
-    """A `__torch_dispatch__` for subclasses that want none."""
-    return NotImplemented
-
-
 DISABLED = disabled_torch_function
 
 
@@ -315,6 +309,9 @@ def call_layers(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> An
     if state.pre_proxy is not None and not excluded & LAYER_PRE_PROXY:
         return state.pre_proxy.process(op, args)
     if state.autocast is not None and not excluded & LAYER_AUTOCAST:
+        own = op.options.get("autocast_kernel")
+        if own is not None:
+            return own(*args)
         cast = state.autocast.cast(op, args)
         if cast is not None:
             # As a whole: what a composite does below is not cast again.
@@ -367,11 +364,14 @@ def run_body(op: OpOverload, args: tuple[Any, ...]) -> Any:
         return body(*args)
     try:
         state.excluded = before | INSIDE
-        state.refresh()
+        # Overrides are no layer: they only make the thread special, which it often is already.
+        if not state.counted:
+            state.refresh()
         return body(*args)
     finally:
         state.excluded = before
-        state.refresh()
+        if not (state.layers and state.counted):
+            state.refresh()
 
 
 def autograd_call(
@@ -401,9 +401,9 @@ def autograd_call(
             ):
                 node = op.grad_rule.make_node(*args)
                 break
-    result = op.backend(*args) if state is None else run_below(op, args, state)
+    result = op.backend(*args) if state is None else run_below(op, args, state, node)
     if op.is_view_op:
-        if state is not None and state.below and op.options.get("seen_twice"):
+        if state is not None and state.functional is not None:
             result = seen_again(op, result, state)
         history.record_view(op, args, result, grad, state)
     if node is not None:
@@ -416,15 +416,20 @@ def autograd_call(
 
 
 def seen_again(op: OpOverload, result: Any, state: ThreadState) -> Any:
-    """torch: modes see `detach` twice, the second time on the first result; below functionalization
-    there is one more."""
-    for _ in range(1 if state.functional is None else 2):
-        result = run_below(op, (result,), state)
+    """torch, up to 2.5: below functionalization `detach` runs twice more, on its result."""
+    if op.options.get("seen_again"):
+        for _ in range(2):
+            result = run_below(op, (result,), state)
     return result
 
 
-def run_below(op: OpOverload, args: tuple[Any, ...], state: ThreadState) -> Any:
-    """Continue below autograd, which stays off for every call made from there."""
+def run_below(
+    op: OpOverload, args: tuple[Any, ...], state: ThreadState, node: GraphNode | None = None
+) -> Any:
+    """Continue below autograd, which stays off for every call made from there. `node` is what the
+    call is recorded as."""
+    if node is not None and state.node_meta is not None:
+        history.note_meta(node, state)
     if state.owner is not None:
         return state.owner.backend(op, args)
     if state.forward_guard is not None and not state.tasks:
@@ -469,7 +474,7 @@ def layer_of(cls: type) -> int:
 def dispatches(cls: type) -> bool:
     """Whether a class defines `__torch_dispatch__`."""
     rule = getattr(cls, "__torch_dispatch__", None)
-    if rule is None or rule is disabled_torch_dispatch or rule is DISABLED:
+    if rule is disabled_torch_dispatch or rule is None or rule is DISABLED:
         return False
     return issubclass(cls, Tensor)
 
@@ -482,9 +487,17 @@ def below_autograd(op: OpOverload, args: tuple[Any, ...]) -> Any:
     asked = layers_of(op, args)
     open_to = ~state.excluded
     if state.dispatch_modes and open_to & LAYER_MODES:
-        return call_mode(op, args, state, "dispatch_modes")
+        own = op.options.get("python_kernel")
+        return call_mode(op, args, state, "dispatch_modes") if own is None else own(*args)
     if asked & LAYER_SUBCLASS and open_to & LAYER_SUBCLASS:
-        return call_subclass(op, args, state)
+        own = op.options.get("python_kernel")
+        return call_subclass(op, args, state) if own is None else own(*args)
+    return below_python(op, args, state, asked)
+
+
+def below_python(op: OpOverload, args: tuple[Any, ...], state: ThreadState, asked: int) -> Any:
+    """Functionalization, proxy recording, fake, the backend. `asked`: what `layers_of` says."""
+    open_to = ~state.excluded
     if open_to & LAYER_FUNCTIONAL and (state.functional is not None or asked & LAYER_FUNCTIONAL):
         return occupant(state.functional, LAYER_FUNCTIONAL, op, args).process(op, args)
     if state.proxy is not None and open_to & LAYER_PROXY:

@@ -75,7 +75,9 @@ class FakeTensor(Tensor):
     def __new__(
         cls, fake_mode: FakeTensorMode, elem: Tensor, device: device, constant: Tensor | None = None
     ) -> Any:
-        made = fake_of(shell(sizes_of(elem), strides_of(elem), elem._dtype, device), fake_mode)
+        made = fake_of(
+            shell(sizes_of(elem), strides_of(elem), elem._dtype, numbered(device)), fake_mode
+        )
         made.constant = constant
         return made
 
@@ -160,6 +162,20 @@ def active_fake_mode() -> Any:
     return LOCAL.state.fake
 
 
+def numbered(place: device) -> device:
+    """A device as tensors are on it: of several of a kind, the first where none is named."""
+    return device(place.type, 0) if place.type == "cuda" and place.index is None else place
+
+
+def with_numbered_device(op: OpOverload, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    if "device" not in op.argument_names:
+        return args
+    place = op.argument_names.index("device")
+    if not isinstance(args[place], device):
+        return args
+    return (*args[:place], numbered(args[place]), *args[place + 1 :])
+
+
 class FakeTensorMode(Occupant):
     """While active, ops run by their shape rules and make fake tensors.
 
@@ -230,7 +246,14 @@ class FakeTensorMode(Occupant):
         from rushlight.core.modes import is_traceable_wrapper_subclass, transform_subclass
 
         if is_traceable_wrapper_subclass(tensor):
-            made = transform_subclass(tensor, lambda name, inner: self.from_tensor(inner))
+            made = transform_subclass(
+                tensor,
+                lambda name, inner: self.from_tensor(
+                    inner,
+                    static_shapes=static_shapes,
+                    source=None if source is None else f"{source}.{name}",
+                ),
+            )
             made._requires_grad = tensor.requires_grad
             return made
         offset: IntLike
@@ -277,6 +300,9 @@ class FakeTensorMode(Occupant):
         if known is not None and known[0]() is real:
             return known[1]
         fresh = storage_of(made)
+        if real.nbytes_ == 0:
+            # Its memory was given up; the sizes do not tell.
+            fresh.nbytes_ = 0
         key = id(real)
         self.storages[key] = (weakref.ref(real, lambda _: self.storages.pop(key, None)), fresh)
         return fresh
@@ -316,7 +342,7 @@ class FakeTensorMode(Occupant):
             return self.constant_of(args[0])
         if op.base_name == "_local_scalar_dense":
             return self.number_of(op, args[0])
-        args = self.all_fake(op, args)
+        args = with_numbered_device(op, self.all_fake(op, args))
         constant = self.constant_result(op, args)
         with changed(excluded=LOCAL.state.excluded | BELOW_FAKE, fake=self):
             result = self.run_shapes(op, args)

@@ -81,7 +81,9 @@ class FunctionalStorage:
         "memory",
         "mode",
         "quiet_writes",
+        "resized_to",
         "updates",
+        "write_meta",
         "writes",
     )
 
@@ -94,8 +96,12 @@ class FunctionalStorage:
         self.frozen = False
         # Stands for the memory: views of one functional tensor share it.
         self.memory: Storage = storage_like(base)
+        # The size in bytes that the memory was given, if it was resized.
+        self.resized_to: Any = None
         # How many writes there were; of these, without grad mode, and on detached aliases.
         self.writes = 0
+        # What nodes inherited at the last write.
+        self.write_meta: dict[str, Any] | None = None
         self.quiet_writes = 0
         self.hidden_writes = 0
 
@@ -134,6 +140,17 @@ class FunctionalTensor(Tensor):
     moved: bool
     # An alias whose writes autograd does not see.
     hidden: bool
+
+    @property
+    def data(self) -> Any:
+        made = functional_over(self.functional_value, self.functional_storage, self.handling_mode)
+        made.chain, made.generation = self.chain, self.generation
+        made.hidden = True
+        return made
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        raise error("RL0706")
 
     def data_ptr(self) -> int:
         raise error("RL0706")
@@ -333,6 +350,8 @@ class FunctionalMode(Occupant):
                 return self.call_below(op, args)
         if op.replayed_as is not None:
             return self.move(op, args)
+        if op.functional is None and "kernels" in op.options:
+            return self.write_copies(op, args)
         functional = functional_form(op)
         # The write's own rule looks at sizes and dtypes, and resizes out= tensors.
         check_write(op, args)
@@ -350,6 +369,33 @@ class FunctionalMode(Occupant):
             return self.wrapped(tuple(extra) if len(extra) > 1 else extra[0])
         return written[0] if len(written) == 1 else tuple(written)
 
+    def write_copies(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        """A user's op, which has no functional form: it writes to copies, which become the values
+        of what it was given."""
+        values = list(map_tensors(op, args, from_functional))
+        changes: list[tuple[Any, Any]] = []
+        returned = {}
+        with self.below():
+            for position in op.mutated_positions:
+                given, value = args[position], values[position]
+                if isinstance(given, (list, tuple)):
+                    values[position] = [item.clone() for item in value]
+                    changes += zip(given, values[position], strict=True)
+                elif given is not None:
+                    values[position] = value.clone()
+                    changes.append((given, values[position]))
+                    returned[id(values[position])] = given
+            result = self.call_below(op, tuple(values))
+        for target, value in changes:
+            if isinstance(target, FunctionalTensor):
+                self.replace(target, value)
+        if not op._schema.returns:
+            return None
+        if isinstance(result, tuple):
+            return tuple([returned.get(id(r), self.wrapped(r)) for r in result])
+        target = returned.get(id(result))
+        return self.wrapped(result) if target is None else target
+
     def replace(self, target: FunctionalTensor, value: Tensor) -> None:
         """Give a functional tensor a new value, and queue the write for what shares its storage."""
         storage = target.functional_storage
@@ -361,6 +407,7 @@ class FunctionalMode(Occupant):
         storage.updates.append((value, target.chain))
         storage.generation += 1
         storage.writes += 1
+        storage.write_meta = LOCAL.state.node_meta
         storage.quiet_writes += not LOCAL.state.grad or LOCAL.state.inference
         storage.hidden_writes += target.hidden
         sync(target)
@@ -375,6 +422,32 @@ class FunctionalMode(Occupant):
         target.moved = True
         take_value(target, value)
         return target
+
+    def take_storage(self, op: OpOverload, target: Any, source: Any) -> Any:
+        """`target.set_(source)`: the target is now what the source is. Nobody may write to what it
+        was: other tensors over that are not the target's aliases any more."""
+        if not isinstance(target, FunctionalTensor) or not isinstance(source, FunctionalTensor):
+            raise error("RL0703", NotImplementedError, op=op.name())
+        if target.functional_storage is not source.functional_storage:
+            target.functional_storage.frozen = True
+        target.functional_storage = source.functional_storage
+        target._storage = source._storage
+        target.chain, target.generation = source.chain, source.generation
+        take_value(target, source.functional_value)
+        counter: Any = target._counter
+        counter.value += 1
+        return target
+
+    def resize_storage(self, op: OpOverload, target: FunctionalTensor, size: Any) -> None:
+        """Memory given up is given up at the end of a graph; memory asked for is there at once."""
+        storage = target.functional_storage
+        current = storage.memory.nbytes_ if storage.resized_to is None else storage.resized_to
+        if size != 0 and current != 0:
+            raise error("RL0735", size=size, current=current)
+        storage.resized_to = size
+        if size != 0:
+            with self.below():
+                self.call_below(op, (storage.base, size))
 
 
 def operands_of(op: OpOverload, args: tuple[Any, ...]) -> list[Any]:
@@ -427,11 +500,13 @@ class FunctionalLevel(FunctionalMode):
         return dispatch.call(op, args)
 
     def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
-        if op.body is not None:
+        if op.body is not None and not (op.autograd_only and "kernels" in op.options):
             return dispatch.run_body(op, args)
         if op.is_view_op and not isinstance(args[0], FunctionalTensor):
             with self.below():
-                return self.call_below(op, args)
+                result = self.call_below(op, args)
+            # What is made from data inside may be written to.
+            return self.wrapped(result) if op.base_name == "lift_fresh" else result
         if op.mutated_positions:
             for position in op.mutated_positions:
                 if isinstance(args[position], FunctionalTensor):

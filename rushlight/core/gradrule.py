@@ -405,6 +405,11 @@ class GradRule:
                 node.saved_slots[slot] = pack_output(result, position)
 
 
+def dispatches(tensor: Any) -> bool:
+    """Whether an alias of a tensor is for its class to make."""
+    return type(tensor) is not node_module.LEVEL_TENSOR and node_module.is_watched(tensor)
+
+
 def unpack_output(node: Any, entry: Any) -> Any:
     """`unpack` for a node's own output: its history matters only while a graph is recorded."""
     if (
@@ -413,6 +418,7 @@ def unpack_output(node: Any, entry: Any) -> Any:
         and entry.tensor is not None
         and not LOCAL.state.grad
         and entry.tensor._counter.value == entry.version
+        and (type(entry.tensor) is node_module.TENSOR_TYPES[0] or not dispatches(entry.tensor))
     ):
         return node_module.alive(entry.tensor)
     return unpack(node, entry)

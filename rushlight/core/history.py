@@ -155,7 +155,10 @@ def view_of(
             result._storage = storage_of(source)
         if result._unusual is not source._unusual and result._unusual is not None:
             # Inference mode marks fresh results; an alias is what its source is.
-            result._unusual.inference = source._unusual is not None and source._unusual.inference
+            marked = source._unusual is not None and source._unusual.inference
+            if result._unusual.inference is not marked:
+                result._unusual = result._unusual.copy()
+                result._unusual.inference = marked
         return
     if source._unusual is not None and source._unusual.inference:
         from rushlight.core.tensor import storage_of
@@ -359,8 +362,7 @@ def mutating_call(
     if op.out_positions:
         return out_call(op, args, grad, state)
     if op.options.get("manual"):
-        # The backend sees to checks, versions and history itself.
-        return op.backend(*args) if state is None else dispatch.run_below(op, args, state)
+        return change_memory(op, args, grad, state)
     target = args[op.mutated_positions[0]]
     rule = op.grad_rule
     operand_needs = grad and rule is not None and any_operand_needs(op, args)
@@ -381,7 +383,7 @@ def mutating_call(
         node = rule.make_node(*saved_args)
     elif tangents:
         original = saved_copy(target)
-    result = op.backend(*args) if state is None else dispatch.run_below(op, args, state)
+    result = op.backend(*args) if state is None else dispatch.run_below(op, args, state, node)
     for position in op.mutated_positions:
         if isinstance(args[position], Tensor):
             bump_version(args[position], state)
@@ -396,6 +398,26 @@ def mutating_call(
     if not op._schema.returns:
         return None
     return target if result is None or isinstance(result, Tensor) else result
+
+
+def change_memory(
+    op: OpOverload, args: tuple[Any, ...], grad: bool, state: ThreadState | None
+) -> Any:
+    """`resize_` and `set_`. The backend sees to checks, versions and history itself; a level's
+    tensor changes its value, if no derivative is lost by it."""
+    from rushlight.core import dispatch
+
+    if state is None:
+        return op.backend(*args)
+    if state.owner is None:
+        return dispatch.run_below(op, args, state)
+    if op.base_name == "resize_" and needs_grad(args[0]):
+        raise RuntimeError("cannot resize variables that require grad")
+    if grad and any([isinstance(value, Tensor) and needs_grad(value) for value in args]):
+        raise error("RL0611", name=op.base_name)
+    result = state.owner.backend(op, args)
+    bump_version(args[0], state)
+    return result
 
 
 def any_operand_needs(op: OpOverload, args: tuple[Any, ...]) -> bool:
@@ -637,6 +659,14 @@ def creation_trace() -> list[str]:
         if not frame.filename.startswith((PACKAGE, "<rushlight"))
     ]
     return traceback.format_list(kept)
+
+
+def note_meta(node: GraphNode, state: ThreadState) -> None:
+    """Tie a node to the nodes of a graph that is recorded: they get its number, and those of its
+    backward will inherit what they do."""
+    assert state.node_meta is not None
+    state.node_meta = {**state.node_meta, "seq_nr": node.sequence_nr}
+    node.metadata["node_meta"] = state.node_meta
 
 
 def note_creation(node: GraphNode, state: ThreadState) -> None:

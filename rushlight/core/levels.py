@@ -9,11 +9,12 @@ Once a level has ended its tensors stand for their values.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dispatch, ports
 from rushlight.core.op import OpOverload
-from rushlight.core.state import LOCAL
+from rushlight.core.state import LAYER_AUTOGRAD, LOCAL
 from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import Tensor, strides_of
 
@@ -28,13 +29,6 @@ CAPTURED = (
     "in-place operation ({name}) that would mutate a captured Tensor. This is not supported; "
     "please rewrite the function being transformed to explicitly accept the mutated Tensor(s) as "
     "inputs."
-)
-NO_REQUIRES_GRAD = (
-    "You are attempting to call Tensor.requires_grad_() (or perhaps using "
-    "torch.autograd.functional.* APIs) inside of a function being transformed by a functorch "
-    "transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, "
-    "vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being "
-    "transformed instead."
 )
 
 
@@ -51,9 +45,6 @@ class LevelTensor(Tensor):
     @property
     def is_leaf(self) -> bool:
         return Tensor.is_leaf.fget(self)  # type: ignore[attr-defined, no-any-return]
-
-    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        raise RuntimeError(NO_REQUIRES_GRAD)
 
     def _alias(self, share_counter: bool = True) -> Any:
         """The same value without history."""
@@ -166,27 +157,47 @@ class Level:
     def run(self, function: Function, *args: Any) -> Any:
         """Call a function of tensors below this level."""
         state = LOCAL.state
+        is_there = state.transforms is self.under and state.owner is None
+        if is_there and (self.grad_below or not state.grad):
+            return function(*args)
         before, grad, owner = state.transforms, state.grad, state.owner
-        state.transforms = self.under
-        state.owner = None
-        state.grad = grad and self.grad_below
-        if not self.under:
-            state.refresh()
         try:
+            state.owner = None
+            state.grad = grad and self.grad_below
+            state.descend(self.under)
             return function(*args)
         finally:
+            state.grad, state.owner = grad, owner
+            state.ascend(before)
+
+    def below(self, op: OpOverload, args: Any) -> Any:
+        """`run` of one op."""
+        state = LOCAL.state
+        before, grad, owner = state.transforms, state.grad, state.owner
+        under = self.under
+        try:
+            state.owner = None
+            state.grad = grad and self.grad_below
+            state.transforms = under
+            if under:
+                return under[-1].process(op, tuple(args))
+            state.layers = state.others
+            if not state.counted:
+                state.refresh()
+            return op.direct(*args)
+        finally:
+            # `ascend`, written out.
             state.transforms, state.grad, state.owner = before, grad, owner
-            # With a transform above and one below, what `refresh` computes stays what it was.
-            if not self.under:
+            state.layers = True
+            if not (before and state.counted):
                 state.refresh()
 
     # -- lifting ----------------------------------------------------------------------------------
 
     def lift(self, value: Tensor) -> Any:
-        made: Any = object.__new__(LevelTensor)
+        made: Any = new_level_tensor()
         made._array = None
         made._dtype = value._dtype
-        made._is_contiguous = value._is_contiguous
         made._requires_grad = False
         made._node = None
         made._output_nr = 0
@@ -218,19 +229,22 @@ class Level:
 
     def lifted(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """The arguments with all tensors at this level; None if none of them is."""
-        own = False
+        own = others = False
         for position in op.tensor_positions:
             value = args[position]
             if type(value) is LevelTensor and value._owner is self:
                 own = True
-                break
-        else:
-            for position in op.list_positions:
-                for value in args[position] or ():
-                    if type(value) is LevelTensor and value._owner is self:
-                        own = True
+            elif value is not None:
+                others = True
+        for position in op.list_positions:
+            others = True
+            for value in args[position] or ():
+                if type(value) is LevelTensor and value._owner is self:
+                    own = True
         if not own:
             return None
+        if not others:
+            return args
         found = list(args)
         for position in op.tensor_positions:
             value = args[position]
@@ -244,12 +258,17 @@ class Level:
                     self.captured(value) if isinstance(value, Tensor) else value
                     for value in args[position]
                 ]
+        if op.mutated_positions and not op.out_positions:
+            self.check_written(op, args)
+        return tuple(found)
+
+    def check_written(self, op: OpOverload, args: tuple[Any, ...]) -> None:
+        """Refuse writes to tensors of the levels below."""
         for position in op.mutated_positions:
             given = args[position]
             for value in given if isinstance(given, (list, tuple)) else (given,):
                 if isinstance(value, Tensor) and not self.is_own(value):
                     raise RuntimeError(CAPTURED.format(name=op.name()))
-        return tuple(found)
 
     def lifted_result(self, result: Any, known: dict[int, Any]) -> Any:
         if isinstance(result, Tensor):
@@ -263,14 +282,16 @@ class Level:
     # -- calls ------------------------------------------------------------------------------------
 
     def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
-        if op.body is not None:
+        if op.body is not None and not (op.autograd_only and LOCAL.state.excluded & LAYER_AUTOGRAD):
             return dispatch.run_body(op, args)
         own = self.lifted(op, args)
         if own is None:
-            result = self.run(dispatch.call, op, revived(op, args))
-            if op.mutated_positions or op.is_view_op:
+            if op.mutated_positions == (0,) and len(op._schema.returns) == 1:
+                raise RuntimeError(CAPTURED.format(name=op.name()))
+            result = self.below(op, revived(op, args))
+            if op.mutated_positions or (op.is_view_op and op.base_name != "lift_fresh"):
                 return result
-            return self.lifted_result(result, operand_ids(op, args))
+            return self.lifted_result(result, operand_ids(op, args, args))
         return self.record(op, own)
 
     def record(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
@@ -279,34 +300,33 @@ class Level:
     def backend(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """An op on tensors of this level, run on their values."""
         values = list(args)
-        known: dict[int, Any] = {}
         for position in op.tensor_positions:
             tensor = args[position]
             if type(tensor) is LevelTensor and tensor._owner is self:
                 values[position] = tensor._value
-                known[id(tensor._value)] = tensor
         for position in op.list_positions:
             if args[position]:
-                values[position] = items = [self.lower(item) for item in args[position]]
-                for item, tensor in zip(items, args[position], strict=True):
-                    known[id(item)] = tensor
-        result = self.run(dispatch.call, op, tuple(values))
-        if op.mutated_positions:
-            for position in op.mutated_positions:
-                given = args[position]
-                for tensor in given if isinstance(given, (list, tuple)) else (given,):
-                    if type(tensor) is LevelTensor:
-                        show(tensor, tensor._value)
-        if isinstance(result, Tensor):
-            found = known.get(id(result))
-            return self.lift(result) if found is None else found
-        return self.lifted_result(result, known)
+                values[position] = [self.lower(item) for item in args[position]]
+        result = self.below(op, values)
+        for position in op.mutated_positions:
+            given = args[position]
+            for tensor in given if isinstance(given, (list, tuple)) else (given,):
+                if type(tensor) is LevelTensor:
+                    show(tensor, tensor._value)
+        if isinstance(result, Tensor) and not op.list_positions:
+            for position in op.tensor_positions:
+                if values[position] is result:
+                    return args[position]
+            return self.lift(result)
+        return self.lifted_result(result, operand_ids(op, args, values))
 
 
-def operand_ids(op: OpOverload, args: tuple[Any, ...]) -> dict[int, Any]:
-    found = {id(args[position]): args[position] for position in op.tensor_positions}
+def operand_ids(op: OpOverload, args: tuple[Any, ...], values: Any) -> dict[int, Any]:
+    """Operands by the identity of their values."""
+    found = {id(values[position]): args[position] for position in op.tensor_positions}
     for position in op.list_positions:
-        found.update({id(value): value for value in args[position] or ()})
+        pairs = zip(values[position] or (), args[position] or (), strict=True)
+        found.update({id(value): given for value, given in pairs})
     return found
 
 
@@ -331,5 +351,7 @@ def show(tensor: Tensor, value: Tensor) -> None:
     tensor._is_contiguous = value._is_contiguous
 
 
+# A partial is called with less ado than `object.__new__` with an argument.
+new_level_tensor = partial(object.__new__, LevelTensor)
 dispatch.QUIET.add(LevelTensor)
 ports.fill(alive=alive, level_tensor=LevelTensor, has_dead=has_dead, revived=revived)

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from rushlight.core.dispatch import disabled_torch_dispatch, disabled_torch_function
+from rushlight.core.dispatch import disabled_torch_function
 from rushlight.core.state import (
     LAYER_AUTOGRAD,
     LAYER_FUNCTION,
@@ -24,7 +24,7 @@ from rushlight.core.state import (
     Change,
     ThreadState,
 )
-from rushlight.core.tensor import Tensor, storage_of
+from rushlight.core.tensor import Tensor, disabled_torch_dispatch, storage_of
 
 if TYPE_CHECKING:
     from rushlight.base.schema import AliasInfo
@@ -99,12 +99,6 @@ class enable_reentrant_dispatch(StateSwitch):
     """Inside `__torch_dispatch__`: calls pass autograd again, as if made outside of it."""
 
     admits = LAYER_AUTOGRAD
-
-
-class AutoDispatchBelowAutograd(StateSwitch):
-    """Calls made inside pass autograd by: for kernels of the Autograd key."""
-
-    excludes = LAYER_AUTOGRAD
 
 
 # -- dispatch modes -------------------------------------------------------------------------------

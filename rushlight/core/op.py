@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["OpOverload", "OpOverloadPacket", "Refused", "Rule", "Tag", "refuse"]
 
 RULES = (
-    "shape", "kernel", "vjp", "jvp", "batch", "lower", "sparse", "sparse_inplace", "inverse",
-    "functionalized", "samples", "errors",
+    "requires", "shape", "kernel", "vjp", "jvp", "batch", "lower", "sparse", "sparse_inplace",
+    "inverse", "functionalized", "samples", "errors",
 )  # fmt: skip
 
 # Facts that any op may state: name -> what it says. An op states no others, but for those that its
@@ -47,7 +47,8 @@ OPTIONS: dict[str, str] = {
     "out_in_order": "out= may be an operand itself, but not share a part of it (on for scans)",
     "out_quiet": "out= is resized without a warning",
     "out_check": "refuses tensors that a composite's results could be written into",
-    "out_by_count": "`out` of another shape is filled if it has as many elements",
+    "out_by_count": "`out` of another shape is filled if it has as many elements; 'warned' where "
+    "one of another number is resized with a warning",
     "may_overlap": "an in-place form may write to overlapping elements: all get the same value",
     "only_index_apart": "an in-place form may read its value from the memory it writes",
     # Gradients and history
@@ -58,10 +59,13 @@ OPTIONS: dict[str, str] = {
     "differentiable": "names of the arguments that have a gradient, where vjp is a function",
     "non_differentiable": "positions of results without a gradient",
     "untracked": "a view that is no view for autograd: it shares memory and version, not history",
-    "seen_twice": "layers below autograd see it once more, for its result",
+    "seen_again": "functionalization runs it twice more, on its result",
     "replayed_as": "the view op whose geometry an in-place view op takes over",
     "manual": "what it writes is checked and counted by what its kernel calls",
     # Results and samples
+    "reads_values": "what it reads of operands' values, so that it may refuse tensors without",
+    "unwritten": "what its result holds is whatever was in memory",
+    "takes_tensors": "the kernel takes tensors as they are, and answers what the op returns",
     "layout": "strides of results, see `opset.kinds`",
     "domain": "(low, high) of the values in generated samples",
     "invariants": "function of the results: what does not depend on signs, phases or an order that "
@@ -72,14 +76,22 @@ OPTIONS: dict[str, str] = {
     "trailing": "how many last dims it acts on, or a function of the arguments that says it",
     "zero_preserving": "whether zero maps to zero, so that of a sparse tensor only values change; "
     '"linear" where duplicates need not be summed first',
+    "each": "function (op, arguments) -> pairs of the same: the calls on single tensors that one "
+    "on lists stands for",
+    "traced": "the op as a composite, for factors whose values are not known",
     "functional": "whether nn.functional has it under its name",
+    "functional_inplace": "whether nn.functional has `name_`; others only take `inplace` there",
     # Stubs
     "quick": "Quick: the common case as an expression over arrays",
     "prepared": "function of example operands: the op as one call of their arrays whose result is "
     "fresh, or None",
     # What users register for an op
-    "replaced": "dispatch key -> a user's kernel in the place of the op's own",
-    "original": "(body, whether for autograd only, backend) that such kernels stand in for",
+    "kernels": "dispatch key -> a user's function",
+    "original": "the parts of the record that such kernels stand in for",
+    "autocast_kernel": "a user's function in the place of casts by autocast",
+    "py_kernels": "dispatch key -> what runs while the Python dispatcher is on",
+    "python_table": "mode or subclass -> what it does with the op, given the arguments",
+    "python_kernel": "a user's function in the place of modes and __torch_dispatch__",
     "formula": "a user's autograd kernel",
     "definition": "the decorated function that the op was made from",
     "autocast_dtypes": "device type -> dtype that autocast casts operands to",
@@ -136,13 +148,13 @@ class Rule:
         name = self.name
 
         def attach(function: F) -> F:
-            op.rules[name] = function
+            op.set_rule(name, function)
             return function
 
         return attach
 
     def __set__(self, op: OpOverload, value: Any) -> None:
-        op.rules[self.name] = value
+        op.set_rule(self.name, value)
 
 
 class Tag:
@@ -165,11 +177,14 @@ class Tag:
     maybe_aliasing_or_mutating = "maybe_aliasing_or_mutating"
     cudagraph_unsafe = "cudagraph_unsafe"
     reduction = "reduction"
+    inplace = "inplace"
+    out = "out"
 
 
 class OpOverload:
     """One operator overload, such as aten::add.Tensor."""
 
+    requires = Rule("requires")
     shape = Rule("shape")
     kernel = Rule("kernel")
     vjp = Rule("vjp")
@@ -182,6 +197,8 @@ class OpOverload:
     samples = Rule("samples")
     errors = Rule("errors")
 
+    tags: frozenset[str]
+
     def __init__(
         self, schema: str | Schema, kind: OpKind, namespace: str = "aten", **options: Any
     ) -> None:
@@ -190,7 +207,6 @@ class OpOverload:
         self.rules: dict[str, Any] = {}
         self.options: dict[str, Any] = {}
         self.state(options)
-        self.tags: frozenset[str] = frozenset(options.get("tags", ()))
         self.body: Callable[..., Any] | None = None
         # True where `body` stands for autograd only: below that layer the op is a primitive.
         self.autograd_only = False
@@ -246,8 +262,81 @@ class OpOverload:
     def is_view(self) -> bool:
         return bool(self.is_view_op)
 
+    @property
+    def _namespace(self) -> str:
+        return self._schema.namespace
+
+    @property
+    def _name(self) -> str:
+        return self.name()
+
+    @property
+    def _tags(self) -> list[str]:
+        return list(self.tags)
+
+    @property
+    def _nondeterministic_seeded(self) -> bool:
+        return Tag.nondeterministic_seeded in self.tags
+
     def has_kernel_for_dispatch_key(self, key: object) -> bool:
-        return self.rule("kernel") is not None
+        from rushlight.core.keys import has_kernel
+
+        return key in self.py_kernels or has_kernel(self, key)
+
+    def has_kernel_for_any_dispatch_key(self, keys: Any) -> bool:
+        return any([self.has_kernel_for_dispatch_key(key) for key in keys])
+
+    @property
+    def py_kernels(self) -> dict[Any, Callable[..., Any]]:
+        """Dispatch key -> what the Python dispatcher runs."""
+        return cast("dict[Any, Callable[..., Any]]", self.options.setdefault("py_kernels", {}))
+
+    @property
+    def python_key_table(self) -> dict[Any, Callable[..., Any]]:
+        """Mode or subclass -> what stands for its `__torch_dispatch__`."""
+        return cast("dict[Any, Callable[..., Any]]", self.options.setdefault("python_table", {}))
+
+    def py_impl(self, key: Any) -> Callable[[F], F]:
+        """Register a function for a dispatch key, in force while the Python dispatcher is on, or
+        for a mode or subclass, called with it and the arguments."""
+
+        def register(function: F) -> F:
+            table = self.python_key_table if isinstance(key, type) else self.py_kernels
+            if key in table:
+                raise RuntimeError(
+                    f"Trying to override a python impl for {key} on operator {self.name()}"
+                )
+            table[key] = run = cast("Callable[..., Any]", function)
+            if isinstance(key, type):
+                self.options.setdefault("torch_dispatch", {})[key] = (
+                    lambda receiver, op, types, args, kwargs: run(receiver, *args, **kwargs)
+                )
+            return function
+
+        return register
+
+    def _can_decompose(self) -> bool:
+        return self.composite_body() is not None
+
+    def composite_body(self) -> Callable[..., Any] | None:
+        """The op in terms of others; None where it is a primitive."""
+        for key, function in self.py_kernels.items():
+            if getattr(key, "name", key) == "CompositeImplicitAutograd":
+                return function
+        return None if self.autograd_only else self.body
+
+    def decompose(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the op as its parts; NotImplemented for a primitive."""
+        body = self.composite_body()
+        if body is None:
+            return NotImplemented
+        return body(*self.bind(*args, **kwargs))
+
+    def redispatch(self, keys: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Run the op with the highest of the keys: layers above it are passed by."""
+        from rushlight.core.keys import redispatch
+
+        return redispatch(self, keys, self.bind(*args, **kwargs))
 
     def __repr__(self) -> str:
         name = self._schema.name.replace("::", ".")
@@ -276,11 +365,16 @@ class OpOverload:
         """Set rules and options by name."""
         for name, value in facts.items():
             if name in RULES:
-                self.rules[name] = value
+                self.set_rule(name, value)
             elif name in OPTIONS or name in self.kind.options:
                 self.options[name] = value
             else:
                 raise undeclared(self, name)
+
+    def set_rule(self, name: str, value: Any) -> None:
+        self.rules[name] = value
+        for derived in ("batch_rule", "maps_elements"):
+            self.__dict__.pop(derived, None)
 
     def rule(self, name: str) -> Any:
         """A stored rule, or what the op's kind derives for it; None when there is neither."""
@@ -421,20 +515,39 @@ def recompute(op: OpOverload) -> bool:
     return bool(given)
 
 
+def tags(op: OpOverload) -> frozenset[str]:
+    """The tags that the op states and, for one of the library, those that torch has for it."""
+    stated = frozenset(op.options.get("tags", ()))
+    return stated | ports.torch_tags(op) if op.namespace == "aten" else stated
+
+
 def derived_rules(op: OpOverload) -> dict[str, Any]:
     """Rule name -> what the kind derived for it."""
     return {}
 
 
-def make_view(op: OpOverload) -> Callable[..., Any]:
-    """A view op as a function of bound arguments, below the API level."""
+def direct(op: OpOverload) -> Callable[..., Any]:
+    """The op as a function of bound arguments, below the API level."""
     from rushlight.core.stubs import overload_function
 
     return overload_function(op)
 
 
+def maps_elements(op: OpOverload) -> bool:
+    """Whether a batch of calls is one call on the batch, where the operands broadcast alike."""
+    return (
+        op.body is None
+        and op.rule("batch") == "elementwise"
+        and len(op._schema.returns) == 1
+        and not op.list_positions
+        and not op.mutated_positions
+        and Tag.nondeterministic_seeded not in op.tags
+    )
+
+
 DERIVED: dict[str, Callable[[OpOverload], Any]] = {
     "derived_rules": derived_rules,
+    "tags": tags,
     "recompute": recompute,
     "argument_names": argument_names,
     "return_names": return_names,
@@ -449,7 +562,9 @@ DERIVED: dict[str, Callable[[OpOverload], Any]] = {
     "replayed_as": replayed_as,
     "backend": backend,
     "bind": make_binder,
-    "make_view": make_view,
+    "direct": direct,
+    "maps_elements": maps_elements,
+    "batch_rule": lambda op: ports.find_batch_rule(op),
     "family": lambda op: ports.family_of(op),
     "__qualname__": lambda op: op.name(),
 }
@@ -505,6 +620,17 @@ class OpOverloadPacket:
 
     def overloads(self) -> list[str]:
         return list(self.table)
+
+    def __iter__(self) -> Any:
+        return iter(self.overloads())
+
+    @property
+    def _overload_names(self) -> list[str]:
+        return [op.overload for op in self.table.values()]
+
+    @property
+    def _schemas(self) -> dict[str, Schema]:
+        return {op.overload: op._schema for op in self.table.values()}
 
     def __getattr__(self, attribute: str) -> OpOverload:
         if attribute.startswith("__"):

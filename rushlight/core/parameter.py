@@ -7,16 +7,18 @@ from typing import Any
 import numpy as np
 
 from rushlight.core.dtype import float32
-from rushlight.core.tensor import PLAIN, Tensor, TensorType, wrap
+from rushlight.core.tensor import PLAIN, Tensor, TensorType, set_requires_grad, wrap
 
 __all__ = ["Parameter"]
 
 
 class ParameterType(TensorType):
     def __instancecheck__(cls, instance: object) -> bool:
-        return super().__instancecheck__(instance) or (
-            isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
-        )
+        if super().__instancecheck__(instance):
+            return True
+        # A marked tensor of another class is a Parameter, but of no special kind.
+        is_plain = cls is Parameter and isinstance(instance, Tensor)
+        return is_plain and getattr(instance, "_is_param", False)
 
 
 class Parameter(Tensor, metaclass=ParameterType):
@@ -31,7 +33,8 @@ class Parameter(Tensor, metaclass=ParameterType):
             return Tensor._make_subclass(cls, data, requires_grad)
         if not isinstance(data, Tensor):
             raise TypeError(f"Parameter expects a Tensor, got {type(data).__name__}")
-        result = data.detach().requires_grad_(requires_grad)
+        result = data.detach()
+        set_requires_grad(result, requires_grad)
         result._is_param = True
         return result
 

@@ -65,6 +65,8 @@ find_packet: Callable[[str, str], OpOverloadPacket] = no_packet
 out_overload: Callable[[OpOverload], OpOverload | None] = nothing
 # The module of the opset that an op is written in; "" for ops of users.
 family_of: Callable[[OpOverload], str] = not_set_up
+# The tags that torch has for an op besides those that the op states.
+torch_tags: Callable[[OpOverload], set[str]] = not_set_up
 # Shows a tensor that was made from data to the active modes.
 lift_fresh: Callable[[Any], Any] = unchanged
 # A function (level, op, *args) that batches an op, a refusal, or None.

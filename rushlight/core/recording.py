@@ -7,6 +7,7 @@ where a call uses them. Recorded calls run on below, by kernels or by shape rule
 
 from __future__ import annotations
 
+import copy
 import operator
 import weakref
 from collections.abc import Callable
@@ -36,12 +37,34 @@ if TYPE_CHECKING:
     from rushlight.symbolic.numbers import SymNumber
     from rushlight.symbolic.protocols import Expr
 
+# What a node inherits from the node, or the backward node, that is being run.
+INHERITED = (
+    "stack_trace", "nn_module_stack", "source_fn_stack", "torch_fn", "original_aten", "recompute",
+    "ac_graph_id", "has_backward_hook", "from_node", "quantization_tag", "custom",
+    "partitioner_tag",
+)  # fmt: skip
+
+
+def inherit_meta(node: Node) -> None:
+    """Give a new node what `fx.traceback` keeps for it."""
+    meta = LOCAL.state.node_meta
+    if not meta:
+        return
+    for name in INHERITED:
+        if name in meta:
+            node.meta[name] = copy.copy(meta[name])
+    if meta.get("in_grad_fn", 0) > 0:
+        node.meta["seq_nr"] = meta["grad_fn_seq_nr"][-1]
+    elif "seq_nr" in meta:
+        node.meta["seq_nr"] = meta["seq_nr"]
+
+
 # A decomposition's own calls are recorded.
 LAYER_PROXIES = LAYER_PRE_PROXY | LAYER_PROXY
 # Ops that give a tensor's element as a number.
 READS = ("_local_scalar_dense", "item")
 
-__all__ = ["Recorder", "TensorMetadata", "tensor_metadata"]
+__all__ = ["Recorder", "TensorMetadata", "inherit_meta", "tensor_metadata"]
 
 
 class TensorMetadata(NamedTuple):
@@ -241,6 +264,7 @@ class Recorder(Occupant):
         node = self.graph.create_node(
             "call_function", target, tuple(inputs), named, name=target.base_name
         )
+        inherit_meta(node)
         if self.marking is not None:
             node.meta.update(self.marking(op, positional, keywords))
         try:

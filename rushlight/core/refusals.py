@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rushlight.base.errors import annotate, error
+from rushlight.core import ports
 from rushlight.core.state import LOCAL
 
 if TYPE_CHECKING:
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
 __all__ = [
     "DataDependentOutputException",
     "DynamicOutputShapeException",
+    "check_data_assignment",
     "check_grad_assignment",
+    "check_outside_transforms",
     "dim_type_error",
     "unknown_size",
 ]
@@ -54,6 +57,39 @@ def check_grad_assignment(tensor: Tensor, value: Any, is_tensor: bool) -> None:
             f"'{list(tensor.shape)}'. Please ensure that the gradient and the tensor are the same "
             "size"
         )
+
+
+# Appended to a method's name: what of autograd transforms keep to themselves.
+IN_TRANSFORM = (
+    " inside of a function being transformed by a functorch transform. This is unsupported, please "
+    "attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call "
+)
+NO_REQUIRES_GRAD = (
+    "You are attempting to call Tensor.requires_grad_() (or perhaps using "
+    f"torch.autograd.functional.* APIs){IN_TRANSFORM}requires_grad_() outside of a function being "
+    "transformed instead."
+)
+NO_RETAIN_GRAD = (
+    f"You are attempting to call Tensor.retain_grad(){IN_TRANSFORM}retain_grad() outside of a "
+    "function being transformed instead."
+)
+
+
+def check_outside_transforms(words: str) -> None:
+    """Refuse what `torch.func` does not let functions do. The plain vmap behind batched gradients
+    leaves autograd to its user."""
+    transforms = LOCAL.state.transforms
+    if transforms and not transforms[-1].plain:
+        raise RuntimeError(words)
+
+
+def check_data_assignment(tensor: Tensor, value: Tensor) -> None:
+    """torch: a tensor of a transform keeps the memory it stands for, and lends it to no other."""
+    for given in (tensor, value):
+        if type(given) is ports.level_tensor:
+            raise RuntimeError(
+                "mutating directly with `.data` inside functorch transform is not allowed."
+            )
 
 
 class DynamicOutputShapeException(RuntimeError):

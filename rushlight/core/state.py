@@ -33,6 +33,7 @@ LAYER_PROXY = 2048  # calls are recorded in a graph
 LAYER_FAKE = 4096  # shape rules instead of kernels
 LAYER_PRE_FUNCTIONAL = 8192  # functionalization and recording above autograd
 LAYER_PRE_PROXY = 16384
+LAYER_INPLACE_OR_VIEW = 32768  # users' kernels of the key ADInplaceOrView
 # What a call made from below a layer passes by: that layer and everything above it.
 BELOW_PRE_FUNCTIONAL = LAYER_TRANSFORMS | LAYER_PRE | LAYER_PRE_FUNCTIONAL
 BELOW_PRE_PROXY = BELOW_PRE_FUNCTIONAL | LAYER_PRE_PROXY
@@ -100,6 +101,8 @@ class ThreadState:
         "inference",
         "layers",
         "multithreading",
+        "node_meta",
+        "others",
         "owner",
         "pre_functional",
         "pre_modes",
@@ -147,6 +150,8 @@ class ThreadState:
         # Called with each kernel's op, arguments and result. It is no layer: whoever asks what is
         # below autograd is not told of it.
         self.witness: Any = None
+        # What nodes of graphs that are recorded now inherit; None where nobody asked for it.
+        self.node_meta: dict[str, Any] | None = None
         self.view_replay = False
         self.multithreading = True
         self.stash: dict[str, Any] = {}
@@ -155,7 +160,9 @@ class ThreadState:
         self.entered: list[tuple[Any, Any]] = []
         # Whether a layer below autograd is occupied.
         self.below = False
+        # Whether a layer is, and whether one apart from transforms is.
         self.layers = False
+        self.others = False
         self.counted = False
 
     def set_grad(self, value: bool) -> None:
@@ -168,14 +175,14 @@ class ThreadState:
                 PROCESS.special += 1 if special else -1
 
     def refresh(self) -> None:
-        """Recompute `below`, `layers` and this thread's share of `PROCESS.special`."""
+        """Recompute `below`, `layers`, `others` and this thread's share of `PROCESS.special`."""
         below = self.below = bool(
             self.dispatch_modes
             or self.functional is not None
             or self.proxy is not None
             or self.fake is not None
         )
-        self.layers = bool(
+        others = self.others = bool(
             below
             or self.inference
             or self.excluded & ~OVERRIDES
@@ -183,7 +190,6 @@ class ThreadState:
             or self.pre_modes
             or self.pre_functional is not None
             or self.pre_proxy is not None
-            or self.transforms
             or self.autocast is not None
             or self.default_device is not None
             or self.saved_hooks
@@ -192,11 +198,28 @@ class ThreadState:
             or self.profiler is not None
             or self.witness is not None
         )
+        self.layers = others or bool(self.transforms)
         special = self.layers or not self.grad or self.excluded != 0
         if special is not self.counted:
             with PROCESS.lock:
                 self.counted = special
                 PROCESS.special += 1 if special else -1
+
+    def descend(self, under: tuple[Any, ...]) -> None:
+        """Let calls start at transforms further down, until `ascend`. The thread goes on being
+        counted as special meanwhile: a call then looks at `layers`, and finds what holds."""
+        self.transforms = under
+        if not under:
+            self.layers = self.others
+        if not self.counted:
+            self.refresh()
+
+    def ascend(self, transforms: tuple[Any, ...]) -> None:
+        """Back to the transforms that `descend` came from."""
+        self.transforms = transforms
+        self.layers = True
+        if not (transforms and self.counted):
+            self.refresh()
 
     def leave(self, manager: Any) -> Any:
         """What was before `manager` was entered; see `entered`."""
@@ -221,7 +244,7 @@ class ThreadState:
 SNAPSHOT_FIELDS = tuple(
     name
     for name in ThreadState.__slots__
-    if name not in ("below", "counted", "entered", "layers", "tasks")
+    if name not in ("below", "counted", "entered", "layers", "others", "tasks")
 )
 
 

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight.base.schema import parameter_name
-from rushlight.core.dispatch import call, packet_call
+from rushlight.core.dispatch import QUIET, call, packet_call
 from rushlight.core.op import is_replaced
 from rushlight.core.return_types import class_for, named_result
 from rushlight.core.source import compile_source, source_of
+from rushlight.core.state import LAYER_TRANSFORMS, LOCAL, PROCESS
 from rushlight.core.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -33,6 +34,30 @@ def compile_stub(w: Writer, label: str) -> Any:
     return compile_source(w.text(), f"stub of {label}", w.scope)["stub"]
 
 
+class LevelCall:
+    """The overload that a stub stands for, and its binder for calls inside transforms."""
+
+    __slots__ = ("bind_exactly", "is_spread", "op", "writer")
+
+    def __init__(self, writer: Writer) -> None:
+        self.op = writer.op
+        self.is_spread = bool(writer.spread)
+        self.writer = writer
+        self.bind_exactly: Any = None
+
+    def bind(self, values: Any, given: Any, rest: tuple[Any, ...]) -> Any:
+        """The bound arguments; None for the general path to find them."""
+        if rest and not self.is_spread:
+            return None
+        if self.bind_exactly is None:
+            from rushlight.core.stubwriter import write_binder
+
+            scope = {**self.writer.scope, "QUIET": QUIET}
+            name = f"exact binder of {self.op.name()}"
+            self.bind_exactly = compile_source(write_binder(self.writer), name, scope)["bind"]
+        return self.bind_exactly(*values, *given, *rest)
+
+
 def slow_path(w: Writer, packet: Any, api: Any, answer: Any, is_operator: bool) -> Any:
     """`slow` of a stub: the call as it was made, by the general path."""
     function, missing = w.scope["stub"], w.scope["MISSING"]
@@ -41,7 +66,17 @@ def slow_path(w: Writer, packet: Any, api: Any, answer: Any, is_operator: bool) 
     defaults = function.__defaults__
     named = function.__kwdefaults__ or {}
 
+    levels = LevelCall(w)
+
     def slow(values: Any, given: Any, rest: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        if not keywords and PROCESS.special:
+            state = LOCAL.state
+            # Nothing but transforms between the call and its op, and arguments as it takes them.
+            if state.transforms and not (state.function_modes or state.excluded & LAYER_TRANSFORMS):
+                bound = levels.bind(values, given, rest)
+                if bound is not None:
+                    result = state.transforms[-1].process(levels.op, bound)
+                    return result if answer is None else answer(result)
         entries = zip(named, given, strict=True)
         keywords |= {name: value for name, value in entries if value is not named[name]}
         count = len(values)
@@ -237,10 +272,12 @@ def specialize(stub: Any) -> None:
 
 
 def overload_function(op: Any) -> Callable[..., Any]:
-    """`dispatch.call(op, args)` as a function of a view op's arguments, plain case first."""
-    from rushlight.core.stubwriter import write_view
+    """`dispatch.call(op, args)` as a function of the arguments, plain case first."""
+    from rushlight.core.stubwriter import write_bound
 
-    w = write_view(op, op.options["quick"], bound=True)
+    w = write_bound(op)
+    if w is None:
+        return lambda *args: call(op, args)
     w.scope["slow"] = call
     made: Callable[..., Any] = compile_stub(w, op.name())
     return made

@@ -27,7 +27,7 @@ from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import PLAIN, Tensor, new_tensor, wrap
 
-__all__ = ["MISSING", "Writer", "write_first", "write_second", "write_view"]
+__all__ = ["MISSING", "Writer", "write_bound", "write_first", "write_second"]
 
 
 class Missing:
@@ -390,7 +390,7 @@ if alpha != 1:
 RESULT_DTYPES = {"bool": "bool_", "complex_to_float": "{0}._dtype.real"}
 
 
-def write_elementwise(op: Any) -> Writer | None:
+def write_elementwise(op: Any, bound: bool = False) -> Writer | None:
     """The stub of an elementwise op that computes in its operands' dtype if they share one."""
     arguments = op._schema.arguments
     promote = op.options.get("promote", "default")
@@ -402,7 +402,7 @@ def write_elementwise(op: Any) -> Writer | None:
     is_binary = op.tensor_positions == (0, 1) and op.argument_names[2:] in ([], ["alpha"])
     if not is_unary and not is_binary and not is_uniform(op):
         return None
-    w = Writer(op, keywords=not is_binary)
+    w = Writer(op, keywords=not is_binary, bound=bound)
     first = w.tensors[0]
     dtype = RESULT_DTYPES.get(promote, "{0}._dtype").format(first)
     taken = taken_dtypes(op)
@@ -411,6 +411,8 @@ def write_elementwise(op: Any) -> Writer | None:
         w.scope["taken"] = taken
         tests = [f"{first}._dtype not in taken"]
     if is_binary:
+        # What is added or taken away as it is; a factor is left to the general path.
+        tests += ["alpha != 1"] if bound and "alpha" in op.argument_names else []
         write_binary(w, dtype, [INEXACT["Tensor"].format(first), *tests, *w.strangers])
         return w
     tests += [f"not {name}._is_contiguous" for name in w.tensors]
@@ -592,6 +594,9 @@ def write_view(op: Any, quick: Quick, bound: bool = False) -> Writer:
     recorded = op if quick.as_op is None else quick.as_op
     w.scope.update(quick.scope, op=recorded)
     when = [f"not ({w.fields(quick.when)})"] if quick.when else []
+    if bound:
+        lists = [w.texts[a.name] for a in w.own if is_int_list(a.type)]
+        w.lines += [f"{name}_ = {name}" for name in lists]
     values = [w.texts[name] for name in op.argument_names[1:]]
     contiguous = quick.result_is_contiguous
     made = fill_tensor(
@@ -667,17 +672,19 @@ def is_writable(op: Any) -> bool:
     return all(inexact_test(argument) is not None for argument in schema.arguments)
 
 
-def write_direct(op: Any, second: Any = None, named: bool = False) -> Writer | None:
+def write_direct(
+    op: Any, second: Any = None, named: bool = False, bound: bool = False
+) -> Writer | None:
     """The stub of an op that is no more than its kernel, or of a composite. `second` is the stub of
     another overload, which takes what this one does not; `named` results have a class."""
     if op.kind.name == "POINTWISE" or op.options.get("numbers") or not is_writable(op):
         return None
     layout = op.options.get("layout", op.kind.layout)
-    if op.body is None and (not op.kind.direct or layout == "value"):
+    if op.body is None and (not op.kind.is_direct(op) or layout == "value"):
         return None
     if named and (op.body is not None or len(op.packet.candidates) != 1):
         return None
-    w = Writer(op, keywords=second is None)
+    w = Writer(op, keywords=second is None, bound=bound)
     write_guard(w, second)
     quick = op.options.get("quick")
     if quick is not None:
@@ -692,15 +699,18 @@ def write_direct(op: Any, second: Any = None, named: bool = False) -> Writer | N
     return w
 
 
+def as_int_tuple(name: str, size: int | None) -> str:
+    """The line that makes `name_` a tuple where `name` is a list, or the one number of `size`."""
+    every = f"({name},)" if size == 1 else f"({name},) * {size}"
+    one = "" if size is None else f"{every} if type({name}) is int else "
+    return f"{name}_ = {one}tuple({name}) if type({name}) is list else {name}"
+
+
 def write_guard(w: Writer, second: Any) -> None:
     for argument in w.own:
         if is_int_list(argument.type):
             # The value as a tuple, under a name of its own: overrides see what was given.
-            name = w.texts[argument.name]
-            size = argument.type.size
-            every = f"({name},)" if size == 1 else f"({name},) * {size}"
-            one = "" if size is None else f"{every} if type({name}) is int else "
-            w.lines.append(f"{name}_ = {one}tuple({name}) if type({name}) is list else {name}")
+            w.lines.append(as_int_tuple(w.texts[argument.name], argument.type.size))
     if second is None:
         w.lines += w.refuse_if(*w.inexact().values(), *w.strangers)
     else:
@@ -777,6 +787,51 @@ def write_kernel(w: Writer, names: str, layout: str) -> None:
         w.lines += if_recording(w.wants(rule), [f"attach(op, make_node({names}), tensor_)"])
 
 
+# -- binding ---------------------------------------------------------------------------------------
+
+QUIETLY = "(type({0}) not in QUIET and type({0}) not in PLAIN{number})"
+NUMBER = " and type({0}) is not float and type({0}) is not int"
+SPREAD_LIST = (
+    "{0}_ = tuple(rest_[0]) if len(rest_) == 1 and isinstance(rest_[0], (tuple, list)) else rest_"
+)
+BINDER = """
+def bind({parameters}):
+    {lines}
+    {guard}
+    return ({values})
+"""
+
+
+def write_binder(w: Writer) -> str:
+    """The text of a binder for a stub's own parameters, tensors of levels among them: the bound
+    arguments where they are of exactly the types that the overload names, else None."""
+    lines: list[str] = []
+    tests: list[str] = []
+    values: list[str] = []
+    for position, argument in enumerate(w.op._schema.arguments):
+        name, kind = parameter_name(argument.name), argument.type
+        if argument not in w.own and argument.name != w.spread:
+            values.append(w.default_text(position, argument))
+            continue
+        if argument.name == w.spread:
+            tests.append("not rest_")
+            lines.append(SPREAD_LIST.format(name))
+        elif is_int_list(kind):
+            lines.append(as_int_tuple(name, kind.size))
+        values.append(f"{name}_" if is_int_list(kind) else name)
+        test = str(inexact_test(argument))
+        if kind.kind == "Tensor":
+            takes_number = position == 1 and w.op.options.get("numbers")
+            test = QUIETLY.format(name, number=NUMBER.format(name) if takes_number else "")
+            test = f"({name} is not None and {test})" if kind.optional else test
+        tests.append(test)
+    given = [parameter_name(a.name) for a in w.own]
+    parameters = ", ".join([*given, "*rest_"] if w.spread else given)
+    guard = any_of("if ", tests, ["return None"])
+    bound = "".join(f"{value}, " for value in values).rstrip()
+    return join(fill(BINDER, parameters=parameters, lines=lines, guard=guard, values=bound))
+
+
 # -- which overload --------------------------------------------------------------------------------
 
 
@@ -811,6 +866,18 @@ def write_first(packet: Any, second: Any, named: bool) -> Writer | None:
     if op.kind.name == "POINTWISE":
         return write_elementwise(op)
     return write_direct(op, second, named)
+
+
+def write_bound(op: Any) -> Writer | None:
+    """The stub of an overload below the API, which takes what its binder answers."""
+    quick = op.options.get("quick")
+    if op.body is not None or op.functional is not None or op.out_positions:
+        return None
+    if op.is_view_op:
+        return None if quick is None else write_view(op, quick, bound=True)
+    if op.kind.name == "POINTWISE":
+        return write_elementwise(op, bound=True)
+    return write_direct(op, bound=True)
 
 
 def write_second(packet: Any) -> Writer | None:

@@ -39,13 +39,21 @@ from rushlight.core.node import (
     retire_accumulator,
     view_node,
 )
-from rushlight.core.refusals import check_grad_assignment, dim_type_error
+from rushlight.core.refusals import (
+    NO_REQUIRES_GRAD,
+    NO_RETAIN_GRAD,
+    check_data_assignment,
+    check_grad_assignment,
+    check_outside_transforms,
+    dim_type_error,
+)
 from rushlight.core.size import Size
 from rushlight.core.size import unchecked as as_size
 from rushlight.core.source import block, compile_source, fill_tensor, join
 from rushlight.core.state import (
     LAYER_FUNCTION,
     LAYER_FUNCTION_MODES,
+    LAYER_MODES,
     LAYER_SUBCLASS,
     LOCAL,
     OVERRIDES,
@@ -76,6 +84,22 @@ ndarray = np.ndarray
 
 def slot(name: str) -> Any:
     return property(attrgetter(name))
+
+
+def disabled_torch_dispatch(
+    func: Function, types: Sequence[type], args: Args = (), kwargs: Kwargs | None = None
+) -> Any:
+    """The `__torch_dispatch__` of classes that want none: the op itself, on what the tensors are
+    without their class."""
+    state = LOCAL.state
+    excluded = state.excluded
+    try:
+        state.excluded = excluded | LAYER_MODES | LAYER_SUBCLASS
+        state.refresh()
+        return func(*args, **(kwargs or {}))
+    finally:
+        state.excluded = excluded
+        state.refresh()
 
 
 class TensorType(type):
@@ -132,7 +156,8 @@ class Tensor(metaclass=TensorType):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         override = getattr(cls.__torch_function__, "__func__", None)
-        if "__torch_dispatch__" in cls.__dict__ and override is DEFAULT_OVERRIDE:
+        rule = cls.__dict__.get("__torch_dispatch__", disabled_torch_dispatch)
+        if rule is not disabled_torch_dispatch and override is DEFAULT_OVERRIDE:
             # torch: results of a class that looks at calls below the API stay as it made them.
             from rushlight.core.dispatch import DISABLED
 
@@ -362,6 +387,7 @@ class Tensor(metaclass=TensorType):
                 "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not "
                 f"{type(requires_grad).__name__}"
             )
+        check_outside_transforms(NO_REQUIRES_GRAD)
         set_requires_grad(self, requires_grad)
         return self
 
@@ -432,17 +458,19 @@ class Tensor(metaclass=TensorType):
 
     @property
     def data(self) -> Any:
-        result = self._alias(share_counter=False)
-        return (
-            result
-            if type(self) is Tensor or type(self) in PLAIN
-            else result.as_subclass(type(self))
-        )
+        if type(self) is not Tensor and type(self) not in PLAIN:
+            from rushlight.core.dispatch import dispatches
+
+            if dispatches(type(self)) and not self.handling_layer:
+                return self.detach()
+            return self._alias(share_counter=False).as_subclass(type(self))
+        return self._alias(share_counter=False)
 
     @data.setter
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        check_data_assignment(self, value)
         if self.layout is not value.layout:
             raise RuntimeError(
                 "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
@@ -516,6 +544,7 @@ class Tensor(metaclass=TensorType):
     def retain_grad(self) -> None:
         if not self.requires_grad:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        check_outside_transforms(NO_RETAIN_GRAD)
         found = self.grad_fn
         if found is None:
             return
@@ -572,7 +601,7 @@ class Tensor(metaclass=TensorType):
             return result
         return as_class(result, cls)
 
-    __torch_dispatch__: Any = None
+    __torch_dispatch__: Any = staticmethod(disabled_torch_dispatch)
     # Classes that a dispatch layer of its own handles (fake, functional) name its bit here; each
     # of their tensors says by which mode.
     handling_layer = 0
@@ -593,9 +622,8 @@ class Tensor(metaclass=TensorType):
     def _make_wrapper_subclass(
         cls: type,
         size: Sizes,
-        *,
         strides: Strides | None = None,
-        storage_offset: IntLike = 0,
+        storage_offset: IntLike | None = None,
         memory_format: object = None,
         dtype: Any = None,
         layout: Any = strided,
@@ -610,7 +638,8 @@ class Tensor(metaclass=TensorType):
         from rushlight.core.dtype import get_default_dtype
 
         place = cpu if device is None else device_class(device)
-        result = shell(tuple(size), strides, dtype or get_default_dtype(), place, storage_offset)
+        offset = 0 if storage_offset is None else storage_offset
+        result = shell(tuple(size), strides, dtype or get_default_dtype(), place, offset)
         assert result._unusual is not None
         result._unusual.layout = layout
         result = recast(result, cls)

@@ -11,12 +11,22 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.autograd.backward import make_grads
 from rushlight.autograd.forward import level_gradients
+from rushlight.autograd.forward_ad import check_dual
+from rushlight.autograd.graph import disable_saved_tensors_hooks
 from rushlight.autograd.levels import GradLevel, JvpLevel
 from rushlight.base import pytree
-from rushlight.base.errors import MissingFeature
 from rushlight.core.levels import alive
 from rushlight.core.tensor import Tensor
+from rushlight.func.checks import (
+    check_floating_inputs,
+    check_real,
+    check_tensor_outputs,
+    check_tensors_given,
+    chosen_positions,
+    split_aux,
+)
 from rushlight.func.vmap import vmap
 from rushlight.opset import functions
 
@@ -32,33 +42,30 @@ __all__ = [
 ]
 
 
+NO_SAVED_HOOKS = (
+    "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an "
+    "issue with your use case."
+)
+
+
 class Recorded:
     """A call of a function inside a grad level, with the graph that leads to its inputs.
 
     Results keep their wrappers here; `finished` takes those off, `gradients` follows them."""
 
-    def __init__(self, func: Callable[..., Any], args: tuple[Any, ...], chosen: Any) -> None:
+    def __init__(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Any, chosen: Any
+    ) -> None:
         leaves, structure = pytree.tree_flatten([args[position] for position in chosen])
-        for leaf in leaves:
-            if not isinstance(leaf, Tensor):
-                raise ValueError(
-                    "Expected the inputs to differentiate to be tensors, got an input of type "
-                    f"{type(leaf)}"
-                )
-            if not (leaf.is_floating_point() or leaf.is_complex()):
-                raise RuntimeError(
-                    "only Tensors of floating point and complex dtype can require gradients, got "
-                    f"{leaf.dtype}"
-                )
+        check_floating_inputs(leaves)
         self.structure = structure
-        with GradLevel() as level:
+        with disable_saved_tensors_hooks(NO_SAVED_HOOKS), GradLevel() as level:
             self.level = level
             self.inputs = [level.input(leaf) for leaf in leaves]
-            given = list(args)
             placed = pytree.tree_unflatten(self.inputs, structure)
-            for position, value in zip(chosen, placed, strict=True):
-                given[position] = value
-            self.result = func(*given)
+            given = placed_among(level, args, chosen, placed)
+            named = pytree.tree_map_only(Tensor, level.captured, kwargs) if kwargs else kwargs
+            self.result = func(*given, **named)
             outputs = pytree.tree_flatten(self.result)[0]
             self.roots = {id(output): level.root(output) for output in outputs}
 
@@ -76,25 +83,15 @@ class Recorded:
         return self.level.lower(value)
 
 
-def chosen_positions(argnums: Any, count: int, name: str) -> tuple[int, ...]:
-    """`argnums` as positions from the front."""
-    given = argnums if isinstance(argnums, tuple) else (argnums,)
-    if not given:
-        raise RuntimeError("argnums must be a non-empty integer or tuple of integers")
-    for position in given:
-        if not isinstance(position, int) or not -count <= position < count:
-            raise RuntimeError(f"{name}: got argnum={position}, but only {count} positional inputs")
-    return tuple([position % count for position in given])
-
-
-def split_aux(result: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
-    if not has_aux:
-        return result, None
-    if not isinstance(result, tuple) or len(result) != 2:
-        raise RuntimeError(
-            f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True"
-        )
-    return result
+def placed_among(level: Any, args: tuple[Any, ...], chosen: Any, values: Any) -> list[Any]:
+    """Arguments at a level: `values` at the chosen positions; the others' tensors are lifted too,
+    so that the function may write to them."""
+    given = list(args)
+    for position in set(range(len(args))).difference(chosen):
+        given[position] = pytree.tree_map_only(Tensor, level.captured, args[position])
+    for position, value in zip(chosen, values, strict=True):
+        given[position] = value
+    return given
 
 
 # -- reverse mode ----------------------------------------------------------------------------------
@@ -112,18 +109,22 @@ def grad_and_value(
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        chosen = chosen_positions(argnums, len(args), "grad")
-        call = Recorded(lambda *given: func(*given, **kwargs), args, chosen)
+        call = Recorded(func, args, kwargs, chosen_positions(argnums, len(args)))
         output, aux = split_aux(call.result, has_aux, "grad_and_value(f)(*args)")
         if not isinstance(output, Tensor):
             raise RuntimeError(
-                "grad_and_value(f)(*args): Expected f(*args) to return a tensor, got type "
+                "grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got "
                 f"{type(output)}"
             )
         if output.dim() != 0:
             raise RuntimeError(
-                "grad_and_value(f)(*args): Expected f(*args) to return a scalar tensor, got tensor "
+                "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor "
                 f"with {output.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
+            )
+        if output.is_complex():
+            raise RuntimeError(
+                f"grad can be implicitly created only for real scalar outputs but got "
+                f"{output.dtype}"
             )
         found = call.gradients([output], [functions.ones_like(call.finished(output))])
         gradient = pytree.tree_unflatten(found, call.structure)
@@ -165,11 +166,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     >>> pull(torch.tensor([2.0]))
     (tensor([2.]),)
     """
-    call = Recorded(func, primals, tuple(range(len(primals))))
-    result, aux = split_aux(call.result, has_aux, "vjp(f, *primals)")
+    call, result, aux = pulled_back(func, primals, tuple(range(len(primals))), has_aux)
     outputs, structure = pytree.tree_flatten(result)
-    if not outputs or not all(isinstance(output, Tensor) for output in outputs):
-        raise RuntimeError("vjp(f, *primals): Expected f to return tensors")
 
     def pullback(
         cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None
@@ -177,16 +175,34 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         leaves, given = pytree.tree_flatten(cotangents)
         if given != structure:
             raise RuntimeError(
-                f"Expected pytree structure of cotangents to be the same as pytree structure of "
-                f"outputs to the function. cotangents: {given}, primal output: {structure}"
+                "Expected pytree structure of cotangents to be the same as pytree structure of "
+                f"outputs to the function. cotangents: {pytree.treespec_pprint(given)}, primal "
+                f"output: {pytree.treespec_pprint(structure)}"
             )
-        found = call.gradients(outputs, leaves)
+        found = call.gradients(outputs, make_grads(outputs, leaves))
         return tuple(pytree.tree_unflatten(found, call.structure))
 
     final = pytree.tree_map(call.finished, result)
     if has_aux:
         return final, pullback, pytree.tree_map(call.finished, aux)
     return final, pullback
+
+
+def pulled_back(
+    func: Callable[..., Any], args: tuple[Any, ...], chosen: Any, has_aux: bool, kwargs: Any = None
+) -> tuple[Recorded, Any, Any]:
+    """(the call, its result and aux) of a function whose outputs can be differentiated."""
+    call = Recorded(func, args, kwargs or {}, chosen)
+    result, aux = split_aux(call.result, has_aux, "vjp(f, *primals)")
+    outputs = pytree.tree_flatten(result)[0]
+    check_tensor_outputs(outputs, "vjp(f, *primals)")
+    for output in outputs:
+        if not (output.is_floating_point() or output.is_complex()):
+            raise RuntimeError(
+                "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got "
+                f"Tensor with dtype {output.dtype}"
+            )
+    return call, result, aux
 
 
 def jacrev(
@@ -209,10 +225,11 @@ def jacrev(
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        chosen = chosen_positions(argnums, len(args), "jacrev")
-        call = Recorded(lambda *given: func(*given, **kwargs), args, chosen)
-        result, aux = split_aux(call.result, has_aux, "jacrev(f)(*args)")
+        check_real("jacrev", args, are_inputs=True)
+        chosen = chosen_positions(argnums, len(args))
+        call, result, aux = pulled_back(func, args, chosen, has_aux, kwargs)
         outputs, structure = pytree.tree_flatten(result)
+        check_real("jacrev", outputs, are_inputs=False)
         rows = [jacobian_rows(call, output, chunk_size) for output in outputs]
         found = [shaped(pytree.tree_unflatten(row, call.structure), argnums) for row in rows]
         jacobian = pytree.tree_unflatten(found, structure)
@@ -270,24 +287,49 @@ def jvp(
     >>> torch.func.jvp(torch.sin, (torch.tensor(0.0),), (torch.tensor(2.0),))
     (tensor(0.), tensor(2.))
     """
-    if not isinstance(primals, tuple) or not primals:
-        raise RuntimeError("jvp(f, primals, tangents): Expected primals to be a tuple of inputs")
-    leaves, structure = pytree.tree_flatten(primals)
+    return pushed_forward(func, primals, tangents, None, strict, has_aux)
+
+
+def pushed_forward(
+    func: Callable[..., Any],
+    primals: Any,
+    tangents: Any,
+    argnums: Any,
+    strict: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """`jvp` along tangents of the arguments at `argnums`; None stands for all of them."""
+    api = "jvp(f, primals, tangents)"
+    if not isinstance(primals, tuple):
+        raise RuntimeError(
+            f"{api}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
+        )
+    count = len(primals)
+    chosen = range(count) if argnums is None else chosen_positions(argnums, count)
+    leaves, structure = pytree.tree_flatten(tuple([primals[position] for position in chosen]))
     pushes, given = pytree.tree_flatten(tangents)
     if given != structure:
         raise RuntimeError(
-            "jvp(f, primals, tangents): Expected primals and tangents to have the same python "
-            f"structure. Got primals with structure {structure} and tangents with structure {given}"
+            f"{api}: Expected primals and tangents to have the same python structure. For example, "
+            "if primals is a tuple of 3 tensors, tangents also must be. Got primals with structure "
+            f"{structure} and tangents with structure {given}"
         )
+    check_tensors_given(leaves, api, "primals")
+    check_tensors_given(pushes, api, "tangents")
+    for primal, tangent in zip(leaves, pushes, strict=True):
+        check_dual(primal, tangent)
     with JvpLevel() as level:
         duals = [level.dual(p, alive(t)) for p, t in zip(leaves, pushes, strict=True)]
-        result = func(*pytree.tree_unflatten(duals, structure))
-        result, aux = split_aux(result, has_aux, "jvp(f, primals, tangents)")
+        placed = pytree.tree_unflatten(duals, structure)
+        result = func(*placed_among(level, primals, chosen, placed))
+        result, aux = split_aux(result, has_aux, api)
         outputs, shape = pytree.tree_flatten(result)
+        check_tensor_outputs(outputs, api)
         found = [level.tangent(output) for output in outputs]
     if strict and any(tangent is None for tangent in found):
         raise RuntimeError(
-            "jvp(f, primals, tangents, strict=True): an output does not depend on the inputs"
+            "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. "
+            "This is not allowed with strict=True."
         )
     values = [level.lower(output) for output in outputs]
     pushed = [
@@ -325,43 +367,46 @@ def jacfwd(
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        chosen = chosen_positions(argnums, len(args), "jacfwd")
-        columns, aux = [], None
-        for position in chosen:
-            found, aux = one_argument(func, args, kwargs, position, has_aux, randomness)
-            columns.append(found)
-        jacobian = columns[0]
-        if isinstance(argnums, tuple):
-            jacobian = pytree.tree_map(lambda *entries: tuple(entries), *columns)
-        return (jacobian, aux) if has_aux else jacobian
+        check_real("jacfwd", args, are_inputs=True)
+        chosen = chosen_positions(argnums, len(args))
+        leaves, structure = pytree.tree_flatten(tuple([args[position] for position in chosen]))
+        counts = [leaf.numel() for leaf in leaves]
+
+        def push(basis: Any) -> Any:
+            def called(*given: Any) -> Any:
+                return func(*given, **kwargs)
+
+            found = pushed_forward(called, args, basis, argnums, has_aux=has_aux)
+            check_real("jacfwd", found[0], are_inputs=False)
+            return found[1:]
+
+        basis = pytree.tree_unflatten(standard_basis(leaves, counts), structure)
+        columns, *aux = vmap(push, randomness=randomness)(basis)
+
+        def blocks(column: Any) -> Any:
+            parts = column.movedim(0, -1).split(counts, -1)
+            found = [
+                part.reshape((*part.shape[:-1], *leaf.shape))
+                for part, leaf in zip(parts, leaves, strict=True)
+            ]
+            return shaped(pytree.tree_unflatten(found, structure), argnums)
+
+        jacobian = pytree.tree_map(blocks, columns)
+        # Every column has an aux of its own, all alike.
+        return (jacobian, pytree.tree_map(lambda value: value[0], aux[0])) if aux else jacobian
 
     return wrapper
 
 
-def one_argument(
-    func: Any, args: Any, kwargs: Any, position: int, has_aux: bool, randomness: str
-) -> tuple[Any, Any]:
-    """The Jacobian with respect to one argument, and aux."""
-    source = args[position]
-    if not isinstance(source, Tensor):
-        raise MissingFeature("jacfwd of a nested argument", code="RL0606")
-
-    def of_one(value: Any) -> Any:
-        return func(*args[:position], value, *args[position + 1 :], **kwargs)
-
-    def push(tangent: Any) -> Any:
-        return jvp(of_one, (source,), (tangent,), has_aux=has_aux)[1:]
-
-    count = source.numel()
-    basis = functions.eye(count, dtype=source.dtype, device=source.device)
-    basis = basis.reshape((count, *source.shape))
-    results = vmap(push, randomness=randomness, out_dims=(-1, None) if has_aux else -1)(basis)
-    pushed = results[0]
-
-    def unfolded(column: Any) -> Any:
-        return column.reshape((*column.shape[:-1], *source.shape))
-
-    return pytree.tree_map(unfolded, pushed), results[1] if has_aux else None
+def standard_basis(leaves: list[Any], counts: list[int]) -> list[Any]:
+    """One tangent for each element of all leaves, along a new first dim."""
+    made = []
+    start = 0
+    for leaf, count in zip(leaves, counts, strict=True):
+        eye = functions.eye(sum(counts), dtype=leaf.dtype, device=leaf.device)
+        made.append(eye.narrow(1, start, count).reshape((sum(counts), *leaf.shape)))
+        start += count
+    return made
 
 
 def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:

@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
 
 __all__ = ["functional_call", "stack_module_state"]
+
+# What a module has under a name that only the given tensors have.
+ABSENT = object()
 
 
 def functional_call(
@@ -66,12 +70,38 @@ def merged(dicts: Any) -> dict[str, Any]:
 def places(module: Any) -> dict[str, tuple[dict[str, Any], str]]:
     """Full name -> the dict that holds the tensor, and its name there; shared ones repeatedly."""
     found = {}
-    for prefix, child in module.named_modules(remove_duplicate=False):
-        for table in (child._parameters, child._buffers):
+
+    def walk(owner: Any, prefix: str, above: tuple[Any, ...]) -> None:
+        for table in (owner._parameters, owner._buffers):
             for name, value in table.items():
                 if value is not None:
-                    found[f"{prefix}.{name}" if prefix else name] = (table, name)
+                    found[prefix + name] = (table, name)
+        for name, child in owner._modules.items():
+            # Modules may hold each other: a name that goes in circles is found where it is given.
+            if child is not None and not any([child is module for module in above]):
+                walk(child, f"{prefix}{name}.", (*above, child))
+
+    walk(module, "", (module,))
     return found
+
+
+def other_place(module: Any, name: str) -> tuple[dict[str, Any], str]:
+    """Where a tensor goes that is no parameter or buffer: a name without one, an attribute."""
+    if not name:
+        raise KeyError('tensor name can\'t be empty string ""')
+    *path, key = name.split(".")
+    owner = module
+    for part in path:
+        if owner._modules.get(part) is None:
+            raise AttributeError(f"{type(owner).__name__} has no attribute `{part}`")
+        owner = owner._modules[part]
+    for table in (owner._parameters, owner._buffers):
+        if key in table:
+            return table, key
+    value = getattr(owner, key, ABSENT)
+    if value is not ABSENT and not isinstance(value, Tensor):
+        raise TypeError(f"attribute `{name}`: {value} is not an instance of torch.Tensor")
+    return owner.__dict__, key
 
 
 @contextmanager
@@ -95,11 +125,11 @@ def replaced(
         raise RuntimeError(
             f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(parts)
         )
-    if unexpected:
-        raise KeyError(
-            f"{type(module).__name__} has no parameter or buffer named {unexpected[0]!r}"
-        )
-    before = {name: known[name][0][known[name][1]] for name in given}
+    for value in given.values():
+        if not isinstance(value, Tensor):
+            raise TypeError(f"{value} is not an instance of torch.Tensor")
+    known |= {name: other_place(module, name) for name in unexpected}
+    before = {name: known[name][0].get(known[name][1], ABSENT) for name in given}
     try:
         for name, value in given.items():
             table, key = known[name]
@@ -112,7 +142,10 @@ def replaced(
                 for source in sources:
                     if name in source:
                         source[name] = table[key]
-            table[key] = value
+            if value is ABSENT:
+                del table[key]
+            else:
+                table[key] = value
 
 
 def tied(known: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:

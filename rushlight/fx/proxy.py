@@ -15,12 +15,14 @@ from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
 from rushlight.base import pytree
 from rushlight.base.errors import error
 from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dtype import dtype
+from rushlight.core.recording import inherit_meta
 from rushlight.core.tensor import Tensor
 from rushlight.fx import traceback as fx_traceback
 from rushlight.graph.graph import Graph
@@ -40,19 +42,6 @@ __all__ = [
 ]
 
 # What a node inherits from the node whose running made it.
-INHERITED_META = (
-    "nn_module_stack",
-    "torch_fn",
-    "source_fn_stack",
-    "original_aten",
-    "recompute",
-    "ac_graph_id",
-    "has_backward_hook",
-    "from_node",
-    "quantization_tag",
-    "custom",
-    "partitioner_tag",
-)
 
 
 class TraceError(ValueError):
@@ -131,25 +120,12 @@ class TracerBase:
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
         self.node_name_to_scope[node.name] = (self.scope.module_path, self.scope.module_type)
         if fx_traceback.has_preserved_node_meta():
-            self.inherit_meta(node)
+            inherit_meta(node)
         elif self.module_stack:
             node.meta["nn_module_stack"] = copy.copy(self.module_stack)
         if self.record_stack_traces and not node.stack_trace:
             node.stack_trace = user_stack()
         return node
-
-    @staticmethod
-    def inherit_meta(node: Node) -> None:
-        meta = fx_traceback.get_current_meta()
-        if meta.get("stack_trace"):
-            node.stack_trace = meta["stack_trace"]
-        for key in INHERITED_META:
-            if key in meta:
-                node.meta[key] = copy.copy(meta[key])
-        if meta.get("in_grad_fn", 0) > 0:
-            node.meta["seq_nr"] = meta["grad_fn_seq_nr"][-1]
-        elif "seq_nr" in meta:
-            node.meta["seq_nr"] = meta["seq_nr"]
 
     def proxy(self, node: Node) -> Proxy:
         """The proxy for a node."""
@@ -230,18 +206,18 @@ def is_operator(value: Any) -> bool:
 
 
 def user_stack() -> str | None:
-    """The frames of the traced program, from its first `forward`."""
+    """The frames of the traced program, from its first `forward`; of whoever traces it, outside."""
     import traceback
 
     frames = traceback.extract_stack()
-    for index, frame in enumerate(frames):
-        if frame.name == "forward":
-            own = [f for f in frames[index:] if f.filename not in OWN_FILES]
-            return "".join(traceback.format_list(own)).strip() or None
-    return None
+    start = next((i for i, frame in enumerate(frames) if frame.name == "forward"), None)
+    own = PACKAGE if start is None else TRACING
+    theirs = [frame for frame in frames[start or 0 :] if not frame.filename.startswith(own)]
+    return "".join(traceback.format_list(theirs)).strip() or None
 
 
-OWN_FILES = {__file__}
+TRACING = str(Path(__file__).parent)
+PACKAGE = str(Path(__file__).parents[1])
 
 
 class GraphAppendingTracer(TracerBase):

@@ -6,6 +6,7 @@ used outside the match, and no node belongs to two matches.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from rushlight.base.errors import error
@@ -95,6 +96,33 @@ def is_contained(pattern: Graph, found: dict[Node, Any]) -> bool:
     )
 
 
+def completed(graph: Graph, results: list[Node], found: dict[Node, Any]) -> Iterator[Any]:
+    """Every way to find the pattern's other results, none of which leads to another."""
+    missing = [result for result in results if result not in found]
+    if not missing:
+        yield found
+    elif missing[0].op != "placeholder":
+        inside = {value for key, value in found.items() if key.op != "placeholder"}
+        for candidate in graph.nodes:
+            trial = dict(found)
+            if candidate not in inside and match_node(missing[0], candidate, trial):
+                yield from completed(graph, results, trial)
+
+
+def has_place(pattern: Graph, found: dict[Node, Any]) -> bool:
+    """Whether all that goes into the match comes before all that uses its results."""
+    users = outer_users(pattern, found)
+    inputs = [v for key, v in found.items() if key.op == "placeholder" and isinstance(v, Node)]
+    return not users or not inputs or max(inputs) < min(users)
+
+
+def outer_users(pattern: Graph, found: dict[Node, Any]) -> list[Node]:
+    inside = {value for key, value in found.items() if key.op != "placeholder"}
+    return [
+        user for result in results_of(pattern) for user in found[result].users if user not in inside
+    ]
+
+
 def find_matches(graph: Graph, pattern: Graph) -> list[Match]:
     """The matches of a pattern, none overlapping another."""
     results = results_of(pattern)
@@ -104,17 +132,21 @@ def find_matches(graph: Graph, pattern: Graph) -> list[Match]:
         found: dict[Node, Any] = {}
         if anchor in taken or not results or not match_node(results[-1], anchor, found):
             continue
-        inside = {value for key, value in found.items() if key.op != "placeholder"}
-        complete = all(result in found for result in results)
-        if complete and not inside & taken and is_contained(pattern, found):
+        for nodes in completed(graph, results, found):
+            inside = {value for key, value in nodes.items() if key.op != "placeholder"}
+            if inside & taken or not is_contained(pattern, nodes) or not has_place(pattern, nodes):
+                continue
             taken |= inside
-            matches.append(Match(anchor, found))
+            matches.append(Match(anchor, nodes))
+            break
     matches.reverse()
     return matches
 
 
-def insert_replacement(graph: Graph, match: Match, pattern: Graph, new: Graph) -> list[Node]:
-    """Put a copy of `new` where the match is; returns its nodes."""
+def insert_replacement(
+    graph: Graph, match: Match, pattern: Graph, new: Graph
+) -> tuple[list[Node], list[Any]]:
+    """Put a copy of `new` where the match is; returns its nodes, and what it returns."""
     inputs = [node for node in pattern.nodes if node.op == "placeholder"]
     new_inputs = [node for node in new.nodes if node.op == "placeholder"]
     values: dict[Node, Any] = {
@@ -124,17 +156,8 @@ def insert_replacement(graph: Graph, match: Match, pattern: Graph, new: Graph) -
     }
     before = set(graph.nodes)
     inside = {value for key, value in match.nodes_map.items() if key.op != "placeholder"}
-    place = max(inside)
-    # Next to what uses the results, where that comes after all of the match.
-    users = [
-        user
-        for result in results_of(pattern)
-        for user in match.nodes_map[result].users
-        if user not in inside
-    ]
-    if users and min(users) > place:
-        place = min(users)
-    with graph.inserting_before(place):
+    # Next to what uses the results: their inputs all come before that.
+    with graph.inserting_before(min(outer_users(pattern, match.nodes_map), default=max(inside))):
         copied = graph.graph_copy(new, values)
     made = [node for node in graph.nodes if node not in before]
     replacing = [copied] if not isinstance(copied, (list, tuple)) else list(copied)
@@ -144,7 +167,7 @@ def insert_replacement(graph: Graph, match: Match, pattern: Graph, new: Graph) -
         old = match.nodes_map.get(node)
         if node.op not in ("placeholder", "output") and isinstance(old, Node) and not old.users:
             graph.erase_node(old)
-    return made
+    return made, replacing
 
 
 def replace_pattern_with_filters(
@@ -161,7 +184,7 @@ def replace_pattern_with_filters(
             "RL0701", NotImplementedError, function="replace_pattern", option="ignore_literals=True"
         )
     done = []
-    replaced: dict[Node, Node] = {}
+    replaced: dict[Node, Any] = {}
     for match in find_matches(graph, pattern):
         # A match may take its inputs from the results of one that was replaced before it.
         nodes = {
@@ -172,20 +195,13 @@ def replace_pattern_with_filters(
         if not all(accept(match, graph, pattern) for accept in match_filters or ()):
             continue
         old = [nodes[result] for result in results_of(pattern)]
-        made = insert_replacement(graph, match, pattern, new)
-        replaced.update(zip(old, results_in(made, new)))
+        made, results = insert_replacement(graph, match, pattern, new)
+        replaced.update(zip(old, results))
         done.append(ReplacedPatterns(match.anchor, nodes, made))
     for target, value in missing_members(gm, replacement):
         gm.add_submodule(target, value)
     gm.recompile()
     return done
-
-
-def results_in(made: list[Node], new: Graph) -> list[Node]:
-    """The copies of the nodes that `new` returns."""
-    originals = [node for node in new.nodes if node.op not in ("placeholder", "output")]
-    copies = dict(zip(originals, made))
-    return [copies[node] for node in results_of(new) if node in copies]
 
 
 def missing_members(gm: Any, replacement: Any) -> list[tuple[str, Any]]:

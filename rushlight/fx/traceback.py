@@ -5,11 +5,14 @@ Nothing is kept unless someone asked with `preserve_node_meta`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from rushlight.core.state import LOCAL, changed
+
 __all__ = [
+    "follow_backward",
     "format_stack",
     "get_current_meta",
     "has_preserved_node_meta",
@@ -20,52 +23,47 @@ __all__ = [
     "set_stack_trace",
 ]
 
-current_meta: dict[str, Any] = {}
-should_preserve_node_meta = False
-
 
 @contextmanager
 def preserve_node_meta(enable: bool = True) -> Iterator[None]:
     """Within it, nodes made while a node runs inherit that node's meta."""
-    global should_preserve_node_meta, current_meta
-    former, former_meta = should_preserve_node_meta, current_meta
-    should_preserve_node_meta = enable
-    current_meta = dict(former_meta)
-    try:
+    with changed(node_meta=dict(LOCAL.state.node_meta or {}) if enable else None):
         yield
-    finally:
-        should_preserve_node_meta, current_meta = former, former_meta
 
 
 def has_preserved_node_meta() -> bool:
     """Whether meta is inherited now."""
-    return should_preserve_node_meta
+    return LOCAL.state.node_meta is not None
 
 
 def set_stack_trace(stack: list[str]) -> None:
     """Give the nodes made from now on this stack trace."""
-    if should_preserve_node_meta and stack:
-        current_meta["stack_trace"] = "".join(stack)
+    meta = LOCAL.state.node_meta
+    if meta is not None and stack:
+        LOCAL.state.node_meta = {**meta, "stack_trace": "".join(stack)}
 
 
 def set_grad_fn_seq_nr(seq_nr: int) -> None:
     """Say that what is made from now on belongs to this backward node."""
-    if should_preserve_node_meta:
-        current_meta.setdefault("grad_fn_seq_nr", []).append(seq_nr)
-        current_meta["in_grad_fn"] = current_meta.get("in_grad_fn", 0) + 1
+    meta = LOCAL.state.node_meta
+    if meta is not None:
+        numbers = (*meta.get("grad_fn_seq_nr", ()), seq_nr)
+        LOCAL.state.node_meta = {**meta, "grad_fn_seq_nr": numbers, "in_grad_fn": len(numbers)}
 
 
 def reset_grad_fn_seq_nr() -> None:
     """End what `set_grad_fn_seq_nr` began."""
-    if should_preserve_node_meta and current_meta.get("in_grad_fn"):
-        current_meta["in_grad_fn"] -= 1
-        current_meta["grad_fn_seq_nr"].pop()
+    meta = LOCAL.state.node_meta
+    if meta is not None and meta.get("in_grad_fn"):
+        numbers = meta["grad_fn_seq_nr"][:-1]
+        LOCAL.state.node_meta = {**meta, "grad_fn_seq_nr": numbers, "in_grad_fn": len(numbers)}
 
 
 def format_stack() -> list[str]:
     """The stack trace of the node being run, or else of the Python program."""
-    if should_preserve_node_meta:
-        return [current_meta.get("stack_trace", "")]
+    meta = LOCAL.state.node_meta
+    if meta is not None:
+        return [meta.get("stack_trace", "")]
     import traceback
 
     return traceback.format_list(traceback.extract_stack()[:-1])
@@ -74,18 +72,36 @@ def format_stack() -> list[str]:
 @contextmanager
 def set_current_meta(node: Any, pass_name: str = "") -> Iterator[None]:
     """Within it, `node` is the node being run."""
-    global current_meta
-    if not should_preserve_node_meta or not node.meta:
+    if LOCAL.state.node_meta is None or not node.meta:
         yield
         return
-    former = current_meta
-    current_meta = dict(node.meta)
-    try:
+    with changed(node_meta=dict(node.meta)):
         yield
-    finally:
-        current_meta = former
 
 
 def get_current_meta() -> dict[str, Any]:
     """The meta that new nodes inherit."""
-    return current_meta
+    return LOCAL.state.node_meta or {}
+
+
+def follow_backward(roots: Iterable[Any]) -> None:
+    """Let the nodes that a backward from these roots makes inherit what the forward's had."""
+    waiting = [root for root in roots if root is not None]
+    seen: set[Any] = set(waiting)
+    while waiting:
+        node = waiting.pop()
+        own = node.metadata.get("node_meta")
+        if own is not None:
+            node.register_prehook(inheriting(own, node.sequence_nr))
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                waiting.append(following)
+
+
+def inheriting(meta: dict[str, Any], number: int) -> Callable[[Any], None]:
+    def before(grads: Any) -> None:
+        if LOCAL.state.node_meta is not None:
+            LOCAL.state.node_meta = {**meta, "grad_fn_seq_nr": (number,), "in_grad_fn": 1}
+
+    return before

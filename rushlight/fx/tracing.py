@@ -7,6 +7,7 @@ functions named with `wrap` are replaced in the namespaces where they are looked
 from __future__ import annotations
 
 import builtins
+import copy
 import inspect
 import math
 import sys
@@ -21,7 +22,6 @@ from typing import Any
 from rushlight.base import pytree
 from rushlight.core.parameter import Parameter
 from rushlight.core.tensor import Tensor
-from rushlight.fx import proxy as fx_proxy
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.proxy import ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
 from rushlight.graph.graph import Graph
@@ -41,7 +41,6 @@ __all__ = [
 ]
 
 STARRED = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
-fx_proxy.OWN_FILES.add(__file__)
 
 _is_fx_tracing_flag = False
 PROXYABLE_CLASSES: dict[type, None] = {}
@@ -167,7 +166,7 @@ def wrap(fn_or_name: Any) -> Any:
         raise RuntimeError(
             "Unsupported type for global function! Must be either a callable or string name"
         )
-    name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__code__.co_name
+    name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
     frame = sys._getframe(1)
     if frame.f_code.co_name != "<module>":
         # torch: the words.
@@ -205,6 +204,15 @@ class Tracer(TracerBase):
         self.num_calls: dict[str, int] = {}
         self.node_name_to_scope = {}
         self.tensor_attrs: dict[Any, str] = {}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tracer:
+        # torch: a plain Tracer, whatever the class. Modules to search in are not to be copied.
+        made = Tracer.__new__(Tracer)
+        memo[id(self)] = made
+        for name, value in vars(self).items():
+            copied = list(value) if name == "_autowrap_search" else copy.deepcopy(value, memo)
+            setattr(made, name, copied)
+        return made
 
     # -- what may be overridden -------------------------------------------------------------------
 

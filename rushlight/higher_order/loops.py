@@ -61,7 +61,7 @@ def while_loop(cond_fn: Body, body_fn: Body, carried_inputs: Any) -> Any:
             result = (result,)
         found, result_structure = pytree.tree_flatten(result)
         if result_structure != structure:
-            raise error("RL0735", op="while_loop", first=result_structure, second=structure)
+            raise error("RL0736", op="while_loop", first=result_structure, second=structure)
         return tuple(found)
 
     result = while_loop_op(flat_cond, flat_body, tuple(leaves), ())

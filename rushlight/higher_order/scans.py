@@ -88,7 +88,7 @@ def scan(
             raise RuntimeError(f"combine_fn must return a pair (carry, y), but got {result}")
         following, carry_structure = pytree.tree_flatten(result[0])
         if carry_structure != structure:
-            raise error("RL0735", op="scan", first=carry_structure, second=structure)
+            raise error("RL0736", op="scan", first=carry_structure, second=structure)
         found, y_structure = pytree.tree_flatten(result[1])
         shape[:] = [y_structure]
         return (*following, *found)
@@ -219,7 +219,7 @@ def associative_scan(
         other = pytree.tree_unflatten(list(given[count:]), structure)
         found, result_structure = pytree.tree_flatten(combine_fn(one, other))
         if result_structure != structure:
-            raise error("RL0735", op="associative_scan", first=result_structure, second=structure)
+            raise error("RL0736", op="associative_scan", first=result_structure, second=structure)
         return tuple(found)
 
     results = associative_scan_op(flat, to_front(leaves, dim, reverse), ())

@@ -22,6 +22,8 @@ from rushlight.library.registration import (
     register_fake,
     register_torch_dispatch,
     register_vmap,
+    triton_op,
+    wrap_triton,
 )
 from rushlight.library.registration import _scoped_library as _scoped_library
 from rushlight.library.schemas import infer_schema
@@ -44,4 +46,6 @@ __all__ = [
     "register_kernel",
     "register_torch_dispatch",
     "register_vmap",
+    "triton_op",
+    "wrap_triton",
 ]

@@ -5,17 +5,21 @@ The operator runs the function, and never as something that is recorded in its p
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from collections.abc import Iterator
 from typing import Any
 
-from rushlight.core.op import OpOverload
-from rushlight.core.tensor import Tensor
+import numpy as np
+
+from rushlight.core.op import Tag
+from rushlight.core.tensor import Tensor, storage_of
 from rushlight.library.gradients import autograd_kernel, no_formula
+from rushlight.library.helpers import can_generate_trivial_fake_impl
 from rushlight.library.registration import (
-    DEVICE_KEYS,
-    forget,
+    Library,
     impl,
-    kept_library,
+    key_of_device,
     parse_qualname,
     register_autocast,
     register_autograd,
@@ -24,9 +28,14 @@ from rushlight.library.registration import (
     register_vmap,
 )
 from rushlight.library.schemas import infer_schema
-from rushlight.opset import custom, registry
+from rushlight.opset import custom
+from rushlight.opset.kinds import tensors_in
 
 __all__ = ["CustomOpDef", "custom_op", "register_kernel"]
+
+PT2_COMPLIANT = Tag.pt2_compliant_tag
+# "ns::name" -> the definition in force.
+OPDEFS: dict[str, CustomOpDef] = {}
 
 
 class CustomOpDef:
@@ -39,18 +48,32 @@ class CustomOpDef:
         self._name = name
         self._schema = schema
         self._init_fn = fn
-        self._lib = kept_library(namespace)
-        found = registry.PACKETS.get(namespace, {}).get(name)
-        if found is not None and "default" in found.table:
+        before = OPDEFS.get(self._qualname)
+        if before is not None:
             # Running a definition twice (in a notebook, say) replaces the operator.
-            forget(found.table["default"])
-        self._opoverload = register_schema(namespace, name + schema, tags or ())
-        self._opoverload.options["definition"] = self
-        if not self._opoverload._schema.is_mutable:
-            self._opoverload.options["formula"] = autograd_kernel(
-                self._opoverload, no_formula(self._opoverload), None
+            before._lib._destroy()
+        self._lib: Library = Library(namespace, "FRAGMENT")
+        listed = tags if isinstance(tags, (tuple, list)) else () if tags is None else (tags,)
+        self._opoverload = register_schema(namespace, name + schema, (*listed, PT2_COMPLIANT))
+        self._lib.entries.defined.append(self._opoverload)
+        arguments = self._opoverload._schema.arguments
+        if any([a.kwarg_only and a.type.is_tensor_like for a in arguments]):
+            self._lib._destroy()
+            # torch: the words.
+            raise NotImplementedError(
+                "custom_op with kwarg-only Tensor args. Please make your tensors not kwarg-only. "
+                f"Got: {name}{schema}"
             )
-        self._disabled: dict[str | None, Any] = {}
+        OPDEFS[self._qualname] = self
+        self._opoverload.options["definition"] = self
+        self._opoverload.options["formula"] = autograd_kernel(
+            self._opoverload, no_formula(self._opoverload), None
+        )
+        if can_generate_trivial_fake_impl(self._opoverload):
+            self._lib.entries.install(self._opoverload, "Meta", lambda *args: None)
+        # Device type (None: any) -> the function that computes the operator there.
+        self.kernels: dict[str | None, Any] = {}
+        self.disabled: set[str] = set()
         functools.update_wrapper(self, fn)
 
     @property
@@ -63,26 +86,52 @@ class CustomOpDef:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._opoverload(*args, **kwargs)
 
+    @contextlib.contextmanager
+    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
+        """Inside, the kernel of a device type yields to the one that the operator was made from, or
+        is back in force."""
+        before = device_type in self.disabled
+        (self.disabled.discard if enabled else self.disabled.add)(device_type)
+        try:
+            yield
+        finally:
+            (self.disabled.add if before else self.disabled.discard)(device_type)
+
+    def switched(self, device_type: str | None, function: Any) -> Any:
+        """A kernel that yields to the function of the definition while it is disabled."""
+        if function is self._init_fn or device_type is None:
+            return function
+
+        @functools.wraps(function)
+        def kernel(*args: Any, **kwargs: Any) -> Any:
+            chosen = self._init_fn if device_type in self.disabled else function
+            return chosen(*args, **kwargs)
+
+        return kernel
+
     def register_kernel(self, device_types: Any, fn: Any = None, /) -> Any:
         """Add a kernel for some device types (None: for all)."""
 
         def register(function: Any) -> Any:
             types = device_types
             for entry in (types,) if isinstance(types, str) or types is None else types:
-                key = custom.EXPLICIT if entry is None else DEVICE_KEYS.get(entry, entry.upper())
-                custom.install(self._opoverload, key, checked(self._opoverload, function))
+                kernel = custom.with_keywords(
+                    self._opoverload, checked(self._name, self.switched(entry, function))
+                )
+                self.kernels[entry] = function
+                self._lib.entries.install(self._opoverload, key_of_device(entry), kernel)
             return function
 
         return register if fn is None else register(fn)
 
     def register_fake(self, fn: Any, /) -> Any:
         """Add what the operator does to tensors without values."""
-        custom.install(self._opoverload, "Meta", fn)
+        self._lib._register_fake(self._opoverload, fn)
         return fn
 
     def register_autograd(self, backward: Any, /, *, setup_context: Any = None) -> None:
         """Add the operator's gradient."""
-        register_autograd(self._opoverload, backward, setup_context=setup_context)
+        register_autograd(self, backward, setup_context=setup_context)
 
     def register_vmap(self, func: Any = None) -> Any:
         return register_vmap(self._opoverload, func)
@@ -101,30 +150,43 @@ def register_kernel(op: Any, device_types: Any, func: Any = None, /, *, lib: Any
     return impl(op, "default" if device_types is None else device_types, func, lib=lib)
 
 
-def checked(op: OpOverload, function: Any) -> Any:
-    """A kernel whose results are refused when they alias an input."""
+ALIASES = (
+    "{name} (with implementation in {module}): The output of this custom operator (1) must not "
+    "also be an input to this custom operator and (2) may not alias any inputs to this custom "
+    "operator or other returns. The most common way to trigger this error is if we have y = "
+    "custom_op(x) and y and x are the same Tensor. Please instead return a clone of the offending "
+    "output tensor(s) (e.g. return x.clone()) or refactor the custom operator to not return y."
+)
+
+
+def checked(name: str, function: Any) -> Any:
+    """A kernel whose results are refused when they share memory with an input or one another."""
 
     @functools.wraps(function)
     def kernel(*args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
-        results = result if isinstance(result, (tuple, list)) else (result,)
-        given: list[Any] = []
-        for value in (*args, *kwargs.values()):
-            given += value if isinstance(value, (list, tuple)) else [value]
-        for number, value in enumerate(results):
-            if isinstance(value, Tensor) and any(value is other for other in given):
-                raise RuntimeError(
-                    f"{op.name()} (with implementation in {function.__module__}): The output of "
-                    "this custom operator (1) must not also be an input to this custom operator "
-                    "and (2) may not alias any inputs to this custom operator or other returns. "
-                    "The most common way to trigger this error is if we have y = custom_op(x) and "
-                    "y and x are the same Tensor. Please instead return a clone of the offending "
-                    f"output tensor(s) (e.g. return x.clone()) or refactor the custom operator to "
-                    f"not return y. (output {number})"
-                )
+        given = (*args, *kwargs.values()) if kwargs else args
+        seen = {memory_of(tensor) for tensor in tensors_in(given)}
+        for tensor in tensors_in(result if isinstance(result, tuple) else (result,)):
+            memory = memory_of(tensor)
+            if memory in seen:
+                raise RuntimeError(ALIASES.format(name=name, module=function.__module__))
+            seen.add(memory)
         return result
 
     return kernel
+
+
+def memory_of(tensor: Tensor) -> int:
+    """Equal for tensors that share memory. Makes no storage object for a fresh result."""
+    array = tensor._array
+    if array is None:
+        return id(storage_of(tensor))
+    while array.base is not None:
+        if not isinstance(array.base, np.ndarray):
+            return id(array.base)
+        array = array.base
+    return id(array)
 
 
 def custom_op(
@@ -150,10 +212,10 @@ def custom_op(
             expected = set() if mutates_args == "unknown" else set(mutates_args)
             if written != expected:
                 raise ValueError(
-                    "Attempted to create a custom op with `mutates_args="
-                    f"{set(mutates_args) or '{}'}` and `schema={schema}. The schema suggests that "
-                    f"the op mutates {written or '{}'}which is different from what was provided to "
-                    "us in `mutates_args`. Please make these consistent."
+                    f"Attempted to create a custom op with `mutates_args={mutates_args}` and "
+                    f"`schema={schema}. The schema suggests that the op mutates {written}which is "
+                    "different from what was provided to us in `mutates_args`. Please make these "
+                    "consistent."
                 )
         made.register_kernel(device_types)(function)
         return made

@@ -44,41 +44,58 @@ def autograd_kernel(op: OpOverload, backward: Any, setup_context: Any) -> Any:
     """The op's stand-in at the autograd layer, which records `backward`."""
     split = sum(not argument.kwarg_only for argument in op._schema.arguments)
     names = [argument.name for argument in op._schema.arguments[split:]]
+    writes = op._schema.is_mutable
+    types = [entry.type for entry in op._schema.arguments]
+    types += [entry.type for entry in op._schema.returns]
+    has_lists = any(t.is_tensor_like and t.kind != "Tensor" for t in types)
 
-    def forward(ctx: Any, call: Any, *flat: Any) -> Any:
-        bound = tuple(regroup(flat, call.lengths))
+    def run_below(bound: tuple[Any, ...]) -> Any:
         result = custom.below_autograd(op, bound)
-        call.returns_list = isinstance(result, list)
-        call.count = len(result) if isinstance(result, (list, tuple)) else 1
+        if writes:
+            custom.bump_written(op, bound)
+        return result
+
+    def forward(ctx: Any, *given: Any) -> Any:
+        *flat, call = given
+        bound = (*regroup(flat, call.lengths), *call.keywords)
+        result = run_below(bound)
+        call.returned = type(result)
+        flat_result, call.returned_lengths = flatten(as_tuple(result))
         ctx.call = call
         if setup_context is not None:
-            keywords = dict(zip(names, bound[split:], strict=True))
             if names:
+                keywords = dict(zip(names, call.keywords, strict=True))
                 setup_context(
                     ctx=ctx, inputs=bound[:split], keyword_only_inputs=keywords, output=result
                 )
             else:
                 setup_context(ctx=ctx, inputs=bound, output=result)
-        return tuple(result) if isinstance(result, list) else result
+        return tuple(flat_result)
 
     def run_backward(ctx: Any, *grads: Any) -> Any:
         call = ctx.call
-        given = (list(grads),) if call.returns_list else grads
-        answers = backward(ctx, *given)
-        answers = answers if isinstance(answers, (tuple, list)) else (answers,)
-        if len(answers) != split:
-            raise RuntimeError(
-                f"Expected the backward of {op.name()} to return {split} gradients (one for each "
-                f"positional argument) but got {len(answers)}"
-            )
-        spread: list[Any] = []
-        for number, length in enumerate(call.lengths):
-            answer = answers[number] if number < split else None
-            if length is None:
-                spread.append(answer)
+        needed = ctx.needs_input_grad
+        ctx.needs_input_grad = tuple(regroup(needed[:-1], call.lengths))
+        try:
+            answers = backward(ctx, *regroup(grads, call.returned_lengths))
+        finally:
+            ctx.needs_input_grad = needed
+        answers = answers if isinstance(answers, tuple) else (answers,)
+        if not has_lists:
+            return (*answers, None)
+        if len(answers) != len(call.lengths):
+            raise structure_error(op, call.lengths, answers)
+        flat: list[Any] = []
+        for answer, length in zip(answers, call.lengths, strict=True):
+            if length is None and not isinstance(answer, list):
+                flat.append(answer)
+            elif length is not None and answer is None:
+                flat += [None] * length
+            elif length is not None and isinstance(answer, list) and len(answer) == length:
+                flat += answer
             else:
-                spread += [None] * length if answer is None else list(answer)
-        return (None, *spread)
+                raise structure_error(op, call.lengths, answers)
+        return (*flat, None)
 
     class_name = f"GeneratedBackwardFor_{op.namespace}_{op.base_name}_{op._overloadname}"
     generated: Any = type(
@@ -89,26 +106,38 @@ def autograd_kernel(op: OpOverload, backward: Any, setup_context: Any) -> Any:
 
     def kernel(*bound: Any) -> Any:
         if not custom.records_gradient(bound):
-            result = custom.below_autograd(op, bound)
-            custom.bump_written(op, bound)
-            return result
-        flat, lengths = flatten(bound)
-        call = Call(lengths)
-        result = generated.apply(call, *flat)
-        return list(result) if call.returns_list else result
+            return run_below(bound)
+        flat, lengths = flatten(bound[:split])
+        call = Call(lengths, bound[split:])
+        found = regroup(generated.apply(*flat, call), call.returned_lengths)
+        return tuple(found) if call.returned is tuple else found[0] if found else None
 
     return kernel
+
+
+def as_tuple(result: Any) -> tuple[Any, ...]:
+    return result if isinstance(result, tuple) else () if result is None else (result,)
+
+
+def structure_error(op: OpOverload, lengths: list[int | None], answers: Any) -> RuntimeError:
+    wanted = [length if length is None else f"list of {length}" for length in lengths]
+    given = [f"list of {len(a)}" if isinstance(a, list) else None for a in answers]
+    return RuntimeError(
+        "Expected the return from backward to be of the same structure as the inputs. Got: "
+        f"{given} (return from backward), {wanted} (inputs) for {op.name()}"
+    )
 
 
 class Call:
     """What one recorded call of a custom op must remember to put its gradients in order."""
 
-    __slots__ = ("count", "lengths", "returns_list")
+    __slots__ = ("keywords", "lengths", "returned", "returned_lengths")
 
-    def __init__(self, lengths: list[int | None]) -> None:
+    def __init__(self, lengths: list[int | None], keywords: tuple[Any, ...]) -> None:
         self.lengths = lengths
-        self.returns_list = False
-        self.count = 1
+        self.keywords = keywords
+        self.returned: type = tuple
+        self.returned_lengths: list[int | None] = []
 
 
 def no_formula(op: OpOverload) -> Any:

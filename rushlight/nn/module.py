@@ -20,7 +20,7 @@ from rushlight.core.device import device, memory_format
 from rushlight.core.dtype import dtype
 from rushlight.core.hooks import HookDict, OwnedHook, RemovableHandle
 from rushlight.core.parameter import Parameter
-from rushlight.core.tensor import Tensor, TensorType
+from rushlight.core.tensor import Tensor, TensorType, set_requires_grad
 from rushlight.nn.conversion import convert_parameters
 from rushlight.nn.registration import (
     BUFFER_HOOKS,
@@ -52,7 +52,8 @@ class Buffer(Tensor, metaclass=BufferType):
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
         if data is None:
             data = functions.empty((0,))
-        made = data.detach().requires_grad_(data.requires_grad)
+        made = data.detach()
+        set_requires_grad(made, data.requires_grad)
         made.persistent = persistent
         made._is_buffer = True
         return made

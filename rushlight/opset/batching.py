@@ -13,13 +13,14 @@ from typing import Any
 
 from rushlight.base.errors import error
 from rushlight.core import dispatch, ports
-from rushlight.core.batching import NO_CONTROL_FLOW, NO_ITEM, VmapLevel
+from rushlight.core.batching import NO_CONTROL_FLOW, NO_DIFFERENCE, NO_ITEM, VmapLevel
 from rushlight.core.device import channels_last, channels_last_3d
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import Tensor, strides_of
 from rushlight.opset import functions as aten
-from rushlight.opset.kinds import DIMS
+from rushlight.opset.kinds import DIMS, batch_rank, factor_ranks
 from rushlight.opset.registry import find
+from rushlight.opset.results import read_sizes
 
 __all__ = ["METHODS", "find_rule"]
 
@@ -54,7 +55,7 @@ def find_rule(op: OpOverload) -> Any:
 
 
 def derive_rule(op: OpOverload) -> Any:
-    if op.body is not None:
+    if op.body is not None and not (op.autograd_only and "kernels" in op.options):
         return None
     rule = op.rule("batch")
     if op.out_positions and rule not in ("elementwise", "folded"):
@@ -172,6 +173,13 @@ def along(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
     return level.wrap(result)
 
 
+@method()
+def gathered(level: VmapLevel, op: OpOverload, self: Any, dim: int, index: Any, *rest: Any) -> Any:
+    """`along`, where the result has the dims of the index: one even if a sample has none."""
+    given = self.unsqueeze(0) if index.dim() > self.dim() else self
+    return along(level, op, given, dim, index, *rest)
+
+
 def without_dim(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)([without_dim(item) for item in value])
@@ -264,7 +272,17 @@ def resized(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
 def joined(level: VmapLevel, op: OpOverload, tensors: Any, dim: int) -> Any:
     """Ops that join tensors along a dim they have."""
     kept = [item for item in tensors if tuple(item.shape) != (0,)]
-    return stacked(level, op, kept or tensors, dim, 0)
+    if not kept or len(kept) == len(tensors):
+        return stacked(level, op, tensors, dim, 0)
+
+    def flat(item: Any) -> Any:
+        # Empty, and joined to tensors of any rank; its gradient is asked for all the same.
+        return level.front(item).reshape((0,))
+
+    empty = [level.run(flat, item) for item in tensors if tuple(item.shape) == (0,)]
+    rank = kept[0].dim()
+    full = [level.full(item) for item in kept]
+    return level.wrap(level.below(op, (full + empty, level.shift(dim, rank))))
 
 
 @method()
@@ -275,6 +293,83 @@ def stacked(level: VmapLevel, op: OpOverload, tensors: Any, dim: int, gained: in
         return level.loop(op, (tensors, dim))
     found = level.below(op, ([level.full(item) for item in tensors], level.shift(dim, rank)))
     return level.wrap(found)
+
+
+# -- random numbers --------------------------------------------------------------------------------
+
+NO_SAMENESS = (
+    "Vmap does not currently support same randomness with a batched tensor input. Please file an "
+    "issue with functorch"
+)
+
+
+@method(writes=True)
+def drawn(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
+    """Random numbers of one draw for the whole batch, or of one sample for all of them."""
+    tensors = [args[place] for place in op.tensor_positions if isinstance(args[place], Tensor)]
+    held = [value for value in tensors if level.holds(value)]
+    if level.randomness == "same":
+        return drawn_once(level, op, args, held)
+    if "size" in op.argument_names:
+        size = (level.size, *argument(op, args, "size"))
+        return level.wrap(level.below(op, replaced(op, args, size=size)))
+    if op.mutated_positions and not level.holds(args[0]):
+        if held:
+            level.refuse_write(op)
+        raise RuntimeError(NO_DIFFERENCE)
+    if not tensors:
+        return level.loop(op, args)
+    rank = tensors[0].dim() if op.mutated_positions else max([value.dim() for value in tensors])
+    return level.finish(op, level.below(op, tuple([level.full(value, rank) for value in args])))
+
+
+def drawn_once(level: VmapLevel, op: OpOverload, args: Args, held: list[Any]) -> Any:
+    """The numbers of one sample, for all of them."""
+    if not held:
+        return level.below(op, args)
+    target, *others = args
+    # `layout`: the op takes no more than sizes and strides from its first operand.
+    reads = "layout" not in op.options or len(op._schema.returns) > 1
+    if len(held) > 1 or held[0] is not target or (reads and not op.mutated_positions):
+        raise RuntimeError(NO_SAMENESS)
+
+    def one_sample() -> Any:
+        return target._value.select(target._axis, 0)
+
+    if not op.mutated_positions:
+        return level.below(op, (level.run(one_sample), *others))
+
+    def write() -> None:
+        noise = aten.empty_like(one_sample())
+        dispatch.call(op, (noise, *others))
+        target._value.copy_(noise.unsqueeze(target._axis))
+
+    level.run(write)
+    return target
+
+
+@method()
+def dropped(level: VmapLevel, op: OpOverload, input: Any, *rest: Any) -> Any:
+    """`native_dropout`: the same noise for all samples is that of a sample of ones."""
+    if level.randomness != "same" or not level.holds(input):
+        return drawn(level, op, input, *rest)
+    value = level.front(input)
+
+    def drop() -> Any:
+        factor, mask = dispatch.call(op, (aten.ones_like(value[0]), *rest))
+        return value * factor, mask.expand(value.shape)
+
+    return level.wrap(level.run(drop))
+
+
+@method()
+def sampled(level: VmapLevel, op: OpOverload, self: Any, *rest: Any) -> Any:
+    """`multinomial`: every sample's rows are further rows."""
+    if level.randomness == "same" or self.dim() != 2:
+        return drawn(level, op, self, *rest)
+    rows = level.full(self)
+    found = level.below(op, (level.run(rows.flatten, 0, 1), *rest))
+    return level.wrap(level.run(found.unflatten, 0, (level.size, -1)))
 
 
 # -- products --------------------------------------------------------------------------------------
@@ -312,12 +407,14 @@ def is_fitting(first: Any, second: Any, ranks: tuple[int, int]) -> bool:
 
 @method()
 def multiplied(level: VmapLevel, op: OpOverload, first: Any, second: Any) -> Any:
-    """Products of two factors; option `ranks`: the dims that each has."""
-    ranks = op.options["ranks"]
+    """Products of two factors."""
+    ranks = factor_ranks(op)
     if not is_fitting(first, second, ranks):
         return level.loop(op, (first, second))
     if op.options.get("conjugates"):
         first = first.conj()
+    if ranks == (2, 1) and not level.holds(first):
+        return level.wrap(level.run(lambda: level.front(second).mm(first.t())))
     if ranks[0] == 1:
         first = first.unsqueeze(0)
     if ranks[1] == 1:
@@ -330,6 +427,17 @@ def multiplied(level: VmapLevel, op: OpOverload, first: Any, second: Any) -> Any
     return level.wrap(found)
 
 
+@method()
+def outer(level: VmapLevel, op: OpOverload, first: Any, second: Any) -> Any:
+    if first.dim() != 1 or second.dim() != 1:
+        return level.loop(op, (first, second))
+
+    def every() -> Any:
+        return level.front(first).unsqueeze(-1) * level.front(second, 2)
+
+    return level.wrap(level.run(every))
+
+
 PRODUCTS = {(2, 2): "mm", (2, 1): "mv", (3, 3): "bmm"}
 
 
@@ -337,21 +445,41 @@ PRODUCTS = {(2, 2): "mm", (2, 1): "mv", (3, 3): "bmm"}
 def multiplied_and_added(
     level: VmapLevel, op: OpOverload, self: Any, first: Any, second: Any, beta: Any, alpha: Any
 ) -> Any:
-    """beta * self + alpha * (first @ second), with the `ranks` of the factors."""
-    if not is_fitting(first, second, op.options["ranks"]) or self.dtype is not first.dtype:
+    """beta * self + alpha * (first @ second)."""
+    ranks = factor_ranks(op)
+    if not is_fitting(first, second, ranks) or self.dtype is not first.dtype:
         return level.loop(op, (self, first, second, beta, alpha))
-    found = getattr(aten, PRODUCTS[op.options["ranks"]])(first, second)
+    if level.holds(first) is not level.holds(second) and not level.holds(self):
+        added = level.run(rows_added, level, op, self, first, second, beta, alpha)
+        if added is not None:
+            return level.wrap(added)
+    found = getattr(aten, PRODUCTS[ranks])(first, second)
     found = found if alpha == 1 else found * alpha
     if beta == 0:
         return found
     return found + (self if beta == 1 else self * beta)
 
 
+def rows_added(
+    level: VmapLevel, op: OpOverload, self: Any, first: Any, second: Any, beta: Any, alpha: Any
+) -> Any:
+    """`addmm` of the rows of all samples at once, or `addmv` as one of these, with a `self` that is
+    the same for each row; None where it is not."""
+    sizes, ranks = self.shape, factor_ranks(op)
+    if ranks == (2, 1) and level.holds(second):
+        return aten.addmm(self, level.front(second), first.t(), beta=beta, alpha=alpha)
+    if ranks != (2, 2) or level.holds(second) or (len(sizes) > 1 and sizes[0] != 1):
+        return None
+    left = level.front(first)
+    size, rows, inner = left.shape
+    found = op(self, left.reshape(size * rows, inner), second, beta=beta, alpha=alpha)
+    return found.view(size, rows, second.shape[1])
+
+
 @method()
 def over_matrices(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
-    """One more leading dim. Option `ranks`: the dims that a matrix, or what goes with it, has in
-    each tensor argument; with more than one, batch dims broadcast."""
-    ranks = op.options["ranks"]
+    """One more leading dim; those of several tensors broadcast."""
+    ranks = read_sizes(op.options["sizes"]).ranks
     places = op.tensor_positions
     lead = [args[place].dim() - rank for place, rank in zip(places, ranks, strict=True)]
     if min(lead) < 0:
@@ -374,10 +502,10 @@ def with_batch(result: Any, size: int) -> Any:
 
 @method()
 def folded(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
-    """All samples as one batch; option `fold`: the rank of the tensors with a batch dim."""
+    """All samples as one batch."""
     if op.out_positions:
         raise error("RL0604", op=f"{op.name()} with out=", reason="call it without out=")
-    fold = op.options["fold"]
+    fold = batch_rank(op)
     ranks = {args[position].dim() for position in op.tensor_positions}
     if not level.size or ranks not in ({fold}, {fold - 1}):
         return level.loop(op, args)

@@ -27,7 +27,8 @@ from rushlight.core.tensor import (
     values_of,
 )
 from rushlight.opset.elementwise import COMPLEX_TO_FLOAT, DEFAULT
-from rushlight.opset.kinds import Kind, make_view, tensors_in
+from rushlight.opset.kinds import Kind, arrays_of, is_unusual, tensors_in
+from rushlight.opset.results import make_view
 
 __all__ = [
     "INPLACE", "INPLACE_VIEW", "MUTATION", "OUT", "derive_inplace", "derive_named_out",
@@ -130,15 +131,14 @@ def covers_same(first: Tensor, second: Tensor) -> bool:
 
 def is_structured(op: Any) -> bool:
     """Whether memory that a result is written to must fit it exactly."""
-    # torch: addr is an elementwise op in this respect.
-    return bool(op.kind.name == "CONTRACTION" and op.base_name != "addr")
+    return "product" in op.options
 
 
 # Kinds of ops that write into a tensor of their result's dtype only.
 EXACT = frozenset(
     (
         "CONTRACTION", "DUPLICATE", "GATHER", "LINALG", "REARRANGEMENT", "REDUCTION", "SCATTER",
-        "SORT", "VIEW_COPY", "VIEW_SCATTER", "WINDOW",
+        "SORT", "WINDOW",
     )
 )  # fmt: skip
 # Names of numbers that count as operands, beside which a result is promoted.
@@ -176,6 +176,8 @@ class Inplace(Kind):
 
     def make_backend(self, op: Any) -> Callable[..., Any]:
         base = op.functional
+        if base.options.get("writes"):
+            return writing_backend(op, base)
         check = base.options.get("inplace_check")
         by_element = base.kind.name == "POINTWISE"
         structured = is_structured(base)
@@ -199,6 +201,50 @@ class Inplace(Kind):
             return target
 
         return backend
+
+
+def writing_backend(op: Any, base: Any) -> Callable[..., Any]:
+    """The in-place form of an op whose kernel writes: into the tensor itself."""
+    shape, kernel = base.rule("shape"), base.rules["kernel"]
+    may_overlap = base.options.get("may_overlap", False)
+    only_index = base.options.get("only_index_apart", False)
+    masked = "mask" in base.argument_names
+    name = op.base_name
+
+    def backend(*args: Any) -> Any:
+        target = args[0]
+        if not target._is_contiguous:
+            if may_overlap:
+                warn_of_overlap(name, target)
+            else:
+                check_writable(target)
+        if masked:
+            check_operands(target, args[1:2])
+        else:
+            check_apart(target, args[1:3] if only_index else args[1:])
+        if is_unusual(args):
+            write_into(target, base.backend(*args))
+            return target
+        spec = shape(*args)
+        if spec.shape != tuple(target.shape):
+            raise RuntimeError(
+                f"output with shape {geometry.show(target.shape)} doesn't match the broadcast "
+                f"shape {geometry.show(spec.shape)}"
+            )
+        kernel(np, target._array, *arrays_of(args[1:]))
+        return target
+
+    return backend
+
+
+def warn_of_overlap(name: str, target: Tensor) -> None:
+    if geometry.is_overlapping(sizes_of(target), strides_of(target)):
+        warnings.warn(
+            f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before "
+            "performing this operation: several of its elements are one place in memory.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def holds_sparse(args: tuple[Any, ...]) -> bool:
@@ -264,6 +310,8 @@ class Mutation(Kind):
         return None if op.functional is None else op.functional.rule(rule)
 
     def make_backend(self, op: Any) -> Callable[..., Any]:
+        if op.options.get("takes_tensors"):
+            return super().make_backend(op)
         kernel = op.rules["kernel"]
         others = op.tensor_positions[1:]
         # One value for all elements may be written to overlapping ones.
@@ -310,7 +358,7 @@ class Out(Kind):
         exact = exact_out(base)
         decides = base.options.get("out_decides")
         dtype_at = base.argument_names.index("dtype") if decides else None
-        indexes = count > 1 or base.base_name in ("argmax", "argmin")
+        indexes = count > 1
         # torch: the iterator of elementwise ops looks for overlap before it resizes a tensor, and
         # gives it the result's strides.
         by_element = base.kind.name == "POINTWISE"
@@ -362,7 +410,7 @@ def fitted(base: Any, target: Tensor, value: Tensor, keeps_strides: bool = False
         if target.numel() == value.numel():
             sizes = sizes_of(target)
             return make_view(value, sizes, geometry.contiguous_strides(sizes), value._offset)
-        if base.base_name == "arange" and target.numel() != 0:
+        if base.options["out_by_count"] == "warned" and target.numel() != 0:
             warnings.warn(
                 f"The number of elements in the out tensor of shape {list(target.shape)} is "
                 f"{target.numel()} which does not match the computed number of elements "

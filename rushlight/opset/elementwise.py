@@ -20,7 +20,8 @@ from rushlight.core import geometry
 from rushlight.core.dtype import dtype
 from rushlight.core.promotion import DIM, WRAPPED, ZERO_DIM, result_type, scalar_dtype
 from rushlight.core.tensor import Tensor, strides_of, wrap
-from rushlight.opset.kinds import Kind, Spec, is_unusual, lay_out, tensors_in
+from rushlight.opset.kinds import Kind, Spec, is_unusual, tensors_in
+from rushlight.opset.results import lay_out
 
 __all__ = [
     "BOOL", "COMPLEX_TO_FLOAT", "DEFAULT", "INT_TO_FLOAT", "LONG", "NARROW", "PAIRS", "POINTWISE",
@@ -76,7 +77,8 @@ class Plan(NamedTuple):
 
 
 class Pointwise(Kind):
-    """Elementwise ops: broadcasting, promotion, strides, in-place and out= forms derived."""
+    """Elementwise ops: broadcasting, promotion, strides, in-place and out= forms derived. A kind of
+    its own, since its kernels take operands cast to a common dtype, and compiled loops its plan."""
 
     options: ClassVar[dict[str, str]] = {
         "scalar": "the op's text over a math namespace: scalar(m, *arguments)",

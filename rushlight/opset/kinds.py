@@ -12,114 +12,46 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
 
-from rushlight.arrays.numpy_ import as_array
 from rushlight.base.errors import MissingFeature, error
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.device import cpu
 from rushlight.core.dtype import dtype
-from rushlight.core.storage import Storage
+from rushlight.core.gradrule import parameters
 from rushlight.core.tensor import (
     Tensor,
-    Unusual,
-    alias_array,
-    shell,
-    storage_of,
     strides_of,
     values_of,
     wrap,
-    wrap_strided,
+)
+from rushlight.opset.results import (
+    Spec,
+    elementwise_layout,
+    kernel_layout,
+    lay_out,
+    make_view,
+    read_sizes,
+    result_tensor,
+    shell_of,
+    strides_for,
+    tree_laid_out,
+    with_specs,
 )
 
 __all__ = [
-    "CONTRACTION",
-    "CREATION",
-    "GATHER",
-    "LINALG",
-    "LOSS",
-    "NATIVE",
-    "OPAQUE",
-    "RANDOM",
-    "REARRANGEMENT",
-    "REDUCTION",
-    "SCAN",
-    "SCATTER",
-    "SORT",
-    "STATEMENT",
-    "VIEW",
-    "WINDOW",
-    "Kind",
+    "CONTRACTION", "CREATION", "GATHER", "LINALG", "LOSS", "NATIVE", "OPAQUE", "RANDOM",
+    "REARRANGEMENT", "REDUCTION", "SCAN", "SCATTER", "SORT", "STATEMENT", "VIEW", "WINDOW", "Kind",
     "Spec",
-]
+]  # fmt: skip
 
 ndarray = np.ndarray
 # Arguments that say which dims of the first tensor are meant.
 DIMS = frozenset(("dim", "dim0", "dim1", "dim2", "dims", "dimension"))
-
-
-class Spec:
-    """What a shape rule answers for one result: sizes, dtype, and strides unless contiguous."""
-
-    __slots__ = ("dtype", "shape", "strides")
-
-    def __init__(self, shape: Any, dtype: dtype, strides: Any = None) -> None:
-        self.shape = tuple(shape)
-        self.dtype = dtype
-        self.strides = None if strides is None else tuple(strides)
-
-    def __repr__(self) -> str:
-        return f"Spec({self.shape}, {self.dtype}, strides={self.strides})"
-
-
-def strides_for(spec: Spec) -> tuple[Any, ...]:
-    return geometry.contiguous_strides(spec.shape) if spec.strides is None else spec.strides
-
-
-def shell_of(spec: Any, place: Any) -> Any:
-    """Shape-rule answers as tensors without memory."""
-    if isinstance(spec, Spec):
-        return shell(spec.shape, spec.strides, spec.dtype, place)
-    if spec is None:
-        return None
-    items = [shell_of(item, place) for item in spec]
-    return items if isinstance(spec, list) else tuple(items)
-
-
-def lay_out(array: Any, strides: tuple[int, ...], dtype: dtype) -> Tensor:
-    """A fresh array's values in memory with exactly these strides."""
-    width = dtype.itemsize
-    wanted = tuple([step * width for step in strides])
-    if array.flags.c_contiguous and strides == geometry.contiguous_strides(array.shape):
-        return wrap(array.reshape(-1).reshape(array.shape) if 1 in array.shape else array, dtype)
-    storage = Storage(np.empty(geometry.storage_extent(array.shape, strides, 0) * width, np.uint8))
-    target = alias_array(storage, dtype, array.shape, strides, 0)
-    if target.strides != wanted and array.size:
-        raise AssertionError((target.strides, wanted))
-    target[...] = array
-    result = wrap_strided(target, dtype, storage)
-    if array.size == 0:
-        unusual = result._unusual = Unusual()
-        unusual.sizes, unusual.strides = tuple(array.shape), strides
-    return result
-
-
-def result_tensor(value: Any) -> Any:
-    """A kernel's answer (array, scalar, or sequence of them) as contiguous tensors."""
-    if value is None:
-        return None
-    if isinstance(value, (tuple, list)):
-        return type(value)([result_tensor(item) for item in value])
-    array = as_array(value)
-    if not array.flags.c_contiguous:
-        array = np.ascontiguousarray(array)
-    elif 1 in array.shape:
-        # NumPy calls an array contiguous whatever its strides along dimensions of size 1.
-        array = array.reshape(-1).reshape(array.shape)
-    return wrap(array, dtypes.from_numpy(array.dtype))
 
 
 def resolved(value: Any) -> Any:
@@ -178,7 +110,7 @@ def common_device(op: Any, tensors: list[Tensor]) -> Any:
 class Kind:
     """Defaults for an op that states its rules itself."""
 
-    # Whether the backend is no more than the kernel, so that a stub may call that itself.
+    # Whether backends are no more than kernels, so that a stub may call these itself.
     direct = True
     # Facts that ops of this kind may state beside `core.op.OPTIONS`: name -> what it says.
     options: ClassVar[dict[str, str]] = {}
@@ -203,6 +135,9 @@ class Kind:
         if layout == "elementwise":
             self.direct = False
 
+    def is_direct(self, op: Any) -> bool:
+        return self.direct and not op.options.get("takes_tensors")
+
     @cached_property
     def checked(self) -> Checked:
         """This kind for ops whose shape rule checks the call before the kernel runs."""
@@ -214,12 +149,19 @@ class Kind:
     def derive(self, op: Any, rule: str) -> Any:
         """A rule that follows from the kind; None when nothing does. Batching and lowering are
         named: `opset.batching` and `codegen.lowerings` hold the methods."""
+        if rule == "shape":
+            specs = self.specs_of(op)
+            return specs if specs is None else with_check(op, specs)
         if rule == "batch":
             return self.batch_method(op)
         if rule == "lower":
             return self.lower_method(op)
         if rule == "sparse" and op.options.get("zero_preserving"):
             return lambda *args: map_sparse_values(op, *args)
+        return None
+
+    def specs_of(self, op: Any) -> Callable[..., Any] | None:
+        """A function of bound arguments that says what results are, where that follows."""
         return None
 
     def batch_method(self, op: Any) -> str | None:
@@ -274,6 +216,8 @@ class Kind:
                 raise error("RL0404", NotImplementedError, op=name)
 
             return missing
+        if op.options.get("takes_tensors"):
+            return kernel  # type: ignore[no-any-return]
         singles = op.tensor_positions
         lists = op.list_positions
         layout = op.options.get("layout", self.layout)
@@ -321,6 +265,25 @@ class Kind:
         return kernel(np, *arrays), specs
 
 
+def with_check(op: Any, specs: Callable[..., Any]) -> Callable[..., Any]:
+    """A shape rule: what the op `requires` of the arguments which that names, then `specs`."""
+    if "requires" not in op.rules:
+        return specs
+    check = by_name(op, op.rules["requires"])
+
+    def shape(*args: Any) -> Any:
+        check(args)
+        return specs(*args)
+
+    return shape
+
+
+def by_name(op: Any, function: Callable[..., Any]) -> Callable[[tuple[Any, ...]], Any]:
+    """A function of some of an op's arguments, which it names, as one of all bound arguments."""
+    places = [op.argument_names.index(name) for name in parameters(function)]
+    return lambda args: function(*[args[place] for place in places])
+
+
 class Checked(Kind):
     """Another kind's ops with the shape rule run first, which checks the call and says how the
     kernel's answer is laid out. What the other kind derives holds here too."""
@@ -334,6 +297,8 @@ class Checked(Kind):
         return self.of.derive(op, rule)
 
     def make_backend(self, op: Any) -> Callable[..., Any]:
+        if op.options.get("takes_tensors"):
+            return super().make_backend(op)
         shape, kernel = op.rule("shape"), op.rule("kernel")
         singles, lists = op.tensor_positions, op.list_positions
         compute = self.of.compute_checked
@@ -385,80 +350,84 @@ class Native(Kind):
         return backend
 
 
-def elementwise_layout(args: tuple[Any, ...], value: Any) -> Tensor:
-    """A kernel's answer laid out in memory as an elementwise result of the tensors would be."""
-    array = as_array(value)
-    tensors = [arg for arg in args if isinstance(arg, Tensor)]
-    if not array.ndim or all([tensor._is_contiguous for tensor in tensors]):
-        result: Tensor = result_tensor(array)
-        return result
-    # Tensors without dims, such as the gradient of a reduced loss, have no say in the layout.
-    operands = [(tuple(t.shape), strides_of(t)) for t in tensors if t.dim()]
-    strides = geometry.elementwise_strides(array.shape, operands)
-    return lay_out(array, strides, dtypes.from_numpy(array.dtype))
-
-
 def map_sparse_values(op: Any, *args: Any) -> Any:
     from rushlight.opset.sparse.math import map_values
 
     return map_values(op, *args)
 
 
-def kernel_layout(value: Any) -> Any:
-    if isinstance(value, (tuple, list)):
-        return type(value)([kernel_layout(item) for item in value])
-    array = as_array(value)
-    dtype = dtypes.from_numpy(array.dtype)
-    if array.flags.c_contiguous:
-        return wrap(array, dtype)
-    return lay_out(array, tuple([step // dtype.itemsize for step in array.strides]), dtype)
+# -- lanes -----------------------------------------------------------------------------------------
 
 
-def tree_laid_out(value: Any, strides: tuple[int, ...]) -> Any:
-    if isinstance(value, (tuple, list)):
-        return type(value)([tree_laid_out(item, strides) for item in value])
-    array = as_array(value)
-    return lay_out(array, strides, dtypes.from_numpy(array.dtype))
+def same_dtype(source: dtype, given: Any) -> dtype:
+    """`answers` of an op that keeps the dtype of its operand."""
+    return source
 
 
-def with_specs(value: Any, specs: Any) -> Any:
-    if value is None:
-        return None
-    if isinstance(value, (tuple, list)):
-        pairs = zip(value, specs, strict=True)
-        return type(value)([with_specs(item, spec) for item, spec in pairs])
-    array = as_array(value)
-    return lay_out(array, strides_for(specs), dtypes.from_numpy(array.dtype))
+def value_and_index(source: dtype, given: Any) -> tuple[dtype, dtype]:
+    """`answers` of an op that says values and where they were."""
+    return source, dtypes.int64
 
 
-# -- reductions and products -----------------------------------------------------------------------
+class Lanes(Kind):
+    """Ops on what lies along the dims that a call names, or along all. Results are like the
+    operand; with an argument `k` they have that many elements along the dim, with `keepdim`, or
+    without `dim`, one."""
+
+    options: ClassVar[dict[str, str]] = {
+        "answers": "function (dtype of the operand, `dtype` argument) that says the result's, or "
+        "those of several; where results are `values` and `indices`, it need not be stated",
+        "empty_dims_are_all": "False where an empty list of dims folds nothing",
+    }
+    # Whether every op of the kind folds its dims.
+    folds = False
+
+    def specs_of(self, op: Any) -> Callable[..., Any] | None:
+        usual = value_and_index if op.return_names == ["values", "indices"] else None
+        answers = op.options.get("answers", usual)
+        if answers is None:
+            return None
+        places = {name: place for place, name in enumerate(op.argument_names)}
+        dim_at, k_at, keepdim_at = places.get("dim"), places.get("k"), places.get("keepdim")
+        folds = self.folds or dim_at is None or keepdim_at is not None
+        none_is_all = op.options.get("empty_dims_are_all", True)
+        like = op.options.get("layout") == "like"
+
+        def sizes_of(args: tuple[Any, ...]) -> Any:
+            sizes = args[0].shape
+            dim: Any = None if dim_at is None else args[dim_at]
+            if folds:
+                if dim == () and not none_is_all:
+                    return sizes
+                dims = (dim,) if type(dim) is int else dim
+                return geometry.reduced_shape(
+                    sizes, dims, keepdim_at is not None and args[keepdim_at]
+                )
+            axis = geometry.wrap_dim(dim, len(sizes))
+            if k_at is None or not sizes:
+                return sizes
+            return (*sizes[:axis], args[k_at], *sizes[axis + 1 :])
+
+        def specs(*args: Any) -> Any:
+            found = answers(args[0]._dtype, args[places["dtype"]] if "dtype" in places else None)
+            sizes = sizes_of(args)
+            steps = geometry.like_strides(sizes, strides_of(args[0])) if like else None
+            if type(found) is tuple:
+                return tuple([Spec(sizes, each, steps) for each in found])
+            return Spec(sizes, found, steps)
+
+        return specs
 
 
-class Reduction(Kind):
+class Reduction(Lanes):
     """Ops that fold dims: all of them, those of a `dim` argument, or its one dim."""
 
     options: ClassVar[dict[str, str]] = {
+        **Lanes.options,
         "over_dim": "(name, overload) of the op with a dim that one without amounts to",
-        "empty_dims_are_all": "False where an empty list of dims folds nothing",
         "fold": "sum, prod, mean, max, min, any, all or count, where it is no more than that",
-        "answers": "function (dtype of the operand, `dtype` argument) that says the result's, "
-        "where the shape follows from dims alone",
     }
-
-    def derive(self, op: Any, rule: str) -> Any:
-        if rule == "shape" and "answers" in op.options:
-            return lambda *args: self.shape_of(op, args)
-        return super().derive(op, rule)
-
-    def shape_of(self, op: Any, args: tuple[Any, ...]) -> Spec:
-        source = args[0]
-        given = dict(zip(op.argument_names, args, strict=True))
-        dtype = op.options["answers"](source._dtype, given.get("dtype"))
-        dim = given.get("dim")
-        if type(dim) is tuple and not dim and not op.options.get("empty_dims_are_all", True):
-            return Spec(source.shape, dtype)
-        dims = (dim,) if type(dim) is int else dim
-        return Spec(geometry.reduced_shape(source.shape, dims, given.get("keepdim", False)), dtype)
+    folds = True
 
     def batch_method(self, op: Any) -> str | None:
         return "reduction"
@@ -467,58 +436,85 @@ class Reduction(Kind):
         return "folded" if "fold" in op.options else None
 
 
-class Contraction(Kind):
-    """Products."""
-
-    options: ClassVar[dict[str, str]] = {
-        "ranks": "numbers of dims of the two factors of a matrix product",
-        "conjugates": "whether the first factor is conjugated",
-    }
-
-    def batch_method(self, op: Any) -> str | None:
-        if "ranks" not in op.options:
-            return None
-        return "multiplied" if len(op.tensor_positions) == 2 else "multiplied_and_added"
-
-    def lower_method(self, op: Any) -> str | None:
-        return None if 1 in op.options.get("ranks", (1,)) else self.batch_method(op)
-
-
-class Loss(Kind):
-    """An elementwise map of its tensors followed by a reduction."""
-
-    def batch_method(self, op: Any) -> str | None:
-        return "loss" if "reduction" in op.argument_names else None
-
-
-# -- windows and matrices --------------------------------------------------------------------------
-
-
-class Window(Kind):
-    """Ops on windows that slide over the last dims."""
-
-    options: ClassVar[dict[str, str]] = {
-        "fold": "number of dims of a batch: the samples of a vmap become one",
-    }
-
-    def batch_method(self, op: Any) -> str | None:
-        return "folded" if "fold" in op.options else None
+# -- products and matrices -------------------------------------------------------------------------
 
 
 # What NumPy's functions on matrices take.
 COMPUTABLE = frozenset((dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128))
 
 
+class Contraction(Kind):
+    """Products. A tensor before the factors is added, and expands to the result."""
+
+    options: ClassVar[dict[str, str]] = {
+        "product": "sizes of a matrix product's two factors and result, as `Sizes` has them",
+        "sizes": "the same of what is no plain product",
+        "conjugates": "whether the first factor is conjugated",
+    }
+
+    def specs_of(self, op: Any) -> Callable[..., Any] | None:
+        text = op.options.get("product", op.options.get("sizes"))
+        if text is None:
+            return None
+        sizes, places = read_sizes(text), op.tensor_positions
+        factors = places[-len(sizes.operands) :]
+        addend = places[0] if len(factors) < len(places) else None
+
+        def specs(*args: Any) -> Any:
+            spec = sizes.specs([args[place] for place in factors])
+            if addend is not None:
+                check_expands(args[addend].shape, spec.shape, spec.dtype)
+            return spec
+
+        return specs
+
+    def derive(self, op: Any, rule: str) -> Any:
+        if rule == "jvp" and "product" in op.options:
+            return "multilinear"
+        return super().derive(op, rule)
+
+    def batch_method(self, op: Any) -> str | None:
+        # A sum over the batch as well is none of the products that a vmap multiplies as one.
+        if "product" not in op.options or factor_ranks(op) is None:
+            return None
+        return "multiplied" if len(op.tensor_positions) == 2 else "multiplied_and_added"
+
+    def lower_method(self, op: Any) -> str | None:
+        return None if 1 in (factor_ranks(op) or (1,)) else self.batch_method(op)
+
+
+def factor_ranks(op: Any) -> Any:
+    """The numbers of dims of two factors of which one size is summed over; None for others."""
+    sizes = read_sizes(op.options.get("product", ""))
+    first, *rest = sizes.operands
+    summed = [letter for letter in first if letter not in sizes.results[0][0]]
+    return sizes.ranks if rest and len(summed) == 1 else None
+
+
+def check_expands(sizes: Any, wanted: Any, dtype: Any) -> None:
+    found = dtypes.from_numpy(dtype) if isinstance(dtype, np.dtype) else dtype
+    name = f"torch.{found.scalar_type_name}Tensor"
+    geometry.expand_geometry(tuple(sizes), (0,) * len(sizes), wanted, name)
+
+
 class Linalg(Kind):
     """Ops on batches of matrices."""
 
     options: ClassVar[dict[str, str]] = {
-        "ranks": "numbers of dims that a matrix, or what goes with it, has in each tensor argument",
+        "sizes": "those of matrices, and of what goes with them, in tensor arguments and results, "
+        "as `Sizes` has them; without results where these depend on more",
         "any_dtype": "the kernel takes every dtype as it is",
     }
 
+    def specs_of(self, op: Any) -> Callable[..., Any] | None:
+        text = op.options.get("sizes", "")
+        if "->" not in text:
+            return None
+        sizes, places = read_sizes(text), op.tensor_positions
+        return lambda *args: sizes.specs([args[place] for place in places])
+
     def batch_method(self, op: Any) -> str | None:
-        return "over_matrices" if "ranks" in op.options else None
+        return "over_matrices" if "sizes" in op.options else None
 
     def compute_checked(self, op: Any, kernel: Any, arrays: list[Any], specs: Any) -> Any:
         single = dtypes.from_numpy(arrays[0].dtype) not in COMPUTABLE
@@ -549,6 +545,151 @@ def compute_in_single(kernel: Any, arrays: list[Any], specs: Any) -> tuple[Any, 
     return tuple([item.astype(spec.dtype.np) for item, spec in pairs]), specs
 
 
+# -- losses and windows ----------------------------------------------------------------------------
+
+
+class Loss(Kind):
+    """An elementwise map of its tensors followed by a reduction."""
+
+    def batch_method(self, op: Any) -> str | None:
+        return "loss" if "reduction" in op.argument_names else None
+
+
+class Window(Kind):
+    """Ops on windows that slide over the last dims. With `spatial`, the sizes of results follow:
+    before these dims they are the operand's, in them `output_size`, or what `places` says. A
+    gradient is like the operand, and a second result says where the first was found."""
+
+    options: ClassVar[dict[str, str]] = {
+        "fold": "number of dims of a batch, to which the samples of a vmap are joined; None where "
+        "they cannot be (two more than `spatial`, where the op has no `input_size`)",
+        "spatial": "number of dims that windows slide over",
+        "places": "function of arguments which it names, that says the sizes of these dims",
+        "strides": "function (operand, sizes) that says those of results (contiguous)",
+    }
+
+    def specs_of(self, op: Any) -> Callable[..., Any] | None:
+        count, names = op.options.get("spatial"), op.argument_names
+        if count is None:
+            return None
+        strides = op.options.get("strides") or (lambda source, sizes: None)
+        given = op.options.get("places")
+        find: Callable[[tuple[Any, ...]], Any]
+        if names[0] == "grad_output":
+            find = itemgetter(names.index("input_size") if "input_size" in names else 1)
+        else:
+            find = by_name(op, given) if given else itemgetter(names.index("output_size"))
+
+        def specs(*args: Any) -> Any:
+            source, sizes = args[0], find(args)
+            if isinstance(sizes, Tensor):
+                source, sizes = sizes, sizes.shape
+            elif names[0] != "grad_output":
+                sizes = (*source.shape[:-count], *sizes)
+            steps = strides(source, sizes)
+            first = Spec(sizes, source._dtype, steps)
+            if len(op._schema.returns) == 1:
+                return first
+            return first, Spec(sizes, dtypes.int64, steps)
+
+        return specs
+
+    def batch_method(self, op: Any) -> str | None:
+        return None if batch_rank(op) is None else "folded"
+
+
+def batch_rank(op: Any) -> Any:
+    """The number of dims of a window op's batch to which samples are joined; None without one."""
+    spatial = None if "input_size" in op.argument_names else op.options.get("spatial")
+    return op.options.get("fold", None if spatial is None else spatial + 2)
+
+
+# -- places ----------------------------------------------------------------------------------------
+
+
+class Gather(Kind):
+    """Ops that read places of their first tensor, which the second names."""
+
+    options: ClassVar[dict[str, str]] = {
+        "picks": "what an index stands for: element, or row of the dim that is named, or the first",
+    }
+
+    def specs_of(self, op: Any) -> Callable[..., Any] | None:
+        picks, index_at = op.options.get("picks"), op.tensor_positions[1:2]
+        by_dim = "dim" in op.argument_names
+
+        def specs(*args: Any) -> Spec:
+            source, index = args[0], args[index_at[0]]
+            sizes, places = tuple(source.shape), tuple(index.shape)
+            if picks == "element" or not sizes:
+                return Spec(places if picks == "element" else (), source._dtype)
+            axis = geometry.wrap_dim(args[1], len(sizes)) if by_dim else 0
+            # A number names a row too.
+            rows = (index.numel(),) if by_dim else places
+            return Spec((*sizes[:axis], *rows, *sizes[axis + 1 :]), source._dtype)
+
+        return None if picks is None else specs
+
+
+class Scatter(Kind):
+    """Ops that write to places: of zeros of the sizes `input_sizes`, or of their operand."""
+
+    options: ClassVar[dict[str, str]] = {
+        "writes": "the kernel writes into its first array: a copy of the operand, which the result "
+        "is like, and in `name_` the operand itself",
+    }
+
+    def specs_of(self, op: Any) -> Callable[..., Any] | None:
+        if op.argument_names[1] == "input_sizes":
+            return lambda grad, sizes, *rest: Spec(sizes, grad._dtype)
+        like = op.options.get("layout") == "like"
+
+        def specs(source: Any, *rest: Any) -> Spec:
+            sizes = tuple(source.shape)
+            if source._is_contiguous or not like:
+                return Spec(sizes, source._dtype)
+            return Spec(sizes, source._dtype, geometry.like_strides(sizes, strides_of(source)))
+
+        return specs if op.options.get("writes") else None
+
+    def is_direct(self, op: Any) -> bool:
+        return not (op.options.get("writes") or op.options.get("takes_tensors"))
+
+    def make_backend(self, op: Any) -> Callable[..., Any]:
+        if not op.options.get("writes"):
+            return super().make_backend(op)
+        shape, kernel = op.rule("shape"), op.rules["kernel"]
+
+        def backend(*args: Any) -> Any:
+            if is_unusual(args):
+                return self.unusual(op, args)
+            spec = shape(*args)
+            source = args[0]._array
+            if source.shape != spec.shape:
+                source = np.broadcast_to(source, spec.shape)
+            strides = strides_for(spec)
+            if strides == geometry.contiguous_strides(spec.shape):
+                target = wrap(source.copy(), spec.dtype)
+            else:
+                target = lay_out(source, strides, spec.dtype)
+            kernel(np, target._array, *arrays_of(args[1:]))
+            return target
+
+        return backend
+
+
+def arrays_of(args: tuple[Any, ...]) -> list[Any]:
+    found: list[Any] = []
+    for value in args:
+        if isinstance(value, Tensor):
+            found.append(value._array)
+        elif isinstance(value, list):
+            found.append([item._array if isinstance(item, Tensor) else item for item in value])
+        else:
+            found.append(value)
+    return found
+
+
 # -- creation --------------------------------------------------------------------------------------
 
 
@@ -561,7 +702,7 @@ class Creation(Kind):
     }
 
     def batch_method(self, op: Any) -> str | None:
-        if not op.tensor_positions or "nondeterministic_seeded" in op.tags:
+        if not op.tensor_positions:
             return None
         return "resized" if "size" in op.argument_names else "straight"
 
@@ -569,6 +710,8 @@ class Creation(Kind):
         return "filled" if "fill" in op.options else None
 
     def make_backend(self, op: Any) -> Callable[..., Any]:
+        if op.options.get("takes_tensors"):
+            return super().make_backend(op)
         kernel = op.rule("kernel")
         names = op.argument_names
         device_at = names.index("device") if "device" in names else None
@@ -610,6 +753,18 @@ class Creation(Kind):
         return backend
 
 
+class Random(Creation):
+    """Ops that draw from a generator."""
+
+    def batch_method(self, op: Any) -> str | None:
+        # A bound that is a tensor is one number: every sample draws by itself.
+        return (
+            None
+            if op.argument_names[1:2] == ("high",) and len(op.tensor_positions) > 1
+            else "drawn"
+        )
+
+
 def refuse_device(place: Any) -> None:
     if place.type == "cuda":
         # torch: the class and words of a build without CUDA.
@@ -635,6 +790,7 @@ class View(Kind):
 
     options: ClassVar[dict[str, str]] = {
         "reshapes": "its strides follow from its sizes and those of its operand",
+        "copied": "False where there is no `name_copy` that follows from it",
     }
 
     def derive(self, op: Any, rule: str) -> Any:
@@ -675,64 +831,12 @@ def scattered(op: Any, source: Any, changed: Any, args: tuple[Any, ...]) -> Any:
     return source.as_strided_scatter(changed, sizes, strides, offset)
 
 
-def make_view(
-    source: Tensor, sizes: Any, strides: Any, offset: Any, dtype: dtype | None = None
-) -> Tensor:
-    """An alias of `source` with another geometry; base and version are recorded above."""
-    if dtype is None:
-        dtype = source._dtype
-    unusual = source._unusual
-    if unusual is None:
-        storage = source._storage
-        if storage is None:
-            storage = storage_of(source)
-        if 0 not in sizes and storage.nbytes_:
-            width = dtype.itemsize
-            steps = strides if width == 1 else [step * width for step in strides]
-            array = ndarray(sizes, dtype.np, storage.buffer, offset * width, steps)
-            result = wrap(array, dtype)
-            result._storage = storage
-            result._offset = offset
-            result._is_contiguous = strides == geometry.contiguous_strides(sizes)
-            return result
-    if source._array is None:
-        result = shell(tuple(sizes), strides, dtype, source.device, offset)
-        if unusual is not None and result._unusual is not None:
-            result._unusual.conj, result._unusual.neg, result._unusual.layout = (
-                unusual.conj,
-                unusual.neg,
-                unusual.layout,
-            )
-            result._unusual.inference = unusual.inference
-        result._storage = storage_of(source)
-        return result
-    sizes = tuple(sizes)
-    if unusual is not None and unusual.sizes is not None:
-        unusual = unusual.copy()
-        unusual.sizes = unusual.strides = None
-        if not (unusual.conj or unusual.neg or unusual.inference):
-            unusual = None
-    storage = storage_of(source)
-    array = alias_array(storage, dtype, sizes, strides, offset)
-    result = wrap(array, dtype)
-    result._storage = storage
-    result._offset = offset
-    result._unusual = unusual
-    if array.size == 0:
-        result._is_contiguous = False
-        result._unusual = Unusual() if unusual is None else unusual.copy()
-        result._unusual.sizes, result._unusual.strides = sizes, tuple(strides)
-    else:
-        result._is_contiguous = tuple(strides) == geometry.contiguous_strides(sizes)
-    return result
-
-
 VIEW = View("VIEW", along_dims=True, recompute=True)
 REDUCTION = Reduction("REDUCTION", recompute=True)
 # What accumulates along a dim.
-SCAN = Kind("SCAN", along_dims=True)
-GATHER = Kind("GATHER", along_dims=True, recompute=True)
-SCATTER = Kind("SCATTER", along_dims=True)
+SCAN = Lanes("SCAN", along_dims=True)
+GATHER = Gather("GATHER", along_dims=True, recompute=True)
+SCATTER = Scatter("SCATTER", along_dims=True)
 # Whole elements move.
 REARRANGEMENT = Kind("REARRANGEMENT", along_dims=True, recompute=True).checked
 CONTRACTION = Contraction("CONTRACTION")
@@ -741,8 +845,8 @@ LOSS = Loss("LOSS", "elementwise")
 # Ops that return nothing: the kernel raises where a statement does not hold.
 STATEMENT = Kind("STATEMENT", "value")
 CREATION = Creation("CREATION", recompute=True)
-RANDOM = Creation("RANDOM")
-SORT = Kind("SORT", along_dims=True)
+RANDOM = Random("RANDOM")
+SORT = Lanes("SORT", along_dims=True)
 LINALG = Linalg("LINALG")
 NATIVE = Native("NATIVE", "value")
 OPAQUE = Kind("OPAQUE")

@@ -121,7 +121,15 @@ def find_packet(namespace: str, name: str) -> OpOverloadPacket:
     return packet(name, namespace)
 
 
+def torch_tags(op: OpOverload) -> set[str]:
+    """Read on first use: most programs ask for no tags."""
+    from rushlight.opset.tags import tags_of
+
+    return tags_of(op)
+
+
 ports.fill(
+    torch_tags=torch_tags,
     derive_overload=derive_named_out,
     find_packet=find_packet,
     out_overload=out_record,

@@ -363,6 +363,7 @@ OPS: dict[str, str] = {
 NAMESPACES: dict[str, str] = {
     "indexing.scatter": "rushlight",
     "other.profiling": "profiler",
+    "view.restride": "inductor",
 }
 # What those add to Tensor.
 ATTRIBUTES: dict[str, str] = {

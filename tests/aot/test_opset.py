@@ -32,16 +32,7 @@ OPS = [
     and op.kind.name not in ("NATIVE", "RANDOM", "FACT")
     and op.family not in ("other.profiling", "creation.random", "creation.dropout")
 ]
-# What a fresh tensor holds is nobody's business.
-UNDEFINED = (
-    "empty", "new_empty", "empty_like", "empty_strided", "empty_permuted", "new_empty_strided",
-    "resize_", "resize_as_", "set_",
-)  # fmt: skip
-# Ops that read values, and refuse to be traced where there are none: what torch does too.
-READ_VALUES = (
-    "linspace", "logspace", "one_hot", "quantile", "nanquantile", "cov", "index_put", "index_fill",
-    "multi_margin_loss", "multilabel_margin_loss",
-)  # fmt: skip
+# What an op that reads values says where there are none: what torch does too.
 REFUSALS = ("trying to get value out", "DynamicOutputShape", "DataDependent")
 
 
@@ -154,13 +145,13 @@ def difference(op: Any, case: Sample, way: str) -> str | None:
 
 
 def is_refusal(op: Any, text: str) -> bool:
-    return op.base_name in READ_VALUES and any(words in text for words in REFUSALS)
+    return "reads_values" in op.options and any(words in text for words in REFUSALS)
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name()[6:])
 def test_equals_eager(op: Any, way: str) -> None:
-    if op.base_name in UNDEFINED:
+    if "unwritten" in op.options:
         pytest.skip("its values are undefined")
     lines = []
     ran = 0

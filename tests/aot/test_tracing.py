@@ -158,3 +158,15 @@ def test_tracing_leaves_no_state_behind():
         make_fx(lambda x: x / (1 / 0), tracing_mode="fake")(torch.ones(1))
     assert PROCESS.special == before
     assert (LOCAL.state.proxy, LOCAL.state.fake) == (None, None)
+
+
+def test_sizes_are_results_of_the_graph():
+    def shapes(a, b):
+        return torch.broadcast_shapes(a.shape, b.shape), a.shape
+
+    graph = make_fx(lambda a, b: torch.broadcast_shapes(a.shape, b.shape), tracing_mode="symbolic")(
+        torch.ones(3, 1), torch.ones(1, 4)
+    )
+    assert graph(torch.ones(5, 1), torch.ones(1, 6)) == (5, 6)
+    graph = make_fx(shapes, tracing_mode="symbolic")(torch.ones(3, 1), torch.ones(1, 4))
+    assert graph(torch.ones(5, 1), torch.ones(1, 6)) == ((5, 6), (5, 1))

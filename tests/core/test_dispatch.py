@@ -357,3 +357,72 @@ def test_functions_that_are_no_ops_see_overrides_given_by_keyword():
     assert [(name, names) for name, _, names in told] == [
         ("tensordot", ["b", "dims"]), ("cdist", ["x2"]),
     ]  # fmt: skip
+
+
+# -- what torch's own classes of this kind rely on -------------------------------------------------
+
+
+class Recording(torch.Tensor):
+    """Made with positional arguments; lists the calls it gets."""
+
+    log: list = []
+    __slots__ = ("held",)
+
+    @staticmethod
+    def __new__(cls, held, requires_grad=False):
+        made = torch.Tensor._make_wrapper_subclass(
+            cls, held.size(), held.stride(), held.storage_offset(), torch.contiguous_format,
+            held.dtype, held.layout, held.device, False, requires_grad,
+        )  # fmt: skip
+        made.held = held
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        cls.log.append(str(func).removeprefix("aten."))
+        args, kwargs = pytree.tree_map_only(Recording, lambda t: t.held, (args, kwargs or {}))
+        return pytree.tree_map_only(torch.Tensor, Recording, func(*args, **kwargs))
+
+
+def recorded(function):
+    Recording.log = []
+    function()
+    return Recording.log
+
+
+def test_leaves_take_gradients_of_wrappers_over():
+    def square():
+        x = Recording(torch.ones(2), True)
+        (x * x).sum().backward()
+
+    def exponential():
+        torch.exp(Recording(torch.ones(2), True)).sum().backward()
+
+    start = ["sum.default", "ones_like.default", "expand.default"]
+    assert recorded(square) == [
+        "mul.Tensor", *start, "mul.Tensor", "mul.Tensor", "add.Tensor", "detach.default",
+    ]  # fmt: skip
+    assert recorded(exponential) == [
+        "exp.default", "detach.default", *start, "detach.default", "mul.Tensor", "detach.default",
+    ]  # fmt: skip
+
+
+def test_data_of_a_wrapper_is_its_to_make():
+    assert recorded(lambda: Recording(torch.ones(2)).data) == ["detach.default"]
+    assert Recording(torch.ones(2)).data.held.tolist() == [1.0, 1.0]
+
+
+def test_a_class_may_leave_a_call_to_its_base():
+    class Passing(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return super().__torch_dispatch__(func, types, args, kwargs or {})
+
+    result = torch.ones(2).as_subclass(Passing) + 1
+    assert type(result) is torch.Tensor
+    assert result.tolist() == [2.0, 2.0]
+
+
+def test_gradcheck_of_a_wrapper():
+    x = Recording(torch.ones(2, dtype=torch.float64), True)
+    assert torch.autograd.gradcheck(lambda x: x * 2, (x,))

@@ -364,3 +364,21 @@ def test_geometry_of_real_tensors_is_not_written_in_a_fake_mode():
         ):
             real.transpose_(0, 1)
     assert real.shape == (2, 3)
+
+
+def test_fake_devices_have_a_number():
+    with FakeTensorMode():
+        made = torch.empty(2, device="cuda")
+        others = (
+            made + torch.empty(2, device="cuda:0"),
+            torch.ones(2).to("cuda"),
+            torch.ones(2).cuda(),
+            torch.tensor(1.0, device="cuda"),
+            torch.empty(2).new_empty(2, device="cuda"),
+        )
+        for tensor in (made, *others):
+            assert str(tensor.device) == "cuda:0"
+        assert str(torch.ones(2).to("cuda:1").device) == "cuda:1"
+        assert str(made.cpu().device) == "cpu"
+    with pytest.raises(AssertionError, match="CUDA"):
+        torch.ones(2).to("cuda")

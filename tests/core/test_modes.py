@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import ClassVar
 
 import pytest
 
@@ -378,3 +379,46 @@ def test_changed_restores_what_it_changed_and_nothing_else():
     assert state.forward_enabled is False
     state.forward_enabled = True
     assert state.snapshot() == before
+
+
+class Logged(torch.Tensor):
+    log: ClassVar[list[str]] = []
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        cls.log.append(str(func))
+        return super().__torch_dispatch__(func, types, args, kwargs)
+
+
+def test_the_inherited_rule_runs_the_op_itself():
+    Logged.log.clear()
+    result = torch.sin(torch.zeros(2).as_subclass(Logged))
+    assert type(result) is torch.Tensor and result.tolist() == [0.0, 0.0]
+    assert Logged.log == ["aten.sin.default"]
+
+
+def test_a_class_may_want_no_rule():
+    class Plain(torch.Tensor):
+        __torch_dispatch__ = modes.disabled_torch_dispatch_impl
+
+    assert torch.Tensor.__torch_dispatch__ is modes.disabled_torch_dispatch_impl
+    assert type(torch.zeros(2).as_subclass(Plain).sin()) is Plain
+
+
+def test_modes_see_detach_once():
+    seen = []
+
+    class Mode(modes.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    x = torch.ones(2, requires_grad=True)
+    with Mode():
+        x.detach()
+    assert seen == ["aten.detach.default"]
+
+
+def test_wrappers_take_their_geometry_by_position():
+    made = torch.Tensor._make_wrapper_subclass(Logged, (2, 3), (1, 2), 0, dtype=torch.int32)
+    assert made.stride() == (1, 2) and made.dtype is torch.int32

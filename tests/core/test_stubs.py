@@ -10,11 +10,12 @@ import pytest
 import rushlight as torch
 from rushlight.core import dtype as dtypes
 from rushlight.core.binding import KEYWORD_ALIASES
-from rushlight.core.dispatch import packet_call
+from rushlight.core.dispatch import call, packet_call
 from rushlight.core.gradrule import TensorMeta
 from rushlight.core.node import AccumulateGrad, SavedTensor
 from rushlight.core.source import source_of
 from rushlight.core.stubs import make_stub, stub_source
+from rushlight.core.stubwriter import write_bound
 from rushlight.core.tensor import Tensor, strides_of
 from rushlight.opset import audit
 from rushlight.opset.samples.maker import Sample, errors_of, samples_of
@@ -130,6 +131,57 @@ def test_a_stub_is_the_general_path(packet: Any) -> None:
     assert compared
 
 
+def is_one_call(packet: Any) -> bool:
+    """Whether a transform sees one op, which gives the same each time."""
+    return not any(
+        op.body is not None or "nondeterministic_seeded" in op.tags for op in packet.candidates
+    )
+
+
+@pytest.mark.parametrize("packet", [p for p in SPECIAL if is_one_call(p)], ids=str)
+def test_a_stub_inside_of_a_transform_is_the_general_path(packet: Any) -> None:
+    """With operands that the transform has no part in."""
+    stub = stub_of(packet)
+    answer = stub.__globals__["answer"] or (lambda result: result)
+    compared = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for kind in (dtypes.float32, dtypes.int64, dtypes.bool_):
+            cases = prepared(packet, kind, True), prepared(packet, kind, True)
+            for first, second in zip(*cases, strict=True):
+                mine: list[Any] = []
+
+                def inside(x: Any, first: Any = first, mine: Any = mine) -> Any:
+                    mine.append(outcome(lambda a, k: stub(*a, **k), first))
+                    return x
+
+                torch.func.vmap(inside)(torch.ones(1))
+                wanted = outcome(lambda a, k: answer(packet_call(packet, stub, a, k)), second)
+                assert mine == [wanted], (kind, first)
+                compared += 1
+    assert compared
+
+
+BOUND = [
+    op
+    for packet in PACKETS
+    for op in packet.candidates
+    if "nondeterministic_seeded" not in op.tags and write_bound(op) is not None
+]
+
+
+@pytest.mark.parametrize("op", BOUND, ids=str)
+def test_a_bound_stub_is_the_general_path(op: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for kind in (dtypes.float32, dtypes.complex64, dtypes.int64):
+            cases = prepared(op.packet, kind, True), prepared(op.packet, kind, True)
+            for first, second in zip(*cases, strict=True):
+                mine = outcome(lambda a, k: op.direct(*op.bind(*a, **k)), first)
+                wanted = outcome(lambda a, k: call(op, op.bind(*a, **k)), second)
+                assert mine == wanted, (kind, first)
+
+
 def spelled(case: Sample, op: Any, aliases: dict[str, str]) -> Sample:
     """The call with every argument as a keyword, under another name where there is one."""
     names = [a.name for a in op._schema.arguments if not a.kwarg_only]
@@ -235,6 +287,19 @@ def test_a_replaced_kernel_is_seen_by_stubs_that_exist() -> None:
     finally:
         library._destroy()
     assert product(a, a).item() == 2.0
+
+
+def test_a_replaced_kernel_is_seen_inside_of_transforms() -> None:
+    square = torch.func.vmap(lambda x: torch.exp2(x))
+    a = torch.ones(2)
+    assert square(a).tolist() == [2.0, 2.0]
+    library = torch.library.Library("aten", "IMPL")
+    try:
+        library.impl("exp2", lambda self: self.clone(), "CPU")
+        assert square(a).tolist() == [1.0, 1.0]
+    finally:
+        library._destroy()
+    assert square(a).tolist() == [2.0, 2.0]
 
 
 @pytest.mark.parametrize("place", ["cpu", "meta"])

@@ -314,3 +314,279 @@ def test_assignment_through_a_mask_of_several_dims():
     values = torch.arange(6.0).reshape(2, 3)
     expected = torch.stack([lower(entry) for entry in values])
     assert torch.equal(torch.vmap(lower)(values), expected)
+
+
+def test_gather_from_a_sample_without_dims():
+    values, index = torch.tensor([1.0, 2.0]), torch.zeros(2, 1, dtype=torch.int64)
+
+    def read(value, place):
+        return torch.gather(value, 0, place)
+
+    assert vmap(read)(values, index).tolist() == [[1.0], [2.0]]
+    assert vmap(read, in_dims=(None, 0))(values[0], index).tolist() == [[1.0], [1.0]]
+    assert vmap(read, in_dims=(0, None))(values, index[0]).tolist() == [[1.0], [2.0]]
+    assert vmap(read, in_dims=(0, None))(values, index[0, 0]).tolist() == [1.0, 2.0]
+
+
+def test_cat_with_an_empty_tensor_keeps_its_gradient():
+    empty = torch.empty(2, 0, requires_grad=True)
+    result = vmap(lambda a, b: torch.cat([a, b]))(empty, torch.ones(2, 3))
+    assert result.requires_grad
+    result.sum().backward()
+    assert tuple(empty.grad.shape) == (2, 0)
+    shared = torch.empty(0, requires_grad=True)
+    result = vmap(lambda b: torch.cat([shared, b], 1))(torch.ones(2, 3, 4))
+    assert result.requires_grad
+    assert tuple(result.shape) == (2, 3, 4)
+
+
+# -- one draw for the batch ------------------------------------------------------------------------
+
+BATCH = torch.arange(12.0).reshape(4, 3) / 12
+ROW = BATCH[1]
+IMAGES = torch.ones(4, 2, 3, 2, 2)
+WEIGHTS = torch.arange(24.0).reshape(4, 2, 3) + 1
+# (function of a sample, the batch, what one draw of the whole batch is)
+DRAWS = {
+    "rand": (lambda _: torch.rand(3), BATCH, lambda: torch.rand(4, 3)),
+    "rand of a sample without dims": (lambda _: torch.rand(()), BATCH, lambda: torch.rand(4)),
+    "randn": (lambda _: torch.randn(3), BATCH, lambda: torch.randn(4, 3)),
+    "randint": (lambda _: torch.randint(2, 50, (3,)), BATCH, lambda: torch.randint(2, 50, (4, 3))),
+    "randperm": (
+        lambda _: torch.randperm(5),
+        BATCH,
+        lambda: torch.stack([torch.randperm(5) for _ in range(4)]),
+    ),
+    "normal of numbers": (
+        lambda _: torch.normal(0.0, 1.0, (3,)),
+        BATCH,
+        lambda: torch.normal(0.0, 1.0, (4, 3)),
+    ),
+    "normal of a mean": (lambda a: torch.normal(a, 1.0), BATCH, lambda: torch.normal(BATCH, 1.0)),
+    "normal of a deviation": (
+        lambda a: torch.normal(0.0, a),
+        BATCH,
+        lambda: torch.normal(0.0, BATCH),
+    ),
+    "normal of a shared mean": (
+        lambda a: torch.normal(ROW, a),
+        BATCH,
+        lambda: torch.normal(ROW.expand(4, 3), BATCH),
+    ),
+    "normal of what is shared": (
+        lambda _: torch.normal(ROW, 1.0),
+        BATCH,
+        lambda: torch.normal(ROW.expand(4, 3), 1.0),
+    ),
+    "bernoulli": (torch.bernoulli, BATCH, lambda: torch.bernoulli(BATCH)),
+    "bernoulli with p": (
+        lambda a: torch.bernoulli(a, 0.4),
+        BATCH,
+        lambda: torch.bernoulli(BATCH, 0.4),
+    ),
+    "bernoulli of what is shared": (
+        lambda _: torch.bernoulli(ROW),
+        BATCH,
+        lambda: torch.bernoulli(ROW.expand(4, 3)),
+    ),
+    "bernoulli_": (
+        lambda a: torch.zeros_like(a).bernoulli_(a),
+        BATCH,
+        lambda: torch.zeros(4, 3).bernoulli_(BATCH),
+    ),
+    "dropout": (
+        torch.nn.functional.dropout,
+        BATCH,
+        lambda: torch.nn.functional.dropout(BATCH),
+    ),
+    "dropout of what is shared": (
+        lambda _: torch.nn.functional.dropout(ROW),
+        BATCH,
+        lambda: torch.nn.functional.dropout(ROW.expand(4, 3)),
+    ),
+    "dropout2d": (
+        torch.nn.functional.dropout2d,
+        IMAGES,
+        lambda: torch.nn.functional.dropout2d(IMAGES.flatten(0, 1)).unflatten(0, (4, 2)),
+    ),
+    "native_dropout": (
+        lambda a: torch.native_dropout(a, 0.5, True)[0],
+        BATCH,
+        lambda: torch.native_dropout(BATCH, 0.5, True)[0],
+    ),
+    "multinomial": (
+        lambda a: torch.multinomial(a, 2),
+        WEIGHTS[:, 0],
+        lambda: torch.multinomial(WEIGHTS[:, 0], 2),
+    ),
+    "multinomial of rows": (
+        lambda a: torch.multinomial(a, 2),
+        WEIGHTS,
+        lambda: torch.multinomial(WEIGHTS.flatten(0, 1), 2).unflatten(0, (4, 2)),
+    ),
+    "multinomial of what is shared": (
+        lambda _: torch.multinomial(WEIGHTS[0, 0], 2),
+        BATCH,
+        lambda: torch.multinomial(WEIGHTS[0, 0].expand(4, 3), 2),
+    ),
+    "rand_like": (torch.rand_like, BATCH, lambda: torch.rand(4, 3)),
+    "randn_like": (torch.randn_like, BATCH, lambda: torch.randn(4, 3)),
+    "randint_like": (
+        lambda a: torch.randint_like(a, 2, 50),
+        BATCH,
+        lambda: torch.randint(2, 50, (4, 3), dtype=torch.float32),
+    ),
+    "rand_like of what is shared": (
+        lambda _: torch.rand_like(ROW),
+        BATCH,
+        lambda: torch.rand(4, 3),
+    ),
+    "poisson": (torch.poisson, BATCH, lambda: torch.poisson(BATCH)),
+    "binomial": (
+        lambda a: torch.binomial(a * 0 + 9, a),
+        BATCH,
+        lambda: torch.binomial(BATCH * 0 + 9, BATCH),
+    ),
+    "a nested vmap": (
+        lambda a: vmap(lambda _: torch.rand(2), randomness="different")(a),
+        BATCH,
+        lambda: torch.rand(4, 3, 2),
+    ),
+    "a nested vmap with shared numbers": (
+        lambda a: vmap(lambda _: torch.rand(2), randomness="same")(a),
+        BATCH,
+        lambda: torch.rand(4, 1, 2).expand(4, 3, 2),
+    ),
+    "a gradient": (
+        torch.func.grad(lambda a: (a * torch.rand(3)).sum()),
+        BATCH,
+        lambda: torch.rand(4, 3),
+    ),
+}
+FILLERS = {
+    "uniform_": (0.0, 2.0),
+    "normal_": (1.0, 2.0),
+    "exponential_": (),
+    "cauchy_": (),
+    "log_normal_": (),
+    "geometric_": (0.3,),
+    "random_": (2, 50),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_different_numbers_are_those_of_one_draw(name: str) -> None:
+    function, batch, whole = DRAWS[name]
+    torch.manual_seed(0)
+    found = vmap(function, randomness="different")(batch)
+    torch.manual_seed(0)
+    assert torch.equal(found, whole())
+
+
+@pytest.mark.parametrize("name", FILLERS)
+def test_fillers_draw_once(name: str) -> None:
+    def fill(sample: torch.Tensor) -> torch.Tensor:
+        target = sample.clone()
+        assert getattr(target, name)(*FILLERS[name]) is target
+        assert target._version == 1
+        return target
+
+    def numbers(shape: tuple[int, ...]) -> torch.Tensor:
+        torch.manual_seed(0)
+        return getattr(torch.zeros(shape), name)(*FILLERS[name])
+
+    torch.manual_seed(0)
+    assert torch.equal(vmap(fill, randomness="different")(BATCH), numbers((4, 3)))
+    torch.manual_seed(0)
+    assert torch.equal(vmap(fill, randomness="same")(BATCH), numbers((3,)).expand(4, 3))
+
+
+def test_the_same_numbers_for_samples_that_differ() -> None:
+    torch.manual_seed(0)
+    noise = torch.rand(3)
+    for function in (torch.rand_like, lambda _: torch.rand(3)):
+        torch.manual_seed(0)
+        assert torch.equal(vmap(function, randomness="same")(BATCH), noise.expand(4, 3))
+    for drop in (
+        torch.nn.functional.dropout,
+        lambda a: torch.native_dropout(a, 0.5, True)[0],
+        lambda a: torch.nn.functional.dropout(a * ROW),
+    ):
+        dropped = vmap(drop, randomness="same")(torch.ones(4, 50, 3))
+        assert torch.equal(dropped, dropped[:1].expand(4, 50, 3))
+        assert 0 < (dropped == 0).sum() < dropped.numel()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        torch.bernoulli,
+        lambda a: torch.bernoulli(a, 0.5),
+        lambda a: a.clone().bernoulli_(a),
+        lambda a: torch.zeros(3).bernoulli_(a),
+        lambda a: torch.normal(a, 1.0),
+        lambda a: torch.normal(0.0, a),
+        lambda a: torch.multinomial(a + 1, 2),
+        torch.poisson,
+        lambda a: torch.binomial(a * 0 + 9, a),
+        lambda a: torch._standard_gamma(a + 1),
+    ],
+)
+def test_the_same_numbers_are_refused_where_their_distributions_differ(function: object) -> None:
+    with pytest.raises(RuntimeError, match="same randomness with a batched tensor input"):
+        vmap(function, randomness="same")(BATCH)
+
+
+def test_batch_norm_does_not_share_statistics_it_writes() -> None:
+    images = torch.arange(24.0).reshape(4, 3, 2)
+    module = torch.nn.BatchNorm1d(2)
+    with pytest.raises(RuntimeError, match="Batch norm got a batched tensor as input while the"):
+        vmap(module)(images)
+    module.eval()
+    assert torch.equal(vmap(module)(images), module(images.flatten(0, 1)).unflatten(0, (4, 3)))
+    means, variances = torch.zeros(4, 2), torch.ones(4, 2)
+
+    def normalise(x: object, mean: object, variance: object) -> torch.Tensor:
+        return torch.nn.functional.batch_norm(x, mean, variance, training=True)
+
+    vmap(normalise)(images, means, variances)
+    assert torch.allclose(means, images.mean(1) * 0.1)
+
+
+def test_distributions_check_their_arguments() -> None:
+    values = torch.tensor([1.0, 2.0])
+    normal = torch.distributions.Normal
+    found = vmap(lambda m: normal(m, m, validate_args=True).log_prob(m))(values)
+    assert torch.equal(found, normal(values, values).log_prob(values))
+    with pytest.raises(ValueError, match="Expected parameter scale"):
+        vmap(lambda m: normal(m, -m, validate_args=True).log_prob(m))(values)
+    drawn = vmap(lambda p: torch.distributions.Bernoulli(p).sample(), randomness="different")
+    assert tuple(drawn(values / 3).shape) == (2,)
+
+
+def test_a_function_with_both_rules_uses_them() -> None:
+    used = []
+
+    class Sine(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x.sin()
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_forward(*inputs)
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return tangent * ctx.saved_tensors[0].cos()
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            used.append(info.batch_size)
+            return Sine.apply(x), in_dims[0]
+
+    x = rows()
+    value, tangent = vmap(lambda a, t: torch.func.jvp(Sine.apply, (a,), (t,)))(x, x)
+    assert torch.equal(value, x.sin())
+    assert torch.equal(tangent, x * x.cos())
+    assert used == [2]

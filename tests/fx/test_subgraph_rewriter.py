@@ -1,7 +1,10 @@
 """Replacing patterns in graphs."""
 
+import pytest
+
 import rushlight as torch
 import rushlight.fx as fx
+from rushlight.fx import replace_pattern, symbolic_trace
 
 
 def statements(gm):
@@ -49,3 +52,40 @@ def test_literals_must_agree():
         "sum_1 = torch.sum(x, dim = 0)",
         "relu = torch.relu(x);  x = None",
     ]
+
+
+def test_patterns_with_several_results():
+    def f(x, a, b):
+        return torch.relu(x) + a, torch.sigmoid(x) + b
+
+    gm = symbolic_trace(f)
+    done = replace_pattern(
+        gm,
+        lambda x: (torch.relu(x), torch.sigmoid(x)),
+        lambda x: (torch.tanh(x), torch.cos(x)),
+    )
+    assert len(done) == 1
+    x = torch.tensor([1.0, 2.0])
+    found = gm(x, x, x)
+    assert torch.equal(found[0], x.tanh() + x)
+    assert torch.equal(found[1], x.cos() + x)
+
+
+def test_results_that_do_not_belong_together_do_not_match():
+    def pair(x):
+        return torch.relu(x), torch.sigmoid(x)
+
+    gm = symbolic_trace(lambda x, y: torch.relu(x) + torch.sigmoid(y))
+    assert not replace_pattern(gm, pair, pair)
+    # The second input is only known after a result is used.
+    late = symbolic_trace(lambda x: torch.sigmoid(torch.relu(x) + 1))
+    both = lambda x, y: (torch.relu(x), torch.sigmoid(y))  # noqa: E731
+    assert not replace_pattern(late, both, both)
+    assert late(torch.zeros(1)).item() == pytest.approx(0.7310586)
+
+
+def test_a_replacement_may_be_its_input():
+    gm = symbolic_trace(lambda x, y: torch.add(torch.add(x, y), y))
+    assert len(replace_pattern(gm, lambda x, y: torch.add(x, y), lambda x, y: x)) == 2
+    x = torch.ones(2)
+    assert gm(x, x) is x

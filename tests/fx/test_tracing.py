@@ -1,5 +1,6 @@
 """Symbolic tracing."""
 
+import functools
 import math
 
 import pytest
@@ -116,7 +117,7 @@ def test_concrete_args():
         "d_1, d_2, flag_1, = fx_pytree.tree_flatten_spec([d, flag], self._in_spec)",
         "eq = flag_1 == True;  flag_1 = None",
         "_assert = torch._assert(eq, 'flag has been specialized to have value True but got another "
-        "value');  eq = None",
+        "value');  eq = _assert = None",
         "add = d_1 + d_2;  d_1 = d_2 = None",
         "return pytree.tree_unflatten([add], self._out_spec)",
     ]
@@ -182,3 +183,33 @@ def test_proxyable_class():
     gm = fx.symbolic_trace(lambda x: Pair(x, 2).left)
     assert gm(7) == 7 and any(node.target is Pair for node in gm.graph.nodes)
     assert Pair(1, 2).right == 2
+
+
+def test_a_tracer_can_be_copied():
+    import copy
+
+    tracer = fx.Tracer()
+    tracer.trace(torch.nn.Linear(2, 2))
+    copied = copy.deepcopy(tracer)
+    assert type(copied) is fx.Tracer
+    assert copied.root is not tracer.root
+
+
+def passed_on(function):
+    @functools.wraps(function)
+    def wrapper(*args):
+        return function(*args)
+
+    return wrapper
+
+
+@fx.wrap
+@passed_on
+def choose(x):
+    return x + 1 if x.sum() > 0 else x
+
+
+def test_decorated_functions_can_be_wrapped():
+    gm = fx.symbolic_trace(lambda x: choose(x) * 2)
+    assert [node.name for node in gm.graph.nodes] == ["x", "choose", "mul", "output"]
+    assert gm(torch.ones(2)).tolist() == [4.0, 4.0]

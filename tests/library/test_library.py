@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -10,11 +11,13 @@ import pytest
 
 import rushlight as torch
 from rushlight import library
-from rushlight.core import modes
+from rushlight.core import keys
+from rushlight.core.fake import DynamicOutputShapeException, FakeTensorMode
 from rushlight.core.modes import TorchDispatchMode
 from rushlight.core.stubs import stub_source
 from rushlight.library import custom_op, infer_schema, opcheck
 from rushlight.opset import registry
+from rushlight.symbolic import ShapeEnv
 
 Tensor = torch.Tensor
 
@@ -178,7 +181,7 @@ def test_a_kernel_for_autograd():
     class Seven(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):
-            with modes.AutoDispatchBelowAutograd():
+            with keys.AutoDispatchBelowAutograd():
                 return torch.ops.scoped.ag(x)
 
         @staticmethod
@@ -305,7 +308,7 @@ def test_a_replaced_operator_still_leaves_foreign_operands_alone():
         assert torch.max(torch.ones(2), 0).values.item() == 1
 
 
-@pytest.mark.parametrize("key", ["FuncTorchBatched", "AutocastCPU", "Functionalize", "Python"])
+@pytest.mark.parametrize("key", ["Tracer", "Batched", "FuncTorchGradWrapper", "Conjugate"])
 def test_keys_that_nothing_looks_at_are_refused(key):
     with (
         library._scoped_library("aten", "IMPL") as lib,
@@ -334,9 +337,14 @@ def test_define_impl_and_register_fake_by_name():
     [
         (lambda: library.Library("prim", "DEF"), ValueError, "prim is a reserved namespace"),
         (lambda: library.Library("x", "BAD"), ValueError, "Unsupported kind: BAD"),
-        (lambda: library.define("nons", "() -> ()"), ValueError, "form `namespace::name`"),
+        (lambda: library.define("nons", "() -> ()"), ValueError, 'form "namespace::name"'),
+        (
+            lambda: library.Library("tests", "FRAGMENT").define("f(Tensor x)"),
+            RuntimeError,
+            "expected '->'",
+        ),
         (lambda: library.define("a::b", "Tensor x"), ValueError, "expected schema to look like"),
-        (lambda: library.register_kernel("tests::zz", "cpu", abs), RuntimeError, "does not exist"),
+        (lambda: library.register_vmap("tests::zz", abs), RuntimeError, "does not exist"),
         (
             lambda: library.Library("tests", "FRAGMENT").impl("f", 3, "CPU"),
             TypeError,
@@ -406,8 +414,8 @@ def test_opcheck_finds_hidden_writes_and_wrong_fakes():
 
     hidden.register_fake(lambda x: torch.empty(7, device="meta"))
     found = opcheck(hidden, (torch.ones(2),), raise_exception=False)
-    assert "was changed by tests::hidden" in str(found["test_schema"])
-    assert "the fake implementation gives" in str(found["test_faketensor"])
+    assert "x is not defined as mutable but was mutated" in str(found["test_schema"])
+    assert "mismatched tensor metadata" in str(found["test_faketensor"])
     with pytest.raises(library.OpCheckError, match="test_schema failed"):
         opcheck(hidden, (torch.ones(2),), test_utils="test_schema")
 
@@ -424,6 +432,17 @@ def test_a_registered_batch_rule_gets_values_and_dims(scale):
     found = torch.vmap(lambda column: scale(column, 3.0), in_dims=1)(x)
     assert torch.equal(found, (3 * x).t())
     assert seen == [(3, (1, None))]
+
+
+def test_a_batch_rule_that_comes_after_the_first_call_is_used():
+    @custom_op("tests::doubled_late", mutates_args=())
+    def doubled(x: Tensor) -> Tensor:
+        return 2 * x
+
+    x = torch.arange(6.0).reshape(2, 3)
+    assert torch.equal(torch.vmap(lambda row: doubled(row))(x), 2 * x)
+    doubled.register_vmap(lambda info, in_dims, x: (5 * x, in_dims[0]))
+    assert torch.equal(torch.vmap(lambda row: doubled(row))(x), 5 * x)
 
 
 def test_autocast_casts_to_the_registered_dtype():
@@ -466,3 +485,236 @@ def test_a_registered_rule_stands_for_torch_dispatch():
         assert watched(torch.ones(1)).item() == 2.0
     assert watched(torch.ones(1).as_subclass(Sub)).item() == 3.0
     assert watched(torch.ones(1)).item() == 1.0
+
+
+# -- lifetimes ------------------------------------------------------------------------------------
+
+
+def test_operators_live_as_long_as_their_library():
+    lib = library.Library("lived", "DEF")
+    lib.define("f(Tensor x) -> Tensor")
+    lib.impl("f", lambda x: x.clone(), "CPU")
+    assert torch.ops.lived.f(torch.ones(1)).item() == 1.0
+    with pytest.raises(RuntimeError, match="Only a single TORCH_LIBRARY"):
+        library.Library("lived", "DEF")
+    del lib
+    gc.collect()
+    with pytest.raises(AttributeError, match="'_OpNamespace' 'lived' object has no attribute 'f'"):
+        _ = torch.ops.lived.f
+    del torch.ops.lived
+    lib = library.Library("lived", "DEF")
+    lib.define("f(Tensor x) -> Tensor")
+    lib.impl("f", lambda x: x * 2, "CPU")
+    assert torch.ops.lived.f(torch.ones(1)).item() == 2.0
+    lib._destroy()
+    lib._destroy()
+    with pytest.raises(AssertionError, match="Library object has been destroyed"):
+        lib.define("g(Tensor x) -> Tensor")
+
+
+def test_rules_go_with_the_library_that_registered_them():
+    with library._scoped_library("lived", "FRAGMENT") as lib:
+        lib.define("g(Tensor x) -> Tensor")
+        lib.impl("g", lambda x: x.detach().clone(), "CPU")
+        x = torch.ones(1, requires_grad=True)
+        with library._scoped_library("lived", "FRAGMENT") as other:
+            library.register_autograd("lived::g", lambda ctx, grad: grad * 5, lib=other)
+            library.register_vmap("lived::g", lambda info, dims, x: (x * 3, dims[0]), lib=other)
+            torch.ops.lived.g(x).backward()
+            assert x.grad.item() == 5.0
+            assert torch.vmap(torch.ops.lived.g)(torch.ones(2)).tolist() == [3.0, 3.0]
+        assert torch.vmap(torch.ops.lived.g)(torch.ones(2)).tolist() == [1.0, 1.0]
+        assert type(torch.ops.lived.g(x).grad_fn).__name__ == "Unrecorded"
+
+
+def test_decorators_that_name_a_library():
+    with library._scoped_library("lived", "FRAGMENT") as lib:
+
+        @library.define(lib, "defined(Tensor x) -> Tensor")
+        def defined(x):
+            return x + 1
+
+        assert torch.ops.lived.defined(torch.ones(1)).item() == 2.0
+        lib.define("h(Tensor x) -> Tensor")
+
+        @library.impl(lib, "h", "CPU")
+        def on_cpu(x):
+            return x + 1
+
+        assert torch.ops.lived.h(torch.ones(1)).item() == on_cpu(torch.ones(1)).item() == 2.0
+
+
+def test_a_fake_implementation_may_come_before_its_definition():
+    with library._scoped_library("lived", "FRAGMENT") as lib:
+        library.register_fake("lived::later", lambda x: x.new_empty(7), lib=lib)
+        lib.define("later(Tensor x) -> Tensor")
+        assert torch.ops.lived.later(torch.ones(1, device="meta")).shape == (7,)
+
+
+def test_kernels_in_triton_are_refused():
+    with pytest.raises(NotImplementedError, match="RL0312"):
+        library.wrap_triton(abs)
+    with pytest.raises(NotImplementedError, match="RL0312"):
+        library.triton_op("a::b", abs, mutates_args=())
+
+
+# -- custom_op ------------------------------------------------------------------------------------
+
+
+def test_writes_to_lists_are_counted():
+    @custom_op("tests::grow", mutates_args={"xs"})
+    def grow(xs: list[Tensor]) -> None:
+        for x in xs:
+            x.numpy()[...] += 1
+
+    x = torch.zeros(2)
+    grow([x])
+    assert x._version > 0 and x.tolist() == [1.0, 1.0]
+    y = torch.zeros(2, requires_grad=True).clone()
+    z = y.sin()
+    with torch.no_grad():
+        grow([y.detach()])
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.sum().backward()
+
+
+def test_needs_of_gradients_are_told_by_argument():
+    seen = []
+
+    @custom_op("tests::scaled_all", mutates_args=())
+    def scaled_all(xs: list[Tensor], y: Tensor, *, k: float = 1.0) -> list[Tensor]:
+        return [x * y * k for x in xs]
+
+    def setup(ctx, inputs, keyword_only_inputs, output):
+        ctx.save_for_backward(*inputs[0], inputs[1])
+        ctx.k = keyword_only_inputs["k"]
+
+    def backward(ctx, grads):
+        seen.append(ctx.needs_input_grad)
+        *_, y = ctx.saved_tensors
+        return [grad * y * ctx.k for grad in grads], None
+
+    scaled_all.register_autograd(backward, setup_context=setup)
+    x = torch.ones(2, requires_grad=True)
+    first, second = scaled_all([x, torch.ones(2)], torch.full((2,), 3.0), k=2.0)
+    (first + second).sum().backward()
+    assert x.grad.tolist() == [6.0, 6.0] and seen == [([True, False], False)]
+    scaled_all.register_autograd(lambda ctx, grads: (grads[0], None), setup_context=setup)
+    with pytest.raises(RuntimeError, match="to be of the same structure as the inputs"):
+        scaled_all([x], torch.ones(2))[0].sum().backward()
+
+
+def test_results_may_not_share_memory():
+    @custom_op("tests::shares", mutates_args=())
+    def shares(x: Tensor) -> Tensor:
+        return x.view(-1)
+
+    @custom_op("tests::twice", mutates_args=())
+    def twice(x: Tensor) -> tuple[Tensor, Tensor]:
+        y = x.clone()
+        return y, y
+
+    for op in (shares, twice):
+        with pytest.raises(RuntimeError, match="may not alias any inputs to this custom operator"):
+            op(torch.ones(2))
+
+
+def test_a_kernel_can_be_switched_off():
+    @custom_op("tests::switched", mutates_args=(), device_types="cpu")
+    def switched(x: Tensor) -> Tensor:
+        return x + 1
+
+    switched.register_kernel("cpu")(lambda x: x + 3)
+    assert switched(torch.ones(1)).item() == 4.0
+    with switched.set_kernel_enabled("cpu", enabled=False):
+        assert switched(torch.ones(1)).item() == 2.0
+    assert switched(torch.ones(1)).item() == 4.0
+
+
+def test_keyword_only_tensors_are_refused():
+    def keyword(x: Tensor, *, y: Tensor) -> Tensor:
+        return x + y
+
+    with pytest.raises(NotImplementedError, match="custom_op with kwarg-only Tensor args"):
+        custom_op("tests::keyword", keyword, mutates_args=())
+
+
+def test_transforms_of_an_operator_without_rules():
+    @custom_op("tests::cloned", mutates_args=())
+    def cloned(x: Tensor) -> Tensor:
+        return x.clone()
+
+    @custom_op("tests::bumped", mutates_args={"x"})
+    def bumped(x: Tensor) -> None:
+        x.add_(1)
+
+    def bump(x):
+        y = x.clone()
+        bumped(y)
+        return y
+
+    assert torch.vmap(cloned)(torch.ones(2, 3)).shape == (2, 3)
+    found = torch.func.grad(lambda x: cloned(x.detach()).sum() + x.sum())(torch.ones(2))
+    assert found.tolist() == [1.0, 1.0]
+    assert torch.func.functionalize(cloned)(torch.ones(1)).item() == 1.0
+    assert torch.func.functionalize(bump)(torch.ones(2)).tolist() == [2.0, 2.0]
+    assert opcheck(bumped, (torch.ones(2),), test_utils="test_aot_dispatch_dynamic") == {
+        "test_aot_dispatch_dynamic": "SUCCESS"
+    }
+
+
+def test_batch_rules_get_keywords_as_such():
+    seen = []
+
+    @custom_op("tests::batched", mutates_args=())
+    def batched(x: Tensor, ys: list[Tensor], k: int = 2, *, s: float = 1.0) -> Tensor:
+        return x * ys[0] * k * s
+
+    @batched.register_vmap
+    def _(info, in_dims, x, ys, k=2, s=1.0):
+        seen.append((info.batch_size, info.randomness, in_dims))
+        return batched(x.movedim(in_dims[0], 0), ys, k, s=s), 0
+
+    y = torch.ones(3)
+    found = torch.vmap(lambda x: batched(x, [y], 3, s=2.0), in_dims=1)(torch.ones(3, 2))
+    assert found.tolist() == [[6.0] * 3] * 2 and seen == [(2, "error", (1, [None], None))]
+
+
+def test_sizes_that_values_decide():
+    @custom_op("tests::places", mutates_args=())
+    def places(x: Tensor) -> Tensor:
+        return x.nonzero()
+
+    @places.register_fake
+    def _(x):
+        count = library.get_ctx().new_dynamic_size()
+        return x.new_empty([count, x.dim()], dtype=torch.int64)
+
+    with FakeTensorMode(shape_env=ShapeEnv()):
+        count, rank = places(torch.ones(3)).shape
+    assert isinstance(count, torch.SymInt) and rank == 1
+    with FakeTensorMode(), pytest.raises(DynamicOutputShapeException):
+        places(torch.ones(3))
+    with pytest.raises(RuntimeError, match="tests::places: You're trying to run this operator"):
+        places(torch.ones(3, device="meta"))
+    assert library.get_ctx() is None
+    assert set(opcheck(places, (torch.ones(2),)).values()) == {"SUCCESS"}
+
+
+# -- opcheck --------------------------------------------------------------------------------------
+
+
+def test_opcheck_finds_gradients_in_kernels_and_missing_formulas(scale):
+    with library._scoped_library("lived", "FRAGMENT") as lib:
+        lib.define("recorded(Tensor x) -> Tensor")
+        lib.impl("recorded", lambda x: x.sin(), "CPU")
+        x = torch.ones(2, requires_grad=True)
+        with pytest.raises(library.OpCheckError, match="does not have an autograd kernel defined"):
+            opcheck(torch.ops.lived.recorded, (x,), test_utils="test_autograd_registration")
+    scale.register_fake(lambda x, k=2.0: torch.empty_like(x))
+    found = opcheck(scale, (x, 3.0), raise_exception=False)
+    assert "no autograd formula was registered" in str(found["test_aot_dispatch_dynamic"])
+    with pytest.raises(ValueError, match="expected test_utils to be subset of"):
+        opcheck(scale, (x, 3.0), test_utils="foo")
+    with pytest.raises(ValueError, match="op must be instance of torch._ops.OpOverload"):
+        opcheck(3, ())

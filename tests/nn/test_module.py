@@ -504,3 +504,16 @@ def test_ways_to_convert_parameters():
         assert module.weight.dtype is module.weight.grad.dtype is torch.float64
         assert isinstance(module.weight, nn.Parameter) and module.weight.requires_grad
         assert (module.weight.grad is grad) is not overwrites
+
+
+def test_a_marked_tensor_is_no_special_parameter():
+    class Special(nn.Parameter):
+        pass
+
+    class Sub(torch.Tensor):
+        pass
+
+    made = nn.Parameter(torch.ones(2).as_subclass(Sub))
+    assert isinstance(made, nn.Parameter)
+    assert not isinstance(made, Special)
+    assert isinstance(Special(torch.ones(2)), Special)

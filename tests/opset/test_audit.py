@@ -90,7 +90,7 @@ def test_kinds_name_what_they_derive() -> None:
     states = {
         "sum.dim_IntList": ("derived: reduction", "derived: folded"),
         "cumsum": ("derived: along", "derived: a call of the op"),
-        "gather": ("derived: along", "derived: a call of the op"),
+        "gather": ("given", "derived: a call of the op"),
         "scatter_add": ("derived: along", "derived: a call of the op"),
         "mm": ("derived: multiplied", "derived: multiplied"),
         "avg_pool2d": ("derived: folded", "derived: a call of the op"),

@@ -22,7 +22,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor, storage_of, strides_of, wrap
-from rushlight.opset.kinds import make_view
+from rushlight.opset.results import make_view
 from rushlight.opset.samples.maker import Sample
 
 SEQUENCES: dict[str, type] = {"list": list, "tuple": tuple, "Size": Size}

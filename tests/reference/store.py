@@ -28,11 +28,6 @@ from tests.reference import forms
 
 FOLDER = Path(__file__).parent
 FORMAT = 2
-DATA_DEPENDENT = (
-    "allclose", "argwhere", "bincount", "equal", "histc", "is_nonzero", "item",
-    "masked_scatter_backward", "masked_select",
-    "local_scalar_dense", "nonzero", "unique",
-)  # fmt: skip
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6}]
 
 
@@ -109,8 +104,11 @@ def is_data_dependent(op: Any) -> bool:
     """Whether sizes of results, or what Python sees of them, follow from values."""
     if op.tags & {Tag.dynamic_output_shape, Tag.data_dependent_output}:
         return True
-    # `where(condition)` is nonzero under another name.
-    return op.name() == "aten::where" or op.base_name.lstrip("_").startswith(DATA_DEPENDENT)
+    return "reads_values" in op.options and answers_number(op)
+
+
+def answers_number(op: Any) -> bool:
+    return not any(entry.type.is_tensor_like for entry in op._schema.returns)
 
 
 # -- files -----------------------------------------------------------------------------------------

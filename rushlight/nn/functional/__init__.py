@@ -43,27 +43,23 @@ __all__ = [
 SPELT = {"logsigmoid": "log_sigmoid"}
 
 
-# In-place forms that torch offers here too; the other functions only take `inplace`.
-WRITING = frozenset(
-    ("celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "rrelu_", "selu_", "threshold_")
-)
-
-
 def _find(name: str) -> Any:
     """A function that is an operator, or that is loaded when first used."""
     if name == "multi_head_attention_forward":
         from rushlight.nn.attention import multi_head_attention_forward
 
         return offered(multi_head_attention_forward, __name__)
-    if name in WRITING:
-        return getattr(functions, name)
     if name in SPELT:
         return getattr(functions, SPELT[name])
     try:
         record = registry.packet(name).candidates[0]
     except KeyError:
         return None
-    return getattr(functions, name) if record.options.get("functional") else None
+    base = record.functional
+    is_here = (
+        record.options.get("functional") if base is None else base.options.get("functional_inplace")
+    )
+    return getattr(functions, name) if is_here else None
 
 
 def _names() -> list[str]:
@@ -71,7 +67,8 @@ def _names() -> list[str]:
     families.load_all()
     records = [p.candidates[0] for p in registry.PACKETS["aten"].values() if p.candidates]
     found = [record.base_name for record in records if record.options.get("functional")]
-    return [*found, *SPELT, *WRITING]
+    found += [f"{r.base_name}_" for r in records if r.options.get("functional_inplace")]
+    return [*found, *SPELT]
 
 
 __getattr__, __dir__ = namespace(

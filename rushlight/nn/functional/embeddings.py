@@ -82,7 +82,9 @@ def embedding_bag(
                 "if input is 2D, then offsets has to be None, as input is treated is a mini-batch "
                 f"of fixed length sequences. However, found offsets of type {type(offsets)}"
             )
-        offsets = functions.arange(0, input.numel(), input.shape[1], dtype=input.dtype)
+        offsets = functions.arange(
+            0, input.numel(), input.shape[1], dtype=input.dtype, device=input.device
+        )
         include_last_offset = False
         input = input.reshape(-1)
         if per_sample_weights is not None:

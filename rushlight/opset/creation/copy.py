@@ -21,13 +21,14 @@ from rushlight.core.dispatch import call, packet_call
 from rushlight.core.geometry import suggest_memory_format
 from rushlight.core.node import needs_grad
 from rushlight.core.op import Tag, refuse
-from rushlight.core.state import PROCESS
+from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import PLAIN, Tensor, shell, strides_of, values_of, wrap
 from rushlight.opset import derived
 from rushlight.opset.exposure import install_method
-from rushlight.opset.kinds import CREATION, Native, Spec, lay_out, refuse_device
+from rushlight.opset.kinds import CREATION, Native, Spec, refuse_device
 from rushlight.opset.registry import composite, mutation, op, packet
+from rushlight.opset.results import lay_out
 from rushlight.opset.rules import late, sample
 
 # -- clone and conversion --------------------------------------------------------------------------
@@ -79,7 +80,7 @@ def convert_backend(
     if self._array is None or place.type != "cpu":
         if place.type == "cpu" and self.device.type == "meta":
             raise error("RL0402", NotImplementedError)
-        if place.type not in ("meta", "cpu"):
+        if place.type not in ("meta", "cpu") and LOCAL.state.fake is None:
             refuse_device(place)
         return shell(tuple(self.shape), strides, result_dtype, place)
     warn_discarded(self._dtype, result_dtype)
@@ -758,7 +759,9 @@ def check_single(self: Any) -> None:
         raise RuntimeError(f"a Tensor with {count} elements cannot be converted to Scalar")
 
 
-@composite("item(Tensor self) -> Scalar", batch="number", function=False)
+@composite(
+    "item(Tensor self) -> Scalar", tags=(Tag.data_dependent_output,), batch="number", function=False
+)
 def item_op(self: Any) -> Any:
     check_single(self)
     return call(_local_scalar_dense, (self,))
@@ -785,7 +788,7 @@ PYTHON_NUMBERS = frozenset((bool, int, float, complex))
 publish(item, "item")
 
 
-@composite("is_nonzero(Tensor self) -> bool", batch="truth")
+@composite("is_nonzero(Tensor self) -> bool", reads_values="its one element", batch="truth")
 def is_nonzero(self: Any) -> Any:
     count = self.numel()
     if count == 0:

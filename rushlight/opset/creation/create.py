@@ -6,6 +6,7 @@ requires_grad, the default device, sizes given one by one.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from rushlight.core import geometry, interop, ports, promotion
 from rushlight.core.determinism import unwritten, unwritten_array
 from rushlight.core.dispatch import INSIDE, call, call_function_mode, overridable, packet_call
 from rushlight.core.dtype import dtype
-from rushlight.core.op import Tag, refuse
+from rushlight.core.op import OpOverload, Tag, refuse
 from rushlight.core.promotion import scalar_dtype
 from rushlight.core.size import Size
 from rushlight.core.state import LAYER_FUNCTION_MODES, LOCAL, PROCESS
@@ -27,14 +28,16 @@ from rushlight.core.tensor import (
     Tensor,
     Unusual,
     alias_array,
+    set_requires_grad,
     storage_of,
     wrap,
     wrap_strided,
 )
 from rushlight.core.typedstorage import TypedStorage
 from rushlight.opset.creation.copy import layouts, preserved
-from rushlight.opset.kinds import CREATION, Kind, Spec, refuse_device, refuse_layout, shell_of
+from rushlight.opset.kinds import CREATION, Spec, refuse_device, refuse_layout
 from rushlight.opset.registry import composite, find, op, packet
+from rushlight.opset.results import shell_of
 from rushlight.opset.rules import late, sample
 
 # Public functions of torch that are written in Python here.
@@ -55,7 +58,8 @@ LIKE = f"{OPTIONS}, MemoryFormat? memory_format=None"
 def mark_requires_grad(result: Any) -> Any:
     if not (result._dtype.is_floating_point or result._dtype.is_complex):
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-    return result.requires_grad_()
+    set_requires_grad(result, True)
+    return result
 
 
 def check_pinning(kwargs: dict[str, Any]) -> None:
@@ -211,6 +215,7 @@ def sized_spec(size: Any, dtype: Any, *rest: Any) -> Spec:
 empty_op = op(
     f"empty.memory_format(SymInt[] size, *, {LIKE}) -> Tensor",
     kind=CREATION,
+    unwritten=True,
     method=False,
     varargs=0,
     layout="shape",
@@ -319,30 +324,6 @@ ones_op.samples = sample_sizes
 full_op.samples = lambda make: sample_sizes(make, 1)
 
 
-class Strided(Kind):
-    """Fresh memory with exact strides."""
-
-    def make_backend(self, op: Any) -> Any:
-        after_tensor = bool(op.tensor_positions)
-
-        def backend(*args: Any) -> Any:
-            spec = op.rule("shape")(*args)
-            layout, device = args[-3], args[-2]
-            if after_tensor:
-                device = device or args[0].device
-                if args[0]._array is None and device == args[0].device:
-                    return shell_of(spec, device)
-            if device is not None and device.type != "cpu":
-                if device.type != "meta":
-                    refuse_device(device)
-                return shell_of(spec, device)
-            if layout is not None:
-                refuse_layout(op, layout)
-            return fresh_strided(spec.shape, spec.strides, spec.dtype)
-
-        return backend
-
-
 def fresh_strided(sizes: Any, strides: Any, dtype: dtype) -> Any:
     if strides == geometry.contiguous_strides(sizes):
         return wrap(unwritten_array(sizes, dtype), dtype)
@@ -355,11 +336,31 @@ def fresh_strided(sizes: Any, strides: Any, dtype: dtype) -> Any:
     return result
 
 
-STRIDED = Strided("CREATION", recompute=True)
+def fresh_memory(record: Any, *args: Any) -> Any:
+    """The kernel of ops that make memory with exact strides."""
+    spec = record.rule("shape")(*args)
+    layout, device = args[-3], args[-2]
+    if record.tensor_positions:
+        device = device or args[0].device
+        if args[0]._array is None and device == args[0].device:
+            return shell_of(spec, device)
+    if device is not None and device.type != "cpu":
+        if device.type != "meta":
+            refuse_device(device)
+        return shell_of(spec, device)
+    if layout is not None:
+        refuse_layout(record, layout)
+    return fresh_strided(spec.shape, spec.strides, spec.dtype)
 
-empty_strided_op = op(
+
+def strided(schema: str, **options: Any) -> OpOverload:
+    record = op(schema, kind=CREATION, takes_tensors=True, unwritten=True, **options)
+    record.kernel = partial(fresh_memory, record)
+    return record
+
+
+empty_strided_op = strided(
     f"empty_strided(SymInt[] size, SymInt[] stride, *, {OPTIONS}) -> Tensor",
-    kind=STRIDED,
     method=False,
     tags=(Tag.core,),
 )
@@ -386,9 +387,8 @@ def _(size: Any, stride: Any, dtype: Any, *rest: Any) -> Any:
     return strided_spec(size, stride, dtype or dtypes.get_default_dtype())
 
 
-new_empty_strided_op = op(
+new_empty_strided_op = strided(
     f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, {OPTIONS}) -> Tensor",
-    kind=STRIDED,
     function=False,
 )
 
@@ -405,9 +405,8 @@ def _(self: Any, size: Any, stride: Any, dtype: Any, *rest: Any) -> Any:
     return strided_spec(size, stride, dtype or self._dtype)
 
 
-empty_permuted_op = op(
+empty_permuted_op = strided(
     f"empty_permuted(SymInt[] size, int[] physical_layout, *, {OPTIONS}) -> Tensor",
-    kind=STRIDED,
     method=False,
 )
 
@@ -450,6 +449,7 @@ empty_like_op = op(
     f"empty_like(Tensor self, *, {LIKE}) -> Tensor",
     sparse=late("sparse.shape:zeros_like"),
     kind=CREATION,
+    unwritten=True,
     method=False,
     layout="shape",
     shape=like_spec,
@@ -585,6 +585,7 @@ new_empty_strided_op.samples = lambda make: (
     (make.strided(2, 3), (), ()),
 )
 empty_like_op.samples = lambda make: ((make(2, 3),), (make.strided(2, 3),), (make.expanded(2, 3),))
+find("new_empty").options["unwritten"] = True
 find("new_empty").samples = lambda make: ((make(2), (2, 3)), (make.strided(2, 3), ()))
 new_zeros_like_tangent.samples = lambda make: ((make(2), make(3)), (make.strided(2, 3), make()))
 

@@ -10,8 +10,9 @@ from rushlight.core import dtype as dtypes
 from rushlight.core.dispatch import call
 from rushlight.core.op import OpOverload
 from rushlight.core.rng import default_generator
+from rushlight.core.state import LOCAL
 from rushlight.opset.creation.copy import preserved
-from rushlight.opset.creation.create import empty_like
+from rushlight.opset.creation.create import empty, empty_like
 from rushlight.opset.creation.random import SEEDED, SEEDED_FUNCTION
 from rushlight.opset.kinds import RANDOM, Spec
 from rushlight.opset.registry import composite, find, op
@@ -32,12 +33,13 @@ def multiplied(input: Any, factor: Any, inplace: bool) -> Any:
 
 def kept(input: Any, p: float, by_feature: bool) -> Any:
     """1 where an element, or a channel of a sample, is kept, and 0 where it is dropped."""
-    if not by_feature:
-        return empty_like(input).bernoulli_(1 - p)
-    if input.dim() < 2:
+    if by_feature and input.dim() < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    shape = (*input.shape[:2], *(1,) * (input.dim() - 2))
-    return input.new_empty(shape).bernoulli_(1 - p)
+    shape = (*input.shape[:2], *(1,) * (input.dim() - 2)) if by_feature else tuple(input.shape)
+    if LOCAL.state.transforms:
+        # Whether noise varies along a batch is for its `vmap` to say, and not for the input.
+        return empty(shape, dtype=input.dtype, device=input.device).bernoulli(1 - p)
+    return (input.new_empty(shape) if by_feature else empty_like(input)).bernoulli_(1 - p)
 
 
 def dropped(input: Any, p: float, train: bool, by_feature: bool, inplace: bool) -> Any:
@@ -95,6 +97,7 @@ define("feature_alpha_dropout", alpha_dropped, True, feature_samples)
 native_dropout = op(
     "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
     kind=RANDOM,
+    batch="dropped",
     method=False,
     layout="shape",
     tags=SEEDED,

@@ -530,6 +530,7 @@ multinomial = op(
     ],
     exact_out=True,
     kind=RANDOM,
+    batch="sampled",
     tags=SEEDED,
     kernel=lambda xp, self, num_samples, replacement, generator: sampling.multinomial(
         drawn_from(generator), self, num_samples, replacement

@@ -97,7 +97,7 @@ op(
     errors=lambda make: [(RuntimeError, (-1,))],
     kind=CREATION,
     method=False,
-    out_by_count=True,
+    out_by_count="warned",
     shape=lambda end, dtype, *rest: arange_spec(0, end, 1, dtype),
     kernel=lambda xp, end, dtype, *rest: arange_values(xp, 0, end, 1, dtype),
     samples=lambda make: ((5,), (0,), (4.5,)),
@@ -106,7 +106,7 @@ op(
     f"arange.start(Scalar start, Scalar end, *, {OPTIONS}) -> Tensor",
     kind=CREATION,
     method=False,
-    out_by_count=True,
+    out_by_count="warned",
     shape=lambda start, end, dtype, *rest: arange_spec(start, end, 1, dtype),
     kernel=lambda xp, start, end, dtype, *rest: arange_values(xp, start, end, 1, dtype),
     samples=lambda make: ((1, 5), (-2, 3), (0.5, 4)),
@@ -116,7 +116,7 @@ op(
     errors=lambda make: [(RuntimeError, (0, 5, 0)), (RuntimeError, (0, 5, -1))],
     kind=CREATION,
     method=False,
-    out_by_count=True,
+    out_by_count="warned",
     tags=(Tag.core,),
     shape=lambda start, end, step, dtype, *rest: arange_spec(start, end, step, dtype),
     kernel=lambda xp, start, end, step, dtype, *rest: arange_values(xp, start, end, step, dtype),
@@ -245,7 +245,8 @@ def spaced_with_tensors(name: str, schema: str) -> None:
             return bare.new_empty((rest[0],), dtype=result_dtype, device=device)
         return call(find(name), (*map(number_of, (start, end)), *rest))
 
-    composite(schema, method=False, out_by_count=True, batch="loop")(body)
+    facts: dict[str, Any] = {"reads_values": "the bounds", "batch": "loop"}
+    composite(schema, method=False, out_by_count=True, **facts)(body)
 
 
 for overload, first_kind, last_kind in SPACED_BOUNDS:

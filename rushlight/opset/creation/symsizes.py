@@ -10,22 +10,7 @@ from rushlight.core.tensor import sizes_of, strides_of
 from rushlight.opset.kinds import Native
 from rushlight.opset.registry import op
 
-
-class Fact(Native):
-    """An op that answers from a tensor's geometry."""
-
-    def derive(self, op: Any, rule: str) -> Any:
-        if rule == "batch":
-            # A batched tensor has the geometry of one sample.
-            return lambda level, op, *args: op.rules["kernel"](*args)
-        return None
-
-    def shells(self, op: Any, args: tuple[Any, ...], specs: Any = None) -> Any:
-        """A tensor without memory has a geometry too: the shape rule is the answer."""
-        return op.rule("shape")(*args)
-
-
-FACT = Fact("FACT", "value", recompute=True)
+FACT = Native("FACT", "value", recompute=True)
 
 
 def fact(schema: str, kernel: Callable[..., Any]) -> Any:
@@ -36,7 +21,9 @@ def fact(schema: str, kernel: Callable[..., Any]) -> Any:
         method=False,
         function=False,
         kernel=kernel,
-        shape=lambda *args: kernel(None, *args),
+        shape=kernel,
+        # A batched tensor has the geometry of one sample.
+        batch=lambda level, op, *args: kernel(*args),
         samples=lambda make: (
             [(make.strided(2, 3), 1), (make(4), -1)]
             if takes_dim

@@ -11,7 +11,7 @@ from rushlight.core import geometry
 from rushlight.core.op import refuse
 from rushlight.opset.indexing.index import INDEX_DTYPES, check_bounds
 from rushlight.opset.indexing.writing import accumulate
-from rushlight.opset.kinds import GATHER, Spec
+from rushlight.opset.kinds import GATHER, SCATTER, Spec
 from rushlight.opset.registry import composite, mutation, op
 from rushlight.opset.rules import aten, linear_in, sample
 
@@ -33,6 +33,7 @@ embedding = op(
     "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, "
     "bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
     kind=GATHER.checked,
+    picks="row",
     method=False,
     jvp=linear_in("weight"),
     vjp={
@@ -52,12 +53,11 @@ def _(level: Any, op: Any, weight: Any, indices: Any, *rest: Any) -> Any:
     return level.wrap(level.below(op, (weight, level.front(indices), *rest)))
 
 
-@embedding.shape
-def _(weight: Any, indices: Any, padding_idx: Any, scale_grad_by_freq: bool, sparse: bool) -> Any:
+@embedding.requires
+def _(weight: Any, indices: Any) -> None:
     if weight.dim() != 2:
         raise RuntimeError("'weight' must be 2-D")
     check_embedding(indices, 1, "embedding")
-    return Spec((*indices.shape, weight.shape[1]), weight._dtype)
 
 
 @embedding.kernel
@@ -117,7 +117,7 @@ def check_rows(indices: Any, grad_output: Any) -> None:
 embedding_dense_backward = op(
     "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, "
     "SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
-    kind=GATHER.checked,
+    kind=SCATTER.checked,
     method=False,
     jvp=linear_in("grad_output"),
 )
@@ -159,9 +159,14 @@ def _(
 def embedding_double_backward(
     grad: Any, indices: Any, padding_idx: Any, scale_grad_by_freq: bool
 ) -> Any:
+    rows = indices.reshape((-1,))
+    found = grad.index_select(0, rows)
     if scale_grad_by_freq:
-        raise RuntimeError("embedding double backward is not implemented for scale_grad_by_freq")
-    result = grad.index_select(0, indices.reshape((-1,))).view((*indices.shape, grad.shape[-1]))
+        # torch: no scale here, and so no true derivative.
+        ones = grad.new_ones(rows.shape)
+        counts = grad.new_zeros((grad.shape[0],)).index_add(0, rows, ones)
+        found = found / counts.index_select(0, rows).unsqueeze(-1)
+    result = found.view((*indices.shape, grad.shape[-1]))
     if padding_idx >= 0:
         result = result.masked_fill((indices == padding_idx).unsqueeze(-1), 0)
     return result
@@ -174,6 +179,7 @@ embedding_dense_backward.vjp = {"grad_output": embedding_double_backward}
 def _(make: Any) -> Any:
     yield make(2, 3, 2), make.index(2, 3, below=4), 4, -1, False
     yield make(5, 2), make.index(5, below=4), 4, 1, False
+    yield make(5, 2), make.index(5, below=4), 4, -1, True
 
 
 def renormalise(xp: Any, self: Any, indices: Any, max_norm: float, norm_type: float) -> Any:

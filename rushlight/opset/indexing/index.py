@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +18,9 @@ from rushlight.core.dispatch import call, overridable
 from rushlight.core.op import Tag
 from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import Tensor, storage_of, strides_of, wrap, wrap_strided
-from rushlight.opset.kinds import GATHER, Kind, Spec, is_lazy, lay_out, result_tensor
+from rushlight.opset.kinds import GATHER, Spec, is_lazy
 from rushlight.opset.registry import composite, find, op
+from rushlight.opset.results import lay_out, result_tensor
 from rushlight.opset.rules import aten, late, linear_in, sample
 
 # Public functions of torch that are written in Python here.
@@ -163,53 +164,42 @@ def read_at(array: Any, expanded: Sequence[Any]) -> Any:
     return array[tuple([slice(None) if index is None else index for index in expanded])]
 
 
-class Indexing(Kind):
-    """aten::index, whose result's strides follow from those of all operands."""
-
-    options: ClassVar[dict[str, str]] = {
-        "masks_refused": "indices are ints only",
-    }
-
-    def make_backend(self, op: Any) -> Any:
-        masks_refused = op.options.get("masks_refused", False)
-
-        def backend(self: Any, indices: Any) -> Any:
-            array = self._array
-            plain = self._is_contiguous and self._unusual is None
-            for index in indices:
-                if index is not None:
-                    plain = plain and index._is_contiguous and index._unusual is None
-                    if index._array is None:
-                        array = None
-            if not plain and (array is None or any(map(is_lazy, (self, *indices)))):
-                return GATHER.unusual(op, (self, indices))
-            if masks_refused:
-                refuse_masks(indices)
-            check_index_dtypes(indices)
-            if len(indices) == 1 and indices[0] is not None:
-                mask = indices[0]._array
-                if mask.dtype == np.bool_ and mask.shape == array.shape and array.ndim:
-                    return wrap(array[mask], self._dtype)
-            sizes = tuple(self.shape)
-            if not indices:
-                raise IndexError("at least one index must be provided")
-            expanded = expanded_indices(sizes, indices)
-            padded = expanded + [None] * (len(sizes) - len(expanded))
-            indexed_shape(sizes, [None if index is None else index.shape for index in padded])
-            result = read_at(array, expanded)
-            if plain and result.size:
-                return result_tensor(result)
-            entries = [
-                None if index is None else (index.shape, element_strides(index))
-                for index in expanded
-            ]
-            _, strides = indexed_geometry(sizes, strides_of(self), entries)
-            return lay_out(result, tuple(strides), self._dtype)
-
-        return backend
+def read_index(self: Any, indices: Any, record: Any = None) -> Any:
+    """The kernel of aten::index, whose result's strides follow from those of all operands."""
+    array = self._array
+    plain = self._is_contiguous and self._unusual is None
+    for index in indices:
+        if index is not None:
+            plain = plain and index._is_contiguous and index._unusual is None
+            if index._array is None:
+                array = None
+    if not plain and (array is None or any(map(is_lazy, (self, *indices)))):
+        return GATHER.unusual(record or index_tensor, (self, indices))
+    check_index_dtypes(indices)
+    if len(indices) == 1 and indices[0] is not None:
+        mask = indices[0]._array
+        if mask.dtype == np.bool_ and mask.shape == array.shape and array.ndim:
+            return wrap(array[mask], self._dtype)
+    sizes = tuple(self.shape)
+    if not indices:
+        raise IndexError("at least one index must be provided")
+    expanded = expanded_indices(sizes, indices)
+    padded = expanded + [None] * (len(sizes) - len(expanded))
+    indexed_shape(sizes, [None if index is None else index.shape for index in padded])
+    result = read_at(array, expanded)
+    if plain and result.size:
+        return result_tensor(result)
+    entries = [
+        None if index is None else (index.shape, element_strides(index)) for index in expanded
+    ]
+    _, strides = indexed_geometry(sizes, strides_of(self), entries)
+    return lay_out(result, tuple(strides), self._dtype)
 
 
-INDEXING = Indexing("GATHER", recompute=True)
+def read_positions(self: Any, indices: Any) -> Any:
+    """The same for indices that are ints only."""
+    refuse_masks(indices)
+    return read_index(self, indices, unsafe_index)
 
 
 def refuse_masks(indices: Any) -> None:
@@ -286,12 +276,13 @@ index_tensor = op(
     "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
     recompute=True,
     batch=late("indexing.subscripts:read_samples"),
-    kind=INDEXING,
+    kind=GATHER,
+    takes_tensors=True,
     method=False,
     function=False,
     tags=(Tag.dynamic_output_shape,),
     shape=index_shape,
-    kernel=lambda xp, self, indices: read_at(self, expanded_indices(self.shape, indices)),
+    kernel=read_index,
     vjp={"self": index_backward},
     jvp=linear_in("self"),
     samples=index_samples,
@@ -300,17 +291,17 @@ index_tensor = op(
 unsafe_index = op(
     "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
     batch=late("indexing.subscripts:read_samples"),
-    kind=INDEXING,
+    kind=GATHER,
+    takes_tensors=True,
     method=False,
     shape=index_shape,
-    kernel=lambda xp, self, indices: read_at(self, expanded_indices(self.shape, indices)),
+    kernel=read_positions,
     vjp={
         "self": lambda grad, self_shape, indices: aten._unsafe_index_put(
             grad.new_zeros(self_shape), list(indices), grad, True
         )
     },
     jvp=linear_in("self"),
-    masks_refused=True,
     samples=lambda make: list(index_samples(make))[:4],
 )
 
@@ -332,6 +323,7 @@ index_select = op(
     out_seen_first=True,
     sparse=late("sparse.shape:index_selected"),
     kind=GATHER.checked,
+    picks="row",
     jvp=linear_in("self"),
 )
 
@@ -359,22 +351,18 @@ def _(level: Any, op: Any, self: Any, dim: int, index: Any) -> Any:
     return level.wrap(level.run(select))
 
 
-@index_select.shape
-def _(self: Any, dim: int, index: Any) -> Any:
-    sizes = tuple(self.shape)
-    dim = geometry.wrap_dim(dim, len(sizes))
+@index_select.requires
+def _(self: Any, dim: int, index: Any) -> None:
+    geometry.wrap_dim(dim, self.dim())
     if index.dim() > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
     if index._dtype not in INDEX_DTYPES:
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
     count = index.numel()
-    if not sizes:
-        if count != 1:
-            raise RuntimeError(
-                f"index_select(): Index to scalar can have only 1 value, got {count} value(s)"
-            )
-        return Spec((), self._dtype)
-    return Spec((*sizes[:dim], count, *sizes[dim + 1 :]), self._dtype)
+    if not self.dim() and count != 1:
+        raise RuntimeError(
+            f"index_select(): Index to scalar can have only 1 value, got {count} value(s)"
+        )
 
 
 @index_select.kernel
@@ -486,14 +474,11 @@ gather = op(
     out_apart=slice(1),
     out_in_order=True,
     kind=GATHER.checked,
+    picks="element",
+    requires=lambda self, dim, index: check_gather_index("gather", self, dim, index),
     jvp=linear_in("self"),
+    batch="gathered",
 )
-
-
-@gather.shape
-def _(self: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
-    check_gather_index("gather", self, dim, index)
-    return Spec(index.shape, self._dtype)
 
 
 @gather.kernel
@@ -578,6 +563,8 @@ take = op(
     out_apart=slice(None),
     out_seen_first=True,
     kind=GATHER.checked,
+    picks="element",
+    requires=lambda index: check_long_index("take", index),
     jvp=linear_in("self"),
 )
 
@@ -587,12 +574,6 @@ def check_long_index(name: str, index: Any) -> None:
         raise RuntimeError(
             f"{name}(): Expected a long tensor for index, but got {index._dtype.scalar_type_name}"
         )
-
-
-@take.shape
-def _(self: Any, index: Any) -> Any:
-    check_long_index("take", index)
-    return Spec(index.shape, self._dtype)
 
 
 @take.kernel

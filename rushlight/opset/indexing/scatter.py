@@ -88,8 +88,8 @@ index_reduce = writing(
 index_reduce.batch = write_samples
 
 
-@index_reduce.shape
-def _(self: Any, dim: int, index: Any, source: Any, reduce: str, include_self: bool) -> Any:
+@index_reduce.requires
+def _(self: Any, dim: int, index: Any, source: Any, reduce: str, include_self: bool) -> None:
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(
             "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got "
@@ -102,7 +102,7 @@ def _(self: Any, dim: int, index: Any, source: Any, reduce: str, include_self: b
         refuse_dtype("maximum_cpu" if reduce == "amax" else "minimum_cpu", self._dtype)
     if self._dtype is dtypes.bool_ and reduce == "mean":
         refuse_dtype("div_floor_cpu", self._dtype)
-    return check_vector_index("index_reduce", self, dim, index, source)
+    check_vector_index("index_reduce", self, dim, index, source)
 
 
 @index_reduce.kernel
@@ -128,7 +128,7 @@ def _(make: Any) -> Any:
 SCATTERED = "(Tensor self, int dim, Tensor index, "
 
 
-def scatter_shape(name: str, self: Any, dim: int, index: Any, src: Any = None) -> Any:
+def check_scatter(name: str, self: Any, dim: int, index: Any, src: Any = None) -> None:
     sizes, wanted = tuple(self.shape), tuple(index.shape)
     dim = geometry.wrap_dim(dim, len(sizes))
     if index.numel() != 0 and index._dtype not in INDEX_DTYPES:
@@ -136,7 +136,7 @@ def scatter_shape(name: str, self: Any, dim: int, index: Any, src: Any = None) -
     if src is not None and src._dtype is not self._dtype:
         raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
     if index.numel() == 0:
-        return Spec(sizes, self._dtype)
+        return
     if max(len(sizes), 1) != max(len(wanted), 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")
     given = None if src is None else tuple(src.shape)
@@ -156,7 +156,6 @@ def scatter_shape(name: str, self: Any, dim: int, index: Any, src: Any = None) -
         )
     if src is not None and max(len(given or ()), 1) != max(len(wanted), 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
-    return Spec(sizes, self._dtype)
 
 
 def scatter_places(self: Any, dim: int, index: Any, src: Any) -> tuple[Any, Any, Any]:
@@ -214,7 +213,7 @@ scatter_src = writing(
     out_seen_first=True,
     out_apart=slice(2, None),
     jvp=linear_in("self", "src"),
-    shape=lambda self, dim, index, src: scatter_shape("scatter", self, dim, index, src),
+    requires=lambda self, dim, index, src: check_scatter("scatter", self, dim, index, src),
     kernel=scatter_into,
     vjp={
         "self": lambda grad, dim, index: grad.scatter(dim, index, 0),
@@ -228,7 +227,7 @@ scatter_value = writing(
     out_seen_first=True,
     out_apart=slice(2, None),
     node_index=1,
-    shape=lambda self, dim, index, value: scatter_shape("scatter", self, dim, index),
+    requires=lambda self, dim, index: check_scatter("scatter", self, dim, index),
     kernel=scatter_into,
     vjp={"self": lambda grad, dim, index: grad.scatter(dim, index, 0)},
     jvp=lambda self_t, dim, index: self_t.scatter(dim, index, 0),
@@ -263,23 +262,23 @@ scatter_reduce_value = writing(
 )
 
 
-@scatter_reduce_src.shape
-def _(self: Any, dim: int, index: Any, src: Any, reduce: str) -> Any:
+@scatter_reduce_src.requires
+def _(self: Any, dim: int, index: Any, src: Any, reduce: str) -> None:
     check_old_reduce(reduce)
-    return scatter_shape("scatter", self, dim, index, src)
+    check_scatter("scatter", self, dim, index, src)
 
 
-@scatter_reduce_value.shape
-def _(self: Any, dim: int, index: Any, value: Any, reduce: str) -> Any:
+@scatter_reduce_value.requires
+def _(self: Any, dim: int, index: Any, reduce: str) -> None:
     check_old_reduce(reduce)
-    return scatter_shape("scatter", self, dim, index)
+    check_scatter("scatter", self, dim, index)
 
 
 scatter_add = writing(
     f"scatter_add{SCATTERED}Tensor src) -> Tensor",
     out_apart=slice(2, None),
     jvp=linear_in("self", "src"),
-    shape=lambda self, dim, index, src: scatter_shape("scatter", self, dim, index, src),
+    requires=lambda self, dim, index, src: check_scatter("scatter", self, dim, index, src),
     kernel=lambda xp, self, dim, index, src: scatter_reducing(xp, self, dim, index, src, "sum"),
     vjp={"self": lambda grad: grad, "src": lambda grad, dim, index: grad.gather(dim, index)},
     samples=lambda make: [
@@ -295,8 +294,8 @@ scatter_reduce = writing(
 )
 
 
-@scatter_reduce.shape
-def _(self: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool) -> Any:
+@scatter_reduce.requires
+def _(self: Any, dim: int, index: Any, src: Any, reduce: str) -> None:
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError(
             "reduce argument must be either sum, prod, mean, amax or amin, got " + reduce
@@ -304,7 +303,7 @@ def _(self: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool
     unordered = self._dtype.is_complex and reduce in ("amax", "amin")
     if unordered or (self._dtype is dtypes.bool_ and reduce == "mean"):
         refuse_dtype(f"scatter_gather_tensor_cpu_reduce_{reduce}", self._dtype)
-    return scatter_shape("scatter_reduce", self, dim, index, src)
+    check_scatter("scatter_reduce", self, dim, index, src)
 
 
 @scatter_reduce.samples

@@ -6,8 +6,6 @@ text serves the functional form (on a copy) and the in-place form (on the tensor
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,13 +17,9 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.determinism import refuse_nondeterministic
 from rushlight.core.op import OpOverload
-from rushlight.core.tensor import Tensor, sizes_of, strides_of, wrap
+from rushlight.core.tensor import Tensor
 from rushlight.opset.derived import (
-    check_apart,
-    check_operands,
-    check_writable,
     inplace_record,
-    write_into,
 )
 from rushlight.opset.indexing.index import (
     INDEX_DTYPES,
@@ -39,7 +33,7 @@ from rushlight.opset.indexing.index import (
     refuse_flat_positions,
     refuse_out_of_range,
 )
-from rushlight.opset.kinds import Kind, Spec, is_lazy, lay_out, strides_for, tensors_in
+from rushlight.opset.kinds import SCATTER, Spec
 from rushlight.opset.pointwise.arithmetic import scaled
 from rushlight.opset.registry import composite, find, op, register
 from rushlight.opset.rules import aten, late, linear_in, sample
@@ -47,114 +41,15 @@ from rushlight.opset.rules import aten, late, linear_in, sample
 ndarray = np.ndarray
 
 
-class Writing(Kind):
-    """The functional form: the kernel writes into a copy of the first argument."""
-
-    def make_backend(self, op: Any) -> Callable[..., Any]:
-        shape, kernel = op.rules["shape"], op.rules["kernel"]
-
-        def backend(*args: Any) -> Any:
-            if any(is_lazy(tensor) for tensor in tensors_in(args)):
-                return self.unusual(op, args)
-            spec = shape(*args)
-            source = args[0]._array
-            if source.shape != spec.shape:
-                source = np.broadcast_to(source, spec.shape)
-            strides = strides_for(spec)
-            if strides == geometry.contiguous_strides(spec.shape):
-                target = wrap(source.copy(), spec.dtype)
-            else:
-                target = lay_out(source, strides, spec.dtype)
-            kernel(np, target._array, *arrays_of(args[1:]))
-            return target
-
-        return backend
-
-
-class WritingInPlace(Kind):
-    """The in-place form: the kernel writes into the tensor itself."""
-
-    def derive(self, op: Any, rule: str) -> Any:
-        return op.functional.rule(rule)
-
-    def make_backend(self, op: Any) -> Callable[..., Any]:
-        base = op.functional
-        shape, kernel = base.rules["shape"], base.rules["kernel"]
-        may_overlap = base.options.get("may_overlap", False)
-        only_index = base.options.get("only_index_apart", False)
-        masked = base.base_name.startswith("masked")
-        name = op.base_name
-
-        def backend(*args: Any) -> Any:
-            target = args[0]
-            if not target._is_contiguous:
-                if may_overlap:
-                    warn_of_overlap(name, target)
-                else:
-                    check_writable(target)
-            if masked:
-                check_operands(target, args[1:2])
-            else:
-                check_apart(target, args[1:3] if only_index else args[1:])
-            if any(is_lazy(tensor) for tensor in tensors_in(args)):
-                write_into(target, base.backend(*args))
-                return target
-            spec = shape(*args)
-            if spec.shape != tuple(target.shape):
-                raise RuntimeError(
-                    f"output with shape {geometry.show(target.shape)} doesn't match the broadcast "
-                    f"shape {geometry.show(spec.shape)}"
-                )
-            kernel(np, target._array, *arrays_of(args[1:]))
-            return target
-
-        return backend
-
-
-def warn_of_overlap(name: str, target: Tensor) -> None:
-    if geometry.is_overlapping(sizes_of(target), strides_of(target)):
-        warnings.warn(
-            f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before "
-            "performing this operation: several of its elements are one place in memory.",
-            UserWarning,
-            stacklevel=2,
-        )
-
-
-WRITING = Writing("SCATTER", along_dims=True)
-WRITING_IN_PLACE = WritingInPlace("SCATTER")
-
-
-def arrays_of(args: tuple[Any, ...]) -> list[Any]:
-    found: list[Any] = []
-    for value in args:
-        if isinstance(value, Tensor):
-            found.append(value._array)
-        elif isinstance(value, list):
-            found.append([item._array if isinstance(item, Tensor) else item for item in value])
-        else:
-            found.append(value)
-    return found
-
-
 def writing(schema: str, **options: Any) -> OpOverload:
     """Register a functional op and its in-place form; both run the same kernel."""
-    record = op(schema, kind=WRITING, **options)
+    record = op(schema, kind=SCATTER, writes=True, **options)
     inplace = inplace_record(record)
-    inplace.kind = WRITING_IN_PLACE
     for name in ("method", "function"):
         if name in options:
             inplace.options[name] = options[name]
     register(inplace)
     return record
-
-
-def like_self(self: Any) -> Spec:
-    """Sizes, dtype and strides of `self.clone()`."""
-    sizes = tuple(self.shape)
-    if self._is_contiguous:
-        return Spec(sizes, self._dtype)
-    return Spec(sizes, self._dtype, geometry.like_strides(sizes, strides_of(self)))
 
 
 def refuse_gradient(name: str) -> Any:
@@ -225,14 +120,14 @@ def accumulate(ufunc: Any, target: Any, places: tuple[Any, ...], values: Any) ->
 PUT = "(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor"
 
 
-def put_shape(self: Any, indices: Any, values: Any, accumulate: bool) -> Any:
+def check_put(self: Any, indices: Any, values: Any, accumulate: bool) -> None:
     if not indices:
         raise RuntimeError("index_put_(): at least one index must be provided")
     masked = any(i is not None and i._dtype in (dtypes.bool_, dtypes.uint8) for i in indices)
     if masked and any(i is not None and i._array is None for i in indices):
         # How many elements a mask selects cannot be known: nothing more to check.
         check_index_dtypes(indices)
-        return like_self(self)
+        return
     entries = index_entries(self, indices)
     wanted = indexed_sizes(tuple(self.shape), [e if e is None else e[0] for e in entries])
     given = tuple(values.shape)
@@ -255,7 +150,6 @@ def put_shape(self: Any, indices: Any, values: Any, accumulate: bool) -> Any:
             f"{self._dtype.scalar_type_name} for the destination and "
             f"{values._dtype.scalar_type_name} for the source."
         )
-    return like_self(self)
 
 
 def put_at(xp: Any, self: Any, indices: Any, values: Any, accumulate_: bool) -> None:
@@ -328,7 +222,8 @@ index_put = writing(
     "index_put" + PUT,
     batch=late("indexing.subscripts:write_samples"),
     may_overlap=True,
-    shape=put_shape,
+    layout="like",
+    requires=check_put,
     kernel=put_at,
     vjp=put_formulas("index_put", "index"),
     jvp=linear_in("self", "values"),
@@ -339,9 +234,11 @@ index_put_ = find("index_put_")
 unsafe_index_put = op(
     "_unsafe_index_put" + PUT,
     batch=late("indexing.subscripts:write_samples"),
-    kind=WRITING,
+    kind=SCATTER,
+    writes=True,
+    layout="like",
     method=False,
-    shape=put_shape,
+    requires=check_put,
     kernel=put_at,
     vjp=put_formulas("_unsafe_index_put", "_unsafe_index"),
     jvp=linear_in("self", "values"),
@@ -367,8 +264,8 @@ def index_put_impl_(
 # -- along one dimension ----------------------------------------------------------------------
 
 
-def check_vector_index(name: str, self: Any, dim: int, index: Any, source: Any) -> Any:
-    """index_add's and index_reduce's checks; the answer's geometry."""
+def check_vector_index(name: str, self: Any, dim: int, index: Any, source: Any) -> None:
+    """index_add's and index_reduce's checks."""
     sizes, given = tuple(self.shape), tuple(source.shape)
     dim = geometry.wrap_dim(dim, len(sizes))
     if index.dim() > 1:
@@ -398,7 +295,6 @@ def check_vector_index(name: str, self: Any, dim: int, index: Any, source: Any) 
             "source tensor shape must match self tensor shape, excluding the specified dimension. "
             f"Got self.shape = {geometry.show(sizes)} source.shape = {geometry.show(given)}"
         )
-    return Spec(sizes, self._dtype)
 
 
 def rows_of(array: Any, dim: int) -> Any:
@@ -426,9 +322,9 @@ index_add = writing(
 )
 
 
-@index_add.shape
-def _(self: Any, dim: int, index: Any, source: Any, alpha: Any) -> Any:
-    return check_vector_index("index_add", self, dim, index, source)
+@index_add.requires
+def _(self: Any, dim: int, index: Any, source: Any) -> None:
+    check_vector_index("index_add", self, dim, index, source)
 
 
 @index_add.kernel
@@ -486,8 +382,8 @@ def write_samples(
 index_add.batch = index_copy.batch = write_samples
 
 
-@index_copy.shape
-def _(self: Any, dim: int, index: Any, source: Any) -> Any:
+@index_copy.requires
+def _(self: Any, dim: int, index: Any, source: Any) -> None:
     sizes, given = tuple(self.shape), tuple(source.shape)
     dim = geometry.wrap_dim(dim, len(sizes))
     count = index.numel()
@@ -525,7 +421,6 @@ def _(self: Any, dim: int, index: Any, source: Any) -> Any:
             f"index_copy_(): Number of indices ({count}) should be equal to source.size(dim) "
             f"({given[dim]})"
         )
-    return Spec(sizes, self._dtype)
 
 
 @index_copy.kernel
@@ -551,7 +446,7 @@ def _(make: Any) -> Any:
     yield RuntimeError, sample(make(3), 0, make(2, dtype=dtypes.float32), make(2))
 
 
-def fill_shape(self: Any, dim: int, index: Any, value: Any) -> Any:
+def check_fill(self: Any, dim: int, index: Any, value: Any) -> None:
     geometry.wrap_dim(dim, self.dim())
     if index._dtype is not dtypes.int64:
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
@@ -570,7 +465,6 @@ def fill_shape(self: Any, dim: int, index: Any, value: Any) -> Any:
         raise RuntimeError(
             "index_fill_(): Converting complex Scalar to non-complex type is not supported"
         )
-    return like_self(self)
 
 
 def fill_rows(xp: Any, self: Any, dim: int, index: Any, value: Any) -> None:
@@ -598,7 +492,9 @@ index_fill_tensor = writing(
     only_index_apart=True,
     errors=lambda make: [(IndexError, (make(3, 4), 1, make(3), make()))],
     node_index=1,
-    shape=fill_shape,
+    reads_values="which places its gradient is summed over",
+    layout="like",
+    requires=check_fill,
     kernel=fill_rows,
     jvp=linear_in("self", "value"),
     vjp={
@@ -614,7 +510,8 @@ index_fill_scalar = writing(
     may_overlap=True,
     only_index_apart=True,
     errors=lambda make: [(IndexError, (make(3, 4), 0, make(2), 2))],
-    shape=fill_shape,
+    layout="like",
+    requires=check_fill,
     kernel=fill_rows,
     vjp={"self": lambda grad, dim, index: grad.index_fill(dim, index, 0)},
     jvp=lambda self_t, dim, index: self_t.index_fill(dim, index, 0),
@@ -794,6 +691,7 @@ def _(xp: Any, grad_output: Any, mask: Any, sizes: Any) -> Any:
 
 put = writing(
     "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
+    layout="like",
     function=True,
     jvp=linear_in("self", "source"),
     vjp={
@@ -805,8 +703,8 @@ put = writing(
 )
 
 
-@put.shape
-def _(self: Any, index: Any, source: Any, accumulate: bool) -> Any:
+@put.requires
+def _(self: Any, index: Any, source: Any) -> None:
     check_long_index("put_", index)
     if self._dtype is not source._dtype:
         raise RuntimeError(
@@ -820,7 +718,6 @@ def _(self: Any, index: Any, source: Any, accumulate: bool) -> Any:
         )
     if self.numel() == 0 and index.numel() != 0:
         raise IndexError("put_(): Tried to put elements into an empty tensor")
-    return like_self(self)
 
 
 @put.kernel

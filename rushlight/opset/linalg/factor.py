@@ -117,8 +117,8 @@ linalg_cholesky_ex = op(
     "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) "
     "-> (Tensor L, Tensor info)",
     autocast="float32",
-    ranks=(2,),
     kind=LINALG.checked,
+    sizes="*nn -> *nn|, * int32",
     method=False,
     non_differentiable=(1,),
     vjp=lambda grad, upper, L: cholesky_gradient(grad, upper, L),
@@ -127,12 +127,11 @@ linalg_cholesky_ex = op(
 )
 
 
-@linalg_cholesky_ex.shape
-def _(self: Any, upper: bool, check_errors: bool) -> Any:
+@linalg_cholesky_ex.requires
+def _(self: Any) -> None:
     check_square("linalg.cholesky", self)
     check_float("linalg.cholesky", self._dtype)
     check_kernel("cholesky_cpu", self, empty=True)
-    return matrix_spec(self.shape, self._dtype), Spec(self.shape[:-2], dtypes.int32)
 
 
 @linalg_cholesky_ex.kernel
@@ -161,8 +160,8 @@ cholesky = op(
     "cholesky(Tensor self, bool upper=False) -> Tensor",
     autocast="float32",
     exact_out=False,
-    ranks=(2,),
     kind=LINALG.checked,
+    sizes="*nn",
     vjp=lambda grad, upper, result: cholesky_gradient(grad, upper, result),
     samples=definite_samples,
     errors=indefinite_errors,
@@ -205,8 +204,8 @@ cholesky_inverse = op(
     "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
     autocast="float32",
     exact_out=False,
-    ranks=(2,),
     kind=LINALG.checked,
+    sizes="*nn -> *nn|",
     samples=lambda make: [
         (triangle(make, 2, 2),),
         (triangle(make, 2, 3, 3), True),
@@ -217,11 +216,10 @@ cholesky_inverse = op(
 )
 
 
-@cholesky_inverse.shape
-def _(self: Any, upper: bool) -> Any:
+@cholesky_inverse.requires
+def _(self: Any) -> None:
     check_square("cholesky_inverse", self)
     check_kernel("cholesky_inverse_out_cpu", self)
-    return matrix_spec(self.shape, self._dtype)
 
 
 @cholesky_inverse.kernel
@@ -322,8 +320,9 @@ def matrix_errors(make: Any) -> Any:
 linalg_lu_factor_ex = op(
     "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) "
     "-> (Tensor LU, Tensor pivots, Tensor info)",
-    ranks=(2,),
     kind=LINALG.checked,
+    sizes="*mn -> *mn|, *k int32, * int32",
+    requires=lambda A, pivot: check_lu("torch.lu_factor", A, pivot),
     method=False,
     non_differentiable=(1, 2),
     samples=rectangle_samples,
@@ -333,22 +332,6 @@ linalg_lu_factor_ex = op(
         (RuntimeError, sample(make(2, 2) * 0, check_errors=True)),
     ],
 )
-
-
-def factor_specs(self: Any) -> tuple[Spec, Spec, Spec]:
-    batch = self.shape[:-2]
-    rank = min(self.shape[-2], self.shape[-1])
-    return (
-        matrix_spec(self.shape, self._dtype),
-        Spec((*batch, rank), dtypes.int32),
-        Spec(batch, dtypes.int32),
-    )
-
-
-@linalg_lu_factor_ex.shape
-def _(A: Any, pivot: bool, check_errors: bool) -> Any:
-    check_lu("torch.lu_factor", A, pivot)
-    return factor_specs(A)
 
 
 @linalg_lu_factor_ex.kernel
@@ -447,20 +430,15 @@ def part_shapes(self: Any) -> tuple[Any, Any, Any]:
 
 linalg_lu = op(
     "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
-    ranks=(2,),
     kind=LINALG.checked,
+    sizes="*mn -> *mm, *mk, *kn",
+    requires=lambda A, pivot: check_lu("linalg.lu", A, pivot),
     method=False,
     non_differentiable=(0,),
     vjp=lambda grads, P, L, U: lu_gradient(grads[1], grads[2], P, L, U),
     samples=rectangle_samples,
     errors=matrix_errors,
 )
-
-
-@linalg_lu.shape
-def _(A: Any, pivot: bool) -> Any:
-    check_lu("linalg.lu", A, pivot)
-    return tuple([Spec(sizes, A._dtype) for sizes in part_shapes(A)])
 
 
 @linalg_lu.kernel
@@ -479,8 +457,8 @@ def factored(make: Any, *shape: int) -> tuple[Any, Any]:
 lu_unpack = op(
     "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) "
     "-> (Tensor P, Tensor L, Tensor U)",
-    ranks=(2, 1),
     kind=LINALG.checked,
+    sizes="*mn, *k",
     method=False,
     any_dtype=True,
     non_differentiable=(0,),
@@ -586,8 +564,8 @@ def symmetric_samples(make: Any) -> Any:
 linalg_ldl_factor_ex = op(
     "linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) "
     "-> (Tensor LD, Tensor pivots, Tensor info)",
-    ranks=(2,),
     kind=LINALG.checked,
+    sizes="*mn -> *mn|, *k int32, * int32",
     method=False,
     non_differentiable=(1, 2),
     vjp=not_differentiable("aten::linalg_ldl_factor_ex"),
@@ -599,12 +577,11 @@ linalg_ldl_factor_ex = op(
 )
 
 
-@linalg_ldl_factor_ex.shape
-def _(self: Any, hermitian: bool, check_errors: bool) -> Any:
+@linalg_ldl_factor_ex.requires
+def _(self: Any) -> None:
     check_square("torch.linalg.ldl_factor_ex", self)
     check_float("torch.linalg.ldl_factor_ex", self._dtype)
     check_kernel("ldl_factor_kernel_cpu", self, empty=True)
-    return factor_specs(self)
 
 
 @linalg_ldl_factor_ex.kernel

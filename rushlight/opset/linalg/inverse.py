@@ -20,13 +20,12 @@ from rushlight.opset.linalg.matrices import (
     check_float,
     check_kernel,
     check_square,
-    column_strides,
     failed,
     is_recording,
-    matrix_spec,
 )
 from rushlight.opset.linalg.solve import is_vector
 from rushlight.opset.registry import composite, op
+from rushlight.opset.results import column_strides
 from rushlight.opset.rules import aten, conj, sample
 
 # -- inverses --------------------------------------------------------------------------------------
@@ -48,8 +47,8 @@ def inverse_errors(make: Any) -> Any:
 linalg_inv_ex = op(
     "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
     autocast="float32",
-    ranks=(2,),
     kind=LINALG.checked,
+    sizes="*nn -> *nn|, * int32",
     method=False,
     non_differentiable=(1,),
     vjp=lambda grad, inverse: -adjoint_of(inverse).matmul(grad.matmul(adjoint_of(inverse))),
@@ -58,11 +57,10 @@ linalg_inv_ex = op(
 )
 
 
-@linalg_inv_ex.shape
-def _(A: Any, check_errors: bool) -> Any:
+@linalg_inv_ex.requires
+def _(A: Any) -> None:
     check_square("linalg.inv", A)
     check_float("linalg.inv", A._dtype, low_precision=False)
-    return matrix_spec(A.shape, A._dtype), Spec(A.shape[:-2], dtypes.int32)
 
 
 @linalg_inv_ex.kernel
@@ -194,14 +192,10 @@ def exchange_sign(pivots: Any) -> Any:
     return 1 - 2 * (moved.sum(-1) % 2)
 
 
-def determinant_specs(A: Any) -> tuple[Spec, Spec]:
-    return matrix_spec(A.shape, A._dtype), Spec(A.shape[:-1], dtypes.int32)
-
-
 determinant_parts = op(
     "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)",
-    ranks=(2,),
     kind=LINALG.checked,
+    sizes="*nn -> *, *nn|, *n int32",
     method=False,
     non_differentiable=(1, 2),
     samples=column_samples,
@@ -209,12 +203,11 @@ determinant_parts = op(
 )
 
 
-@determinant_parts.shape
-def _(A: Any) -> Any:
+@determinant_parts.requires
+def _(A: Any) -> None:
     check_square("linalg.det", A)
     check_float("linalg.det", A._dtype)
     check_kernel("lu_cpu", A, empty=True)
-    return Spec(A.shape[:-2], A._dtype), *determinant_specs(A)
 
 
 @determinant_parts.kernel
@@ -295,8 +288,8 @@ def det(self: Any) -> Any:
 
 log_determinant_parts = op(
     "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
-    ranks=(2,),
     kind=LINALG.checked,
+    sizes="*nn -> *, * real, *nn|, *n int32",
     method=False,
     non_differentiable=(2, 3),
     samples=column_samples,
@@ -304,12 +297,10 @@ log_determinant_parts = op(
 )
 
 
-@log_determinant_parts.shape
-def _(A: Any) -> Any:
+@log_determinant_parts.requires
+def _(A: Any) -> None:
     check_square("linalg.slogdet", A)
     check_float("linalg.slogdet", A._dtype, low_precision=False)
-    batch = A.shape[:-2]
-    return Spec(batch, A._dtype), Spec(batch, A._dtype.to_real()), *determinant_specs(A)
 
 
 @log_determinant_parts.kernel

@@ -13,24 +13,18 @@ import numpy as np
 
 from rushlight.base.errors import LinAlgError
 from rushlight.core import dtype as dtypes
-from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
 from rushlight.core.state import LOCAL
-from rushlight.opset.kinds import COMPUTABLE, Spec
+from rushlight.opset.kinds import COMPUTABLE
+from rushlight.opset.results import Spec, column_strides
 
 __all__ = [
     "adjoint_of", "check_float", "check_kernel", "check_square",
-    "column_strides", "failed", "is_recording", "matrix_spec",
+    "failed", "is_recording", "matrix_spec",
 ]  # fmt: skip
 
 
 # -- sizes and strides -----------------------------------------------------------------------------
-
-
-def column_strides(sizes: Any) -> tuple[Any, ...]:
-    """Strides of matrices whose columns lie one after another."""
-    steps = geometry.contiguous_strides((*sizes[:-2], sizes[-1], sizes[-2]))
-    return (*steps[:-2], steps[-1], steps[-2])
 
 
 def matrix_spec(sizes: Any, dtype: DType) -> Spec:

@@ -24,7 +24,6 @@ from rushlight.opset.linalg.spectral import (
     computable,
     eigh,
     matrix_errors,
-    over_batches,
     square_errors,
     square_samples,
     svd_,
@@ -92,24 +91,19 @@ def exponential_samples(make: Any) -> Any:
 linalg_matrix_exp = op(
     "linalg_matrix_exp(Tensor self) -> Tensor",
     kind=LINALG,
+    sizes="*nn -> *nn",
+    requires=lambda self: check_exponential(self, self._dtype),
     method=False,
     samples=exponential_samples,
     errors=lambda make: [*square_errors(make), (RuntimeError, (make.ints(2, 2),))],
     vjp=lambda grad, self: exponential_differential(self.mH, grad),
     jvp=lambda self_t, self: exponential_differential(self, self_t),
 )
-linalg_matrix_exp.batch = over_batches
 
 
 def check_exponential(value: Any, dtype: DType) -> None:
     check_inexact("linalg.matrix_exp", dtype)
     check_square("linalg.matrix_exp", value)
-
-
-@linalg_matrix_exp.shape
-def _(self: Any) -> Any:
-    check_exponential(self, self._dtype)
-    return Spec(tuple(self.shape), self._dtype)
 
 
 @linalg_matrix_exp.kernel

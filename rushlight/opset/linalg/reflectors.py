@@ -52,8 +52,8 @@ def check_mode(mode: str) -> None:
 linalg_qr = op(
     'linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)',
     autocast="float32",
-    ranks=(2,),
     kind=LINALG.checked,
+    sizes="*mn",
     method=False,
     samples=qr_mode_samples,
     errors=lambda make: [*matrix_errors(make), (RuntimeError, (make(2, 2), "no_such_mode"))],
@@ -152,21 +152,19 @@ def refuse_geqrf(grad: Any) -> Any:
 geqrf = op(
     "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
     autocast="float32",
-    ranks=(2,),
     kind=LINALG.checked,
+    sizes="*mn -> *mn|, *k",
     vjp=lambda grads: refuse_geqrf(grads),
     samples=qr_samples,
     errors=matrix_errors,
 )
 
 
-@geqrf.shape
-def _(self: Any) -> Any:
+@geqrf.requires
+def _(self: Any) -> None:
     if self.dim() < 2:
         raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
     check_kernel("geqrf_cpu", self)
-    rank = min(self.shape[-2], self.shape[-1])
-    return matrix_spec(self.shape, self._dtype), Spec((*self.shape[:-2], rank), self._dtype)
 
 
 @geqrf.kernel
@@ -220,8 +218,8 @@ linalg_householder_product = op(
     "linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
     autocast="float32",
     exact_out=False,
-    ranks=(2, 1),
     kind=LINALG.checked,
+    sizes="*mn, *r -> *mn|",
     method=False,
     samples=lambda make: [
         reflected(make, 3, 3),
@@ -254,8 +252,8 @@ def check_tau(name: str, input: Any, tau: Any) -> None:
         )
 
 
-@linalg_householder_product.shape
-def _(input: Any, tau: Any) -> Any:
+@linalg_householder_product.requires
+def _(input: Any, tau: Any) -> None:
     name = "torch.linalg.householder_product"
     if input.dim() < 2:
         raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
@@ -275,7 +273,6 @@ def _(input: Any, tau: Any) -> Any:
             f"{input._dtype.scalar_type_name}"
         )
     check_kernel("orgqr_cpu", input)
-    return matrix_spec(input.shape, input._dtype)
 
 
 @linalg_householder_product.kernel
@@ -318,8 +315,8 @@ ormqr = op(
     "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) "
     "-> Tensor",
     autocast="float32",
-    ranks=(2, 1, 2),
     kind=LINALG.checked,
+    sizes="*pq, *r, *mn -> *mn|",
     samples=ormqr_samples,
     errors=lambda make: [
         (RuntimeError, (make(3), make(2), make(2, 2))),
@@ -329,8 +326,8 @@ ormqr = op(
 )
 
 
-@ormqr.shape
-def _(self: Any, input2: Any, input3: Any, left: bool, transpose: bool) -> Any:
+@ormqr.requires
+def _(self: Any, input2: Any, input3: Any, left: bool) -> None:
     name = "torch.ormqr"
     for label, value in (("input", self), ("other", input3)):
         if value.dim() < 2:
@@ -363,7 +360,6 @@ def _(self: Any, input2: Any, input3: Any, left: bool, transpose: bool) -> Any:
                 f"{value._dtype.scalar_type_name}"
             )
     check_kernel("ormqr_cpu", self)
-    return matrix_spec(input3.shape, input3._dtype)
 
 
 @ormqr.kernel

@@ -90,8 +90,8 @@ def triangular_samples(make: Any) -> Any:
 linalg_solve_triangular = op(
     "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, "
     "bool unitriangular=False) -> Tensor",
-    ranks=(2, 2),
     kind=LINALG.checked,
+    sizes="*nn, *mk -> *mk|",
     method=False,
     samples=triangular_samples,
     errors=lambda make: [
@@ -103,8 +103,8 @@ linalg_solve_triangular = op(
 )
 
 
-@linalg_solve_triangular.shape
-def _(self: Any, B: Any, upper: bool, left: bool, unitriangular: bool) -> Any:
+@linalg_solve_triangular.requires
+def _(self: Any, B: Any, left: bool) -> None:
     name = "linalg.solve_triangular"
     check_square(name, self)
     check_matrix(name, B, "B")
@@ -113,7 +113,7 @@ def _(self: Any, B: Any, upper: bool, left: bool, unitriangular: bool) -> Any:
     # torch: B is read as a tensor of A's dtype, and an imaginary part lost without a word.
     if B._dtype.is_complex and not self._dtype.is_complex:
         check_same(f"{name}: ", ("A", "B"), self, B)
-    return matrix_spec((*common_batch(B, self), *B.shape[-2:]), self._dtype)
+    common_batch(B, self)
 
 
 def triangular_array(matrix: Any, values: Any, upper: bool, left: bool, unit: bool) -> Any:
@@ -146,8 +146,8 @@ triangular_solve = op(
     "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, "
     "bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
     autocast="float32",
-    ranks=(2, 2),
     kind=LINALG.checked,
+    sizes="*nk, *nn -> *nk|, *nn|",
     samples=lambda make: [
         (make(2, 3), regular(make, 2, 2)),
         (make(3, 1), regular(make, 2, 3, 3), False),
@@ -174,8 +174,8 @@ def check_pair(name: str, self: Any, A: Any) -> None:
         )
 
 
-@triangular_solve.shape
-def _(self: Any, A: Any, upper: bool, transpose: bool, unitriangular: bool) -> Any:
+@triangular_solve.requires
+def _(self: Any, A: Any) -> None:
     for label, value in (("b", self), ("A", A)):
         if value.dim() < 2:
             raise RuntimeError(
@@ -186,11 +186,6 @@ def _(self: Any, A: Any, upper: bool, transpose: bool, unitriangular: bool) -> A
     check_sides("", A)
     check_pair("triangular_solve", self, A)
     check_kernel("triangular_solve_cpu", A)
-    batch = common_batch(self, A)
-    return (
-        matrix_spec((*batch, *self.shape[-2:]), self._dtype),
-        matrix_spec((*batch, *A.shape[-2:]), A._dtype),
-    )
 
 
 @triangular_solve.kernel
@@ -233,8 +228,8 @@ cholesky_solve = op(
     "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
     autocast="float32",
     exact_out=False,
-    ranks=(2, 2),
     kind=LINALG.checked,
+    sizes="*nk, *nn -> *nk|",
     samples=cholesky_solve_samples,
     errors=lambda make: [
         (RuntimeError, (make(2), make(2, 2))),
@@ -245,8 +240,8 @@ cholesky_solve = op(
 )
 
 
-@cholesky_solve.shape
-def _(self: Any, input2: Any, upper: bool) -> Any:
+@cholesky_solve.requires
+def _(self: Any, input2: Any) -> None:
     for label, value in (("b", self), ("u", input2)):
         if value.dim() < 2:
             raise RuntimeError(
@@ -257,7 +252,6 @@ def _(self: Any, input2: Any, upper: bool) -> Any:
     check_sides("", input2)
     check_pair("cholesky_solve", self, input2)
     check_kernel("cholesky_solve_cpu", self)
-    return matrix_spec((*common_batch(self, input2), *self.shape[-2:]), self._dtype)
 
 
 @cholesky_solve.kernel
@@ -293,8 +287,8 @@ def lu_solve_samples(make: Any) -> Any:
 linalg_lu_solve = op(
     "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) "
     "-> Tensor",
-    ranks=(2, 1, 2),
     kind=LINALG.checked,
+    sizes="*nn, *n, *nk",
     method=False,
     samples=lu_solve_samples,
     errors=lambda make: [
@@ -410,8 +404,8 @@ def ldl_solve_samples(make: Any) -> Any:
 
 linalg_ldl_solve = op(
     "linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
-    ranks=(2, 1, 2),
     kind=LINALG.checked,
+    sizes="*nn, *n, *nk -> *nk|",
     method=False,
     vjp={
         "LD": not_differentiable("aten::linalg_ldl_solve"),
@@ -426,8 +420,8 @@ linalg_ldl_solve = op(
 )
 
 
-@linalg_ldl_solve.shape
-def _(LD: Any, pivots: Any, B: Any, hermitian: bool) -> Any:
+@linalg_ldl_solve.requires
+def _(LD: Any, pivots: Any, B: Any) -> None:
     name = "torch.linalg.ldl_solve"
     check_square(name, LD)
     check_float(name, LD._dtype)
@@ -444,7 +438,7 @@ def _(LD: Any, pivots: Any, B: Any, hermitian: bool) -> Any:
             f"{name}: Expected pivots to be integers. Got {pivots._dtype.scalar_type_name}"
         )
     check_kernel("ldl_solve_kernel_cpu", LD, empty=True)
-    return matrix_spec((*common_batch(B, LD), *B.shape[-2:]), B._dtype)
+    common_batch(B, LD)
 
 
 @linalg_ldl_solve.kernel

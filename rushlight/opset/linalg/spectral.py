@@ -13,7 +13,6 @@ import numpy as np
 
 from rushlight.base.errors import LinAlgError
 from rushlight.core import dtype as dtypes
-from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
 from rushlight.core.dtype import unsupported
 from rushlight.core.duals import tangent_of
@@ -22,6 +21,7 @@ from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
 from rushlight.opset.kinds import LINALG, Spec
 from rushlight.opset.registry import composite, op
+from rushlight.opset.results import column_strides
 from rushlight.opset.rules import aten, not_differentiable, sample
 
 COMPUTABLE = (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
@@ -63,13 +63,6 @@ def computable(kernel: str, array: Any) -> Any:
     return array.astype(np.float32)
 
 
-def column_major(sizes: Any) -> tuple[Any, ...]:
-    """Strides of a batch of matrices whose columns are contiguous."""
-    *batch, rows, columns = sizes
-    steps = geometry.contiguous_strides((*batch, columns, rows))
-    return (*steps[:-2], steps[-1], steps[-2])
-
-
 def fail_at(name: str, bad: Any, text: str) -> NoReturn:
     """Raise for the first matrix of a batch for which `bad` holds."""
     where = f"(Batch element {int(np.argmax(bad))}): " if np.ndim(bad) else ""
@@ -94,14 +87,6 @@ def is_followed(value: Any) -> bool:
 
 def is_readable(value: Any) -> bool:
     return type(value) is Tensor and value._array is not None and not is_recorded()
-
-
-def over_batches(level: Any, op: Any, *args: Any) -> Any:
-    """A batch rule for ops on the last two dims."""
-    # Where no vectors are asked for, those that come out have no batch.
-    if args[0].dim() < 2 or args[-1] is False or args[2:3] == (False,):
-        return level.loop(op, args)
-    return level.wrap(level.below(op, (level.front(args[0]), *args[1:])))
 
 
 def real_part(value: Any) -> Any:
@@ -235,6 +220,8 @@ linalg_eig = op(
     "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)",
     autocast="float32",
     kind=LINALG,
+    sizes="*nn -> *n complex, *nn| complex",
+    requires=lambda self: check_square("linalg.eig", self),
     method=False,
     layout="shape",
     invariants=eigenpair_invariants,
@@ -251,15 +238,6 @@ linalg_eig = op(
         self_t, eigenvalues, eigenvectors, False
     ),
 )
-linalg_eig.batch = over_batches
-
-
-@linalg_eig.shape
-def _(self: Any) -> Any:
-    check_square("linalg.eig", self)
-    dtype = complex_dtype(self._dtype)
-    sizes = tuple(self.shape)
-    return Spec(sizes[:-1], dtype), Spec(sizes, dtype, column_major(sizes))
 
 
 @linalg_eig.kernel
@@ -282,6 +260,8 @@ def failed_eigen(name: str) -> LinAlgError:
 eigenvalues_alone = op(
     "_linalg_eigvals(Tensor self) -> Tensor",
     kind=LINALG,
+    sizes="*nn -> *n complex",
+    requires=lambda self: check_square("linalg.eigvals", self),
     method=False,
     function=False,
     node="NotImplemented",
@@ -290,13 +270,6 @@ eigenvalues_alone = op(
     errors=square_errors,
     vjp=not_differentiable("aten::_linalg_eigvals"),
 )
-eigenvalues_alone.batch = over_batches
-
-
-@eigenvalues_alone.shape
-def _(self: Any) -> Any:
-    check_square("linalg.eigvals", self)
-    return Spec(tuple(self.shape)[:-1], complex_dtype(self._dtype))
 
 
 @eigenvalues_alone.kernel
@@ -358,6 +331,7 @@ eigh = op(
     '_linalg_eigh(Tensor A, str UPLO="L", bool compute_v=True) -> '
     "(Tensor eigenvalues, Tensor eigenvectors)",
     kind=LINALG,
+    sizes="*nn",
     method=False,
     layout="shape",
     invariants=eigenpair_facts,
@@ -367,7 +341,6 @@ eigh = op(
     ),
     jvp=lambda A_t, eigenvalues, eigenvectors: eigen_tangents(A_t, eigenvalues, eigenvectors, True),
 )
-eigh.batch = over_batches
 
 
 @eigh.samples
@@ -381,7 +354,7 @@ def _(A: Any, UPLO: str, compute_v: bool) -> Any:
     check_square("linalg.eigh", A)
     check_triangle(UPLO)
     sizes, dtype = tuple(A.shape), A._dtype
-    vectors = Spec(sizes, dtype, column_major(sizes)) if compute_v else Spec((0,), dtype)
+    vectors = Spec(sizes, dtype, column_strides(sizes)) if compute_v else Spec((0,), dtype)
     return Spec(sizes[:-1], dtype.to_real()), vectors
 
 
@@ -582,6 +555,7 @@ svd_ = op(
     "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None)"
     " -> (Tensor U, Tensor S, Tensor Vh)",
     kind=LINALG,
+    sizes="*mn",
     method=False,
     layout="shape",
     invariants=singular_facts,
@@ -590,7 +564,6 @@ svd_ = op(
     vjp=lambda grads, U, S, Vh, full_matrices: svd_gradient(grads, U, S, Vh, full_matrices),
     jvp=lambda A_t, U, S, Vh, full_matrices: svd_tangents(A_t, U, S, Vh, full_matrices),
 )
-svd_.batch = over_batches
 
 
 def check_svd(value: Any, dtype: DType, driver: str | None) -> None:
@@ -614,9 +587,9 @@ def _(A: Any, full_matrices: bool, compute_uv: bool, driver: str | None) -> Any:
     left = (*batch, rows, rows if full_matrices else count)
     right = (*batch, columns if full_matrices else count, columns)
     return (
-        Spec(left, dtype, column_major(left)),
+        Spec(left, dtype, column_strides(left)),
         Spec((*batch, count), dtype.to_real()),
-        Spec(right, dtype, column_major(right)),
+        Spec(right, dtype, column_strides(right)),
     )
 
 

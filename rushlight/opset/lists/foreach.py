@@ -7,7 +7,7 @@ of that op, one node for each tensor; below autograd the whole list is one call.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from rushlight.core import dispatch, history
 from rushlight.core.dtype import unsupported
@@ -16,37 +16,13 @@ from rushlight.core.node import needs_grad
 from rushlight.core.op import OpOverload
 from rushlight.core.state import BELOW_FUNCTIONAL, LOCAL, PROCESS, excluding
 from rushlight.core.tensor import Tensor
-from rushlight.opset.kinds import Kind
+from rushlight.opset.kinds import OPAQUE
 from rushlight.opset.registry import find, op, register
 from rushlight.opset.rules import sample
 
-__all__ = ["FOREACH", "foreach", "writes_lists"]
+__all__ = ["foreach", "writes_lists"]
 
 Entries = list[tuple[Any, ...]]
-
-
-class Foreach(Kind):
-    """Ops that map another op over lists; the option `each` answers (op, arguments) pairs."""
-
-    options: ClassVar[dict[str, str]] = {
-        "each": "function (op, arguments) -> the calls that one call on lists stands for",
-        "traced": "the op as a composite, for factors whose values are not known",
-    }
-
-    def derive(self, op: Any, rule: str) -> Any:
-        if rule == "shape":
-            return lambda *args: [base.kind.run_shape(base, rest) for base, rest in each(op, args)]
-        return None
-
-    def make_backend(self, op: Any) -> Callable[..., Any]:
-        def backend(*args: Any) -> Any:
-            results = [base.backend(*rest) for base, rest in each(op, args)]
-            return None if op._schema.is_mutable else results
-
-        return backend
-
-
-FOREACH = Foreach("FOREACH")
 
 
 def each(op: Any, args: tuple[Any, ...]) -> list[tuple[OpOverload, tuple[Any, ...]]]:
@@ -197,10 +173,25 @@ def mapped(name: str, overload: str) -> Callable[[Any, tuple[Any, ...]], Any]:
     return each
 
 
+def map_over(record: OpOverload) -> None:
+    """Give an op on lists the rules of those that it stands for."""
+    record.options["takes_tensors"] = True
+
+    @record.shape
+    def _(*args: Any) -> Any:
+        return [base.kind.run_shape(base, rest) for base, rest in each(record, args)]
+
+    @record.kernel
+    def _(*args: Any) -> Any:
+        results = [base.backend(*rest) for base, rest in each(record, args)]
+        return None if record._schema.is_mutable else results
+
+
 def foreach(
     schema: str, each: Callable[[Any, tuple[Any, ...]], Any], samples: Any, **options: Any
 ) -> OpOverload:
-    record = op(schema, kind=FOREACH, method=False, out=False, each=each, **options)
+    record = op(schema, kind=OPAQUE, method=False, out=False, each=each, **options)
+    map_over(record)
     record.body, record.autograd_only = autograd_layer(record), True
     record.samples = samples
     return record
@@ -212,7 +203,8 @@ def in_place(base: OpOverload, each: Callable[[Any, tuple[Any, ...]], Any]) -> O
     inside = base._schema.text.split("(", 1)[1].rsplit(") -> ", 1)[0]
     inside = inside.replace("Tensor[] self", "Tensor(a!)[] self", 1)
     head = f"{name}_{'.' if overload else ''}{overload}"
-    record = OpOverload(f"{head}({inside}) -> ()", FOREACH, method=False, out=False, each=each)
+    record = OpOverload(f"{head}({inside}) -> ()", OPAQUE, method=False, out=False, each=each)
+    map_over(record)
     record.body = autograd_layer(record)
     writes_lists(record, base)
     register(record)

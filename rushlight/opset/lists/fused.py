@@ -16,7 +16,8 @@ from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import unsupported
 from rushlight.core.op import OpOverload, refuse
 from rushlight.core.tensor import Tensor
-from rushlight.opset.kinds import Kind, Spec
+from rushlight.opset.derived import MUTATION
+from rushlight.opset.kinds import OPAQUE, Spec, tensors_in
 from rushlight.opset.lists.foreach import write_quietly, writes_lists
 from rushlight.opset.registry import find, op
 from rushlight.opset.rules import sample
@@ -24,54 +25,6 @@ from rushlight.opset.rules import sample
 # Elements that go through all steps at once, and how many a tensor that is joined with others has.
 PIECE = 1 << 15
 SMALL = 1 << 12
-
-
-class Fused(Kind):
-    """An op that writes to lists: the kernel gets tensors, and is passed by without values."""
-
-    def make_backend(self, op: Any) -> Callable[..., Any]:
-        kernel = op.rules["kernel"]
-
-        def backend(*args: Any) -> Any:
-            targets = [args[position] for position in op.mutated_positions]
-            every = [
-                t for value in targets for t in (value if isinstance(value, list) else [value])
-            ]
-            if all(t._array is not None for t in every):
-                kernel(*args)
-            return targets[0] if op._schema.returns else None
-
-        return backend
-
-
-class FusedCopy(Kind):
-    """The functional form: copies of what would be written, after the write."""
-
-    def derive(self, op: Any, rule: str) -> Any:
-        if rule != "shape":
-            return None
-
-        def shape(*args: Any) -> Any:
-            found = [spec_of(args[position]) for position in op.writer.mutated_positions]
-            return found[0] if len(found) == 1 else tuple(found)
-
-        return shape
-
-    def make_backend(self, op: Any) -> Callable[..., Any]:
-        def backend(*args: Any) -> Any:
-            places = op.writer.mutated_positions
-            copied = list(args)
-            for place in places:
-                copied[place] = copies(args[place])
-            op.writer.backend(*copied)
-            found = [copied[place] for place in places]
-            return found[0] if len(found) == 1 else tuple(found)
-
-        return backend
-
-
-FUSED = Fused("FUSED")
-FUSED_COPY = FusedCopy("FUSED_COPY")
 
 
 def spec_of(value: Any) -> Any:
@@ -94,12 +47,21 @@ def fused(
     dot = f".{overload}" if overload else ""
     record = op(
         f"{name}_{dot}({inside}) -> {returns}",
-        kind=FUSED,
+        kind=MUTATION,
+        takes_tensors=True,
         method=False,
         out=False,
         vjp=refuse("it is a step of training, which nothing is differentiated through"),
     )
-    record.rules["kernel"] = kernel
+    places = record.mutated_positions
+
+    @record.kernel
+    def _(*args: Any) -> Any:
+        targets = [args[place] for place in places]
+        if all(t._array is not None for t in tensors_in(tuple(targets))):
+            kernel(*args)
+        return targets[0] if record._schema.returns else None
+
     record.body = lambda *args: write_quietly(record, args)
     plain = inside
     for mark in "abcde":
@@ -115,14 +77,29 @@ def fused(
         answer = ", ".join(["Tensor", *kinds[1:]])
     functional = op(
         f"{name}{dot}({plain}) -> ({answer})",
-        kind=FUSED_COPY,
+        kind=OPAQUE,
+        takes_tensors=True,
         method=False,
         function=False,
         out=False,
         vjp=refuse("it is a step of training, which nothing is differentiated through"),
     )
-    functional.writer = record  # type: ignore[attr-defined]
     functional.samples = samples
+
+    def written(values: list[Any]) -> Any:
+        found = [values[place] for place in places]
+        return found[0] if len(found) == 1 else tuple(found)
+
+    @functional.shape
+    def _(*args: Any) -> Any:
+        return written([spec_of(value) for value in args])
+
+    @functional.kernel
+    def _(*args: Any) -> Any:
+        copied = [copies(v) if place in places else v for place, v in enumerate(args)]
+        record.backend(*copied)
+        return written(copied)
+
     writes_lists(record, functional)
     return record
 

@@ -185,7 +185,7 @@ def unpack(
             )
         longest = total_length
     there = np.arange(batch) < sizes[:, None]
-    places = [wrap(found, dtypes.int64) for found in np.nonzero(there)]
+    places = [wrap(np.ascontiguousarray(found), dtypes.int64) for found in np.nonzero(there)]
     shape = (longest, batch, *data.shape[1:])
     empty = aten.full(shape, padding_value, dtype=data._dtype, device=data.device)
     padded = aten.index_put(empty, places, data)

@@ -24,7 +24,7 @@ from rushlight.opset.kinds import OPAQUE, Spec
 from rushlight.opset.network.loss import MEAN, NONE, SUM, apply_reduction
 from rushlight.opset.network.softmax import example_array, is_small_matrix, small_log_softmax
 from rushlight.opset.registry import composite, find, op
-from rushlight.opset.rules import aten
+from rushlight.opset.rules import aten, late
 
 
 def check_nll(self: Any, target: Any, weight: Any) -> None:
@@ -322,6 +322,7 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
         differentiable=["self"],
         non_differentiable=(1,),
         node="NllLossBackward0" if name == "nll_loss" else "NllLoss2DBackward0",
+        batch=late("network.batched:nll_forward"),
         samples=samples,
         vjp=lambda grad, self, target, weight, reduction, ignore_index, total_weight: getattr(
             aten, f"{name}_backward"
@@ -352,6 +353,7 @@ def nll_pair(name: str, check: Any, samples: Any) -> None:
         out_name="grad_input",
         prepared=prepared_nll_backward,
         node="NllLossBackwardBackward0" if name == "nll_loss" else "NllLoss2DBackwardBackward0",
+        batch=late("network.batched:nll_backward"),
         samples=lambda make: backward_samples(make, samples),
         vjp={
             "grad_output": lambda grad, target, weight, reduction, ignore_index: getattr(

@@ -14,6 +14,7 @@ import numpy as np
 from rushlight.arrays.precision import widen
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
+from rushlight.core.op import Tag
 from rushlight.core.tensor import strides_of
 from rushlight.opset.kinds import OPAQUE, Spec
 from rushlight.opset.moving.pad import suggested
@@ -227,6 +228,15 @@ def statistics_dtype(input: Any, *others: Any) -> Any:
     return input._dtype
 
 
+NO_SHARED_STATISTICS = (
+    "Batch norm got a batched tensor as input while the running_mean or running_var, which will be "
+    "updated in place, were not batched. If you are using a module and do not need eval mode, "
+    "please set `track_running_stats` to be False.If you are using a prebuilt module and do not "
+    "need eval mode, please see the functorch website for resources on how to patch your module to "
+    "work with vmap"
+)
+
+
 native_batch_norm = op(
     "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
     "Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
@@ -315,6 +325,15 @@ def batch_samples(make: Any) -> Any:
     yield make.strided(3, 2), make(2), make(2), None, None, True, 0.1, 1e-3
 
 
+@native_batch_norm.batch
+def _(level: Any, op: Any, input: Any, *rest: Any) -> Any:
+    statistics = rest[2:4]
+    is_written = rest[4] and any([value is not None for value in statistics])
+    if is_written and level.holds(input) and not any([level.holds(v) for v in statistics]):
+        raise RuntimeError(NO_SHARED_STATISTICS)
+    return level.loop(op, (input, *rest))
+
+
 @native_batch_norm.functionalized
 def _(mode: Any, op: Any, args: tuple[Any, ...]) -> Any:
     from rushlight.opset.network.batchstats import run_functionalized
@@ -389,12 +408,14 @@ native_batch_norm_backward.samples = batch_backward_samples
     "Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
     method=False,
     out=False,
+    # Its running statistics are written where it runs.
+    tags=(Tag.maybe_aliasing_or_mutating,),
 )
 def batch_norm(
     input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
     momentum: float, eps: float, cudnn_enabled: bool,
 ) -> Any:  # fmt: skip
-    channels = input.shape[1]
+    channels = input.shape[1] if input.dim() > 1 else 0
     named = {
         "running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias
     }  # fmt: skip
@@ -426,6 +447,8 @@ batch_norm.samples = lambda make: [
     "Tensor",
     method=False,
     out=False,
+    # Its running statistics are written where it runs.
+    tags=(Tag.maybe_aliasing_or_mutating,),
 )
 def instance_norm(
     input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, use_input_stats: bool,

@@ -171,9 +171,15 @@ def is_distributed(self: Any) -> bool:
     return False
 
 
+def of_the_whole_batch(level: Any, op: Any, self: Any) -> Any:
+    """torch: asked before an `if`, which all samples take together."""
+    return level.below(op, (level.front(self),))
+
+
 @composite(
     "_is_all_true(Tensor self) -> Tensor",
     function=False,
+    batch=of_the_whole_batch,
     samples=lambda make: [(make.mask(3, 4),), (make.mask(0),)],
 )
 def is_all_true(self: Any) -> Any:
@@ -184,6 +190,7 @@ def is_all_true(self: Any) -> Any:
 @composite(
     "_is_any_true(Tensor self) -> Tensor",
     function=False,
+    batch=of_the_whole_batch,
     samples=lambda make: [(make.mask(3, 4),), (make.mask(0),)],
 )
 def is_any_true(self: Any) -> Any:

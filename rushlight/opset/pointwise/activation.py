@@ -15,7 +15,7 @@ from rushlight.core import geometry
 from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype, unsupported
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import strides_of
-from rushlight.opset import functions
+from rushlight.opset import functions as aten
 from rushlight.opset.kinds import Spec
 from rushlight.opset.pointwise.arithmetic import is_float, is_inexact, one_operand
 from rushlight.opset.pointwise.comparison import no_gradient
@@ -70,23 +70,25 @@ def check_relu(common: dtype, args: tuple[Any, ...]) -> None:
 
 relu = pointwise(
     "relu(Tensor self) -> Tensor",
+    functional_inplace=True,
     zero_preserving=True,
     # torch: of two zeros the second operand's is kept, so that -0.0 stays.
     scalar=lambda m, x: m.maximum(0, x),
     dtypes=lambda dtype: dtype.category in (INTEGER, FLOAT),
     check=check_relu,
-    vjp=lambda grad, result: functions.threshold_backward(grad, result, 0),
+    vjp=lambda grad, result: aten.threshold_backward(grad, result, 0),
 )
 threshold = activation(
     "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
+    functional_inplace=True,
     errors=lambda make: [(NotImplementedError, (make.mask(2), 0, 0))],
     exact_out=False,
     scalar=lambda m, x, threshold, value: m.where(m.less_equal(x, threshold), value, x),
     cast_scalars=(1, 2),
     dtypes=lambda dtype: dtype.category in (INTEGER, FLOAT),
     kernel_name="threshold_cpu",
-    vjp=lambda grad, self, threshold: functions.threshold_backward(grad, self, threshold),
-    inplace_vjp=lambda grad, self, threshold: functions.threshold_backward(grad, self, threshold),
+    vjp=lambda grad, self, threshold: aten.threshold_backward(grad, self, threshold),
+    inplace_vjp=lambda grad, self, threshold: aten.threshold_backward(grad, self, threshold),
     samples=lambda make: ((make(3, 4), 1, 2), (make.strided(3, 4), -1, 0), (make(), 0, 5)),
 )
 threshold_backward = backward_op(
@@ -96,9 +98,7 @@ threshold_backward = backward_op(
     dtypes=lambda dtype: dtype.category in (INTEGER, FLOAT),
     kernel_name="threshold_cpu",
     vjp={
-        "grad_output": lambda grad, self, threshold: functions.threshold_backward(
-            grad, self, threshold
-        ),
+        "grad_output": lambda grad, self, threshold: aten.threshold_backward(grad, self, threshold),
         "self": no_gradient,
     },
     samples=lambda make: ((make(3, 4), make(3, 4), 0), (make(), make(), 1)),
@@ -107,24 +107,25 @@ threshold_backward = backward_op(
 
 @composite("relu6(Tensor self) -> Tensor", method=False, function=None, samples=one_operand)
 def relu6(self: Any) -> Any:
-    return functions.hardtanh(self, 0, 6)
+    return aten.hardtanh(self, 0, 6)
 
 
 @composite(
     "relu6_(Tensor(a!) self) -> Tensor(a!)", method=False, function=False, samples=one_operand
 )
 def relu6_(self: Any) -> Any:
-    return functions.hardtanh_(self, 0, 6)
+    return aten.hardtanh_(self, 0, 6)
 
 
 leaky_relu = activation(
     "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
+    functional_inplace=True,
     scalar=lambda m, x, slope: m.where(m.greater(x, 0), x, m.multiply(x, slope)),
     kernel_name="leaky_relu_cpu",
-    inplace_vjp=lambda grad, result, negative_slope: functions.leaky_relu_backward(
+    inplace_vjp=lambda grad, result, negative_slope: aten.leaky_relu_backward(
         grad, result, negative_slope, True
     ),
-    vjp=lambda grad, self, negative_slope: functions.leaky_relu_backward(
+    vjp=lambda grad, self, negative_slope: aten.leaky_relu_backward(
         grad, self, negative_slope, False
     ),
     samples=lambda make: ((make(3, 4),), (make.strided(3, 4), 0.2), (make(), -0.5)),
@@ -157,7 +158,7 @@ leaky_relu_backward = backward_op(
     ),
     check=check_leaky_relu,
     vjp={
-        "grad_output": lambda grad, self, negative_slope: functions.leaky_relu_backward(
+        "grad_output": lambda grad, self, negative_slope: aten.leaky_relu_backward(
             grad, self, negative_slope, False
         ),
         "self": no_gradient,
@@ -177,14 +178,13 @@ def check_hardtanh(common: dtype, args: tuple[Any, ...]) -> None:
 
 hardtanh = activation(
     "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
+    functional_inplace=True,
     errors=lambda make: [(RuntimeError, (make.mask(2),))],
     scalar=lambda m, x, low, high: m.minimum(m.maximum(x, low), high),
     cast_scalars=(1, 2),
     dtypes=lambda dtype: dtype.category in (INTEGER, FLOAT),
     check=check_hardtanh,
-    vjp=lambda grad, self, min_val, max_val: functions.hardtanh_backward(
-        grad, self, min_val, max_val
-    ),
+    vjp=lambda grad, self, min_val, max_val: aten.hardtanh_backward(grad, self, min_val, max_val),
     samples=lambda make: ((make(3, 4),), (make.strided(3, 4), 0, 1), (make(), -2, 2)),
 )
 hardtanh_backward = backward_op(
@@ -194,7 +194,7 @@ hardtanh_backward = backward_op(
         m.logical_or(m.less_equal(x, low), m.greater_equal(x, high)), 0, grad
     ),
     vjp={
-        "grad_output": lambda grad, self, min_val, max_val: functions.hardtanh_backward(
+        "grad_output": lambda grad, self, min_val, max_val: aten.hardtanh_backward(
             grad, self, min_val, max_val
         ),
         "self": no_gradient,
@@ -205,7 +205,7 @@ hardsigmoid = activation(
     "hardsigmoid(Tensor self) -> Tensor",
     function=None,
     scalar=lambda m, x: m.divide(m.minimum(m.maximum(m.add(x, 3), 0), 6), 6),
-    vjp=lambda grad, self: functions.hardsigmoid_backward(grad, self),
+    vjp=lambda grad, self: aten.hardsigmoid_backward(grad, self),
 )
 hardsigmoid_backward = backward_op(
     "hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor",
@@ -214,7 +214,7 @@ hardsigmoid_backward = backward_op(
         m.logical_and(m.greater(x, -3), m.less(x, 3)), m.multiply(grad, 1 / 6), 0
     ),
     vjp={
-        "grad_output": lambda grad, self: functions.hardsigmoid_backward(grad, self),
+        "grad_output": lambda grad, self: aten.hardsigmoid_backward(grad, self),
         "self": no_gradient,
     },
 )
@@ -222,7 +222,7 @@ hardswish = activation(
     "hardswish(Tensor self) -> Tensor",
     function=None,
     scalar=lambda m, x: m.divide(m.multiply(x, m.minimum(m.maximum(m.add(x, 3), 0), 6)), 6),
-    vjp=lambda grad, self: functions.hardswish_backward(grad, self),
+    vjp=lambda grad, self: aten.hardswish_backward(grad, self),
 )
 
 
@@ -235,8 +235,8 @@ hardswish_backward = backward_op(
     "hardswish_backward(Tensor grad_output, Tensor self) -> Tensor",
     scalar=hardswish_backward_text,
     vjp={
-        "grad_output": lambda grad, self: functions.hardswish_backward(grad, self),
-        "self": lambda grad, grad_output, self: functions.where(
+        "grad_output": lambda grad, self: aten.hardswish_backward(grad, self),
+        "self": lambda grad, grad_output, self: aten.where(
             (self > -3.0).logical_and(self < 3.0), grad * grad_output / 3.0, 0.0
         ),
     },
@@ -250,7 +250,7 @@ hardshrink = pointwise(
     ),
     inplace=False,
     dtypes=is_float,
-    vjp=lambda grad, self, lambd: functions.hardshrink_backward(grad, self, lambd),
+    vjp=lambda grad, self, lambd: aten.hardshrink_backward(grad, self, lambd),
     samples=lambda make: ((make(3, 4),), (make.strided(3, 4), 1.0), (make(), 0.1)),
 )
 hardshrink_backward = backward_op(
@@ -261,7 +261,7 @@ hardshrink_backward = backward_op(
         m.logical_and(m.greater_equal(x, -lambd), m.less_equal(x, lambd)), 0, grad
     ),
     vjp={
-        "grad_out": lambda grad, self, lambd: functions.hardshrink_backward(grad, self, lambd),
+        "grad_out": lambda grad, self, lambd: aten.hardshrink_backward(grad, self, lambd),
         "self": no_gradient,
     },
     samples=lambda make: ((make(3, 4), make(3, 4), 0.5), (make(), make(), 1)),
@@ -288,7 +288,7 @@ softshrink = activation(
     scalar=softshrink_text,
     inplace=False,
     check=check_softshrink,
-    vjp=lambda grad, self, lambd: functions.softshrink_backward(grad, self, lambd),
+    vjp=lambda grad, self, lambd: aten.softshrink_backward(grad, self, lambd),
     samples=lambda make: ((make(3, 4),), (make.strided(3, 4), 1.0), (make(), 0)),
     errors=lambda make: [(RuntimeError, (make(3), -1)), (RuntimeError, (make(2), -1.0))],
 )
@@ -298,7 +298,7 @@ softshrink_backward = backward_op(
     kernel_name="shrink_backward_cpu",
     scalar=hardshrink_backward.options["scalar"],
     vjp={
-        "grad_output": lambda grad, self, lambd: functions.softshrink_backward(grad, self, lambd),
+        "grad_output": lambda grad, self, lambd: aten.softshrink_backward(grad, self, lambd),
         "self": no_gradient,
     },
     samples=lambda make: ((make(3, 4), make(3, 4), 0.5), (make(), make(), 1)),
@@ -315,12 +315,13 @@ def elu_text(m: Any, x: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
 
 elu = activation(
     "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
+    functional_inplace=True,
     scalar=elu_text,
     kernel_name="elu_cpu",
-    vjp=lambda grad, self, alpha, scale, input_scale: functions.elu_backward(
+    vjp=lambda grad, self, alpha, scale, input_scale: aten.elu_backward(
         grad, alpha, scale, input_scale, False, self
     ),
-    inplace_vjp=lambda grad, result, alpha, scale, input_scale: functions.elu_backward(
+    inplace_vjp=lambda grad, result, alpha, scale, input_scale: aten.elu_backward(
         grad, alpha, scale, input_scale, True, result
     ),
     samples=lambda make: ((make(3, 4),), (make.strided(3, 4), 0.5, 2, 1.5), (make(), 2)),
@@ -353,7 +354,7 @@ def elu_curvature(
     else:
         steep = input_scale * input_scale * alpha * scale
         bend = product * (self_or_result * input_scale).exp() * steep
-    return functions.where(self_or_result < 0, bend, 0.0)
+    return aten.where(self_or_result < 0, bend, 0.0)
 
 
 elu_backward = backward_op(
@@ -363,7 +364,7 @@ elu_backward = backward_op(
     check=lambda common, args: check_slope("elu", args[1], args[4]),
     vjp={
         "grad_output": lambda grad, alpha, scale, input_scale, is_result, self_or_result: (
-            functions.elu_backward(grad, alpha, scale, input_scale, is_result, self_or_result)
+            aten.elu_backward(grad, alpha, scale, input_scale, is_result, self_or_result)
         ),
         "self_or_result": elu_curvature,
     },
@@ -382,13 +383,14 @@ def check_celu(common: dtype, args: tuple[Any, ...]) -> None:
 
 celu = pointwise(
     "celu(Tensor self, Scalar alpha=1.0) -> Tensor",
+    functional_inplace=True,
     scalar=lambda m, x, alpha: elu_text(m, x, alpha, 1, 1.0 / alpha),
     method=False,
     dtypes=is_float,
     kernel_name="elu_cpu",
     check=check_celu,
-    vjp=lambda grad, self, alpha: functions.elu_backward(grad, alpha, 1, 1.0 / alpha, False, self),
-    inplace_vjp=lambda grad, result, alpha: functions.elu_backward(
+    vjp=lambda grad, self, alpha: aten.elu_backward(grad, alpha, 1, 1.0 / alpha, False, self),
+    inplace_vjp=lambda grad, result, alpha: aten.elu_backward(
         grad, alpha, 1, 1.0 / alpha, True, result
     ),
     samples=lambda make: ((make(3, 4),), (make.strided(3, 4), 0.5), (make(), 2)),
@@ -397,12 +399,14 @@ celu = pointwise(
 
 @composite("selu(Tensor self) -> Tensor", method=False, samples=one_operand)
 def selu(self: Any) -> Any:
-    return functions.elu(self, SELU_ALPHA, SELU_SCALE)
+    return aten.elu(self, SELU_ALPHA, SELU_SCALE)
 
 
-@composite("selu_(Tensor(a!) self) -> Tensor(a!)", method=False, samples=one_operand)
+@composite(
+    "selu_(Tensor(a!) self) -> Tensor(a!)", functional=True, method=False, samples=one_operand
+)
 def selu_(self: Any) -> Any:
-    return functions.elu_(self, SELU_ALPHA, SELU_SCALE)
+    return aten.elu_(self, SELU_ALPHA, SELU_SCALE)
 
 
 # -- smooth units ---------------------------------------------------------------------------------
@@ -460,9 +464,7 @@ gelu = activation(
     scalar=gelu_text,
     kernel_name="GeluKernelImpl",
     check=check_gelu,
-    vjp=lambda grad, self, approximate: functions.gelu_backward(
-        grad, self, approximate=approximate
-    ),
+    vjp=lambda grad, self, approximate: aten.gelu_backward(grad, self, approximate=approximate),
     samples=lambda make: (
         (make(3, 4),),
         sample(make.strided(3, 4), approximate="tanh"),
@@ -480,7 +482,7 @@ gelu_backward = backward_op(
     kernel_name="GeluBackwardKernelImpl",
     check=check_gelu,
     vjp={
-        "grad_output": lambda grad, self, approximate: functions.gelu_backward(
+        "grad_output": lambda grad, self, approximate: aten.gelu_backward(
             grad, self, approximate=approximate
         ),
         "self": gelu_curvature,
@@ -496,7 +498,7 @@ def silu_gradient(grad: Any, self: Any) -> Any:
     if LOCAL.state.grad or self._dtype.is_complex:
         gate = self.sigmoid()
         return grad * conj(gate * (1.0 + self * (1.0 - gate)))
-    return functions.silu_backward(grad, self)
+    return aten.silu_backward(grad, self)
 
 
 def silu_curvature(grad: Any, grad_output: Any, self: Any) -> Any:
@@ -538,14 +540,14 @@ def softplus_of(m: Any, x: Any) -> Any:
 def mish_gradient(grad: Any, self: Any) -> Any:
     if LOCAL.state.grad:
         gate = self.sigmoid()
-        t = functions.softplus(self).tanh()
+        t = aten.softplus(self).tanh()
         return grad * (t + self * gate * (1 - t * t))
-    return functions.mish_backward(grad, self)
+    return aten.mish_backward(grad, self)
 
 
 def mish_curvature(grad: Any, grad_output: Any, self: Any) -> Any:
     gate = self.sigmoid()
-    t = functions.softplus(self).tanh()
+    t = aten.softplus(self).tanh()
     slope = gate * (1 - t * t)
     return grad * grad_output * slope * (2 + self * (1 - gate - 2 * t * gate))
 
@@ -587,7 +589,7 @@ def softplus_backward_text(m: Any, grad: Any, x: Any, beta: Any, threshold: Any)
 def softplus_curvature(grad: Any, grad_output: Any, self: Any, beta: Any, threshold: Any) -> Any:
     gate = (self * beta).sigmoid()
     bend = grad * grad_output * beta * gate * (1 - gate)
-    return functions.where(self * beta > threshold, 0.0, bend)
+    return aten.where(self * beta > threshold, 0.0, bend)
 
 
 softplus = activation(
@@ -595,16 +597,14 @@ softplus = activation(
     functional=True,
     scalar=softplus_text,
     inplace=False,
-    vjp=lambda grad, self, beta, threshold: functions.softplus_backward(
-        grad, self, beta, threshold
-    ),
+    vjp=lambda grad, self, beta, threshold: aten.softplus_backward(grad, self, beta, threshold),
     samples=lambda make: ((make(3, 4),), (make.strided(3, 4), 2, 1), (make(), 0.5)),
 )
 softplus_backward = backward_op(
     "softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor",
     scalar=softplus_backward_text,
     vjp={
-        "grad_output": lambda grad, self, beta, threshold: functions.softplus_backward(
+        "grad_output": lambda grad, self, beta, threshold: aten.softplus_backward(
             grad, self, beta, threshold
         ),
         "self": softplus_curvature,
@@ -621,7 +621,7 @@ softplus_backward = backward_op(
     samples=one_operand,
 )
 def log_sigmoid(self: Any) -> Any:
-    return functions.log_sigmoid_forward(self)[0]
+    return aten.log_sigmoid_forward(self)[0]
 
 
 def log_sigmoid_text(m: Any, x: Any) -> Any:
@@ -639,10 +639,10 @@ log_sigmoid_forward = activation(
     node="LogSigmoidBackward0",
     non_differentiable=(1,),
     jvp=lambda self_t, self, buffer: (
-        functions.log_sigmoid_backward(self_t, self, buffer),
+        aten.log_sigmoid_backward(self_t, self, buffer),
         -self.sgn() * buffer * self_t,
     ),
-    vjp=lambda grad, self, buffer: functions.log_sigmoid_backward(grad, self, buffer),
+    vjp=lambda grad, self, buffer: aten.log_sigmoid_backward(grad, self, buffer),
 )
 
 
@@ -662,9 +662,7 @@ log_sigmoid_backward = backward_op(
     scalar=log_sigmoid_backward_text,
     check=same_dtype_as(1),
     vjp={
-        "grad_output": lambda grad, self, buffer: functions.log_sigmoid_backward(
-            grad, self, buffer
-        ),
+        "grad_output": lambda grad, self, buffer: aten.log_sigmoid_backward(grad, self, buffer),
         "self": log_sigmoid_curvature,
     },
     samples=lambda make: ((make(3, 4), x := make(3, 4), (-x.abs()).exp()),),
@@ -710,7 +708,7 @@ def prelu(self: Any, weight: Any) -> Any:
         weight = weight.reshape([1] * dims) if dims else weight.reshape([])
     else:
         weight = weight.reshape([1, count, *([1] * (dims - 2))] if dims > 1 else [count])
-    return functions._prelu_kernel(self, weight)
+    return aten._prelu_kernel(self, weight)
 
 
 prelu_kernel = activation(
@@ -720,7 +718,7 @@ prelu_kernel = activation(
     check=same_dtype_as(0),
     kernel_name="prelu_cpu",
     node="PreluKernelBackward0",
-    vjp=lambda grad, self, weight: functions._prelu_kernel_backward(grad, self, weight),
+    vjp=lambda grad, self, weight: aten._prelu_kernel_backward(grad, self, weight),
 )
 
 
@@ -736,14 +734,14 @@ def prelu_curvature(grads: Any, grad_output: Any, self: Any, weight: Any) -> Any
     first, second = grads
     positive = self >= 0
     to_grad: Any = None
-    to_self, to_weight = functions.zeros_like(self), functions.zeros_like(weight)
+    to_self, to_weight = aten.zeros_like(self), aten.zeros_like(weight)
     if first is not None:
-        to_grad = functions.where(positive, first, first * weight)
-        to_weight = functions.where(positive, 0.0, grad_output * first)
+        to_grad = aten.where(positive, first, first * weight)
+        to_weight = aten.where(positive, 0.0, grad_output * first)
     if second is not None:
-        share = functions.where(positive, 0.0, second * self)
+        share = aten.where(positive, 0.0, second * self)
         to_grad = share if to_grad is None else to_grad + share
-        to_self = functions.where(positive, 0.0, grad_output * second)
+        to_self = aten.where(positive, 0.0, grad_output * second)
     return to_grad, to_self, to_weight
 
 
@@ -759,6 +757,7 @@ prelu_kernel_backward = backward_op(
 @composite(
     "rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
     "bool training=False, Generator? generator=None) -> Tensor",
+    functional_inplace=True,
     method=False,
     inplace=True,
     tags=("nondeterministic_seeded", "pointwise"),
@@ -768,8 +767,8 @@ prelu_kernel_backward = backward_op(
 def rrelu(self: Any, lower: Any, upper: Any, training: bool, generator: Any) -> Any:
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
-    noise = functions.empty_like(self)
-    return functions.rrelu_with_noise(self, noise, lower, upper, training, generator)
+    noise = aten.empty_like(self)
+    return aten.rrelu_with_noise(self, noise, lower, upper, training, generator)
 
 
 # -- gating ---------------------------------------------------------------------------------------
@@ -811,7 +810,7 @@ glu = op(
     layout="shape",
     function=None,
     method=False,
-    vjp=lambda grad, self, dim: functions.glu_backward(grad, self, dim),
+    vjp=lambda grad, self, dim: aten.glu_backward(grad, self, dim),
     samples=lambda make: ((make(4, 6),), (make(4, 3), 0), (make(2, 4, 2), 1)),
     errors=lambda make: ((RuntimeError, sample(make(3))), (RuntimeError, sample(make()))),
 )
@@ -847,7 +846,7 @@ def glu_curvature(grad: Any, grad_output: Any, self: Any, dim: int) -> Any:
     slope = open_ * (1 - open_)
     first = to_gate * grad_output * slope
     second = grad_output * slope * (to_value + to_gate * value * (1 - 2 * open_))
-    return functions.cat([first, second], dim)
+    return aten.cat([first, second], dim)
 
 
 glu_backward = op(

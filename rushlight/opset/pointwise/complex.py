@@ -13,9 +13,9 @@ from rushlight.core.op import refuse
 from rushlight.core.tensor import Tensor, Unusual, strides_of
 from rushlight.opset import functions
 from rushlight.opset.elementwise import PAIRS
-from rushlight.opset.kinds import make_view
 from rushlight.opset.pointwise.arithmetic import one_operand, zeros_where
 from rushlight.opset.registry import composite, pointwise, view
+from rushlight.opset.results import make_view
 from rushlight.opset.rules import conj, late, linear_in
 
 # -- lazy bits ------------------------------------------------------------------------------------
@@ -37,6 +37,7 @@ def flipped(self: Tensor, bit: str) -> Tensor:
 conj_view = view(
     "_conj(Tensor(a) self) -> Tensor(a)",
     lower=refuse("a lazy bit is no geometry"),
+    copied=False,
     batch="straight",
     shape=same_geometry,
     node="ConjBackward0",
@@ -50,6 +51,7 @@ conj_view.__dict__["backend"] = lambda self: flipped(self, "conj")
 neg_view = view(
     "_neg_view(Tensor(a) self) -> Tensor(a)",
     lower=refuse("a lazy bit is no geometry"),
+    copied=False,
     batch="straight",
     shape=same_geometry,
     node="NegViewBackward0",

@@ -22,7 +22,7 @@ from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN, Tensor, strides_of
 from rushlight.opset.elementwise import operand_rank, scalar_array
 from rushlight.opset.exposure import method_alias
-from rushlight.opset.kinds import CONTRACTION, Spec
+from rushlight.opset.kinds import CONTRACTION, Spec, check_expands
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, conj, late, sample
 
@@ -82,12 +82,6 @@ def accumulate(product: Any, self: Any, beta: Any, alpha: Any, dtype: Any) -> An
             check_expands(self.shape, product.shape, dtype)
             np.add(product, self, product)
     return product if product.dtype is dtype else rounded(product, dtype)
-
-
-def check_expands(sizes: Any, wanted: Any, dtype: Any) -> None:
-    found = dtypes.from_numpy(dtype) if isinstance(dtype, np.dtype) else dtype
-    name = f"torch.{found.scalar_type_name}Tensor"
-    geometry.expand_geometry(tuple(sizes), (0,) * len(sizes), wanted, name)
 
 
 def scaled(value: Any, scale: Any) -> Any:
@@ -163,8 +157,9 @@ mm = op(
     "mm(Tensor self, Tensor mat2) -> Tensor",
     sparse=late("sparse.math:mm"),
     autocast="lower",
-    ranks=(2, 2),
     kind=CONTRACTION,
+    product="mk, kn -> mn",
+    requires=check_mm,
     quick=Quick(
         "{self}.dot({mat2})", when=MATRICES.format("self", "mat2"), result_is_contiguous=True
     ),
@@ -184,12 +179,6 @@ mm = op(
     samples=mm_samples,
     errors=mm_errors,
 )
-
-
-@mm.shape
-def _(self: Any, mat2: Any) -> Any:
-    check_mm(self, mat2)
-    return Spec((self.shape[0], mat2.shape[1]), self._dtype)
 
 
 @mm.kernel
@@ -234,9 +223,10 @@ addmm = op(
     ],
     sparse=late("sparse.math:addmm"),
     autocast="lower",
-    ranks=(2, 2),
     former=former_orders("mat1", "mat2"),
     kind=CONTRACTION,
+    product="mk, kn -> mn",
+    requires=check_addmm,
     quick=Quick(
         "np.add(product_ := {mat1}.dot({mat2}), {self}, product_)",
         when="beta == 1 and alpha == 1 and self._dtype is mat1._dtype and "
@@ -255,14 +245,6 @@ addmm = op(
     },
     samples=addmm_samples,
 )
-
-
-@addmm.shape
-def _(self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any:
-    check_addmm(self, mat1, mat2)
-    shape = (mat1.shape[0], mat2.shape[1])
-    check_expands(self.shape, shape, self._dtype)
-    return Spec(shape, mat1._dtype)
 
 
 @addmm.kernel
@@ -333,20 +315,15 @@ bmm = op(
         (RuntimeError, (make(2, 3), make(3, 2))),
     ],
     autocast="lower",
-    ranks=(3, 3),
     kind=CONTRACTION,
+    product="bmk, bkn -> bmn",
+    requires=check_bmm,
     vjp={
         "self": lambda grad, mat2: grad.bmm(conj(mat2.transpose(1, 2))),
         "mat2": lambda grad, self: conj(self.transpose(1, 2)).bmm(grad),
     },
     samples=bmm_samples,
 )
-
-
-@bmm.shape
-def _(self: Any, mat2: Any) -> Any:
-    check_bmm(self, mat2)
-    return Spec((self.shape[0], self.shape[1], mat2.shape[2]), self._dtype)
 
 
 @bmm.kernel
@@ -380,15 +357,16 @@ baddbmm = op(
     "-> Tensor",
     errors=lambda make: [(RuntimeError, (make(2, 2, 2), make(2, 2, 3), make(2, 2, 3)))],
     autocast="lower",
-    ranks=(3, 3),
     former=former_orders("batch1", "batch2"),
     kind=CONTRACTION,
+    product="bmk, bkn -> bmn",
     inplace=True,
     vjp=BATCH_FORMULAS,
     samples=addition_samples,
 )
 
 
+@baddbmm.requires
 def check_baddbmm(self: Any, batch1: Any, batch2: Any) -> None:
     if not self.dtype == batch1.dtype == batch2.dtype:
         raise RuntimeError(
@@ -396,14 +374,6 @@ def check_baddbmm(self: Any, batch1: Any, batch2: Any) -> None:
             f"{dtype_of(batch1).cpp_name}, batch2: {dtype_of(batch2).cpp_name}"
         )
     check_batches(batch1, batch2)
-
-
-@baddbmm.shape
-def _(self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
-    check_baddbmm(self, batch1, batch2)
-    shape = (batch1.shape[0], batch1.shape[1], batch2.shape[2])
-    check_expands(self.shape, shape, self._dtype)
-    return Spec(shape, batch1._dtype)
 
 
 @baddbmm.kernel
@@ -427,6 +397,7 @@ addbmm = op(
     autocast="lower",
     former=former_orders("batch1", "batch2"),
     kind=CONTRACTION,
+    product="bmk, bkn -> mn",
     inplace=True,
     vjp={
         "self": lambda grad, beta: scaled(grad, beta),
@@ -441,6 +412,7 @@ addbmm = op(
 )
 
 
+@addbmm.requires
 def check_addbmm(self: Any, batch1: Any, batch2: Any) -> None:
     if len(batch1.shape) != 3:
         raise RuntimeError("batch1 must be a 3D tensor")
@@ -464,14 +436,6 @@ def check_addbmm(self: Any, batch1: Any, batch2: Any) -> None:
             else f"self and mat2 must have the same dtype, but got "
             f"{dtype_of(self).scalar_type_name} and {dtype_of(batch2).scalar_type_name}"
         )
-
-
-@addbmm.shape
-def _(self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
-    check_addbmm(self, batch1, batch2)
-    shape = (batch1.shape[1], batch2.shape[2])
-    check_expands(self.shape, shape, self._dtype)
-    return Spec(shape, batch1._dtype)
 
 
 @addbmm.kernel
@@ -514,20 +478,15 @@ mv = op(
     "mv(Tensor self, Tensor vec) -> Tensor",
     errors=lambda make: [(RuntimeError, (make(2, 3), make(2))), (RuntimeError, (make(3), make(3)))],
     sparse=late("sparse.math:mv"),
-    ranks=(2, 1),
     kind=CONTRACTION,
+    product="mk, k -> m",
+    requires=lambda self, vec: check_mv(vec, self, vec, self.shape[:1]),
     vjp={
         "self": lambda grad, vec: grad.ger(conj(vec)),
         "vec": lambda grad, self: conj(self).t().mv(grad),
     },
     samples=mv_samples,
 )
-
-
-@mv.shape
-def _(self: Any, vec: Any) -> Any:
-    check_mv(vec, self, vec, tuple(self.shape[:1]))
-    return Spec((self.shape[0],), self._dtype)
 
 
 @mv.kernel
@@ -546,9 +505,10 @@ def addmv_samples(make: Any) -> Any:
 addmv = op(
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     errors=lambda make: [(RuntimeError, (make(3), make(2, 3), make(3)))],
-    ranks=(2, 1),
     former=former_orders("mat", "vec"),
     kind=CONTRACTION,
+    product="mk, k -> m",
+    requires=lambda self, mat, vec: check_mv(self, mat, vec, self.shape),
     inplace=True,
     vjp={
         "self": lambda grad, beta: scaled(grad, beta),
@@ -557,12 +517,6 @@ addmv = op(
     },
     samples=addmv_samples,
 )
-
-
-@addmv.shape
-def _(self: Any, mat: Any, vec: Any, beta: Any, alpha: Any) -> Any:
-    check_mv(self, mat, vec, tuple(self.shape))
-    return Spec((mat.shape[0],), mat._dtype)
 
 
 @addmv.kernel
@@ -586,8 +540,8 @@ dot = op(
         (RuntimeError, (make(2), make(2, dtype=dtypes.float64))),
         (NotImplementedError, (make.mask(2), make.mask(2))),
     ],
-    ranks=(1, 1),
     kind=CONTRACTION,
+    product="k, k -> ",
     vjp={
         "self": lambda grad, tensor: grad * conj(tensor),
         "tensor": lambda grad, self: grad * conj(self),
@@ -597,8 +551,8 @@ dot = op(
 vdot = op(
     "vdot(Tensor self, Tensor other) -> Tensor",
     conjugates=True,
-    ranks=(1, 1),
     kind=CONTRACTION,
+    product="k, k -> ",
     vjp={
         "self": lambda grad, other: conj(grad) * other,
         "other": lambda grad, self: grad * self,
@@ -607,6 +561,7 @@ vdot = op(
 )
 
 
+@vdot.requires
 def check_dot(self: Any, other: Any) -> None:
     if len(self.shape) != 1 or len(other.shape) != 1:
         raise RuntimeError(
@@ -625,11 +580,7 @@ def check_dot(self: Any, other: Any) -> None:
         )
 
 
-@dot.shape
-@vdot.shape
-def _(self: Any, other: Any) -> Any:
-    check_dot(self, other)
-    return Spec((), self._dtype)
+dot.requires = lambda self, tensor: check_dot(self, tensor)
 
 
 @dot.kernel
@@ -724,6 +675,7 @@ def outer_samples(make: Any) -> Any:
     "outer(Tensor self, Tensor vec2) -> Tensor",
     errors=lambda make: [(RuntimeError, (make(2, 2), make(2)))],
     samples=outer_samples,
+    batch="outer",
 )
 def outer(self: Any, vec2: Any) -> Any:
     for name, value in (("self", self), ("vec2", vec2)):
@@ -732,7 +684,7 @@ def outer(self: Any, vec2: Any) -> Any:
     return self.reshape((self.shape[0], 1)) * vec2
 
 
-@composite("ger(Tensor self, Tensor vec2) -> Tensor", samples=outer_samples)
+@composite("ger(Tensor self, Tensor vec2) -> Tensor", samples=outer_samples, batch="outer")
 def ger(self: Any, vec2: Any) -> Any:
     return self.outer(vec2)
 

@@ -16,7 +16,7 @@ from rushlight.core.device import contiguous_format
 from rushlight.core.dispatch import overridable
 from rushlight.core.dtype import unsupported
 from rushlight.core.quick import Quick, Step
-from rushlight.core.state import warn_once
+from rushlight.core.state import LOCAL, warn_once
 from rushlight.core.tensor import Tensor
 from rushlight.opset.kinds import CONTRACTION, Spec
 from rushlight.opset.product.contract import (
@@ -59,6 +59,9 @@ __all__ = ["bilinear", "cdist", "chain_matmul", "linear", "tensordot"]
 )
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     ndim = input.dim()
+    if ndim == 1 and LOCAL.state.transforms and is_vector_case(input, weight, bias):
+        # One op: what a transform records is its own affair.
+        return weight.mv(input) if bias is None else aten.addmv(bias, weight, input)
     if bias is not None:
         if ndim == 2:
             return aten.addmm(bias, input, aten.t(weight))
@@ -74,6 +77,18 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
         )
     product = input.matmul(weight.t())
     return product if bias is None else product + bias
+
+
+def is_vector_case(input: Any, weight: Any, bias: Any) -> bool:
+    """Whether the layer of one vector is a product with its matrix and nothing else."""
+    sizes, dtype = tuple(weight.shape), weight.dtype
+    return (
+        LOCAL.state.autocast is None
+        and len(sizes) == 2
+        and input.shape[0] == sizes[1]
+        and input.dtype is dtype
+        and (bias is None or (tuple(bias.shape) == sizes[:1] and bias.dtype is dtype))
+    )
 
 
 def is_vector_like(bias: Any) -> bool:
@@ -503,6 +518,8 @@ linalg_cross = op(
     "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
     errors=lambda make: [(RuntimeError, (make(2, 3), make(3)))],
     kind=CONTRACTION,
+    requires=check_cross,
+    sizes="*, * -> *",
     method=False,
     vjp={
         "self": lambda grad, other, dim: aten.linalg_cross(conj(other), grad, dim=dim),
@@ -510,12 +527,6 @@ linalg_cross = op(
     },
     samples=cross_samples,
 )
-
-
-@linalg_cross.shape
-def _(self: Any, other: Any, dim: int) -> Any:
-    check_cross(self, other, dim)
-    return Spec(geometry.broadcast_shapes(tuple(self.shape), tuple(other.shape)), self._dtype)
 
 
 @linalg_cross.kernel
@@ -570,6 +581,7 @@ def distance_samples(make: Any) -> Any:
 distances = op(
     "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
     kind=CONTRACTION,
+    sizes="*pm, *rm -> *pr",
     method=False,
     function=False,
     node="CdistBackward0",
@@ -601,12 +613,6 @@ def _(x1_t: Any, x2_t: Any, x1: Any, x2: Any, p: float, result: Any) -> Any:
         slope = gap * gap.abs().pow(p - 2) / length.pow(p - 1)
         slope = slope.masked_fill((gap == 0) | (length == 0), 0)
     return (slope * (left - right)).sum(-1)
-
-
-@distances.shape
-def _(x1: Any, x2: Any, p: float, compute_mode: Any) -> Any:
-    batch = geometry.broadcast_shapes(tuple(x1.shape[:-2]), tuple(x2.shape[:-2]))
-    return Spec((*batch, x1.shape[-2], x2.shape[-2]), x1._dtype)
 
 
 def differences(x1: Any, x2: Any) -> Any:
@@ -664,17 +670,12 @@ def slope_samples(make: Any) -> Any:
 distance_slopes = op(
     "_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor",
     kind=CONTRACTION,
+    sizes="*pr, *pm, *rm, *pr -> *pm",
     method=False,
     node="NotImplemented",
     vjp=dict.fromkeys(("grad", "x1", "x2", "cdist"), not_differentiable("aten::_cdist_backward")),
     samples=slope_samples,
 )
-
-
-@distance_slopes.shape
-def _(grad: Any, x1: Any, x2: Any, p: float, cdist: Any) -> Any:
-    batch = geometry.broadcast_shapes(tuple(x1.shape[:-2]), tuple(x2.shape[:-2]))
-    return Spec((*batch, x1.shape[-2], x1.shape[-1]), x1._dtype)
 
 
 @distance_slopes.kernel
@@ -706,16 +707,11 @@ def euclidean_grads(grad: Any, x1: Any, x2: Any, result: Any) -> Any:
 euclidean = op(
     "_euclidean_dist(Tensor x1, Tensor x2) -> Tensor",
     kind=CONTRACTION,
+    sizes="*pm, *rm -> *pr",
     method=False,
     vjp=euclidean_grads,
     samples=lambda make: iter([(make(2, 3), make(3, 3)), (make(2, 2, 3), make(2, 2, 3))]),
 )
-
-
-@euclidean.shape
-def _(x1: Any, x2: Any) -> Any:
-    batch = geometry.broadcast_shapes(tuple(x1.shape[:-2]), tuple(x2.shape[:-2]))
-    return Spec((*batch, x1.shape[-2], x2.shape[-2]), x1._dtype)
 
 
 @euclidean.kernel

@@ -16,12 +16,11 @@ from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
 from rushlight.core.dtype import unsupported
 from rushlight.core.promotion import BAREBONES_UNSIGNED
-from rushlight.opset.kinds import REDUCTION, Spec
+from rushlight.opset.kinds import REDUCTION, same_dtype
 from rushlight.opset.reduction.reduce import (
     full_samples,
     has_values,
     reduced_axes,
-    reduced_spec,
     restored,
 )
 from rushlight.opset.registry import composite, find, op
@@ -125,15 +124,12 @@ def value_ops(name: str, reduce: Any) -> None:
     amax = op(
         f"{a_name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
         kind=REDUCTION,
+        answers=same_dtype,
+        requires=lambda self, dim: check_nonempty_dims(a_name, self.shape, dim),
         fold=name,
         samples=amax_samples,
         errors=lambda make: [(IndexError, (make(0, 3), 0)), (RuntimeError, (make(0, 3),))],
     )
-
-    @amax.shape
-    def _(self: Any, dim: Any, keepdim: bool) -> Any:
-        check_nonempty_dims(a_name, self.shape, dim)
-        return reduced_spec(self, dim, keepdim, self._dtype)
 
     @amax.kernel
     def _(xp: Any, self: Any, dim: Any, keepdim: bool) -> Any:
@@ -151,6 +147,8 @@ def value_ops(name: str, reduce: Any) -> None:
     full = op(
         f"{name}(Tensor self) -> Tensor",
         kind=REDUCTION,
+        answers=same_dtype,
+        requires=lambda self: check_nonempty_dims(name, self.shape, None),
         fold=name,
         over_dim=(a_name, "default"),
         node_index=1,
@@ -160,11 +158,6 @@ def value_ops(name: str, reduce: Any) -> None:
         errors=lambda make: [(RuntimeError, (make(0, 3),))],
         vjp=lambda grad, self, result: shared_by_ties(grad, self, result),
     )
-
-    @full.shape
-    def _(self: Any) -> Any:
-        check_nonempty_dims(name, self.shape, None)
-        return Spec((), self._dtype)
 
     @full.kernel
     def _(xp: Any, self: Any) -> Any:
@@ -186,6 +179,7 @@ def index_ops(name: str, where: Any) -> None:
     along = op(
         f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
         kind=REDUCTION,
+        requires=lambda self, dim: check_nonempty_dims(name, self.shape, dim),
         out_name=f"dim_{name}",
         non_differentiable=(1,),
         samples=dim_samples,
@@ -198,12 +192,6 @@ def index_ops(name: str, where: Any) -> None:
             None,
         ),
     )
-
-    @along.shape
-    def _(self: Any, dim: int, keepdim: bool) -> Any:
-        check_nonempty_dims(name, self.shape, dim)
-        shape = geometry.reduced_shape(self.shape, (dim,), keepdim)
-        return Spec(shape, self._dtype), Spec(shape, dtypes.int64)
 
     @along.kernel
     def _(xp: Any, self: Any, dim: int, keepdim: bool) -> Any:
@@ -226,6 +214,8 @@ def index_ops(name: str, where: Any) -> None:
     argmax = op(
         f"{arg_name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
         kind=REDUCTION,
+        answers=lambda dtype, given: dtypes.int64,
+        requires=lambda self, dim: check_arg(self.shape, self._dtype, dim),
         samples=lambda make: [*full_samples(make), *dim_samples(make)],
         errors=lambda make: [(IndexError, (make(0, 3),)), (IndexError, (make(0, 3), 0))],
     )
@@ -241,11 +231,6 @@ def index_ops(name: str, where: Any) -> None:
         if dtype.is_complex or dtype is dtypes.bool_:
             word = "complex" if dtype.is_complex else "bool"
             raise RuntimeError(f"{arg_name}(): does not support {word} input")
-
-    @argmax.shape
-    def _(self: Any, dim: Any, keepdim: bool) -> Any:
-        check_arg(self.shape, self._dtype, dim)
-        return reduced_spec(self, dim, keepdim, dtypes.int64)
 
     @argmax.kernel
     def _(xp: Any, self: Any, dim: Any, keepdim: bool) -> Any:
@@ -274,6 +259,8 @@ index_ops("min", np.argmin)
 aminmax = op(
     "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
     kind=REDUCTION,
+    answers=lambda dtype, given: (dtype, dtype),
+    requires=lambda self, dim: check_aminmax(self.shape, dim),
     out_name="out",
 )
 
@@ -300,13 +287,6 @@ def check_aminmax(shape: Any, dim: Any) -> None:
     position = geometry.wrap_dim(dim, len(shape))
     if shape and shape[position] == 0:
         raise IndexError(f"aminmax: Expected reduction dim {position} to have non-zero size.")
-
-
-@aminmax.shape
-def _(self: Any, dim: Any, keepdim: bool) -> Any:
-    check_aminmax(self.shape, dim)
-    spec = reduced_spec(self, dim, keepdim, self._dtype)
-    return spec, spec
 
 
 @aminmax.kernel

@@ -18,9 +18,9 @@ from rushlight.core.dtype import dtype as DType
 from rushlight.core.dtype import unsupported
 from rushlight.core.op import OpOverload
 from rushlight.core.state import LOCAL
-from rushlight.opset.kinds import SCAN, Spec
+from rushlight.opset.kinds import SCAN, same_dtype
 from rushlight.opset.reduction.extrema import comparable
-from rushlight.opset.reduction.reduce import has_values, integral_to_long, one_axis
+from rushlight.opset.reduction.reduce import has_values, one_axis, summed_dtype
 from rushlight.opset.registry import alias, composite, op, packet
 from rushlight.opset.rules import aten, conj, linear_in, sample
 
@@ -44,12 +44,8 @@ def scan_samples(make: Any) -> Any:
     yield make.special(3, 4), 1
 
 
-def checked_dim(self: Any, dim: int) -> None:
-    geometry.wrap_dim(dim, self.dim())
-
-
 def accumulated(ufunc: Any, name: str, array: Any, dim: int, dtype: Any) -> Any:
-    result_dtype = dtype or integral_to_long(dtypes.from_numpy(array.dtype))
+    result_dtype = summed_dtype(dtypes.from_numpy(array.dtype), dtype)
     check_computable(name, result_dtype)
     wide = WIDER.get(result_dtype, result_dtype)
     lanes, axis = one_axis(cast(cast(array, result_dtype), wide), dim)
@@ -63,16 +59,12 @@ def scan_op(name: str, ufunc: Any) -> OpOverload:
     record = op(
         f"{name}(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
         kind=SCAN,
+        answers=summed_dtype,
         inplace=True,
         out_decides=True,
         samples=scan_samples,
         errors=lambda make: [(IndexError, (make(3), 1)), (IndexError, (make(), 1))],
     )
-
-    @record.shape
-    def _(self: Any, dim: int, dtype: Any) -> Any:
-        checked_dim(self, dim)
-        return Spec(self.shape, dtype or integral_to_long(self._dtype))
 
     @record.kernel
     def _(xp: Any, self: Any, dim: int, dtype: Any) -> Any:
@@ -156,11 +148,6 @@ def running_extremum(name: str, ufunc: Any) -> OpOverload:
         ),
     )
 
-    @record.shape
-    def _(self: Any, dim: int) -> Any:
-        checked_dim(self, dim)
-        return Spec(self.shape, self._dtype), Spec(self.shape, dtypes.int64)
-
     @record.kernel
     def _(xp: Any, self: Any, dim: int) -> Any:
         geometry.wrap_dim(dim, self.ndim)
@@ -190,14 +177,9 @@ logcumsumexp = op(
     "logcumsumexp(Tensor self, int dim) -> Tensor",
     exact_out=True,
     kind=SCAN,
+    answers=same_dtype,
     samples=scan_samples,
 )
-
-
-@logcumsumexp.shape
-def _(self: Any, dim: int) -> Any:
-    checked_dim(self, dim)
-    return Spec(self.shape, self._dtype)
 
 
 @logcumsumexp.kernel

@@ -16,7 +16,6 @@ from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
 from rushlight.core.op import refuse
 from rushlight.opset.kinds import OPAQUE, REDUCTION, Spec
-from rushlight.opset.reduction.reduce import reduced_spec
 from rushlight.opset.registry import op
 from rushlight.opset.rules import aten, not_differentiable, sample
 
@@ -291,14 +290,10 @@ def _(make: Any) -> Any:
 hash_tensor = op(
     "hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor",
     kind=REDUCTION,
+    answers=lambda dtype, given: dtypes.uint64,
+    requires=lambda self, dim, mode: check_hash(self.shape, dim, mode),
     non_differentiable=(0,),
 )
-
-
-@hash_tensor.shape
-def _(self: Any, dim: Any, keepdim: bool, mode: int) -> Any:
-    check_hash(self.shape, dim, mode)
-    return reduced_spec(self, dim, keepdim, dtypes.uint64)
 
 
 def check_hash(shape: Any, dim: Any, mode: int) -> None:

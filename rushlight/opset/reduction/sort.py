@@ -25,7 +25,7 @@ from rushlight.core.dispatch import overridable
 from rushlight.core.dtype import unsupported
 from rushlight.core.op import OpOverload, Tag, refuse
 from rushlight.core.refusals import unknown_size
-from rushlight.core.tensor import Tensor, sizes_of, strides_of
+from rushlight.core.tensor import Tensor, sizes_of
 from rushlight.opset.exposure import attribute
 from rushlight.opset.indexing.writing import refuse_gradient
 from rushlight.opset.kinds import SORT, Spec
@@ -42,14 +42,6 @@ ndarray = np.ndarray
 def refuse_complex(self: Any, text: str) -> None:
     if self._dtype.is_complex:
         raise RuntimeError(text)
-
-
-def sort_specs(self: Any, dim: int) -> Any:
-    refuse_complex(self, " Sort does not support complex dtypes on CPU")
-    sizes = tuple(self.shape)
-    geometry.wrap_dim(dim, len(sizes))
-    strides = geometry.like_strides(sizes, strides_of(self))
-    return Spec(sizes, self._dtype, strides), Spec(sizes, dtypes.int64, strides)
 
 
 def selected_backward(grad: Any, dim: int, indices: Any, self_shape: Any) -> Any:
@@ -72,7 +64,8 @@ sort = op(
     out_in_order=True,
     kind=SORT.checked,
     non_differentiable=(1,),
-    shape=lambda self, dim, descending: sort_specs(self, dim),
+    layout="like",
+    requires=lambda self: refuse_complex(self, " Sort does not support complex dtypes on CPU"),
     kernel=lambda xp, self, dim, descending: sorted_pair(self, dim, descending),
     vjp=lambda grad, self_shape, dim, indices: selected_backward(grad, dim, indices, self_shape),
     jvp=lambda self_t, dim, indices: (self_t.gather(dim, indices), None),
@@ -90,7 +83,8 @@ sort_stable = op(
     kind=SORT.checked,
     node_index=1,
     non_differentiable=(1,),
-    shape=lambda self, stable, dim, descending: sort_specs(self, dim),
+    layout="like",
+    requires=lambda self: refuse_complex(self, " Sort does not support complex dtypes on CPU"),
     kernel=lambda xp, self, stable, dim, descending: sorted_pair(self, dim, descending),
     vjp=lambda grad, self_shape, dim, indices: selected_backward(grad, dim, indices, self_shape),
     jvp=lambda self_t, dim, indices: (self_t.gather(dim, indices), None),
@@ -138,18 +132,15 @@ topk = op(
 )
 
 
-@topk.shape
-def _(self: Any, k: Any, dim: int, largest: bool, sorted: bool) -> Any:
-    sizes = list(self.shape)
+@topk.requires
+def _(self: Any, k: Any, dim: int) -> None:
+    sizes = tuple(self.shape)
     dim = geometry.wrap_dim(dim, len(sizes))
     if k < 0 or k > (sizes[dim] if sizes else 1):
         raise RuntimeError("selected index k out of range")
     refuse_complex(self, " topk does not support complex dtypes on CPU")
     if self._dtype is dtypes.bool_:
         raise RuntimeError("topk does not support bool dtypes on CPU")
-    if sizes:
-        sizes[dim] = k
-    return Spec(sizes, self._dtype), Spec(sizes, dtypes.int64)
 
 
 @topk.kernel
@@ -806,6 +797,7 @@ def counted(self: Any, edges: Any, weight: Any, density: bool) -> Any:
 
 @composite(
     "one_hot(Tensor self, int num_classes=-1) -> Tensor",
+    reads_values="the largest class, where their number is not given",
     batch="by_class",
     functional=True,
     errors=lambda make: [

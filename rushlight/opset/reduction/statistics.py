@@ -19,7 +19,7 @@ from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
 from rushlight.core.dtype import unsupported
 from rushlight.core.op import OpOverload
-from rushlight.opset.kinds import REDUCTION, SORT, Spec
+from rushlight.opset.kinds import REDUCTION, SORT, same_dtype
 from rushlight.opset.reduction.extrema import (
     check_nonempty_dims,
     comparable,
@@ -33,7 +33,6 @@ from rushlight.opset.reduction.reduce import (
     has_values,
     one_axis,
     reduced_axes,
-    reduced_spec,
     restored,
 )
 from rushlight.opset.registry import composite, find, op, packet
@@ -205,14 +204,11 @@ def variance_family(name: str) -> None:
         f"{name}.correction(Tensor self, {tail}Tensor",
         exact_out=False,
         kind=REDUCTION,
+        answers=lambda dtype, given: dtype.to_real(),
+        requires=lambda self: check_variance(name, self._dtype),
         lower=lower_spread(root, False),
         samples=variance_samples,
     )
-
-    @record.shape
-    def _(self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
-        check_variance(name, self._dtype)
-        return reduced_spec(self, dim, keepdim, self._dtype.to_real())
 
     @record.kernel
     def _(xp: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
@@ -238,16 +234,12 @@ def variance_family(name: str) -> None:
     pair = op(
         f"{with_mean}.correction(Tensor self, {tail}(Tensor, Tensor)",
         kind=REDUCTION,
+        answers=lambda dtype, given: (dtype.to_real(), dtype),
+        requires=lambda self: check_variance(with_mean, self._dtype),
         lower=lower_spread(root, True),
         method=False,
         samples=variance_samples,
     )
-
-    @pair.shape
-    def _(self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
-        check_variance(with_mean, self._dtype)
-        spec = reduced_spec(self, dim, keepdim, self._dtype)
-        return Spec(spec.shape, self._dtype.to_real()), spec
 
     @pair.kernel
     def _(xp: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
@@ -296,9 +288,10 @@ find("std_mean", "correction").errors = lambda make: [
 def selecting_op(schema: str, **options: Any) -> OpOverload:
     """An op that picks elements along `dim` and tells their indices."""
     name = schema.split("(")[0].split(".")[0]
-    record = op(
+    return op(
         schema,
         kind=SORT,
+        requires=lambda self, dim: check_nonempty_dims(name, self.shape, dim),
         non_differentiable=(1,),
         vjp=lambda grad, self_shape, dim, indices, keepdim: selected_gradient(
             grad, self_shape, dim, indices, keepdim
@@ -309,17 +302,6 @@ def selecting_op(schema: str, **options: Any) -> OpOverload:
         ),
         **options,
     )
-
-    @record.shape
-    def _(self: Any, *rest: Any) -> Any:
-        dim, keepdim = rest[-2], rest[-1]
-        check_nonempty_dims(name, self.shape, dim)
-        if name == "kthvalue":
-            check_kth(self.shape, rest[0], dim)
-        shape = geometry.reduced_shape(self.shape, (dim,), keepdim)
-        return Spec(shape, self._dtype), Spec(shape, dtypes.int64)
-
-    return record
 
 
 def pick_along(array: Any, indices: Any, axis: int, keepdim: bool, scalar: bool) -> tuple[Any, Any]:
@@ -371,13 +353,10 @@ def median_family(name: str, skips_nan: bool) -> None:
     full = op(
         f"{name}(Tensor self) -> Tensor",
         kind=SORT,
+        answers=same_dtype,
         samples=median_full_samples,
         vjp=lambda grad, self, result: shared_by_ties(grad, self, result),
     )
-
-    @full.shape
-    def _(self: Any) -> Any:
-        return Spec((), self._dtype)
 
     @full.kernel
     def _(xp: Any, self: Any) -> Any:
@@ -503,6 +482,12 @@ def check_kth(shape: Any, k: Any, dim: int) -> None:
     size = shape[position] if shape else 1
     if not 1 <= k <= size:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {position}")
+
+
+@kthvalue.requires
+def _(self: Any, k: Any, dim: int) -> None:
+    check_nonempty_dims("kthvalue", self.shape, dim)
+    check_kth(self.shape, k, dim)
 
 
 @kthvalue.kernel

@@ -180,7 +180,7 @@ def out_of_range(op: OpOverload, good: Sample) -> Iterator[Wrong]:
 
 def no_integers(op: OpOverload, good: Sample) -> Iterator[Wrong]:
     """Floats for the indices of what takes or writes elements."""
-    if op.kind.name not in ("GATHER", "SCATTER", "MUTATION"):
+    if (op.functional or op).kind.name not in ("GATHER", "SCATTER", "MUTATION"):
         return
     for position, argument, value in given_arguments(op, good):
         if argument.name in ("index", "indices") and isinstance(value, Tensor):

@@ -18,7 +18,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import dtype
 from rushlight.core.op import OpOverload, Refused
 from rushlight.core.tensor import Tensor, wrap
-from rushlight.opset.kinds import make_view
+from rushlight.opset.results import make_view
 
 __all__ = [
     "DTYPES",

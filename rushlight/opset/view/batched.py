@@ -3,13 +3,17 @@ view stands for another."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from rushlight.base.errors import error
 from rushlight.core import geometry
+from rushlight.core.batching import show
+from rushlight.core.device import contiguous_format
 from rushlight.core.tensor import strides_of
 from rushlight.opset.registry import find
 
-__all__ = ["as_strided", "expand", "permute", "squeeze", "t", "view"]
+__all__ = ["as_strided", "expand", "permute", "resize", "squeeze", "t", "view"]
 
 
 def as_strided(level: Any, op: Any, self: Any, size: Any, stride: Any, offset: Any) -> Any:
@@ -29,6 +33,32 @@ def as_strided(level: Any, op: Any, self: Any, size: Any, stride: Any, offset: A
         )
     moved = (value, (level.size, *size), (value.stride(0), *stride), low)
     return level.wrap(level.below(op, moved))
+
+
+def resize(level: Any, op: Any, self: Any, size: Any, memory_format: Any) -> Any:
+    if memory_format not in (None, contiguous_format):
+        raise RuntimeError("resize_: batching rule only supports None or Contiguous MemoryFormat")
+    if self.requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
+    value = self._value
+    if self._axis != 0 or not value.is_contiguous():
+        raise error("RL0604", op=op.name(), reason="the samples do not lie one after another.")
+
+    def change() -> None:
+        before = value.reshape((level.size, -1)).clone() if value.numel() else None
+        wanted = (level.size, *size)
+        if before is not None and math.prod(size) <= before.shape[1]:
+            # The samples stay where they are: views of them may exist.
+            inner = geometry.contiguous_strides(tuple(size))
+            value.as_strided_(wanted, (before.shape[1], *inner))
+            return
+        value.resize_(wanted)
+        if before is not None:
+            value.reshape((level.size, -1))[:, : before.shape[1]].copy_(before)
+
+    level.run(change)
+    show(self, value, 0)
+    return self
 
 
 def squeeze(level: Any, op: Any, self: Any, dim: Any = None) -> Any:

@@ -3,67 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from rushlight.core import geometry
 from rushlight.core.device import contiguous_format
 from rushlight.core.op import OpOverload
-from rushlight.opset.kinds import Kind, Spec, make_view, resolved, result_tensor, shell_of
+from rushlight.opset.kinds import REARRANGEMENT, VIEW, Spec, resolved
 from rushlight.opset.pointwise import complex as complexes
 from rushlight.opset.registry import composite, op
+from rushlight.opset.results import make_view, result_tensor, shell_of
 from rushlight.opset.view import split as splits
 from rushlight.opset.view import view as views
 
 
-class ViewCopy(Kind):
-    """A view's values, copied; option `source` is the view op."""
-
-    options: ClassVar[dict[str, str]] = {
-        "source": "the view op whose result is copied",
-    }
-
-    def derive(self, op: Any, rule: str) -> Any:
-        if rule == "shape":
-            return lambda *args: self.specs_of(op, args)
-        return super().derive(op, rule)
-
-    def batch_method(self, op: Any) -> Any:
-        # A rule for views writes through to the source; all others serve copies as well.
-        found = op.options["source"].rule("batch")
-        return None if found == "view" else found
-
-    def specs_of(self, op: Any, args: tuple[Any, ...]) -> Any:
-        found = op.options["source"].rule("shape")(*args)
-        if isinstance(found, list):
-            return [self.spec_of(entry, args[0]) for entry in found]
-        return self.spec_of(found, args[0])
-
-    def spec_of(self, entry: Any, source: Any) -> Spec:
-        return Spec(entry[0], entry[3] if len(entry) > 3 else source._dtype)
-
-    def make_backend(self, op: Any) -> Callable[..., Any]:
-        geometry_of = op.options["source"].rule("shape")
-
-        def backend(*args: Any) -> Any:
-            source = resolved(args[0])
-            if source._array is None:
-                return shell_of(self.specs_of(op, args), source.device)
-            found = geometry_of(source, *args[1:])
-            if isinstance(found, list):
-                return [copied(make_view(source, *entry)) for entry in found]
-            return copied(make_view(source, *found))
-
-        return backend
+def spec_of(entry: Any, source: Any) -> Spec:
+    return Spec(entry[0], entry[3] if len(entry) > 3 else source._dtype)
 
 
 def copied(view: Any) -> Any:
     return result_tensor(np.array(view._array, order="C"))
-
-
-VIEW_COPY = ViewCopy("VIEW_COPY", recompute=True)
 
 
 def register_copy(source: OpOverload, function: bool = True) -> None:
@@ -71,10 +31,30 @@ def register_copy(source: OpOverload, function: bool = True) -> None:
     head, rest = str(source._schema).split("(", 1)
     overload = head.split(".", 1)[1] if "." in head else ""
     plain = re.sub(r"\(a[^)]*\)", "", rest)
+    geometry_of = source.rule("shape")
+
+    def shape(self: Any, *args: Any) -> Any:
+        found = geometry_of(self, *args)
+        if isinstance(found, list):
+            return [spec_of(entry, self) for entry in found]
+        return spec_of(found, self)
+
+    def kernel(self: Any, *args: Any) -> Any:
+        if self._array is None:
+            return shell_of(shape(self, *args), self.device)
+        self = resolved(self)
+        found = geometry_of(self, *args)
+        if isinstance(found, list):
+            return [copied(make_view(self, *entry)) for entry in found]
+        return copied(make_view(self, *found))
+
     op(
         f"{name}_copy{'.' + overload if overload else ''}({plain}",
-        kind=VIEW_COPY,
-        source=source,
+        kind=REARRANGEMENT,
+        takes_tensors=True,
+        shape=shape,
+        kernel=kernel,
+        batch=source.rules.get("batch"),
         method=False,
         function=function,
         out=not plain.endswith("[]"),
@@ -102,29 +82,17 @@ def _(xp: Any, self: Any, size: Any) -> Any:
     return xp.array(self.reshape(geometry.infer_size(size, self.size)), order="C")
 
 
-for record in (
-    views.view_dtype,
-    views.as_strided,
-    views.transpose,
-    views.t,
-    views.permute,
-    views.expand,
-    views.squeeze,
-    views.squeeze_dim,
-    views.squeeze_dims,
-    views.unsqueeze,
-    views.select,
-    views.slice_,
-    views.diagonal,
-    views.unfold,
-    splits.unbind,
-    splits.split_tensor,
-    splits.split_with_sizes,
-    views.alias,
-    views.detach,
-    complexes.view_as_real,
-    complexes.view_as_complex,
-):
+def copied_views() -> dict[str, OpOverload]:
+    """The views of which a copy may be asked for, by name."""
+    found = {}
+    for module in (views, splits, complexes):
+        for record in vars(module).values():
+            if isinstance(record, OpOverload) and record.kind is VIEW and record.is_view_op:
+                found[record.name()] = record
+    return {name: record for name, record in found.items() if record.options.get("copied", True)}
+
+
+for record in copied_views().values():
     register_copy(record)
 register_copy(views.lift_fresh, function=False)
 

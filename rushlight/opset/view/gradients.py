@@ -6,12 +6,12 @@ view holds `src`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from rushlight.core import geometry
+from rushlight.core.op import OpOverload
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import (
     Tensor,
@@ -24,8 +24,9 @@ from rushlight.core.tensor import (
     values_of,
     wrap_strided,
 )
-from rushlight.opset.kinds import SCATTER, Kind, Spec, lay_out, make_view, resolved
+from rushlight.opset.kinds import SCATTER, Spec, resolved
 from rushlight.opset.registry import find, op, packet
+from rushlight.opset.results import lay_out, make_view
 from rushlight.opset.rules import linear_in
 
 __all__ = [
@@ -37,10 +38,6 @@ __all__ = [
 ]
 
 
-def like_grad(grad: Any, input_sizes: Any, *rest: Any) -> Spec:
-    return Spec(input_sizes, grad._dtype)
-
-
 def at_dim(dim: int, index: Any) -> tuple[Any, ...]:
     return (*[slice(None)] * dim, index)
 
@@ -50,7 +47,6 @@ select_backward = op(
     batch="view_backward",
     kind=SCATTER,
     method=False,
-    shape=like_grad,
     vjp=lambda grad, dim, index: grad.select(dim, index),
     jvp=linear_in("grad_output"),
 )
@@ -79,7 +75,6 @@ slice_backward = op(
     batch="view_backward",
     kind=SCATTER,
     method=False,
-    shape=like_grad,
     vjp=lambda grad, dim, start, end, step: find("slice", "Tensor")(grad, dim, start, end, step),
     jvp=linear_in("grad_output"),
 )
@@ -107,7 +102,6 @@ diagonal_backward = op(
     batch="view_backward",
     kind=SCATTER,
     method=False,
-    shape=like_grad,
     vjp=lambda grad, offset, dim1, dim2: grad.diagonal(offset, dim1, dim2),
     jvp=linear_in("grad_output"),
 )
@@ -144,7 +138,6 @@ unfold_backward = op(
     batch="view_backward",
     kind=SCATTER,
     method=False,
-    shape=like_grad,
     vjp=lambda grad, dim, size, step: grad.unfold(dim, size, step),
     jvp=linear_in("grad_in"),
 )
@@ -195,54 +188,47 @@ def same_strides_copy(self: Tensor) -> Tensor:
     return wrap_strided(array, dtype, storage, self._offset)
 
 
-class ViewScatter(Kind):
-    """A copy of `self` in whose view `src` is written; option `view` names the view op."""
+def scatter_of_view(schema: str, view: tuple[str, str], **options: Any) -> OpOverload:
+    """An op that writes `src` into a view of a copy of `self`."""
+    record = op(
+        schema,
+        kind=SCATTER,
+        takes_tensors=True,
+        recompute=True,
+        jvp=linear_in("self", "src"),
+        **options,
+    )
 
-    options: ClassVar[dict[str, str]] = {
-        "view": "(name, overload) of the view op that is written through",
-    }
-
-    def derive(self, op: Any, rule: str) -> Any:
-        if rule == "shape":
-            return lambda *args: self.shape_of(op, args)
-        return super().derive(op, rule)
-
-    def part_of(self, op: Any, target: Any, args: tuple[Any, ...]) -> Any:
-        name, overload = op.options["view"]
-        geometry_of = find(name, overload).rule("shape")
-        return geometry_of(target, *args[2:])
-
-    def check(self, op: Any, src: Any, sizes: Any) -> None:
-        if sizes_of(src) != tuple(sizes):
+    def part_of(target: Any, src: Any, *rest: Any) -> Any:
+        found = find(*view).rule("shape")(target, *rest)
+        if sizes_of(src) != tuple(found[0]):
             raise RuntimeError(
                 f"expected src to have a size equal to the slice of self. src size = "
-                f"{geometry.show(src.shape)}, slice size = {geometry.show(sizes)}"
+                f"{geometry.show(src.shape)}, slice size = {geometry.show(found[0])}"
             )
+        return found
 
-    def shape_of(self, op: Any, args: tuple[Any, ...]) -> Any:
-        target = args[0]
-        self.check(op, args[1], self.part_of(op, target, args)[0])
-        return Spec(target.shape, target._dtype, strides_of(target))
+    @record.shape
+    def _(self: Any, *args: Any) -> Any:
+        part_of(self, *args)
+        return Spec(self.shape, self._dtype, strides_of(self))
 
-    def make_backend(self, op: Any) -> Callable[..., Any]:
-        def backend(*args: Any) -> Any:
-            target, src = resolved(args[0]), resolved(args[1])
-            self.check(op, src, self.part_of(op, target, args)[0])
-            result = same_strides_copy(target)
-            if result._array is not None and src._array is not None:
-                part = make_view(result, *self.part_of(op, result, args))
-                np.copyto(part._array, src._array, casting="unsafe")
-            return result
+    @record.kernel
+    def _(self: Any, src: Any, *args: Any) -> Any:
+        self, src = resolved(self), resolved(src)
+        part_of(self, src, *args)
+        result = same_strides_copy(self)
+        if result._array is not None and src._array is not None:
+            part = make_view(result, *part_of(result, src, *args))
+            np.copyto(part._array, src._array, casting="unsafe")
+        return result
 
-        return backend
+    return record
 
 
-VIEW_SCATTER = ViewScatter("VIEW_SCATTER", along_dims=True, recompute=True)
-
-slice_scatter = op(
+slice_scatter = scatter_of_view(
     "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, "
     "SymInt step=1) -> Tensor",
-    kind=VIEW_SCATTER,
     view=("slice", "Tensor"),
     vjp={
         "self": lambda grad, src_meta, dim, start, end, step: grad.slice_scatter(
@@ -252,11 +238,9 @@ slice_scatter = op(
             grad, dim, start, end, step
         ),
     },
-    jvp=linear_in("self", "src"),
 )
-select_scatter = op(
+select_scatter = scatter_of_view(
     "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
-    kind=VIEW_SCATTER,
     view=("select", "int"),
     vjp={
         "self": lambda grad, src_meta, dim, index: grad.select_scatter(
@@ -264,11 +248,9 @@ select_scatter = op(
         ),
         "src": lambda grad, dim, index: grad.select(dim, index),
     },
-    jvp=linear_in("self", "src"),
 )
-diagonal_scatter = op(
+diagonal_scatter = scatter_of_view(
     "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
-    kind=VIEW_SCATTER,
     view=("diagonal", "default"),
     vjp={
         "self": lambda grad, src_meta, offset, dim1, dim2: grad.diagonal_scatter(
@@ -276,12 +258,10 @@ diagonal_scatter = op(
         ),
         "src": lambda grad, offset, dim1, dim2: grad.diagonal(offset, dim1, dim2),
     },
-    jvp=linear_in("self", "src"),
 )
-as_strided_scatter = op(
+as_strided_scatter = scatter_of_view(
     "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, "
     "SymInt? storage_offset=None) -> Tensor",
-    kind=VIEW_SCATTER,
     view=("as_strided", "default"),
     vjp={
         "self": lambda grad, self_meta, src_meta, size, stride, storage_offset: laid_out_like(
@@ -296,7 +276,6 @@ as_strided_scatter = op(
             grad, self_meta
         ).as_strided(size, stride, self_meta.offset if storage_offset is None else storage_offset),
     },
-    jvp=linear_in("self", "src"),
 )
 
 

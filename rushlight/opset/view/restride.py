@@ -20,8 +20,10 @@ from rushlight.core.storage import Storage
 from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.core.typedstorage import TypedStorage
 from rushlight.opset.derived import INPLACE_VIEW, resize_tensor, take_geometry
-from rushlight.opset.kinds import Native, make_view
+from rushlight.opset.kinds import Native
 from rushlight.opset.registry import composite, op
+from rushlight.opset.results import make_view
+from rushlight.opset.rules import late
 from rushlight.opset.view import view as views
 
 INPLACE = (Tag.inplace_view,)
@@ -88,6 +90,8 @@ MANUAL = Native("MANUAL")
 resize = op(
     "resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
     kind=MANUAL,
+    batch=late("view.batched:resize"),
+    unwritten=True,
     manual=True,
     function=False,
     varargs=1,
@@ -124,6 +128,7 @@ def _(self: Any, size: Any, memory_format: Any) -> Any:
 @composite(
     "resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) "
     "-> Tensor(a!)",
+    unwritten=True,
     tags=INPLACE,
 )
 def resize_as_(self: Any, the_template: Any, memory_format: Any) -> Any:
@@ -184,7 +189,7 @@ SET_RULE = GradRule(
 
 
 def manual(schema: str) -> OpOverload:
-    return op(schema, kind=MANUAL, manual=True, function=False, tags=INPLACE)
+    return op(schema, kind=MANUAL, manual=True, unwritten=True, function=False, tags=INPLACE)
 
 
 set_tensor = manual("set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)")
@@ -214,6 +219,14 @@ def _(self: Any, source: Any) -> Any:
     return set_memory(
         self, storage_of(source), source._offset, sizes_of(source), strides_of(source), source
     )
+
+
+@set_tensor.functionalized
+def _(mode: Any, op: OpOverload, args: tuple[Any, ...]) -> Any:
+    target, source = args
+    check_same_dtype(target, source)
+    history.check_inplace(target, LOCAL.state.grad, needs_grad(source))
+    return mode.take_storage(op, target, source)
 
 
 @set_tensor_offset.kernel
@@ -296,3 +309,25 @@ for record in (set_storage, set_storage_offset, set_nothing):
 for record in (resize, set_tensor, set_tensor_offset, set_storage, set_storage_offset, set_nothing):
     record.vjp = record.jvp = refuse("the memory of its result is no function of its input's")
     record.shape = refuse("it works on the tensor itself, with memory or without")
+
+
+resize_storage_bytes_ = op(
+    "resize_storage_bytes_(Tensor(a!) variable, SymInt new_size) -> ()",
+    namespace="inductor",
+    kind=MANUAL,
+    manual=True,
+    function=False,
+    method=False,
+    samples=lambda make: (),
+    errors=lambda make: (),
+)
+
+
+@resize_storage_bytes_.kernel
+def _(variable: Any, new_size: Any) -> None:
+    storage_of(variable).resize_(new_size)
+
+
+@resize_storage_bytes_.functionalized
+def _(mode: Any, op: OpOverload, args: tuple[Any, ...]) -> None:
+    mode.resize_storage(op, *args)

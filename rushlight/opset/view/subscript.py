@@ -14,7 +14,9 @@ import numpy as np
 
 from rushlight.arrays.casting import fill_number
 from rushlight.core import dtype as dtypes
+from rushlight.core import ports
 from rushlight.core.dispatch import DISABLED, call, call_function_mode, try_function_override
+from rushlight.core.dtype import dtype as DType
 from rushlight.core.state import LAYER_FUNCTION, LAYER_FUNCTION_MODES, LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN, Tensor, wrap
 from rushlight.opset.creation import copy as copies
@@ -118,7 +120,7 @@ def overridden(api: Any, self: Any, args: tuple[Any, ...]) -> tuple[bool, Any]:
 def select_at(self: Any, dim: int, index: Any, shown: int) -> Any:
     """One position of a dimension. torch: messages number it by its place in the subscript."""
     try:
-        return views.select.make_view(self, dim, index)
+        return views.select.direct(self, dim, index)
     except IndexError:
         sizes = self.shape
         if not sizes and shown == 0 and index == 0:
@@ -135,7 +137,7 @@ def select_at(self: Any, dim: int, index: Any, shown: int) -> Any:
 
 
 def slice_at(self: Any, dim: int, given: slice) -> Any:
-    return views.slice_.make_view(self, dim, *slice_arguments(given))
+    return views.slice_.direct(self, dim, *slice_arguments(given))
 
 
 def slice_arguments(given: slice) -> tuple[Any, Any, Any]:
@@ -306,12 +308,12 @@ def index_from_sequence(entry: Any) -> Tensor:
         if entry.dtype == object:
             raise TypeError("an index sequence may hold integers and truth values only")
     if entry.dtype == np.bool_:
-        return wrap(np.ascontiguousarray(entry), dtypes.bool_)
+        return constant(np.ascontiguousarray(entry), dtypes.bool_)
     if entry.dtype == np.uint8:
-        return wrap(np.ascontiguousarray(entry), dtypes.uint8)
+        return constant(np.ascontiguousarray(entry), dtypes.uint8)
     if entry.dtype.kind not in "biuf":
         raise TypeError(f"new(): invalid data type '{entry.dtype}'")
-    return wrap(entry.astype(np.int64, order="C"), dtypes.int64)
+    return constant(entry.astype(np.int64, order="C"), dtypes.int64)
 
 
 def plain_numbers(entry: Any) -> Any:
@@ -345,7 +347,15 @@ def element(self: Any, value: Any) -> Tensor:
             )
         return aten.scalar_tensor(value, dtype=self._dtype)  # type: ignore[no-any-return]
     dtype = self._dtype
-    return wrap(np.array(fill_number(value, dtype), dtype.np), dtype)
+    return constant(np.array(fill_number(value, dtype), dtype.np), dtype)
+
+
+def constant(array: Any, dtype: DType) -> Tensor:
+    """What an index or an assignment brings along, shown to whoever records."""
+    made: Tensor = wrap(array, dtype)
+    if PROCESS.special and LOCAL.state.layers and not LOCAL.state.inference:
+        made = ports.lift_fresh(made)
+    return made
 
 
 def without_leading_ones(sizes: Any) -> tuple[Any, ...]:

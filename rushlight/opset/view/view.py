@@ -45,6 +45,7 @@ RESHAPED = (
 view_ = view(
     "view(Tensor(a) self, SymInt[] size) -> Tensor(a)",
     batch=late("view.batched:view"),
+    copied=False,
     varargs=1,
     function=False,
     quick=Quick(RESHAPED.format("size"), when="self._is_contiguous", result_is_contiguous=True),
@@ -185,6 +186,7 @@ view_dtype.samples = lambda make: [
 
 reshape_alias = view(
     "_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)",
+    copied=False,
     reshapes=True,
     sparse=late("sparse.shape:refuse_reshape"),
     method=False,
@@ -730,6 +732,7 @@ slice_inverse = view(
     "slice_inverse(Tensor(a) self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, "
     "SymInt step=1) -> Tensor(a)",
     lower=refuse("it answers memory beyond its operand's"),
+    copied=False,
     batch="view",
     method=False,
     shape=lambda self, src, dim, start, end, step: (
@@ -857,11 +860,6 @@ def same_geometry(self: Any) -> Any:
     return sizes_of(self), strides_of(self), self._offset
 
 
-def all_of_it(source: Any, changed: Any) -> Any:
-    """The inverse of a view of everything."""
-    return changed
-
-
 alias = view(
     "alias(Tensor(a) self) -> Tensor(a)",
     sparse=late("sparse.shape:aliased"),
@@ -870,17 +868,18 @@ alias = view(
     function=False,
     vjp=lambda grad: grad,
     shape=same_geometry,
-    inverse=all_of_it,
+    inverse=lambda source, changed: changed,
 )
 lift_fresh = view(
     "lift_fresh(Tensor(a) self) -> Tensor(a)",
     sparse=late("sparse.shape:aliased"),
+    copied=False,
     batch="straight",
     method=False,
     function=False,
     vjp=lambda grad: grad,
     shape=same_geometry,
-    inverse=all_of_it,
+    inverse=lambda source, changed: changed,
 )
 # An alias that shares the version counter and nothing of the graph: not a view to autograd.
 detach = view(
@@ -888,9 +887,9 @@ detach = view(
     sparse=late("sparse.shape:aliased"),
     batch="straight",
     untracked=True,
-    seen_twice=True,
+    seen_again=True,
     shape=same_geometry,
-    inverse=all_of_it,
+    inverse=lambda source, changed: changed,
     vjp=refuse("it cuts its result off the graph"),
     jvp=refuse("its result has no tangent"),
 )

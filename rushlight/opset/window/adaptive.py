@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from rushlight.arrays.precision import widen
-from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.device import channels_last, channels_last_3d
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import sizes_of, strides_of
-from rushlight.opset.kinds import WINDOW, Spec
+from rushlight.opset.kinds import WINDOW
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in
 from rushlight.opset.window.pool import (
@@ -40,10 +39,6 @@ def box_sizes(windows: Any, dtype: Any) -> Any:
         shape[axis] = len(windows[axis])
         found = found * (windows[axis].ends - windows[axis].starts).reshape(shape)
     return found.astype(dtype)
-
-
-def layout_for(self: Any, sizes: Any, count: int) -> Any:
-    return suggested(self, sizes) if count == 2 else None
 
 
 def refuse_empty(name: str, shape: Any, first: int) -> None:
@@ -79,15 +74,16 @@ def define_mean(count: int) -> None:
     forward = op(
         f"_{name}(Tensor self, SymInt[{count}] output_size) -> Tensor",
         kind=WINDOW.checked,
-        fold=count + 2,
+        spatial=count,
+        strides=suggested if count == 2 else None,
         method=False,
         node=f"AdaptiveAvgPool{count}DBackward0",
         vjp=lambda grad, self: backward(grad, self),
         jvp=linear_in("self"),
     )
 
-    @forward.shape
-    def _(self: Any, output_size: Any) -> Any:
+    @forward.requires
+    def _(self: Any, output_size: Any) -> None:
         shape = sizes_of(self)
         check_places(count, output_size)
         if len(shape) not in (count + 1, count + 2):
@@ -96,9 +92,8 @@ def define_mean(count: int) -> None:
                 f"{geometry.show(shape)}"
             )
         refuse_empty(name, shape, len(shape) - count)
-        sizes = (*shape[:-count], *output_size)
-        check_floats(name + suffix, self._dtype, sizes if count == 2 else (1,))
-        return Spec(sizes, self._dtype, layout_for(self, sizes, count))
+        sizes = (*shape[:-count], *output_size) if count == 2 else (1,)
+        check_floats(name + suffix, self._dtype, sizes)
 
     @forward.kernel
     def _(xp: Any, self: Any, output_size: Any) -> Any:
@@ -110,7 +105,8 @@ def define_mean(count: int) -> None:
     backward = op(
         f"_{name}_backward(Tensor grad_output, Tensor self) -> Tensor",
         kind=WINDOW.checked,
-        fold=count + 2,
+        spatial=count,
+        strides=suggested if count == 2 else None,
         method=False,
         function=False,
         node=f"AdaptiveAvgPool{count}DBackwardBackward0",
@@ -123,8 +119,8 @@ def define_mean(count: int) -> None:
         jvp=linear_in("grad_output"),
     )
 
-    @backward.shape
-    def _(grad_output: Any, self: Any) -> Any:
+    @backward.requires
+    def _(grad_output: Any, self: Any) -> None:
         label = f"adaptive_avg_pool{count}d_backward_out_cpu_template"
         shape, given = sizes_of(self), sizes_of(grad_output)
         if len(shape) not in (count + 1, count + 2):
@@ -148,7 +144,6 @@ def define_mean(count: int) -> None:
                 f"{grad_output._dtype.cpp_name}"
             )
         check_floats(f"{name}_backward{suffix}", self._dtype)
-        return Spec(shape, self._dtype, layout_for(self, shape, count))
 
     @backward.kernel
     def _(xp: Any, grad_output: Any, self: Any) -> Any:
@@ -250,7 +245,8 @@ def define_maximum(count: int) -> None:
         f"{name}(Tensor self, int[{count}] output_size) -> (Tensor, Tensor)",
         autocast="float32" if count == 3 else None,
         kind=WINDOW.checked,
-        fold=count + 2,
+        spatial=count,
+        strides=suggested if count == 2 else None,
         method=False,
         function=False,
         non_differentiable=(1,),
@@ -258,8 +254,8 @@ def define_maximum(count: int) -> None:
         jvp=lambda self_t, result1: (pick(self_t, result1, count), None),
     )
 
-    @forward.shape
-    def _(self: Any, output_size: Any) -> Any:
+    @forward.requires
+    def _(self: Any, output_size: Any) -> None:
         shape = sizes_of(self)
         if len(shape) not in (count + 1, count + 2):
             raise RuntimeError(
@@ -277,8 +273,6 @@ def define_maximum(count: int) -> None:
                     f"Trying to create tensor with negative dimension {size}: "
                     f"{geometry.show(sizes)}"
                 )
-        steps = layout_for(self, sizes, count)
-        return Spec(sizes, self._dtype, steps), Spec(sizes, dtypes.int64, steps)
 
     @forward.kernel
     def _(xp: Any, self: Any, output_size: Any) -> Any:
@@ -287,11 +281,11 @@ def define_maximum(count: int) -> None:
     backward = backward_to_picked(
         f"{name}_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",
         count,
-        fold=count + 2,
+        strides=suggested if count == 2 else None,
     )
 
-    @backward.shape
-    def _(grad_output: Any, self: Any, indices: Any) -> Any:
+    @backward.requires
+    def _(grad_output: Any, self: Any, indices: Any) -> None:
         shape = sizes_of(self)
         if len(shape) not in (count + 1, count + 2):
             raise RuntimeError(
@@ -314,7 +308,6 @@ def define_maximum(count: int) -> None:
                 f"but got indices of size {geometry.show(sizes_of(indices))}"
             )
         check_floats(f"{name}_backward", self._dtype)
-        return Spec(shape, self._dtype, layout_for(self, shape, count))
 
     @backward.kernel
     def _(xp: Any, grad_output: Any, self: Any, indices: Any) -> Any:

@@ -18,7 +18,7 @@ from rushlight.core.dtype import FLOAT, unsupported
 from rushlight.core.op import OpOverload
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import sizes_of, strides_of
-from rushlight.opset.kinds import WINDOW, Spec
+from rushlight.opset.kinds import WINDOW
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, linear_in
 from rushlight.opset.window.windows import box_maximum, box_spread, box_sum, regular
@@ -210,6 +210,7 @@ def backward_to_picked(schema: str, count: int, **options: Any) -> Any:
     return op(
         schema,
         kind=WINDOW.checked,
+        spatial=count,
         method=False,
         function=False,
         out_name="grad_input",
@@ -254,11 +255,22 @@ def define_maximum(count: int) -> None:
     def find(kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
         return Pooling(name, count, kernel_size, stride, padding, dilation, ceil_mode)
 
+    def places(
+        self: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+    ) -> Any:
+        pooling = find(kernel_size, stride, padding, dilation, ceil_mode)
+        check_rank(self, count)
+        found = pooling.sizes(sizes_of(self))
+        pooling.check(checked, self, found)
+        return found
+
     backward: OpOverload
     forward = op(
         f"{name}_with_indices(Tensor self, {options}) -> (Tensor, Tensor)",
         kind=WINDOW.checked,
-        fold=count + 2,
+        spatial=count,
+        places=places,
+        strides=strides,
         method=False,
         function=False,
         non_differentiable=(1,),
@@ -267,18 +279,6 @@ def define_maximum(count: int) -> None:
         ),
         jvp=lambda self_t, result1: (pick(self_t, result1, count), None),
     )
-
-    @forward.shape
-    def _(
-        self: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
-    ) -> Any:
-        pooling = find(kernel_size, stride, padding, dilation, ceil_mode)
-        check_rank(self, count)
-        places = pooling.sizes(sizes_of(self))
-        pooling.check(checked, self, places)
-        sizes = (*sizes_of(self)[:-count], *places)
-        steps = strides(self, sizes)
-        return Spec(sizes, self._dtype, steps), Spec(sizes, dtypes.int64, steps)
 
     @forward.kernel
     def _(
@@ -322,24 +322,21 @@ def define_maximum(count: int) -> None:
         f"{name}_with_indices_backward(Tensor grad_output, Tensor self, {plain}, Tensor indices) "
         "-> Tensor",
         count,
-        fold=count + 2,
+        strides=strides,
     )
 
-    @backward.shape
+    @backward.requires
     def _(
         grad_output: Any, self: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
         ceil_mode: bool, indices: Any,
-    ) -> Any:  # fmt: skip
+    ) -> None:  # fmt: skip
         if grad_output._dtype is not self._dtype:
             raise RuntimeError(
                 f"expected dtype {self._dtype.cpp_name} for `gradOutput` but got dtype "
                 f"{grad_output._dtype.cpp_name}"
             )
-        pooling = find(kernel_size, stride, padding, dilation, ceil_mode)
-        check_rank(self, count)
-        places = pooling.sizes(sizes_of(self))
-        pooling.check(checked, self, places)
-        wanted = (*sizes_of(self)[:-count], *places)
+        found = places(self, kernel_size, stride, padding, dilation, ceil_mode)
+        wanted = (*sizes_of(self)[:-count], *found)
         check_gradient(grad_output, wanted)
         check_gradient(indices, wanted)
         if indices._dtype is not dtypes.int64:
@@ -347,7 +344,6 @@ def define_maximum(count: int) -> None:
                 f"expected scalar type Long but found {indices._dtype.scalar_type_name}"
             )
         check_floats(f"{name}_backward", self._dtype)
-        return Spec(sizes_of(self), self._dtype, strides(self, sizes_of(self)))
 
     @backward.kernel
     def _(
@@ -556,8 +552,16 @@ def define_mean(count: int) -> None:
     )
     frame = "" if count == 2 else "_out_frame"
 
-    def strides(self: Any, sizes: Any) -> Any:
-        return suggested(self, sizes) if count == 2 else None
+    strides = suggested if count == 2 else None
+
+    def places(
+        self: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
+        divisor_override: Any,
+    ) -> Any:  # fmt: skip
+        pooling = Pooling(name, count, kernel_size, stride, padding, 1, ceil_mode)
+        found = check_mean(self, count, pooling, divisor_override)
+        check_mean_dtype(name + frame, count, self._dtype)
+        return found
 
     backward: OpOverload
     forward = op(
@@ -565,7 +569,9 @@ def define_mean(count: int) -> None:
         functional=True,
         autocast="float32" if count == 3 else None,
         kind=WINDOW.checked,
-        fold=count + 2,
+        spatial=count,
+        places=places,
+        strides=strides,
         method=False,
         function=False,
         vjp=lambda grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad,
@@ -574,17 +580,6 @@ def define_mean(count: int) -> None:
         ),
         jvp=linear_in("self"),
     )  # fmt: skip
-
-    @forward.shape
-    def _(
-        self: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
-        count_include_pad: bool, divisor_override: Any,
-    ) -> Any:  # fmt: skip
-        pooling = Pooling(name, count, kernel_size, stride, padding, 1, ceil_mode)
-        places = check_mean(self, count, pooling, divisor_override)
-        check_mean_dtype(name + frame, count, self._dtype)
-        sizes = (*sizes_of(self)[:-count], *places)
-        return Spec(sizes, self._dtype, strides(self, sizes))
 
     @forward.kernel
     def _(
@@ -603,7 +598,8 @@ def define_mean(count: int) -> None:
     backward = op(
         f"{name}_backward(Tensor grad_output, Tensor self, {plain}) -> Tensor",
         kind=WINDOW.checked,
-        fold=count + 2,
+        spatial=count,
+        strides=strides,
         method=False,
         function=False,
         out_name="grad_input",
@@ -617,16 +613,15 @@ def define_mean(count: int) -> None:
         jvp=linear_in("grad_output"),
     )  # fmt: skip
 
-    @backward.shape
+    @backward.requires
     def _(
         grad_output: Any, self: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
-        count_include_pad: bool, divisor_override: Any,
-    ) -> Any:  # fmt: skip
+        divisor_override: Any,
+    ) -> None:  # fmt: skip
         pooling = Pooling(name, count, kernel_size, stride, padding, 1, ceil_mode)
-        places = check_mean(self, count, pooling, divisor_override)
-        check_gradient(grad_output, (*sizes_of(self)[:-count], *places))
+        found = check_mean(self, count, pooling, divisor_override)
+        check_gradient(grad_output, (*sizes_of(self)[:-count], *found))
         check_mean_dtype(f"{name}_backward{frame}", count, self._dtype)
-        return Spec(sizes_of(self), self._dtype, strides(self, sizes_of(self)))
 
     @backward.kernel
     def _(

@@ -17,7 +17,7 @@ from rushlight.core import geometry
 from rushlight.core.dtype import FLOAT, unsupported
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import sizes_of
-from rushlight.opset.kinds import WINDOW, Spec
+from rushlight.opset.kinds import WINDOW
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import linear_in
 from rushlight.opset.window.pool import suggested
@@ -332,7 +332,8 @@ def define(name: str, count: int, method: str, aligned: bool) -> None:  # noqa: 
     forward = op(
         f"{name}(Tensor self, SymInt[{count}] output_size, {corners}{factors}) -> Tensor",
         kind=WINDOW.checked,
-        fold=count + 2,
+        spatial=count,
+        strides=suggested,
         method=False,
         function=False,
         vjp=forward_vjp(count, aligned, lambda *args: backward(*args)),
@@ -342,6 +343,8 @@ def define(name: str, count: int, method: str, aligned: bool) -> None:  # noqa: 
         f"{name}_backward(Tensor grad_output, SymInt[{count}] output_size, "
         f"SymInt[{count + 2}] input_size, {corners}{factors}) -> Tensor",
         kind=WINDOW.checked,
+        spatial=count,
+        strides=suggested,
         method=False,
         function=False,
         out_name="grad_input",
@@ -349,10 +352,10 @@ def define(name: str, count: int, method: str, aligned: bool) -> None:  # noqa: 
         jvp=linear_in("grad_output"),
     )
 
-    @forward.shape
-    def _(self: Any, output_size: Any, *rest: Any) -> Any:
+    @forward.requires
+    def _(self: Any, output_size: Any) -> None:
         shape = sizes_of(self)
-        sizes = full_sizes(shape, output_size, count)
+        full_sizes(shape, output_size, count)
         if shape[1] == 0:
             raise RuntimeError(
                 f"Non-empty {count + 2}D data tensor expected but got a tensor with sizes "
@@ -360,7 +363,6 @@ def define(name: str, count: int, method: str, aligned: bool) -> None:  # noqa: 
             )
         if not (method in FILTERS and tuple(output_size) == shape[2:]):
             check_dtype(method, count, self._dtype)
-        return Spec(sizes, self._dtype, suggested(self, sizes))
 
     @forward.kernel
     def _(xp: Any, self: Any, output_size: Any, *rest: Any) -> Any:
@@ -380,8 +382,8 @@ def define(name: str, count: int, method: str, aligned: bool) -> None:  # noqa: 
             result = apply_taps(result, axis, places, taps)
         return result.astype(self.dtype)
 
-    @backward.shape
-    def _(grad_output: Any, output_size: Any, input_size: Any, *rest: Any) -> Any:
+    @backward.requires
+    def _(grad_output: Any, output_size: Any, input_size: Any) -> None:
         sizes = full_sizes(tuple(input_size), output_size, count)
         given = sizes_of(grad_output)
         if len(given) != len(sizes):
@@ -399,7 +401,6 @@ def define(name: str, count: int, method: str, aligned: bool) -> None:  # noqa: 
         smooth = method in FILTERS
         if dtype.category != FLOAT or (smooth and dtype.itemsize == 2):
             raise unsupported(f"{name.lstrip('_')}_backward{'_cpu' if smooth else ''}", dtype)
-        return Spec(input_size, dtype, suggested(grad_output, input_size))
 
     @backward.kernel
     def _(xp: Any, grad_output: Any, output_size: Any, input_size: Any, *rest: Any) -> Any:

@@ -95,6 +95,8 @@ def define_fractional(count: int) -> None:
         "Tensor random_samples) -> (Tensor, Tensor)",
         autocast="float32",
         kind=WINDOW.checked,
+        fold=None,
+        spatial=count,
         method=False,
         function=False,
         out_name="output",
@@ -106,12 +108,11 @@ def define_fractional(count: int) -> None:
         jvp=lambda self_t, result1: (pick(self_t, result1, count), None),
     )
 
-    @forward.shape
-    def _(self: Any, kernel_size: Any, output_size: Any, random_samples: Any) -> Any:
+    @forward.requires
+    def _(self: Any, kernel_size: Any, output_size: Any, random_samples: Any) -> None:
         check_fractional(name, count, self, kernel_size, output_size, random_samples)
         sizes = (*sizes_of(self)[:-count], *output_size)
         check_floats(f"{name}_out_frame", self._dtype, sizes)
-        return Spec(sizes, self._dtype), Spec(sizes, dtypes.int64)
 
     @forward.kernel
     def _(xp: Any, self: Any, kernel_size: Any, output_size: Any, random_samples: Any) -> Any:
@@ -150,10 +151,11 @@ def define_fractional(count: int) -> None:
         f"{name}_backward(Tensor grad_output, Tensor self, int[{count}] kernel_size, "
         f"int[{count}] output_size, Tensor indices) -> Tensor",
         count,
+        fold=None,
     )
 
-    @backward.shape
-    def _(grad_output: Any, self: Any, kernel_size: Any, output_size: Any, indices: Any) -> Any:
+    @backward.requires
+    def _(grad_output: Any, self: Any, kernel_size: Any, output_size: Any, indices: Any) -> None:
         shape = sizes_of(self)
         if len(output_size) != count or len(kernel_size) != count:
             raise RuntimeError(
@@ -168,7 +170,6 @@ def define_fractional(count: int) -> None:
                     f"{geometry.show(wanted)}, but got {geometry.show(sizes_of(given))}"
                 )
         check_floats(f"{name}_backward_out_frame", grad_output._dtype)
-        return Spec(shape, self._dtype)
 
     @backward.kernel
     def _(
@@ -268,7 +269,8 @@ max_unpool2d = op(
     "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor",
     autocast="float32",
     kind=WINDOW.checked,
-    fold=4,
+    spatial=2,
+    strides=suggested,
     method=False,
     function=False,
     differentiable=["self"],
@@ -280,7 +282,7 @@ max_unpool3d = op(
     "int[3] padding) -> Tensor",
     autocast="float32",
     kind=WINDOW.checked,
-    fold=5,
+    spatial=3,
     method=False,
     function=False,
     differentiable=["self"],
@@ -289,12 +291,10 @@ max_unpool3d = op(
 )
 
 
-@max_unpool2d.shape
-def _(self: Any, indices: Any, output_size: Any) -> Any:
+@max_unpool2d.requires
+def _(self: Any, indices: Any, output_size: Any) -> None:
     check_unpool(2, self, indices, output_size)
-    sizes = (*sizes_of(self)[:-2], *output_size)
     check_floats("max_unpool2d", self._dtype, sizes_of(self))
-    return Spec(sizes, self._dtype, suggested(self, sizes))
 
 
 @max_unpool2d.kernel
@@ -303,8 +303,8 @@ def _(xp: Any, self: Any, indices: Any, output_size: Any) -> Any:
     return unpooled(self, indices, output_size)
 
 
-@max_unpool3d.shape
-def _(self: Any, indices: Any, output_size: Any, stride: Any, padding: Any) -> Any:
+@max_unpool3d.requires
+def _(self: Any, indices: Any, output_size: Any, stride: Any, padding: Any) -> None:
     check_unpool(3, self, indices, output_size)
     for which, value in (("stride", stride), ("padding", padding)):
         if len(value) != 3:
@@ -317,7 +317,6 @@ def _(self: Any, indices: Any, output_size: Any, stride: Any, padding: Any) -> A
             f"strides should be greater than zero, but got stride: {geometry.show(stride)}"
         )
     check_floats("max_unpool3d", self._dtype)
-    return Spec((*sizes_of(self)[:-3], *output_size), self._dtype)
 
 
 @max_unpool3d.kernel

@@ -50,3 +50,23 @@ def test_rows_are_scaled_by_a_rounded_norm():
     rows = torch.ones(3, 2)
     torch.nn.functional.embedding(torch.tensor([0, 1]), rows, max_norm=1.0)
     assert rows.tolist() == [[0.7071067690849304] * 2, [0.7071067690849304] * 2, [1.0, 1.0]]
+
+
+def test_a_gradient_scaled_by_frequency_can_be_differentiated():
+    index = torch.tensor([0, 1, 0, 2])
+    weight = torch.ones(3, 2, dtype=torch.float64, requires_grad=True)
+
+    def look_up(weight):
+        return torch.nn.functional.embedding(index, weight, scale_grad_by_freq=True)
+
+    grad = torch.ones(4, 2, dtype=torch.float64, requires_grad=True)
+    (found,) = torch.autograd.grad(look_up(weight), weight, grad, create_graph=True)
+    (second,) = torch.autograd.grad(found[:, 0].sum(), grad)
+    assert second.tolist() == [[0.5, 0.0], [1.0, 0.0], [0.5, 0.0], [1.0, 0.0]]
+    assert torch.autograd.gradgradcheck(look_up, (weight,))
+
+
+def test_bags_of_equal_length_on_a_device_without_values():
+    bags = torch.zeros(2, 2, dtype=torch.int64, device="meta")
+    found = torch.nn.functional.embedding_bag(bags, torch.ones(3, 2, device="meta"), mode="max")
+    assert (tuple(found.shape), found.device.type) == ((2, 2), "meta")

@@ -114,3 +114,11 @@ def test_group_norm_keeps_the_memory_format(sizes, layout):
     again = torch.group_norm(other, 2)
     (expected,) = torch.autograd.grad(again.square().sum() + again.sin().sum(), other)
     assert torch.allclose(slope, expected)
+
+
+def test_batch_norm_of_a_vector_has_no_channels():
+    for training in (False, True):
+        with pytest.raises(RuntimeError, match="running_mean should contain 0 elements not 3"):
+            torch.nn.functional.batch_norm(
+                torch.ones(3), torch.zeros(3), torch.ones(3), training=training
+            )

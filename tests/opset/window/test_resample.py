@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 import rushlight as torch
 import rushlight.nn.functional as F
+from rushlight.opset.window import gridsample
 
 IMAGE = [[1.0, 5.0, 2.0, 0.0], [3.0, 5.0, 4.0, 1.0], [0.0, 2.0, 9.0, 9.0], [7.0, 1.0, 9.0, 3.0]]
 
@@ -134,3 +138,25 @@ def test_affine_grid() -> None:
     close(F.grid_sample(image(), grid, align_corners=False), image().flatten().tolist())
     with pytest.raises(ValueError, match="shape Nx2x3"):
         F.affine_grid(torch.ones(1, 3, 3), [1, 1, 2, 2], False)
+
+
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (1, 1, 1, 1), (3, 2, 1, 7)])
+def test_bilinear_samples_are_sums_over_taps(shape: Any, align: bool) -> None:
+    """The commonest sampling has code of its own; far, infinite and undefined places included."""
+    rng = np.random.default_rng(0)
+    image = rng.standard_normal(shape).astype(np.float32)
+    grid = (rng.standard_normal((shape[0], 6, 5, 2)) * 1.5).astype(np.float32)
+    edges = [np.nan, 0, np.inf, 0, -np.inf, 0.3, 1e20, -1e20, -1, 1, 1, -1]
+    grid.reshape(-1)[:12] = edges
+    wanted = np.zeros((*shape[:2], 30), np.float32)
+    with np.errstate(invalid="ignore"):
+        sampling = gridsample.Sampling(
+            np, shape[2:], grid, gridsample.BILINEAR, gridsample.ZEROS, align
+        )
+        planes = image.reshape(*shape[:2], -1)
+        for flat, inside, taps in sampling.combinations():
+            values = np.where(inside[:, None], np.take_along_axis(planes, flat[:, None], 2), 0)
+            wanted += values * sampling.weight(taps, None)[:, None]
+    found = F.grid_sample(torch.from_numpy(image), torch.from_numpy(grid), align_corners=align)
+    assert np.array_equal(found.numpy().reshape(wanted.shape), wanted, equal_nan=True)

@@ -1,0 +1,277 @@
+"""Arguments that are one tensor, or share memory: what compilation makes of them.
+
+Duplicates that the function writes become one argument. Tensors that overlap in memory, one of
+which is written, become views of one argument, their base. Both are found on the arguments as
+they are given, before anything is traced; disjoint parts of one storage stay apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rushlight.aot.metadata import Facts, OutputFacts, OutputKind
+from rushlight.aot.wrappers import Task, Wrapper, guard_failed
+from rushlight.base.errors import error
+from rushlight.core import geometry
+from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
+from rushlight.opset import functions
+from rushlight.symbolic.queries import hint_int
+
+__all__ = ["Bases", "Duplicates", "overlap"]
+
+
+# -- duplicates ------------------------------------------------------------------------------------
+
+
+@dataclass
+class Duplicates(Wrapper):
+    """Arguments that were one tensor, and written, when the function was compiled."""
+
+    number: int
+    # Of each argument, where it is among those that are kept.
+    places: list[int]
+    # The first argument with the same tensor as this one.
+    firsts: list[int]
+
+    @staticmethod
+    def plan(task: Task) -> Duplicates | None:
+        seen: dict[int, int] = {}
+        firsts = [seen.setdefault(id(v), i) for i, v in enumerate(tensors_only(task.args))]
+        written = [entry.is_changed for entry in task.facts.inputs]
+        if not any([first != i and written[i] for i, first in enumerate(firsts)]):
+            return None
+        refuse_subclasses(task, "duplicated")
+        kept = [i for i, first in enumerate(firsts) if first == i]
+        place = {i: where for where, i in enumerate(kept)}
+        return Duplicates(task.number, [place[first] for first in firsts], firsts)
+
+    @property
+    def kept(self) -> list[int]:
+        return [i for i, first in enumerate(self.firsts) if first == i]
+
+    def rewrite(self, task: Task) -> Task:
+        outer, places, kept = task.function, self.places, self.kept
+
+        def inner(*given: Any) -> Any:
+            return outer(*[given[place] for place in places])
+
+        facts = task.facts
+        outputs = [
+            replace(entry, base=places[entry.base or 0]) if names_input(entry) else entry
+            for entry in facts.outputs
+        ]
+        changed = replace(facts, inputs=[facts.inputs[i] for i in kept], outputs=outputs)
+        return replace(
+            task,
+            function=inner,
+            args=[task.args[i] for i in kept],
+            fakes=[task.fakes[i] for i in kept],
+            facts=changed,
+        )
+
+    def before(self, args: list[Any]) -> tuple[list[Any], Any]:
+        for place, first in enumerate(self.firsts):
+            if args[place] is not args[first]:
+                raise guard_failed(
+                    self.number, f"input {place} would be a duplicate of input {first}"
+                )
+        return [args[i] for i in self.kept], None
+
+
+def refuse_subclasses(task: Task, which: str) -> None:
+    if task.facts.has_subclasses:
+        # torch: the text.
+        raise RuntimeError(
+            f"Encountered {which} inputs that are mutated in the graph, but at least one "
+            "input/output to the graph is a tensor subclass. This is not supported today. Please "
+            "pass tensors that share no memory."
+        )
+
+
+def names_input(entry: OutputFacts) -> bool:
+    return entry.base is not None and entry.kind in (
+        OutputKind.IS_INPUT,
+        OutputKind.ALIAS_OF_INPUT,
+        OutputKind.CUSTOM_VIEW,
+    )
+
+
+def tensors_only(args: Sequence[Any]) -> list[Any]:
+    """The arguments, with an object of its own in the place of anything but a tensor."""
+    return [value if isinstance(value, Tensor) else object() for value in args]
+
+
+# -- overlap ---------------------------------------------------------------------------------------
+
+
+def overlap(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors over one storage have an element in common."""
+    first, second = stand_in(a), stand_in(b)
+    if first is None or second is None:
+        return False
+    extent = max(high for _, high in (first[1], second[1]))
+    if first[1][1] <= second[1][0] or second[1][1] <= first[1][0]:
+        return False
+    # Memory that nobody touches is not taken from the system.
+    memory = np.empty(extent, np.bool_)
+    one, other = [
+        np.lib.stride_tricks.as_strided(memory[low:], shape, strides)
+        for (shape, strides), (low, _) in (first, second)
+    ]
+    shares: Any = np.shares_memory
+    try:
+        return bool(shares(one, other, max_work=10_000_000))
+    except np.exceptions.TooHardError:
+        return True
+
+
+def stand_in(tensor: Tensor) -> Any:
+    """((sizes, strides in bytes), (first byte, byte after the last)); None for an empty tensor. The
+    last dim is one of bytes."""
+    width = tensor._dtype.itemsize
+    shape = [hint_int(size, fallback=1) for size in sizes_of(tensor)]
+    if 0 in shape:
+        return None
+    strides = [hint_int(step, fallback=1) * width for step in strides_of(tensor)]
+    low = hint_int(tensor._offset, fallback=0) * width
+    high = low + sum((size - 1) * step for size, step in zip(shape, strides, strict=True)) + width
+    return ((*shape, width), (*strides, 1)), (low, high)
+
+
+# -- bases -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Member:
+    """An argument that is a view of a base."""
+
+    place: int
+    size: Any
+    stride: Any
+    offset: Any
+    dtype: Any
+    requires_grad: bool
+
+
+@dataclass
+class Bases(Wrapper):
+    """Arguments that overlap as views of bases, which lead the arguments."""
+
+    groups: list[list[Member]]
+    # The other arguments, in their order.
+    alone: list[int]
+    # Members whose geometry changes: their new forms are results behind the others.
+    moved: list[int]
+    # Results that are members as they are: result -> argument.
+    same: dict[int, int]
+
+    @staticmethod
+    def plan(task: Task) -> Bases | None:
+        found = overlapping(task.args, task.facts)
+        if not found:
+            return None
+        refuse_subclasses(task, "aliased")
+        grouped = {place for group in found for place in group}
+        facts = task.facts
+        moved = [i for i in sorted(grouped) if facts.inputs[i].writes_geometry]
+        same = {
+            place: entry.base
+            for place, entry in enumerate(facts.outputs)
+            if entry.kind is OutputKind.IS_INPUT and entry.base in grouped
+        }
+        groups = [[member_of(task.fakes[i], i) for i in group] for group in found]
+        alone = [i for i in range(len(task.args)) if i not in grouped]
+        return Bases(groups, alone, moved, same)
+
+    def rewrite(self, task: Task) -> Task:
+        outer = task.function
+        count = len(task.args)
+
+        def inner(*given: Any) -> Any:
+            args: list[Any] = [None] * count
+            for base, group in zip(given, self.groups):
+                for member in group:
+                    args[member.place] = view_of(base, member)
+            for place, value in zip(self.alone, given[len(self.groups) :], strict=True):
+                args[place] = value
+            return [*outer(*args), *[args[place] for place in self.moved]]
+
+        args, _ = self.before(list(task.args))
+        fakes: list[Any] = []
+        for base, group in zip(args, self.groups):
+            first = task.fakes[group[0].place]
+            fakes.append(first._base if first._base is not None else task.mode.from_tensor(base))
+        fakes += [task.fakes[place] for place in self.alone]
+        return task.with_facts(function=inner, args=args, fakes=fakes)
+
+    def before(self, args: list[Any]) -> tuple[list[Any], Any]:
+        bases = [base_of([args[member.place] for member in group]) for group in self.groups]
+        kept = [args[place] for place in (*self.moved, *self.same.values())]
+        return bases + [args[place] for place in self.alone], kept
+
+    def after(self, results: list[Any], kept: list[Any]) -> list[Any]:
+        count = len(self.moved)
+        if count:
+            results, forms = results[:-count], results[-count:]
+            for target, form in zip(kept, forms):
+                target.as_strided_(sizes_of(form), strides_of(form), form.storage_offset())
+        for place, value in zip(self.same, kept[count:], strict=True):
+            results[place] = value
+        return results
+
+
+def overlapping(args: Sequence[Any], facts: Facts) -> list[list[int]]:
+    """Groups of arguments that overlap, directly or by way of others, and are written."""
+    by_storage: dict[int, list[int]] = {}
+    for place, value in enumerate(args):
+        if isinstance(value, Tensor) and value.layout.name == "strided":
+            by_storage.setdefault(id(storage_of(value)), []).append(place)
+    groups: list[list[int]] = []
+    for places in by_storage.values():
+        parts: list[list[int]] = []
+        for place in places:
+            touching = [p for p in parts if any([overlap(args[place], args[i]) for i in p])]
+            merged = sorted([place, *[i for part in touching for i in part]])
+            parts = [part for part in parts if part not in touching] + [merged]
+        groups += [
+            part
+            for part in parts
+            if len(part) > 1 and any([facts.inputs[i].writes_data for i in part])
+        ]
+    return sorted(groups)
+
+
+def member_of(fake: Tensor, place: int) -> Member:
+    return Member(
+        place, sizes_of(fake), strides_of(fake), fake._offset, fake._dtype, fake.requires_grad
+    )
+
+
+def view_of(base: Tensor, member: Member) -> Any:
+    source = base if base._dtype is member.dtype else base.view(member.dtype)
+    made = source.as_strided(member.size, member.stride, member.offset)
+    return made if made.requires_grad == member.requires_grad else made.detach()
+
+
+def base_of(views: Sequence[Tensor]) -> Any:
+    """What all the views are views of: as autograd knows it, or else all of their memory."""
+    bases = [view._base for view in views if view._base is not None]
+    if not bases:
+        if any([view.requires_grad for view in views]):
+            raise error("RL0621")
+        return whole_storage(views[0])
+    base = bases[0]
+    if any([view._base is not base and view is not base for view in views]):
+        raise error("RL0621")
+    return base
+
+
+def whole_storage(tensor: Tensor) -> Any:
+    storage = tensor.untyped_storage()
+    made = functions.empty((0,), dtype=tensor._dtype, device=tensor.device)
+    count = storage.nbytes() // tensor._dtype.itemsize
+    return made.set_(storage, 0, (count,), geometry.contiguous_strides((count,)))
