@@ -13,6 +13,7 @@ from typing import Any
 
 from rushlight.aot import config
 from rushlight.base.keys import exact_key
+from rushlight.core.hop import HigherOrderOperator
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import Tensor, sizes_of
 from rushlight.fx.graph_module import GraphModule
@@ -67,6 +68,8 @@ def is_cheap(node: Node) -> bool:
     if node.op != "call_function" or is_seeded(node) or writes(node):
         return False
     target = node.target
+    if isinstance(target, HigherOrderOperator):
+        return False
     if not isinstance(target, OpOverload):
         # Arithmetic on sizes.
         return True

@@ -423,7 +423,7 @@ def marked(recorder: Any, context_fn: Any) -> Iterator[None]:
 
     def marking(op: Any, args: Any, kwargs: Any) -> dict[str, Any]:
         policy: Any = CheckpointPolicy.PREFER_RECOMPUTE
-        if asked is not None and op.base_name not in IGNORED:
+        if asked is not None and getattr(op, "base_name", op) not in IGNORED:
             told = SelectiveCheckpointContext(is_recompute=False)
             policy = asked.policy_fn(told, op, *args, **kwargs)
             if isinstance(policy, bool):

@@ -219,7 +219,19 @@ class Recorder(Occupant):
             number += 1
         name = f"{prefix}{separator}{number}"
         self.attributes[name] = module
-        return self.graph.create_node("get_attr", name)
+        node = self.graph.create_node("get_attr", name)
+        inherit_meta(node)
+        return node
+
+    def call_node(
+        self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, name: str = ""
+    ) -> Node:
+        """The node of a higher-order op's call, on what the graph has for its arguments."""
+        node = self.graph.create_node("call_function", op, args, kwargs or {}, name=name)
+        inherit_meta(node)
+        if self.marking is not None:
+            node.meta.update(self.marking(op, args, kwargs or {}))
+        return node
 
     def constant(self, tensor: Tensor) -> Node:
         """An attribute of the traced module for a tensor that comes from outside."""

@@ -165,7 +165,7 @@ class FlexAttention(ControlFlowOp):
         names = zip(self.graphs, modules, strict=True)
         graphs = [recorder.submodule(name, module, "") for name, module in names]
         call = recorder.node_of(self.join(graphs, groups))
-        node = recorder.graph.create_node("call_function", self, call, name=self._name)
+        node = recorder.call_node(self, call, name=self._name)
         with recorder.below():
             result = self.dispatch(*self.join(modules, groups))
         recorder.track(result, node)

@@ -59,7 +59,7 @@ class CallOp(HigherOrderOperator):
     def record(self, recorder: Recorder, *args: Any, **kwargs: Any) -> Any:
         inputs = tuple(recorder.node_of(value) for value in args)
         named = {name: recorder.node_of(value) for name, value in kwargs.items()}
-        node = recorder.graph.create_node("call_function", self, inputs, named, name=self._name)
+        node = recorder.call_node(self, inputs, named, self._name)
         with recorder.below():
             result = self.dispatch(*args, **kwargs)
         recorder.track(result, node)

@@ -189,7 +189,7 @@ class ControlFlowOp(HigherOrderOperator):
         names = zip(self.graphs, traced.modules, strict=True)
         graphs = [recorder.submodule(name, module) for name, module in names]
         call = self.join(graphs, [self.noted(recorder, group) for group in groups])
-        node = recorder.graph.create_node("call_function", self, call, name=self.node_name)
+        node = recorder.call_node(self, call, name=self.node_name)
         with recorder.below():
             result = self.dispatch(*self.join(traced.modules, groups))
         recorder.track(result, node)

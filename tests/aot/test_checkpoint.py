@@ -128,3 +128,17 @@ def test_members_of_a_tuple_belong_to_their_call(partition):
     )
     assert saved_names(forward) == ["primals_1"]
     assert "native_layer_norm" in names(backward)
+
+
+def test_higher_order_ops_are_recomputed_only_where_a_region_asks():
+    def looped(x, w):
+        return torch.while_loop(lambda x: x.sum() < 3, lambda x: (x.exp(),), (x * w,))[0].sin()
+
+    def loops(graph):
+        return sum(node.target is hop.while_loop for node in graph.graph.nodes)
+
+    partition = min_cut_rematerialization_partition
+    # The backward goes the steps back that a further loop in the forward has counted.
+    assert [*map(loops, graphs_of(looped, partition, *ARGS))] == [2, 1]
+    region = functools.partial(checkpoint, looped, use_reentrant=False)
+    assert [*map(loops, graphs_of(region, partition, *ARGS))] == [2, 2]
