@@ -55,7 +55,7 @@ def map(f: Body, xs: Any, *args: Any) -> Any:
         args = pytree.tree_unflatten(list(given[len(leaves) :]), extra_structure)
         found, result_structure = pytree.tree_flatten(f(xs, *args))
         shape[:] = [result_structure]
-        return tuple(found)
+        return found
 
     result = map_impl(flat, leaves, extra)
     return pytree.tree_unflatten(list(result), shape[0])

@@ -218,9 +218,7 @@ def trace_one(
         outputs = function(*args)
     if recorder.lifted:
         return None, outputs, recorder.lifted
-    # A bare result stays bare.
-    whole = tuple(outputs) if isinstance(outputs, (list, tuple)) else outputs
-    module = ports.graph_module(recorder, whole, "<lambda>")
+    module = ports.graph_module(recorder, outputs, "<lambda>")
     return module, outputs, []
 
 
