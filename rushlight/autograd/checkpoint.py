@@ -319,6 +319,10 @@ class SaveInputs(Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         raise AssertionError("the inputs of a checkpointed region do not take part in backward")
 
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        return functions.zeros((0,))
+
 
 def restore_inputs(keeper: Any) -> list[Any]:
     node = keeper.grad_fn
@@ -400,6 +404,11 @@ def checkpoint(
                 "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
             )
         return CheckpointFunction.apply(function, preserve, *args)
+    if LOCAL.state.transforms or LOCAL.state.inference:
+        # A transform keeps what it needs until it ends, inference mode records nothing: there is no
+        # later backward to save for.
+        with context_fn()[0]:
+            return function(*args, **kwargs)
     recorder = LOCAL.state.proxy
     if recorder is not None and recorder.marks_regions:
         with marked(recorder, context_fn):

@@ -27,6 +27,7 @@ from rushlight.core.duals import (
     tangent_of,
     without_tangents,
 )
+from rushlight.core.geometry import is_overlapping
 from rushlight.core.gradrule import parameters
 from rushlight.core.levels import LevelTensor
 from rushlight.core.node import SavedTensor, autograd_state, gradient_node
@@ -70,7 +71,9 @@ HIDING = (BatchedTensor, LevelTensor)
 # -- layout ----------------------------------------------------------------------------------------
 # Note [Tangent layout]: a view taken of a tensor is taken of its tangent too, by the same strides
 # and offset if need be. A tangent that lies differently is therefore copied into memory like the
-# tensor's: sizes, strides, offset, storage length and lazy bits.
+# tensor's: sizes, strides, offset, storage length and lazy bits. Elements of a level's tensor may
+# share memory: those of its tangent need not be equal, and views are replayed there, so that each
+# has memory of its own. (torch: `make_dual` refuses such a tensor.)
 
 
 def same_layout(tangent: Any, tensor: Any) -> bool:
@@ -124,8 +127,12 @@ def storage_length(tensor: Any) -> Any:
 
 def zeros_laid_out(tangent: Any, tensor: Any) -> Any:
     """Zeros of the tangent's dtype and batch, with the layout of a tensor."""
+    is_of_level = owner_of(tensor) is not None
     tensor = lowered(tensor)
-    made = functions._new_zeros_with_same_feature_meta(tangent, tensor)
+    if is_of_level and is_overlapping(sizes_of(tensor), strides_of(tensor)):
+        made = functions.new_zeros(tangent, sizes_of(tensor))
+    else:
+        made = functions._new_zeros_with_same_feature_meta(tangent, tensor)
     if hidden_levels(tangent) - hidden_levels(made):
         # The tangent differs between samples: what it is written to must hold them all.
         made = made + functions.zeros_like(tangent).sum()

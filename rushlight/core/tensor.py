@@ -91,15 +91,8 @@ def disabled_torch_dispatch(
 ) -> Any:
     """The `__torch_dispatch__` of classes that want none: the op itself, on what the tensors are
     without their class."""
-    state = LOCAL.state
-    excluded = state.excluded
-    try:
-        state.excluded = excluded | LAYER_MODES | LAYER_SUBCLASS
-        state.refresh()
+    with excluding(LAYER_MODES | LAYER_SUBCLASS):
         return func(*args, **(kwargs or {}))
-    finally:
-        state.excluded = excluded
-        state.refresh()
 
 
 class TensorType(type):
@@ -776,6 +769,10 @@ def alias_array(
 EMPTY_BUFFER = np.zeros(64, np.uint8)
 
 
+LEVEL_TENSOR: Any = ports.level_tensor
+ports.mirror(globals(), LEVEL_TENSOR="level_tensor")
+
+
 def storage_of(tensor: Tensor) -> Storage:
     """The tensor's storage, made on first need from its array."""
     storage = tensor._storage
@@ -783,6 +780,8 @@ def storage_of(tensor: Tensor) -> Storage:
         view = tensor._view
         if view is not None:
             storage = storage_of(view.base)
+        elif type(tensor) is LEVEL_TENSOR:
+            storage = storage_of(tensor._value)
         elif tensor._array is None:
             unusual = tensor._unusual
             assert unusual is not None and unusual.sizes is not None and unusual.strides is not None

@@ -15,7 +15,6 @@ from rushlight.autograd.grad_mode import enable_grad as enable_grad_mode
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.base import pytree
 from rushlight.core.hop import RULES, HigherOrderOperator
-from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
 from rushlight.higher_order.structured import Call, ControlFlowOp, Operands, filled, gradient_of
 from rushlight.higher_order.subgraphs import reopened
@@ -60,9 +59,6 @@ def run_checkpointed(function: Body, *args: Any, **kwargs: Any) -> Any:
     function does; in a graph its nodes are marked so."""
     options = {name: kwargs[name] for name in kwargs if name in CHECKPOINT_OPTIONS}
     rest = {name: value for name, value in kwargs.items() if name not in options}
-    if LOCAL.state.transforms:
-        # Levels of transforms keep what they need themselves.
-        return function(*args, **rest)
     options["use_reentrant"] = False
     return checkpoint(function, *args, **options, **rest)
 

@@ -8,6 +8,7 @@ import pytest
 import rushlight as torch
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.func import functionalize, grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
+from rushlight.utils.checkpoint import checkpoint
 
 X = torch.tensor([0.3, -0.7], dtype=torch.float64)
 ONES = torch.ones(2, dtype=torch.float64)
@@ -439,3 +440,73 @@ def test_a_layer_of_one_vector_is_the_plain_one():
         )
     with pytest.raises(RuntimeError, match="cannot be multiplied"):
         vmap(lambda y: linear(y, weight, bias))(torch.ones(2, 5, dtype=torch.float64))
+
+
+def test_tangents_of_a_tensor_whose_elements_share_memory():
+    zeros = jacrev(lambda x: x.new_ones(3))(X)
+    expanded = X[:1].expand(3)
+    close(jacfwd(lambda x: x * x)(expanded), torch.diag(2 * expanded))
+    close(jacfwd(lambda x: x.sum())(zeros), torch.ones(3, 2, dtype=torch.float64))
+
+
+def test_a_view_far_into_memory_has_tangents_inside_functionalize():
+    second = X.unbind()[1]
+    one = torch.tensor(1.0, dtype=torch.float64)
+    pushed = functionalize(lambda x: jvp(torch.sin, (x,), (one,))[1])
+    value, tangent = jvp(pushed, (second,), (one,))
+    close(value, second.cos())
+    close(tangent, -second.sin())
+
+
+class Scaled(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, y):
+        return x * y
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def jvp(ctx, dx, dy):
+        x, y = ctx.saved_tensors
+        return dx * y + x * dy
+
+
+def test_a_function_of_a_constant_has_tangents_inside_functionalize():
+    @functionalize
+    def pushed(x):
+        return jvp(lambda y: Scaled.apply(y, x.detach()), (x,), (x,))[1]
+
+    close(pushed(X), X * X)
+
+
+def test_checkpoint_inside_of_transforms():
+    def region(x):
+        return checkpoint(lambda y: y.sin() * y, x, use_reentrant=False)
+
+    first = X.cos() * X + X.sin()
+    close(grad(lambda x: region(x).sum())(X), first)
+    close(jvp(region, (X,), (ONES,))[1], first)
+    close(vmap(region)(X), X.sin() * X)
+    close(vmap(grad(region))(X), first)
+    close(hessian(lambda x: region(x).sum())(X), torch.diag(2 * X.cos() - X * X.sin()))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda a: torch.linalg.solve(a, V).sum(),
+        lambda a: torch.linalg.det(a),
+        lambda a: torch.logdet(a @ a),
+        lambda a: (a * torch.tensor([[1.0, 0.0]], dtype=torch.float64)).cumprod(1).sum(),
+    ],
+)
+def test_grad_mode_says_nothing_about_forward_mode(function):
+    """Gradient formulas have shortcuts that cannot be differentiated: not for use below a jvp."""
+    expected = hessian(function)(A)
+    with torch.no_grad():
+        close(hessian(function)(A), expected)
+        close(jacfwd(jacfwd(function))(A), expected)

@@ -21,7 +21,6 @@ from rushlight.opset.linalg.matrices import (
     check_kernel,
     check_square,
     failed,
-    is_recording,
 )
 from rushlight.opset.linalg.solve import is_vector
 from rushlight.opset.registry import composite, op
@@ -219,7 +218,7 @@ def _(xp: Any, A: Any) -> Any:
 
 @determinant_parts.vjp
 def _(grad: Any, A: Any, result: Any, LU: Any, pivots: Any) -> Any:
-    if is_recording():
+    if LOCAL.state.follows_gradients():
         singular = result == 0
         if knows_values(result) and bool(singular.any()):
             return singular_gradient(grad, A, result, singular, pivots)
@@ -326,7 +325,7 @@ def _(grads: Any, A: Any, sign: Any, LU: Any, pivots: Any) -> Any:
     if weight is None:
         return None
     right = scaled_unit(weight.to(A._dtype), pivots)
-    if is_recording():
+    if LOCAL.state.follows_gradients():
         return aten.linalg_solve_ex(adjoint_of(A), right)[0]
     return aten.linalg_lu_solve(LU, pivots, right, adjoint=True)
 

@@ -13,7 +13,7 @@ from rushlight.arrays import factoring
 from rushlight.base.errors import LinAlgError
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
-from rushlight.core.state import warn_once
+from rushlight.core.state import LOCAL, warn_once
 from rushlight.opset.kinds import LINALG, Spec
 from rushlight.opset.linalg.factor import (
     checked,
@@ -30,7 +30,6 @@ from rushlight.opset.linalg.matrices import (
     check_sides,
     check_square,
     failed,
-    is_recording,
     matrix_spec,
 )
 from rushlight.opset.registry import composite, op
@@ -536,7 +535,7 @@ def _(
     vector = is_vector(A, B_meta)
     if vector:
         grad, result = grad.unsqueeze(-1), result.unsqueeze(-1)
-    if is_recording():
+    if LOCAL.state.follows_gradients():
         by_values = aten.linalg_solve(adjoint_of(A), grad, left=left)
     else:
         by_values = aten.linalg_lu_solve(LU, pivots, grad, left=left, adjoint=True)

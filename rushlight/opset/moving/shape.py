@@ -562,7 +562,9 @@ def _(self: Any, dims: Any) -> Any:
 @flip.kernel
 def _(xp: Any, self: Any, dims: Any) -> Any:
     wrapped = geometry.wrap_dims(dims, self.ndim)
-    return xp.flip(self, wrapped) if self.ndim else self.copy()
+    turned = [dim for dim in wrapped if self.ndim and self.shape[dim] > 1]
+    # A flip of nothing would be the input itself, not a copy of it.
+    return xp.flip(self, tuple(turned)) if turned else self.copy()
 
 
 flip.samples = lambda make: [

@@ -245,7 +245,7 @@ def _(
     grad: Any, query: Any, key: Any, value: Any, output: Any, logsumexp: Any, dropout_p: Any,
     is_causal: Any, attn_mask: Any, scale: Any, needs: Any,
 ) -> Any:  # fmt: skip
-    if LOCAL.state.grad:
+    if LOCAL.state.follows_gradients():
         return by_ops(grad, query, key, value, is_causal, attn_mask, scale)
     return flash_backward(
         grad, query, key, value, output, logsumexp, dropout_p, is_causal, attn_mask=attn_mask,
