@@ -45,6 +45,10 @@ _SYMBOLS = (
     "free_unbacked_symbols has_free_unbacked_symbols"
 )
 
+_REGIONS = (
+    "strict_mode tag_activation_checkpoint wrap wrap_activation_checkpoint "
+    "wrap_with_set_grad_enabled"
+)
 _SELFTEST = ".opset.other.selftest"
 _NN_MODULES = (
     "activation adaptive channelshuffle container distance flatten fold linear normalization "
@@ -95,7 +99,13 @@ _DISPATCH = (
 )
 
 # Modules that a function of their package hides: naming them must not bring them out.
-HIDDEN = frozenset(("torch.autograd.gradcheck",))
+_HOPS = "associative_scan cond flex_attention map out_dtype scan strict_mode while_loop wrap"
+HIDDEN = frozenset(
+    (
+        "torch.autograd.gradcheck",
+        *[f"torch._higher_order_ops.{name}" for name in _HOPS.split()],
+    )
+)
 
 ALIASES: dict[str, Entry] = {
     # ------------------------------------------------------------ torch itself
@@ -116,6 +126,7 @@ ALIASES: dict[str, Entry] = {
         **same(".core.op", "OpOverload OpOverloadPacket"),
         "ops": ".ops",
         "_OpNamespace": ".ops:OpNamespace",
+        **same(".core.hop", "HigherOrderOperator"),
         "OperatorBase": ".core.op:OpOverload",
         "DispatchKey": ".core.keys:DispatchKey",
         "dl_open_guard": ".library.dispatcher:dl_open_guard",
@@ -269,10 +280,46 @@ ALIASES: dict[str, Entry] = {
         ".symbolic", "FloorDiv CleanDiv Mod Max Min IntTrueDiv FloatTrueDiv ToFloat"
     ),
     "torch.utils._sympy.value_ranges": same(".symbolic", "ValueRanges ValueRangeError"),
-    **{
-        f"torch._higher_order_ops.{name}": absent(name)
-        for name in ("out_dtype", "cond", "map", "while_loop")
+    # ------------------------------------------------------------ higher-order ops
+    "torch._higher_order_ops": {
+        **same(".higher_order.cond", "cond"),
+        **same(".higher_order.loops", "while_loop"),
+        **same(".higher_order.mapping", "map"),
+        **same(".higher_order.scans", "scan associative_scan"),
+        **same(".higher_order.precision", "out_dtype"),
+        **same(".higher_order.regions", _REGIONS),
+        **same(".higher_order.writes", "auto_functionalized"),
+        **same(".higher_order.effects", "with_effects"),
+        **same(".higher_order.attention", "flex_attention"),
+        **same(".amp.regions", "wrap_with_autocast"),
     },
+    "torch._higher_order_ops.cond": same(".higher_order.cond", "cond cond_op"),
+    "torch._higher_order_ops.map": same(".higher_order.mapping", "map map_impl"),
+    "torch._higher_order_ops.while_loop": same(".higher_order.loops", "while_loop while_loop_op"),
+    "torch._higher_order_ops.scan": same(".higher_order.scans", "scan scan_op"),
+    "torch._higher_order_ops.associative_scan": same(
+        ".higher_order.scans", "associative_scan associative_scan_op"
+    ),
+    "torch._higher_order_ops.out_dtype": same(".higher_order.precision", "out_dtype"),
+    "torch._higher_order_ops.strict_mode": same(
+        ".higher_order.regions", "strict_mode strict_mode_op"
+    ),
+    "torch._higher_order_ops.wrap": {
+        **same(".higher_order.regions", _REGIONS),
+        **same(".amp.regions", "wrap_with_autocast"),
+    },
+    "torch._higher_order_ops.auto_functionalize": same(
+        ".higher_order.writes", "auto_functionalized"
+    ),
+    "torch._higher_order_ops.effects": {
+        **same(".higher_order.effects", "with_effects"),
+        "_EffectType": ".higher_order.effects:EffectType",
+        "_register_effectful_op": ".higher_order.effects:register_effectful_op",
+        "_get_effect": ".higher_order.effects:effect_of",
+        "new_token_tensor": ".higher_order.effects:new_token",
+    },
+    "torch._higher_order_ops.flex_attention": same(".higher_order.attention", "flex_attention"),
+    "torch._functorch.autograd_function": same(".higher_order.regions", "autograd_function_apply"),
     # ------------------------------------------------------------ compile
     "torch._dynamo": {
         **absent("allow_in_graph config disable explain graph_break is_dynamo_supported"),
@@ -370,7 +417,10 @@ ALIASES: dict[str, Entry] = {
         **same(".func", "functionalize hessian jacfwd jvp replace_all_batch_norm_modules_"),
         "chunk_vmap": ".compat.functorch:chunk_vmap",
     },
-    "functorch.experimental.control_flow": absent("cond map"),
+    "functorch.experimental.control_flow": {
+        **same(".higher_order.cond", "cond"),
+        **same(".higher_order.mapping", "map"),
+    },
     # ------------------------------------------------------------ export
     "torch._export": absent("capture_pre_autograd_graph aot_compile aot_load"),
     "torch._export.utils": absent(

@@ -61,6 +61,12 @@ class AliasModule(ModuleType):
             self.__dict__[name] = value
         return value
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        # The import system enters submodules; one that is hidden stays so.
+        hidden = self.__dict__["_finder"].hidden if "_finder" in self.__dict__ else ()
+        if not (isinstance(value, ModuleType) and f"{self.__name__}.{name}" in hidden):
+            super().__setattr__(name, value)
+
     def __dir__(self) -> list[str]:
         finder: AliasFinder = self.__dict__["_finder"]
         return sorted({*super().__dir__(), *finder.names_in(self.__name__)})
