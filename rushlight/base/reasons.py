@@ -364,9 +364,6 @@ REASONS: dict[str, Reason] = {
         "vmap: {op} has no rule for a batch of size 0: the sizes of its result cannot be told.",
         remedy="Treat an empty batch apart, before vmap.",
     ),
-    "RL0607": missing(
-        "RL0607", "Views stay views when writes are removed.", "Use remove='mutations'."
-    ),
     "RL0608": Reason(
         "Trying to backward through {op} but no autograd formula was registered. Please use "
         "register_autograd to add one.",
@@ -415,6 +412,12 @@ REASONS: dict[str, Reason] = {
         "derivative for {name} is not implemented",
         "It depends on values in steps, or replaces memory; no gradient is defined.",
         "Call it on tensor.detach() or under no_grad().",
+    ),
+    "RL0612": Reason(
+        "vmap: There is a performance drop because {op} has no batching rule for these arguments "
+        "(RL0612): it runs once for every sample.",
+        "Its result depends on each sample's values, or few programs batch it.",
+        "Call it outside of vmap where it takes a batch itself; the results are right either way.",
     ),
     # -- graphs, tracing, aot
     "RL0701": Reason(

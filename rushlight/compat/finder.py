@@ -53,7 +53,8 @@ class AliasModule(ModuleType):
         finder: AliasFinder = self.__dict__["_finder"]
         if name == "__all__":
             return [n for n in finder.names_in(self.__name__) if not n.startswith("_")]
-        if name.startswith("__") and name.endswith("__"):
+        is_private = name.startswith("__") and name.endswith("__")
+        if is_private and not finder.is_fixed(self.__name__, name):
             raise _no_attribute(self, name)
         value = finder.attribute(self, self.__name__, name)
         if finder.is_fixed(self.__name__, name):
