@@ -29,6 +29,9 @@ Geometry = tuple[Ints, Ints, Any]
 CHANNELS_LAST_ORDER: Final = (1, 3, 2, 0)
 CHANNELS_LAST_3D_ORDER: Final = (1, 4, 3, 2, 0)
 
+# A slice that stops here runs to the end of any dimension.
+END: Final = 9223372036854775807
+
 # Answers of `internal_overlap`.
 NO_OVERLAP: Final = 0
 OVERLAP: Final = 1
@@ -60,13 +63,21 @@ def decided(test: BoolLike) -> bool:
     return bool(guard_size_oblivious(test))
 
 
+def same_sizes(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    """Whether two whole shapes are equal: lengths first, so that sizes of tensors of different rank
+    are never compared. Python's own comparison of tuples asks about elements first."""
+    return a is b or (len(a) == len(b) and bool(a == b))
+
+
 def equal(a: Ints, b: Ints) -> bool:
     """Whether sizes or strides are the same, as far as can be told."""
+    if len(a) != len(b):
+        return False
     try:
         return bool(a == b)
     except RuntimeError:
         # An entry that only run time tells was compared.
-        return len(a) == len(b) and all(decided(x == y) for x, y in zip(a, b, strict=True))
+        return all(decided(x == y) for x, y in zip(a, b, strict=True))
 
 
 def at_least_one(size: IntLike) -> IntLike:
@@ -188,6 +199,22 @@ def is_contiguous(sizes: Ints, strides: Ints) -> bool:
             if strides[axis] != expected:
                 return any(is_size(entry, 0) for entry in sizes)
             expected = expected * size
+    return True
+
+
+def is_known_contiguous(sizes: Ints, strides: Ints) -> bool:
+    """Whether symbolic sizes and strides are row-major for all values of the symbols. Asks
+    nothing that could become a guard."""
+    from rushlight.symbolic import statically_known_true
+
+    expected: Any = 1
+    for axis in range(len(sizes) - 1, -1, -1):
+        size = sizes[axis]
+        if size.__class__ is int and size == 1:
+            continue
+        if not statically_known_true(strides[axis] == expected):
+            return False
+        expected = expected * size
     return True
 
 
@@ -403,7 +430,7 @@ def broadcast_shapes(*shapes: Ints) -> Ints:
         return ()
     result = shapes[0]
     for shape in shapes[1:]:
-        if shape is not result and shape != result:
+        if shape is not result and not (len(shape) == len(result) and shape == result):
             result = broadcast_pair(result, shape)
     return result
 
@@ -507,7 +534,9 @@ def view_strides(sizes: Ints, strides: Ints, new_sizes: Ints) -> Ints | None:
     """The strides of a view of `new_sizes`, as many elements; None where only a copy will do."""
     count = prod(sizes)
     if is_size(count, 0):
-        return strides if sizes == new_sizes else contiguous_strides(new_sizes)
+        return strides if same_sizes(sizes, new_sizes) else contiguous_strides(new_sizes)
+    if count.__class__ is not int and is_known_contiguous(sizes, strides):
+        return contiguous_strides(new_sizes)
     result: list[Any] = [1] * len(new_sizes)
     if not sizes:
         return tuple(result)
@@ -610,7 +639,7 @@ def slice_bounds(
         start = start + size
         start = max(start, 0)
     start = min(start, size)
-    if stop is None:
+    if stop is None or (stop.__class__ is int and stop >= END):
         stop = size
     else:
         if stop < 0:

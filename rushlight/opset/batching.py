@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.base.errors import error
-from rushlight.core import dispatch, ports
+from rushlight.core import dispatch, geometry, ports
 from rushlight.core.batching import NO_CONTROL_FLOW, NO_DIFFERENCE, NO_ITEM, VmapLevel
 from rushlight.core.device import channels_last, channels_last_3d
 from rushlight.core.op import OpOverload
@@ -271,7 +271,7 @@ def resized(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
 @method()
 def joined(level: VmapLevel, op: OpOverload, tensors: Any, dim: int) -> Any:
     """Ops that join tensors along a dim they have."""
-    kept = [item for item in tensors if tuple(item.shape) != (0,)]
+    kept = [item for item in tensors if not geometry.same_sizes(tuple(item.shape), (0,))]
     if not kept or len(kept) == len(tensors):
         return stacked(level, op, tensors, dim, 0)
 
@@ -279,7 +279,9 @@ def joined(level: VmapLevel, op: OpOverload, tensors: Any, dim: int) -> Any:
         # Empty, and joined to tensors of any rank; its gradient is asked for all the same.
         return level.front(item).reshape((0,))
 
-    empty = [level.run(flat, item) for item in tensors if tuple(item.shape) == (0,)]
+    empty = [
+        level.run(flat, item) for item in tensors if geometry.same_sizes(tuple(item.shape), (0,))
+    ]
     rank = kept[0].dim()
     full = [level.full(item) for item in kept]
     return level.wrap(level.below(op, (full + empty, level.shift(dim, rank))))
@@ -494,7 +496,11 @@ def with_batch(result: Any, size: int) -> Any:
     """Results with a batch axis where an empty one stands for what was not asked for."""
     if isinstance(result, tuple):
         return tuple([with_batch(item, size) for item in result])
-    return result.expand((size, 0)) if size and tuple(result.shape) == (0,) else result
+    return (
+        result.expand((size, 0))
+        if size and geometry.same_sizes(tuple(result.shape), (0,))
+        else result
+    )
 
 
 # -- windows and losses ----------------------------------------------------------------------------
@@ -541,7 +547,12 @@ def loss(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
     reduction = argument(op, args, "reduction")
     tensors = [value for value in args if isinstance(value, Tensor)]
     shape, dtype = tensors[0].shape, tensors[0].dtype
-    if any([value.shape != shape or value.dtype is not dtype for value in tensors]):
+    if any(
+        [
+            not geometry.same_sizes(value.shape, shape) or value.dtype is not dtype
+            for value in tensors
+        ]
+    ):
         return level.loop(op, args)
     bound = replaced(op, args, reduction=0)
     moved = tuple([level.full(value) for value in bound])

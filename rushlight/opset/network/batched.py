@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.core import geometry
 from rushlight.opset.network.loss import MEAN, NONE
 from rushlight.opset.rules import aten
 
@@ -18,7 +19,9 @@ def is_plain_case(level: Any, self: Any, target: Any, weight: Any) -> bool:
         bool(level.size)
         and not level.holds(weight)
         and len(sizes) > 0
-        and tuple(target.shape) == (() if len(sizes) == 1 else (sizes[0], *sizes[2:]))
+        and geometry.same_sizes(
+            tuple(target.shape), () if len(sizes) == 1 else (sizes[0], *sizes[2:])
+        )
         and 0 not in sizes
     )
 
@@ -73,7 +76,7 @@ def nll_backward(
     is_single = self.dim() == 1
     wanted = tuple(target.shape) if reduction == NONE and not is_single else ()
     if not is_plain_case(level, self, target, weight) or (
-        tuple(grad_output.shape) != wanted or total_weight.dim()
+        not geometry.same_sizes(tuple(grad_output.shape), wanted) or total_weight.dim()
     ):
         rest = (target, weight, reduction, ignore_index, total_weight)
         return level.loop(op, (grad_output, self, *rest))

@@ -1,0 +1,107 @@
+"""Record the guards that PyTorch makes, for tests/symbolic/test_guard_parity.py.
+
+Run with a Python that has PyTorch: `python tools/record_guards.py`. Programs are traced forward and
+backward with all sizes dynamic; each op runs on fakes of its samples. Of samples those without
+guards are left out; `null` stands for what PyTorch refuses.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(ROOT / "tools"))
+
+import torch  # noqa: E402
+from record_reference import torch_function, torch_value  # noqa: E402
+from torch._dispatch.python import enable_python_dispatcher  # noqa: E402
+from torch._dynamo.source import ConstantSource  # noqa: E402
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
+from torch.fx.experimental.symbolic_shapes import ShapeEnv  # noqa: E402
+
+from rushlight.core import dtype as dtypes  # noqa: E402
+from rushlight.opset import audit  # noqa: E402
+from rushlight.opset.samples.maker import Sample, has_samples, samples_of  # noqa: E402
+from tests.reference import forms, store  # noqa: E402
+from tests.reference.guards import checking, programs  # noqa: E402
+
+
+def guards_of_program(build: programs.Program) -> list[str] | None:
+    torch.manual_seed(0)
+    function, inputs = build(torch)
+    try:
+        traced = make_fx(programs.with_gradients(torch, function), tracing_mode="symbolic")(*inputs)
+    except Exception as error:
+        print(f"{build.__name__}: {type(error).__name__}: {str(error)[:100]}", file=sys.stderr)
+        return None
+    return checking.texts(traced.shape_env)
+
+
+def guards_of_sample(call: Any, case: Sample) -> list[str] | None:
+    made = store.mapped(case, torch_value)
+    env = ShapeEnv()
+    mode = FakeTensorMode(shape_env=env)
+    count = 0
+
+    def fake(value: Any) -> Any:
+        nonlocal count
+        if not isinstance(value, torch.Tensor):
+            return value
+        count += 1
+        return mode.from_tensor(value.detach(), source=ConstantSource(f"t{count}"))
+
+    bare = store.mapped(made, fake)
+    try:
+        with mode, enable_python_dispatcher():
+            call(*bare.args, **bare.kwargs)
+    except Exception:
+        return None
+    return checking.texts(env)
+
+
+def samples() -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for op in audit.records():
+        call = torch_function(op)[0] if has_samples(op) else None
+        if call is None:
+            continue
+        entry: dict[str, Any] = {}
+        try:
+            cases = samples_of(op, dtypes.float32)
+        except Exception:
+            continue
+        for case in cases:
+            if all(tensor.layout.name == "strided" for tensor in store.tensors_of(case)):
+                found = guards_of_sample(call, case)
+                if found != []:
+                    entry[forms.digest(case)[:12]] = found
+        if entry:
+            result[op.name()[6:]] = entry
+    return result
+
+
+def write(name: str, record: dict[str, Any]) -> None:
+    lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in sorted(record.items())]
+    (checking.FOLDER / f"{name}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    logging.disable(logging.ERROR)
+    wanted = sys.argv[1:] or ["programs", "ops"]
+    if "programs" in wanted:
+        found = {name: guards_of_program(build) for name, build in programs.PROGRAMS.items()}
+        write("programs", found)
+    if "ops" in wanted:
+        write("ops", samples())
+
+
+if __name__ == "__main__":
+    main()
