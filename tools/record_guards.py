@@ -2,13 +2,14 @@
 
 Run with a Python that has PyTorch: `python tools/record_guards.py`. Programs are traced forward and
 backward with all sizes dynamic; each op runs on fakes of its samples. Of samples those without
-guards are left out; `null` stands for what PyTorch refuses.
+guards are left out; `null` stands for what PyTorch refuses, or has not.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -66,23 +67,41 @@ def guards_of_sample(call: Any, case: Sample) -> list[str] | None:
     return checking.texts(env)
 
 
+def guards_of_samples(op: Any, call: Any) -> dict[str, Any]:
+    """Those of the op's samples that make guards or are refused."""
+    entry: dict[str, Any] = {}
+    for case in samples_of(op, dtypes.float32):
+        if all(tensor.layout.name == "strided" for tensor in store.tensors_of(case)):
+            found = guards_of_sample(call, case)
+            if found != []:
+                entry[forms.digest(case)] = found
+    return entry
+
+
+def in_child(function: Any, *args: Any) -> Any:
+    """What a function returns in a process of its own; None where the process does not survive."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        with os.fdopen(writing, "w") as pipe:
+            json.dump(function(*args), pipe)
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        text = pipe.read()
+    os.waitpid(child, 0)
+    return json.loads(text) if text else None
+
+
 def samples() -> dict[str, Any]:
     result: dict[str, Any] = {}
     for op in audit.records():
         call = torch_function(op)[0] if has_samples(op) else None
-        if call is None:
-            continue
-        entry: dict[str, Any] = {}
-        try:
-            cases = samples_of(op, dtypes.float32)
-        except Exception:
-            continue
-        for case in cases:
-            if all(tensor.layout.name == "strided" for tensor in store.tensors_of(case)):
-                found = guards_of_sample(call, case)
-                if found != []:
-                    entry[forms.digest(case)[:12]] = found
-        if entry:
+        entry = None if call is None else in_child(guards_of_samples, op, call)
+        if entry is None:
+            print(f"{op.name()}: not recorded", file=sys.stderr)
+        if entry != {}:
             result[op.name()[6:]] = entry
     return result
 

@@ -416,6 +416,12 @@ REASONS: dict[str, Reason] = {
         "It depends on values in steps, or replaces memory; no gradient is defined.",
         "Call it on tensor.detach() or under no_grad().",
     ),
+    "RL0612": Reason(
+        "vmap: There is a performance drop because {op} has no batching rule for these arguments "
+        "(RL0612): it runs once for every sample.",
+        "Its result depends on each sample's values, or few programs batch it.",
+        "Call it outside of vmap where it takes a batch itself; the results are right either way.",
+    ),
     # -- graphs, tracing, aot
     "RL0701": Reason(
         "{function} does not support {option}",

@@ -91,15 +91,8 @@ def disabled_torch_dispatch(
 ) -> Any:
     """The `__torch_dispatch__` of classes that want none: the op itself, on what the tensors are
     without their class."""
-    state = LOCAL.state
-    excluded = state.excluded
-    try:
-        state.excluded = excluded | LAYER_MODES | LAYER_SUBCLASS
-        state.refresh()
+    with excluding(LAYER_MODES | LAYER_SUBCLASS):
         return func(*args, **(kwargs or {}))
-    finally:
-        state.excluded = excluded
-        state.refresh()
 
 
 class TensorType(type):

@@ -510,3 +510,27 @@ def test_grad_mode_says_nothing_about_forward_mode(function):
     with torch.no_grad():
         close(hessian(function)(A), expected)
         close(jacfwd(jacfwd(function))(A), expected)
+
+
+def test_a_written_view_pulls_back_one_cotangent_for_all_samples():
+    def written(x):
+        whole = torch.stack([x, x])
+        whole.select(0, 1).sin_()
+        return whole
+
+    x = torch.arange(6.0).reshape(2, 3)
+    cotangent = torch.ones(2, 3)
+    found = vmap(lambda value: vjp(written, value)[1](cotangent)[0])(x)
+    torch.testing.assert_close(found, 1 + x.cos())
+
+
+def test_second_derivatives_of_layer_norm_under_vmap():
+    torch.manual_seed(0)
+    x, weight = (torch.randn(*sizes, dtype=torch.float64) for sizes in ((2, 3), (3,)))
+
+    def loss(x, weight):
+        return torch.nn.functional.layer_norm(x, (3,), weight).pow(3).sum()
+
+    forward = jacfwd(jacrev(loss, 1), 0)(x, weight)
+    torch.testing.assert_close(forward, jacrev(jacrev(loss, 1), 0)(x, weight))
+    torch.testing.assert_close(forward, jacrev(jacfwd(loss, 1), 0)(x, weight))
