@@ -96,6 +96,8 @@ def in_child(function: Any, *args: Any) -> Any:
 
 def samples() -> dict[str, Any]:
     result: dict[str, Any] = {}
+    # What is imported with the first calls is imported once, for all children.
+    guards_of_program(programs.PROGRAMS["mlp"])
     for op in audit.records():
         call = torch_function(op)[0] if has_samples(op) else None
         entry = None if call is None else in_child(guards_of_samples, op, call)

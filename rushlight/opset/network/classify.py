@@ -521,7 +521,7 @@ def cross_entropy_loss(
 ) -> Any:
     ndim = self.dim()
     plain = ndim == 2 and label_smoothing == 0.0 and weight is None and target.dim() == 1
-    if plain and self.shape[0] == target.shape[0]:
+    if plain and geometry.same_sizes(self.shape[:1], target.shape):
         # What the general way comes to for a batch of plain labels.
         scores = aten._log_softmax(self, 1, False)
         return aten.nll_loss_forward(scores, target, None, reduction, ignore_index)[0]
