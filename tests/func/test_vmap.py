@@ -318,6 +318,17 @@ def test_assignment_through_a_mask_of_several_dims():
     assert torch.equal(torch.vmap(lower)(values), expected)
 
 
+def test_the_older_vmap() -> None:
+    from rushlight.func.vmap import former_vmap, plain_vmap
+
+    x = torch.arange(3.0)
+    with pytest.warns(FutureWarning, match="Please use `torch.vmap` instead of"):
+        assert former_vmap(torch.square)(x).tolist() == [0.0, 1.0, 4.0]
+    assert plain_vmap(lambda a: (a, None), allow_none_pass_through=True)(x)[1] is None
+    with pytest.raises(ValueError, match="must only return Tensors, got type"):
+        plain_vmap(lambda a: (a, None))(x)
+
+
 def test_gather_from_a_sample_without_dims():
     values, index = torch.tensor([1.0, 2.0]), torch.zeros(2, 1, dtype=torch.int64)
 
