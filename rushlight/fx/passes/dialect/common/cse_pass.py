@@ -14,10 +14,12 @@ __all__ = ["CSEPass", "get_CSE_banned_ops", "is_seeded", "merge_common", "writes
 
 
 def merge_common(
-    module: GraphModule, is_banned: Callable[[Node], bool] = lambda node: False
+    module: GraphModule,
+    is_banned: Callable[[Node], bool] = lambda node: False,
+    place_of: Callable[[Node], Any] = lambda node: None,
 ) -> bool:
-    """Let calls that give the same be one; answers whether there were any. Random calls and writes
-    are never the same."""
+    """Let calls that give the same be one; answers whether there were any. Random calls, writes and
+    calls in two places are never the same."""
     graph = module.graph
     seen: dict[Any, Node] = {}
     modified = False
@@ -25,7 +27,7 @@ def merge_common(
         if node.op != "call_function" or is_seeded(node) or writes(node) or is_banned(node):
             continue
         try:
-            key = (node.target, exact_key(node.args), exact_key(node.kwargs))
+            key = (node.target, exact_key(node.args), exact_key(node.kwargs), place_of(node))
             known = seen.setdefault(key, node)
         except TypeError:
             continue
