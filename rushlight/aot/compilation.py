@@ -60,8 +60,10 @@ class FlatFunction:
 
     def __call__(self, *leaves: Any) -> list[Any]:
         args, kwargs = pytree.tree_unflatten(list(leaves), self.structure)
-        result = sizes_as_tuples(self.function(*args, **kwargs))
-        found, self.out_structure = pytree.tree_flatten(result)
+        return self.flattened(self.function(*args, **kwargs))
+
+    def flattened(self, result: Any) -> list[Any]:
+        found, self.out_structure = pytree.tree_flatten(sizes_as_tuples(result))
         return found
 
     def unflatten(self, outputs: list[Any]) -> Any:
@@ -225,16 +227,19 @@ def compile_backward(
 
 
 class Late:
-    """A value made on first use."""
+    """A value made on first use; other threads wait for it."""
 
-    __slots__ = ("made", "make")
+    __slots__ = ("lock", "made", "make")
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self.make: Callable[[], Any] | None = make
         self.made: Any = None
+        self.lock = threading.RLock()
 
     def __call__(self) -> Any:
         if self.make is not None:
-            self.made = self.make()
-            self.make = None
+            with self.lock:
+                if self.make is not None:
+                    self.made = self.make()
+                    self.make = None
         return self.made

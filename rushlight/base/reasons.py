@@ -411,6 +411,11 @@ REASONS: dict[str, Reason] = {
         "Outer sizes are taken from a part with the same sizes and strides when the graph runs.",
         "Compile it with fixed sizes.",
     ),
+    "RL0640": Reason(
+        "a compiled module has other parameters or buffers than when it was compiled: {names}",
+        "They are arguments of its graphs, in the order in which the module had them.",
+        "Compile the module again, or give it the same names.",
+    ),
     "RL0611": Reason(
         "derivative for {name} is not implemented",
         "It depends on values in steps, or replaces memory; no gradient is defined.",

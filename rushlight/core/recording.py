@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import operator
 import weakref
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -120,6 +121,9 @@ class Recorder(Occupant):
         # Expression -> its node, or a function that makes the node.
         self.numbers: dict[Any, Any] = {}
         self.attributes: dict[str, Any] = {}
+        # Of the tensors among them, which live as long as they do: identity -> name.
+        self.constant_names: dict[int, str] = {}
+        self.constant_counts: Counter[str] = Counter()
 
     # -- what is known -----------------------------------------------------------------------------
 
@@ -220,12 +224,12 @@ class Recorder(Occupant):
     def constant(self, tensor: Tensor) -> Node:
         """An attribute of the traced module for a tensor that comes from outside."""
         prefix = "_param_constant" if isinstance(tensor, Parameter) else "_tensor_constant"
-        for name, known in self.attributes.items():
-            if known is tensor:
-                return self.attribute_node(name, tensor)
-        number = sum(name.startswith(prefix) for name in self.attributes)
-        name = f"{prefix}{number}"
-        self.attributes[name] = tensor
+        name = self.constant_names.get(id(tensor))
+        if name is None:
+            number = self.constant_counts[prefix]
+            self.constant_counts[prefix] += 1
+            name = self.constant_names[id(tensor)] = f"{prefix}{number}"
+            self.attributes[name] = tensor
         return self.attribute_node(name, tensor)
 
     def attribute_node(self, name: str, tensor: Tensor) -> Node:
