@@ -167,9 +167,9 @@ class AOTModule(Module):
         self.orig_module = mod
         # Found at the first call: modules may get their parameters late.
         self.state: ModuleState | None = None
-        options = make_options(*positional, **options)
-        self.counts_parameters = not options.parameters
-        self.compiled = CompiledOnce(options)
+        wanted = make_options(*positional, **options)
+        self.counts_parameters = not wanted.parameters
+        self.compiled = CompiledOnce(wanted)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         state = self.state
