@@ -11,12 +11,16 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rushlight.aot import config
 from rushlight.aot.binding import ModuleState
 from rushlight.aot.compilation import (
     FlatFunction,
     Options,
+    Traced,
     compile_flat,
+    compile_traced,
     get_aot_compilation_context,
+    trace_flat,
 )
 from rushlight.aot.export import GraphSignature, aot_export_joint_simple, aot_export_module
 from rushlight.aot.joint import Decompositions
@@ -198,7 +202,7 @@ def aot_module_simplified(
     decompositions: Decompositions | None = None,
     keep_inference_input_mutations: bool = False,
     inference_compiler: Callable[..., Any] | None = None,
-    **options: Any,
+    **ignored: Any,
 ) -> Callable[..., Any]:
     """Compile a module of flat inputs and outputs for these inputs, now."""
     bound = ModuleState(mod)
@@ -216,20 +220,29 @@ def aot_module_simplified(
             )
         return result
 
-    run = compile_flat(
-        functional,
-        [*bound.values(), *args],
-        make_options(
-            fw_compiler,
-            bw_compiler,
-            partition_fn,
-            decompositions,
-            len(names),
-            keep_inference_input_mutations,
-            inference_compiler,
-        ),
-        next(AOT_COUNTER),
+    options = make_options(
+        fw_compiler,
+        bw_compiler,
+        partition_fn,
+        decompositions,
+        len(names),
+        keep_inference_input_mutations,
+        inference_compiler,
     )
+    state, number = bound.values(), next(AOT_COUNTER)
+
+    def trace() -> Traced:
+        return trace_flat(functional, [*state, *args], options, number)
+
+    if config.enable_autograd_cache and isinstance(mod, GraphModule):
+        from rushlight.aot.cache import AOTAutogradCache
+
+        traced = AOTAutogradCache.load(mod, state, args, options, number, trace)
+    else:
+        traced = trace()
+    run = compile_traced(traced, options, number)
+    # What the example arguments were is not kept.
+    state, args = [], ()
 
     def forward(*given: Any) -> Any:
         return run([*bound.values(), *given])
