@@ -19,7 +19,7 @@ K ?=
 # A Python that has PyTorch, for `make reference`.
 ORACLE ?= python3
 
-.PHONY: help venv demo test test-all fuzz-transforms lint conformance bench reference docs index clean
+.PHONY: help venv demo test test-all fuzz-transforms laws lint conformance bench reference docs index clean
 
 help:
 	@echo "make venv         set up .venv"
@@ -27,6 +27,7 @@ help:
 	@echo "make test         run the tests            (ARGS='-k schema', JOBS=2)"
 	@echo "make test-all     the same with the slow ones and every sample of every operator: an hour"
 	@echo "make fuzz-transforms  random compositions of transforms (COMPOSITIONS=10000): a quarter of an hour"
+	@echo "make laws         the laws of transforms about every operator: some minutes"
 	@echo "make lint         ruff, mypy, import layers, file lengths"
 	@echo "make conformance  run the conformance kit  (KIT, SEED=autograd, K='hook')"
 	@echo "make bench        overhead, transforms, models, training and import time beside PyTorch"
@@ -56,6 +57,9 @@ test-all: $(STAMP)
 
 fuzz-transforms: $(STAMP)
 	RUSHLIGHT_COMPOSITIONS=$(COMPOSITIONS) $(BIN)/python -m pytest -q -n $(JOBS) tests/func/test_compositions.py $(ARGS)
+
+laws: $(STAMP)
+	$(BIN)/python -m pytest -q -n auto -m "slow or not slow" tests/laws $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

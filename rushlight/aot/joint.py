@@ -39,10 +39,12 @@ from rushlight.fx.traceback import follow_backward, preserve_node_meta
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node
 from rushlight.graph.printing import _PyTreeCodeGen, _PyTreeInfo
+from rushlight.higher_order import effects
 from rushlight.symbolic.numbers import NUMBERS
 
 __all__ = ["Tracing", "flat_parts", "trace_inference", "trace_joint"]
 
+effects.register_builtin()
 Function = Callable[..., Sequence[Any]]
 Decompositions = dict[OpOverload, Callable[..., Any]]
 
@@ -101,6 +103,7 @@ class GraphBuilder:
     def __init__(self, tracing: Tracing) -> None:
         self.mode = tracing.mode
         self.recorder = Recorder(Graph(), tracing.decompositions, tracing.pre_dispatch)
+        self.recorder.marks_regions = True
 
     def placeholder(self, name: str, value: Any, binds_sizes: bool = True) -> Node:
         node = self.recorder.graph.create_node("placeholder", name)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rushlight.aot import config
-from rushlight.aot.recompute import choose_saved, merge_common
+from rushlight.aot.recompute import choose_saved, kept_for, merge_common
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.graph import Graph
@@ -118,7 +118,7 @@ def default_partition(
             saved += users
         else:
             saved.append(node)
-    return split(joint_module, list(dict.fromkeys(saved)), num_fwd_outputs)
+    return split(joint_module, kept_for(saved), num_fwd_outputs)
 
 
 def min_cut_rematerialization_partition(

@@ -409,9 +409,43 @@ def checkpoint(
         # later backward to save for.
         with context_fn()[0]:
             return function(*args, **kwargs)
+    recorder = LOCAL.state.proxy
+    if recorder is not None and recorder.marks_regions:
+        with marked(recorder, context_fn):
+            return function(*args, **kwargs)
     region = without_reentrancy(function, preserve, context_fn, determinism_check, kwargs, args)
     with region:
         return function(*args, **kwargs)
+
+
+# Regions of graphs that are being recorded.
+region_numbers = itertools.count(1)
+
+
+@contextlib.contextmanager
+def marked(recorder: Any, context_fn: Any) -> Iterator[None]:
+    """Around a region that is being recorded: its nodes carry what the policy says of them, and
+    who cuts the graph into forward and backward goes by that."""
+    number = next(region_numbers)
+    context, _ = context_fn()
+    asked = context if isinstance(context, SelectiveMode) else None
+
+    def marking(op: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+        policy: Any = CheckpointPolicy.PREFER_RECOMPUTE
+        if asked is not None and getattr(op, "base_name", op) not in IGNORED:
+            told = SelectiveCheckpointContext(is_recompute=False)
+            policy = asked.policy_fn(told, op, *args, **kwargs)
+            if isinstance(policy, bool):
+                policy = CheckpointPolicy.MUST_SAVE if policy else CheckpointPolicy.PREFER_RECOMPUTE
+        return {"recompute": policy, "ac_graph_id": number}
+
+    before = recorder.marking
+    recorder.marking = marking
+    try:
+        with contextlib.nullcontext() if asked is not None else context:
+            yield
+    finally:
+        recorder.marking = before
 
 
 def warn_reentrant(name: str) -> None:

@@ -315,7 +315,7 @@ def write_tangent(target: Any, tangent: Any, given: list[Any]) -> None:
 
 def can_hold(existing: Any, tangent: Any) -> bool:
     """False where a tangent shared by all samples meets one that differs between them."""
-    return not isinstance(tangent, BatchedTensor) or isinstance(existing, BatchedTensor)
+    return hidden_levels(tangent) <= hidden_levels(existing)
 
 
 def note_saved(rule: Any, result: Any) -> None:

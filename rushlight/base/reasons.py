@@ -364,9 +364,6 @@ REASONS: dict[str, Reason] = {
         "vmap: {op} has no rule for a batch of size 0: the sizes of its result cannot be told.",
         remedy="Treat an empty batch apart, before vmap.",
     ),
-    "RL0607": missing(
-        "RL0607", "Views stay views when writes are removed.", "Use remove='mutations'."
-    ),
     "RL0608": Reason(
         "Trying to backward through {op} but no autograd formula was registered. Please use "
         "register_autograd to add one.",
@@ -425,6 +422,12 @@ REASONS: dict[str, Reason] = {
         "derivative for {name} is not implemented",
         "It depends on values in steps, or replaces memory; no gradient is defined.",
         "Call it on tensor.detach() or under no_grad().",
+    ),
+    "RL0612": Reason(
+        "vmap: There is a performance drop because {op} has no batching rule for these arguments "
+        "(RL0612): it runs once for every sample.",
+        "Its result depends on each sample's values, or few programs batch it.",
+        "Call it outside of vmap where it takes a batch itself; the results are right either way.",
     ),
     # -- graphs, tracing, aot
     "RL0701": Reason(
@@ -515,6 +518,25 @@ REASONS: dict[str, Reason] = {
         "A function given to {op} closes over a tensor that requires a gradient",
         "The gradient of a higher-order op is taken with respect to its operands.",
         "Pass the tensor as an operand.",
+    ),
+    "RL0736": Reason(
+        "A function given to {op} must return what it carries in the same structure, but got "
+        "{first} instead of {second}",
+        "The results of one step are the operands of the next.",
+    ),
+    "RL0737": Reason(
+        "{op} writes to a tensor that shares memory with another of its arguments",
+        "In a graph the operator runs on copies, which share no memory.",
+        "Pass a clone of one of them.",
+    ),
+    "RL0738": Reason(
+        "{op} writes to its arguments, or returns them, and cannot be registered as effectful",
+        "Calls with effects are ordered by tokens, writes by values.",
+    ),
+    "RL0739": Reason(
+        "Could not find a token for effect {effect} which came from the function {op}",
+        "The tokens of a graph are its inputs, and are known before it is traced.",
+        "Trace with a FunctionalMode that finds tokens first.",
     ),
     "RL0715": Reason(
         "Tried to trace mutable operation {schema}. FX only supports functional code, so "

@@ -258,6 +258,10 @@ class FunctionalMode(Occupant):
         self.pre_dispatch = pre_dispatch
         if pre_dispatch:
             self.slot, self.covered = "pre_functional", BELOW_PRE_FUNCTIONAL
+        # Effect -> its current token, a value of the layers below: put in by who makes it a graph
+        # input, or made by the first call that needs it where the mode `finds_tokens`.
+        self.tokens: dict[Any, Tensor] = {}
+        self.finds_tokens = True
 
     def call_below(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         return dispatch.go_on(op, args)

@@ -600,6 +600,10 @@ class CopySlices(GraphNode):
                 continue
             if position == 0:
                 if produced and produced[0] is not None:
+                    if self.use_replay and LOCAL.state.transforms:
+                        # What the inner node saved may be batched where the gradient is not.
+                        result = result + produced[0].new_zeros((), dtype=result.dtype)
+                        grad_slice = self.slice_of(result)
                     grad_slice.copy_(produced[0])
                 else:
                     grad_slice.zero_()

@@ -124,6 +124,10 @@ class Recorder(Occupant):
         # Of the tensors among them, which live as long as they do: identity -> name.
         self.constant_names: dict[int, str] = {}
         self.constant_counts: Counter[str] = Counter()
+        # Whether checkpointed regions mark their nodes, for who cuts the graph into forward and
+        # backward; and what the region that is being recorded says of a node.
+        self.marks_regions = False
+        self.marking: Callable[[OpOverload, tuple[Any, ...], dict[str, Any]], Any] | None = None
 
     # -- what is known -----------------------------------------------------------------------------
 
@@ -212,14 +216,26 @@ class Recorder(Occupant):
     def apply_number(self, function: Function, *operands: Any) -> Any:
         return self.graph.call_function(function, operands)
 
-    def submodule(self, prefix: str, module: Any) -> Node:
+    def submodule(self, prefix: str, module: Any, separator: str = "_") -> Node:
         """A graph that a higher-order op calls, as an attribute of the traced module."""
         number = 0
-        while f"{prefix}_{number}" in self.attributes:
+        while f"{prefix}{separator}{number}" in self.attributes:
             number += 1
-        name = f"{prefix}_{number}"
+        name = f"{prefix}{separator}{number}"
         self.attributes[name] = module
-        return self.graph.create_node("get_attr", name)
+        node = self.graph.create_node("get_attr", name)
+        inherit_meta(node)
+        return node
+
+    def call_node(
+        self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, name: str = ""
+    ) -> Node:
+        """The node of a higher-order op's call, on what the graph has for its arguments."""
+        node = self.graph.create_node("call_function", op, args, kwargs or {}, name=name)
+        inherit_meta(node)
+        if self.marking is not None:
+            node.meta.update(self.marking(op, args, kwargs or {}))
+        return node
 
     def constant(self, tensor: Tensor) -> Node:
         """An attribute of the traced module for a tensor that comes from outside."""
@@ -265,6 +281,8 @@ class Recorder(Occupant):
             "call_function", target, tuple(inputs), named, name=target.base_name
         )
         inherit_meta(node)
+        if self.marking is not None:
+            node.meta.update(self.marking(op, positional, keywords))
         try:
             with self.below():
                 result = dispatch.go_on(target, args)

@@ -45,6 +45,7 @@ from rushlight.core.refusals import (
     check_data_assignment,
     check_grad_assignment,
     check_outside_transforms,
+    check_wrapper_class,
     dim_type_error,
 )
 from rushlight.core.size import Size
@@ -630,6 +631,7 @@ class Tensor(metaclass=TensorType):
         from rushlight.core.device import device as device_class
         from rushlight.core.dtype import get_default_dtype
 
+        check_wrapper_class(cls, size)
         place = cpu if device is None else device_class(device)
         offset = 0 if storage_offset is None else storage_offset
         result = shell(tuple(size), strides, dtype or get_default_dtype(), place, offset)

@@ -770,7 +770,6 @@ REFUSALS: dict[str, Callable[[set[str]], bool]] = {
     r"is not possible because there exists a Tensor `other`": lambda names: bool(
         names & {"vmap", "jacfwd", "jacrev", "hessian", "vjp"}
     ),
-    r"RL0607": lambda names: "functionalize" in names,
     r"You tried to vmap over Exponential": lambda names: "Exponential" in names,
     r"You must implement the jvp function for custom autograd.Function": lambda names: (
         "Exponential" in names

@@ -178,6 +178,25 @@ def test_writes_to_captured_tensors_are_refused():
         grad(lambda x: captured.add_(x).sum())(X)
 
 
+def test_tangents_of_a_batch_below_a_level_are_laid_out_anew():
+    """The spectrum is a view whose tangent lies differently; a level stands between it and vmap."""
+    x = torch.tensor([[1.0, 2.0, 4.0, 8.0], [3.0, 1.0, 0.0, 5.0]])
+    along = torch.tensor([1.0, 0.0, 2.0, 1.0])
+
+    def f(x):
+        return torch.fft.fft(x).abs()
+
+    def pushed(x):
+        return torch.func.jvp(f, (x,), (along,))[1].sum()
+
+    found = torch.func.vmap(torch.func.grad(pushed))(x)
+    wanted = torch.stack([torch.func.grad(pushed)(row) for row in x])
+    assert torch.allclose(found, wanted, atol=1e-5)
+    found = torch.func.vmap(lambda row: torch.func.linearize(f, row)[1](along))(x)
+    wanted = torch.stack([torch.func.jvp(f, (row,), (along,))[1] for row in x])
+    assert torch.allclose(found, wanted, atol=1e-5)
+
+
 def test_tangents_of_another_layout_under_two_batches():
     # The outer batch lies last, so that a tangent must be laid out anew.
     def f(x):
@@ -510,3 +529,27 @@ def test_grad_mode_says_nothing_about_forward_mode(function):
     with torch.no_grad():
         close(hessian(function)(A), expected)
         close(jacfwd(jacfwd(function))(A), expected)
+
+
+def test_a_written_view_pulls_back_one_cotangent_for_all_samples():
+    def written(x):
+        whole = torch.stack([x, x])
+        whole.select(0, 1).sin_()
+        return whole
+
+    x = torch.arange(6.0).reshape(2, 3)
+    cotangent = torch.ones(2, 3)
+    found = vmap(lambda value: vjp(written, value)[1](cotangent)[0])(x)
+    torch.testing.assert_close(found, 1 + x.cos())
+
+
+def test_second_derivatives_of_layer_norm_under_vmap():
+    torch.manual_seed(0)
+    x, weight = (torch.randn(*sizes, dtype=torch.float64) for sizes in ((2, 3), (3,)))
+
+    def loss(x, weight):
+        return torch.nn.functional.layer_norm(x, (3,), weight).pow(3).sum()
+
+    forward = jacfwd(jacrev(loss, 1), 0)(x, weight)
+    torch.testing.assert_close(forward, jacrev(jacrev(loss, 1), 0)(x, weight))
+    torch.testing.assert_close(forward, jacrev(jacfwd(loss, 1), 0)(x, weight))

@@ -542,6 +542,10 @@ def new_zeros_like_tangent(self: Any, other: Any, self_num_batch_dims: int = 0) 
     """Zeros laid out like `other` in memory as long as its, once for each batch entry of `self`."""
     batch = tuple(self.shape[:self_num_batch_dims])
     length = storage_of(other).nbytes_ // other.element_size()
+    # Where views are copied, they do not lie in the memory that they are of.
+    extent = geometry.storage_extent(other.shape, other.stride(), other.storage_offset())
+    if length < extent:
+        length = extent
     steps = tuple([step * length for step in geometry.contiguous_strides(batch)])
     made = zeros(length * geometry.numel(batch), dtype=other._dtype, device=other.device)
     return made.as_strided_(

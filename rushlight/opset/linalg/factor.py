@@ -522,10 +522,12 @@ def _(xp: Any, LU_data: Any, LU_pivots: Any, unpack_data: bool, unpack_pivots: b
 
 
 @lu_unpack.vjp
-def _(grads: Any, LU_data_shape: Any) -> Any:
+def _(grads: Any, LU_data_shape: Any, unpack_data: bool) -> Any:
     rows, columns = LU_data_shape[-2:]
     _, grad_l, grad_u = grads
     found = None
+    if not unpack_data:
+        return found
     if grad_l is not None:
         found = pad_to(grad_l.tril(-1), columns, -1)
     if grad_u is not None:

@@ -25,7 +25,7 @@ from rushlight.opset.linalg.matrices import (
 from rushlight.opset.linalg.solve import is_vector
 from rushlight.opset.registry import composite, op
 from rushlight.opset.results import column_strides
-from rushlight.opset.rules import aten, conj, sample
+from rushlight.opset.rules import aten, conj, late, sample
 
 # -- inverses --------------------------------------------------------------------------------------
 
@@ -384,6 +384,7 @@ linalg_lstsq = op(
     exact_out=False,
     kind=LINALG.checked,
     method=False,
+    batch=late("linalg.batched:least_squares"),
     non_differentiable=(2, 3),
     samples=least_squares_samples,
     errors=lambda make: [

@@ -308,6 +308,7 @@ register_atleast("atleast_3d", atleast_3d_of)
 block_diag_op = op(
     "block_diag(Tensor[] tensors) -> Tensor",
     kind=REARRANGEMENT,
+    batch=late("moving.batched:block_diag"),
     method=False,
     function=None,
     vjp=lambda grad, tensors_meta, needs: block_diag_backward(grad, tensors_meta, needs),
@@ -606,12 +607,7 @@ roll = op(
 )
 
 
-@roll.batch
-def _(level: Any, op: Any, self: Any, shifts: Any, dims: Any) -> Any:
-    if not dims or not self.dim():
-        return level.loop(op, (self, shifts, dims))
-    moved = tuple([level.shift(dim, self.dim()) for dim in dims])
-    return level.wrap(level.below(op, (level.front(self), shifts, moved)))
+roll.batch = late("moving.batched:roll")
 
 
 @roll.shape

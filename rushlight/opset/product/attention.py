@@ -34,6 +34,7 @@ BLOCK = 1 << 21
 
 safe_softmax = op(
     "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    batch="along",
     kind=OPAQUE,
     method=False,
     out=False,
@@ -302,7 +303,7 @@ def _(
     tangent = (weights * (scores - level)).matmul(values)
     if value_t is not None:
         tangent = tangent + weights.matmul(repeated(query, value_t))
-    return tangent, level.squeeze(-1)
+    return tangent, None
 
 
 def flash_samples(make: Any) -> Any:
@@ -396,13 +397,22 @@ def fold_samples(level: Any, op: Any, *args: Any) -> Any:
     """Every sample of a vmap at once: samples become part of the batch."""
     count = 3 if op is flash else 6
     mask = args[-2]
-    if level.has_batched((mask,)) or (mask is not None and mask.dim() == 4 and mask.shape[0] != 1):
+    # A mask that is the same for the whole batch serves all samples as it is.
+    varies = level.has_batched((mask,)) or (
+        mask is not None and mask.dim() == 4 and mask.shape[0] != 1
+    )
+    if varies and mask.dim() not in (2, 4):
         return level.loop(op, args)
     operands = [level.full(operand) for operand in args[:count]]
     sizes = operands[0].shape[:2]
+    every_mask = level.full(mask, 4) if varies else mask
 
     def every() -> Any:
-        found = call(op, (*[each.flatten(0, 1) for each in operands], *args[count:]))
+        own = every_mask
+        if varies:
+            own = own.expand((*sizes, *own.shape[2:])).flatten(0, 1)
+        rest = (*args[count:-2], own, args[-1])
+        found = call(op, (*[each.flatten(0, 1) for each in operands], *rest))
         return tuple([part.unflatten(0, sizes) for part in found])
 
     return level.wrap(level.run(every))

@@ -20,7 +20,7 @@ from rushlight.core.dtype import unsupported
 from rushlight.core.tensor import sizes_of, strides_of
 from rushlight.opset.kinds import WINDOW, Spec
 from rushlight.opset.registry import composite, op
-from rushlight.opset.rules import aten, conj
+from rushlight.opset.rules import aten, conj, late
 
 __all__ = ["convolution", "convolution_backward"]
 
@@ -420,6 +420,7 @@ convolution = op(
     kind=WINDOW,
     method=False,
     layout="shape",
+    batch=late("window.batched:convolution"),
 )
 
 
@@ -506,6 +507,7 @@ convolution_backward = op(
     out=False,
     layout="shape",
     differentiable=["grad_output", "input", "weight"],
+    batch=late("window.batched:convolution_backward"),
 )
 
 
@@ -775,8 +777,8 @@ def time_gradient(grad: Any, self: Any, weight: Any, pad: int, which: int) -> An
     """The gradient of the input (0) or the weights (1), from the convolution of channels first."""
     found = aten.convolution_backward(
         grad.permute(1, 2, 0),
-        self.permute(1, 2, 0),
-        weight.permute(2, 1, 0),
+        conj(self).permute(1, 2, 0),
+        conj(weight).permute(2, 1, 0),
         None,
         [1],
         [pad],
@@ -795,6 +797,7 @@ conv_tbc = op(
     autocast="lower",
     kind=WINDOW,
     method=False,
+    batch=late("window.batched:conv_tbc"),
     vjp={
         "self": lambda grad, self, weight, pad: time_gradient(grad, self, weight, pad, 0),
         "weight": lambda grad, self, weight, pad: time_gradient(grad, self, weight, pad, 1),
