@@ -241,8 +241,6 @@ def aot_module_simplified(
     else:
         traced = trace()
     run = compile_traced(traced, options, number)
-    # What the example arguments were is not kept.
-    state, args = [], ()
 
     def forward(*given: Any) -> Any:
         return run([*bound.values(), *given])

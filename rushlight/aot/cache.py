@@ -133,4 +133,4 @@ def decoded(body: bytes, reader: Reader) -> Traced:
         raise Damaged("parts of other kinds")
     if not all([isinstance(wrapper, Wrapper) for wrapper in wrappers]):
         raise Damaged("parts of other kinds")
-    return Traced([*wrappers, Epilogue(facts)], facts, forward, backward)
+    return Traced([*wrappers, Epilogue.behind(wrappers, facts)], facts, forward, backward)

@@ -159,7 +159,9 @@ def trace_flat(function: Function, args: Sequence[Any], options: Options, number
                 check_subclasses(task.fakes, facts)
             facts.training = training and facts.needs_gradients
             trace = trace_training if facts.training else trace_without_gradients
-            return Traced([*wrappers, Epilogue(facts)], facts, *trace(task, options))
+            return Traced(
+                [*wrappers, Epilogue.behind(wrappers, facts)], facts, *trace(task, options)
+            )
         finally:
             default_generator._put(*random_state)
 

@@ -102,6 +102,8 @@ class Writer:
             return self.tensor(value)
         if isinstance(value, type):
             return self.named_class(value)
+        if isinstance(value, HigherOrderOperator):
+            return {"hop": value.name()}
         return self.other(value)
 
     def named_class(self, cls: type) -> Any:
@@ -221,7 +223,6 @@ WRITERS: dict[type, Callable[[Any, Any], Any]] = {
     memory_format: lambda w, v: {"memory_format": v.name},
     Node: lambda w, v: {"node": v.name},
     OpOverload: overload_of,
-    HigherOrderOperator: lambda w, v: {"hop": v.name()},
     FakeTensor: Writer.fake,
     ViewStep: lambda w, v: {"view": [w.value(part) for part in (v.op, v.args, v.number)]},
     OutputKind: lambda w, v: {"kind": v.name},

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rushlight.aot import config
-from rushlight.aot.arguments import overlap
+from rushlight.aot.arguments import Bases, Member, overlap, view_of
 from rushlight.aot.metadata import Facts, InputFacts, OutputFacts, OutputKind
 from rushlight.aot.subclasses import Layout, flatten, layout_of, wrap_all
 from rushlight.aot.wrappers import Wrapper
@@ -311,6 +311,14 @@ class Epilogue(Wrapper):
     """Writes inputs and rebuilds outputs that alias inputs or one another."""
 
     facts: Facts
+    # Of leading inputs that are bases, the views of them that the function has.
+    groups: list[list[Member]] = field(default_factory=list)
+
+    @staticmethod
+    def behind(wrappers: Sequence[Wrapper], facts: Facts) -> Epilogue:
+        """The epilogue of a graph that these wrappers lead to."""
+        groups = [group for step in wrappers if isinstance(step, Bases) for group in step.groups]
+        return Epilogue(facts, groups)
 
     def __post_init__(self) -> None:
         facts = self.facts
@@ -332,11 +340,21 @@ class Epilogue(Wrapper):
     def before(self, args: list[Any]) -> tuple[list[Any], Any]:
         return args, {position: args[position] for position in self.needed}
 
+    def written(self, kept: dict[int, Any]) -> list[Tensor]:
+        """The tensors that the function writes."""
+        found = []
+        for position, _ in self.writes:
+            if position < len(self.groups):
+                found += written_parts(kept[position], self.groups[position])
+            else:
+                found.append(kept[position])
+        return found
+
     def after(self, results: list[Any], kept: dict[int, Any]) -> list[Any]:
         facts, count = self.facts, len(self.facts.outputs)
         updated, outputs = results[: len(self.writes)], results[len(self.writes) :]
         if self.writes:
-            with untouched_stay_valid(results, [kept[position] for position, _ in self.writes]):
+            with untouched_stay_valid(results, self.written(kept)):
                 for (position, entry), value in zip(self.writes, updated):
                     write(kept[position], value, entry)
         bases = outputs[count : count + facts.bases]
@@ -349,6 +367,13 @@ class Epilogue(Wrapper):
         if facts.grad_mode_after is not None:
             LOCAL.state.set_grad(facts.grad_mode_after)
         return outputs
+
+
+def written_parts(base: Tensor, group: Sequence[Member]) -> list[Tensor]:
+    """What a function may have written of a base: the rest of it is written as it was."""
+    if any([has_symbols((m.size, m.stride, m.offset)) for m in group]):
+        return [base]
+    return [view_of(base.detach(), member) for member in group]
 
 
 @contextmanager

@@ -19,10 +19,12 @@ from rushlight.aot.api import aot_module_simplified
 from rushlight.aot.cache import AOTAutogradCache, BypassAOTAutogradCache
 from rushlight.aot.compilers import nop
 from rushlight.aot.partition import default_partition
+from rushlight.aot.tracing import make_fx
 from rushlight.base.config import config as settings
 from rushlight.codegen import lower
 from rushlight.core.fake import FakeTensorMode
 from rushlight.core.modes import TorchDispatchMode
+from rushlight.higher_order.cond import cond
 from rushlight.symbolic.shapeenv import ShapeEnv
 from tests.aot.caching import (
     HIT,
@@ -38,6 +40,7 @@ from tests.aot.caching import (
     with_constant,
     with_number,
 )
+from tests.aot.test_subclasses import Pair, pair
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -192,6 +195,43 @@ def test_constants_made_while_tracing_are_kept_in_the_entry():
         f = compiled(graph_of(returns_scalar_product))
         assert counts() == expected
         assert f(*plain_inputs())[0].tolist() == [[2.5] * 3] * 4
+
+
+def test_branches_are_kept_as_graphs_in_graphs():
+    def choose(x):
+        return (cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,)),)
+
+    for expected in (MISS, HIT):
+        module = make_fx(choose, tracing_mode="fake")(torch.ones(3))
+        f = compiled(module, [torch.ones(3, requires_grad=True)])
+        assert counts() == expected
+        for number in (1.0, -1.0):
+            x = torch.full((3,), number, requires_grad=True)
+            f(x)[0].sum().backward()
+            wanted = torch.cos(x) if number > 0 else -torch.sin(x)
+            assert torch.equal(x.grad, wanted.detach())
+
+
+def test_subclasses_are_kept_by_name():
+    for expected in (MISS, HIT):
+        x = pair(1.0, 2.0, needs=True)
+        f = compiled(graph_of(scaled), [x, torch.ones(2), torch.ones(2)])
+        assert counts() == expected
+        y = f(x, torch.ones(2), torch.ones(2))[0]
+        assert type(y) is Pair
+        y.sum().backward()
+        assert type(x.grad) is Pair
+        assert torch.equal(x.grad.b, torch.cos(x.b.detach()) * 2)
+    noted = Pair(torch.ones(2), torch.ones(2), note="another context")
+    compiled(graph_of(scaled), [noted, torch.ones(2), torch.ones(2)])
+    assert counts() == MISS
+
+    class Local(Pair):
+        pass
+
+    hidden = Local(torch.ones(2), torch.ones(2))
+    with pytest.raises(BypassAOTAutogradCache, match="Local, which its name does not find"):
+        compiled(graph_of(scaled), [hidden, torch.ones(2), torch.ones(2)])
 
 
 # -- what is not kept ------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+import warnings
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,11 @@ from rushlight import fx
 from rushlight.aot import api, cache
 from rushlight.aot.api import make_options
 from rushlight.aot.cache import AOTAutogradCache
+from rushlight.aot.compilation import compile_traced, trace_flat
 from rushlight.aot.compilers import nop
 from rushlight.aot.encoding import Reader
 from rushlight.core.fake import FakeTensorMode
+from tests.aot import test_opset
 from tests.aot.caching import (
     aten,
 )
@@ -198,3 +201,34 @@ def test_random_changes_of_an_entry_are_refused_or_read():
         found = AOTAutogradCache.lookup("b" * 64, Reader(FakeTensorMode(), torch.nn.Module(), 0))
         refused += found is None
     assert refused > 100
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_graphs_of_ops_come_back_as_they_were(number, monkeypatch):
+    """Of every tenth op with a sample: traced, written, read, and then compared with eager."""
+    texts = []
+
+    def compile_read(function, args, options, number):
+        traced = trace_flat(function, args, options, number)
+        body = cache.encoded(traced, {})
+        found = cache.decoded(body, Reader(FakeTensorMode(), torch.nn.Module(), number))
+        assert cache.encoded(found, {}) == body
+        for graph, read in ((traced.forward, found.forward), (traced.backward, found.backward)):
+            if graph is not None:
+                assert readable(read) == readable(graph)
+                texts.append(read.code)
+        return compile_traced(found, options, number)
+
+    def readable(graph):
+        return graph.print_readable(print_output=False)
+
+    monkeypatch.setattr(api, "compile_flat", compile_read)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for op in test_opset.OPS[number * 10 :: 40]:
+            if "unwritten" in op.options:
+                continue
+            for case in test_opset.samples_of(op, torch.float64)[:1]:
+                problem = test_opset.difference(op, case, "aot")
+                assert not problem or test_opset.is_refusal(op, problem), (op, problem)
+    assert len(texts) > 20

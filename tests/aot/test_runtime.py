@@ -52,6 +52,31 @@ class TestDisjointViews:
             y.sum().backward()
 
 
+def test_saved_input_beside_a_written_group_stays_valid():
+    """Two inputs overlap and are written as parts of their base; the third lies outside of both."""
+
+    def write(a, whole, b):
+        a.mul_(3)
+        return b.sin() + whole.sum()
+
+    grads = []
+    for run in (write, aot_function(write, nop)):
+        leaf = torch.ones(5, requires_grad=True)
+        x = leaf * 1
+        y = run(x[0:2], x[0:3], x[3:5])
+        y.sum().backward()
+        grads.append(leaf.grad.tolist())
+        leaf = torch.ones(5, requires_grad=True)
+        x = leaf * 1
+        b = x[3:5]
+        y = run(x[0:2], x[0:3], b)
+        with torch.no_grad():
+            b.mul_(2)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.sum().backward()
+    assert grads[0] == grads[1]
+
+
 def test_saved_input_that_a_later_call_overlaps_is_lost():
     compiled = aot_function(write_first, nop)
     _, a, b = halves()
