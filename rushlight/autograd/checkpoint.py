@@ -24,6 +24,7 @@ from rushlight.autograd.grad_mode import enable_grad, no_grad
 from rushlight.autograd.graph import saved_tensors_hooks
 from rushlight.core.modes import TorchDispatchMode
 from rushlight.core.op import OpOverload, OpOverloadPacket
+from rushlight.core.recording import Recorder
 from rushlight.core.rng import default_generator
 from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor, set_requires_grad
@@ -423,14 +424,14 @@ region_numbers = itertools.count(1)
 
 
 @contextlib.contextmanager
-def marked(recorder: Any, context_fn: Any) -> Iterator[None]:
+def marked(recorder: Recorder, context_fn: Callable[[], tuple[Any, Any]]) -> Iterator[None]:
     """Around a region that is being recorded: its nodes carry what the policy says of them, and
     who cuts the graph into forward and backward goes by that."""
     number = next(region_numbers)
     context, _ = context_fn()
     asked = context if isinstance(context, SelectiveMode) else None
 
-    def marking(op: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+    def marking(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         policy: Any = CheckpointPolicy.PREFER_RECOMPUTE
         if asked is not None and getattr(op, "base_name", op) not in IGNORED:
             told = SelectiveCheckpointContext(is_recompute=False)

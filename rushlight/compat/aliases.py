@@ -319,7 +319,6 @@ ALIASES: dict[str, Entry] = {
         "new_token_tensor": ".higher_order.effects:new_token",
     },
     "torch._higher_order_ops.flex_attention": same(".higher_order.attention", "flex_attention"),
-    "torch._functorch.autograd_function": same(".higher_order.regions", "autograd_function_apply"),
     # ------------------------------------------------------------ compile
     "torch._dynamo": {
         **absent("allow_in_graph config disable explain graph_break is_dynamo_supported"),
@@ -372,7 +371,10 @@ ALIASES: dict[str, Entry] = {
         "retrieve_current_functorch_interpreter": ".func.nesting:find_innermost",
         "retrieve_all_functorch_interpreters": ".func.nesting:list_levels",
     },
-    "torch._functorch.autograd_function": {"VmapInfo": ".core.batching:VmapInfo"},
+    "torch._functorch.autograd_function": {
+        **same(".core.batching", "VmapInfo"),
+        **same(".higher_order.regions", "autograd_function_apply"),
+    },
     "torch._C._functorch": {
         **same(".func.nesting", "TransformType RandomnessType current_level"),
         **bare(".func.nesting", "_add_batch_dim _remove_batch_dim _unwrap_batched"),

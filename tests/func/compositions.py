@@ -666,7 +666,8 @@ def replace_writer(writer: Writer, chosen: Transform) -> Writer:
     )
 
 
-REVERSE = {"grad", "vjp", "jacrev", "hessian"}
+# The last one is a Function that calls them.
+REVERSE = {"grad", "vjp", "jacrev", "hessian", "Inner"}
 
 # -- cases -----------------------------------------------------------------------------------------
 

@@ -119,7 +119,8 @@ def layer_norm_backward(
         by_weight = grad_out * normalised(layout, input, mean, rstd)
         by_weight = (by_weight.sum(outer) if outer else by_weight).to(weight._dtype)
     if mask[2] and bias is not None:
-        by_bias = (grad_out.sum(outer) if outer else grad_out).to(bias._dtype)
+        # A result of its own, never the operand: forward mode is derived from what leads to it.
+        by_bias = (grad_out.sum(outer) if outer else grad_out.clone()).to(bias._dtype)
     return by_input, by_weight, by_bias
 
 
