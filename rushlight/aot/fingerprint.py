@@ -83,7 +83,6 @@ class Fingerprint(Writer):
 
     def description(self, value: Tensor) -> Any:
         """All that tracing can see of a tensor, but for its elements."""
-        cls = type(value)
         if is_traceable_wrapper_subclass(value):
             names, context = value.__tensor_flatten__()
             inner = [self.description(getattr(value, name)) for name in names]
@@ -97,7 +96,7 @@ class Fingerprint(Writer):
             if value.fake_mode.shape_env is not None:
                 raise Unencodable("symbolic sizes")
         base = value._base
-        lazy = None if unusual is None else [unusual.conj, unusual.neg, unusual.zero]
+        lazy = [unusual is not None and getattr(unusual, bit) for bit in ("conj", "neg", "zero")]
         return [
             *self.outside(value),
             self.value(value._offset),
@@ -105,7 +104,6 @@ class Fingerprint(Writer):
             self.value(storage_of(value).nbytes_),
             lazy,
             value.is_inference(),
-            cls in PLAIN,
             None if base is None else self.description(base),
         ]
 

@@ -10,10 +10,13 @@ import pytest
 import rushlight as torch
 from rushlight import fx
 from rushlight.aot import config, fingerprint
-from rushlight.aot.compilers import ts_compile
+from rushlight.aot.api import make_options
+from rushlight.aot.cache import autograd_cache_key
+from rushlight.aot.compilers import nop, ts_compile
 from rushlight.aot.partition import min_cut_rematerialization_partition
 from rushlight.base import switches
 from rushlight.codegen import config as codegen_config
+from rushlight.core.state import LAYER_FUNCTION, changed
 from tests.aot.caching import (
     HIT,
     MISS,
@@ -89,7 +92,37 @@ def overlapping():
     return [x[:4], x[2:6], leaf()]
 
 
+def first(x):
+    return [x, leaf(), leaf()]
+
+
+def part(*geometry):
+    return first(torch.ones(40).as_strided(*geometry))
+
+
+def parts_of_two():
+    return [torch.ones(8, 3)[:4], torch.ones(8, 3)[4:], leaf()]
+
+
+def made_in_inference_mode():
+    with torch.inference_mode():
+        return first(leaf())
+
+
+def over(count):
+    """A tensor that is no view, over more memory than it needs."""
+    return first(torch.empty(0).set_(torch.ones(count).untyped_storage(), 0, (4, 3), (3, 1)))
+
+
 OTHER_INPUTS = {
+    "part": lambda: part((4, 3), (3, 1), 0),
+    "its sizes alone": lambda: part((4, 2), (3, 1), 0),
+    "its strides alone": lambda: part((4, 3), (2, 1), 0),
+    "its offset alone": lambda: part((4, 3), (3, 1), 1),
+    "parts of two": parts_of_two,
+    "inference mode": made_in_inference_mode,
+    "memory": lambda: over(13),
+    "more memory": lambda: over(14),
     "sizes": lambda: [torch.ones(3, 4), leaf(), leaf()],
     "sizes of an unused input": lambda: [leaf(), leaf(), torch.ones(5)],
     "strides": lambda: [torch.ones(3, 4).t(), leaf(), leaf()],
@@ -98,7 +131,7 @@ OTHER_INPUTS = {
     "dtype": lambda: [leaf().double(), leaf(), leaf()],
     "gradient": lambda: [leaf().requires_grad_(), leaf(), leaf()],
     "no leaf": lambda: [leaf().requires_grad_() * 1, leaf(), leaf()],
-    "view": lambda: [leaf().view(4, 3), leaf(), leaf()],
+    "view": lambda: first(leaf().view(4, 3)),
     "duplicates": twice,
     "shared memory": views_of_one,
     "overlap": overlapping,
@@ -109,6 +142,7 @@ OTHER_INPUTS = {
     "text": lambda: [leaf(), "3", leaf()],
     "device": lambda: [torch.ones(4, 3, device="meta"), leaf(), leaf()],
     "conjugate": lambda: [torch.ones(4, 3, dtype=torch.cfloat).conj(), leaf(), leaf()],
+    "complex view": lambda: first(torch.ones(4, 3, dtype=torch.cfloat).view(4, 3)),
     "complex": lambda: [torch.ones(4, 3, dtype=torch.cfloat), leaf(), leaf()],
 }
 
@@ -193,6 +227,8 @@ OTHER_STATES = {
     "precision": lambda: SetAndBack(
         torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "medium"
     ),
+    "view replay": lambda: changed(view_replay=True),
+    "overrides": lambda: changed(excluded=LAYER_FUNCTION),
     "config": lambda: config.patch(cse=False),
     "another switch": lambda: config.patch(recompute_views=True),
     "checks": lambda: config.patch(debug_assert=not config.debug_assert),
@@ -213,6 +249,16 @@ def test_every_state_has_an_entry_of_its_own():
             compiled(module, args)
     compiled(module, args)
     assert counts() == {"hit": len(OTHER_STATES) + 1}
+
+
+def test_number_of_parameters_is_part_of_the_key():
+    module, args = graph_of(scaled), plain_inputs()
+    keys = [
+        autograd_cache_key(module, [], args, make_options(nop, num_params_buffers=count))[0]
+        for count in (0, 1, 0)
+    ]
+    assert keys[0] != keys[1]
+    assert keys[0] == keys[2]
 
 
 def test_every_switch_is_part_of_the_key():
