@@ -26,7 +26,7 @@ from rushlight.core.device import LAYOUTS, MEMORY_FORMATS, device, layout, memor
 from rushlight.core.dtype import BY_NAME, dtype
 from rushlight.core.fake import FakeTensor, FakeTensorMode, fake_of
 from rushlight.core.functional import ViewStep
-from rushlight.core.hop import HOPS, HigherOrderOperator
+from rushlight.core.hop import HigherOrderOperator
 from rushlight.core.op import OpOverload
 from rushlight.core.recording import tensor_metadata
 from rushlight.core.size import Size
@@ -37,6 +37,7 @@ from rushlight.graph.graph import Graph
 from rushlight.graph.immutable_collections import immutable_dict, immutable_list
 from rushlight.graph.node import Node
 from rushlight.graph.printing import CodeGen
+from rushlight.higher_order import find_op
 from rushlight.nn.module import Module
 from rushlight.opset import registry
 from rushlight.symbolic.numbers import NUMBERS
@@ -437,7 +438,7 @@ READERS: dict[str, Callable[[Reader, Any], Any]] = {
     "memory_format": by_name(MEMORY_FORMATS),
     "node": lambda r, d: r.nodes[d],
     "op": read_op,
-    "hop": lambda r, d: HOPS[d],
+    "hop": lambda r, d: of(find_op(identifier(d)), HigherOrderOperator),
     "operator": lambda r, d: OPERATORS[d],
     "fake": Reader.fake,
     "graph": Reader.graph,

@@ -15,7 +15,7 @@ import numpy as np
 
 from rushlight.autograd.engine import run_backward
 from rushlight.base.errors import error
-from rushlight.core import dispatch, history, ports
+from rushlight.core import dispatch, geometry, history, ports
 from rushlight.core.batching import BatchedTensor
 from rushlight.core.duals import (
     DualLevel,
@@ -82,7 +82,7 @@ def same_layout(tangent: Any, tensor: Any) -> bool:
     if both_are_fresh(tangent, tensor):
         return True
     sizes = sizes_of(tensor)
-    if sizes_of(tangent) != sizes:
+    if not geometry.same_sizes(sizes_of(tangent), sizes):
         return False
     if tangent.is_conj() != tensor.is_conj() or tangent.is_neg() != tensor.is_neg():
         return False
@@ -283,7 +283,7 @@ def store(op: Any, output: Any, tangent: Any, given: list[Any]) -> None:
 
 def fitted(output: Any, tangent: Any) -> Any:
     """A tangent of the output's sizes and dtype."""
-    if tuple(tangent.shape) != tuple(output.shape):
+    if not geometry.same_sizes(tuple(tangent.shape), tuple(output.shape)):
         tangent = tangent.expand(output.shape)
     return tangent if tangent._dtype is output._dtype else tangent.to(output._dtype)
 
@@ -558,7 +558,7 @@ def vjp_products(
             continue
         if not answer.requires_grad:
             continue
-        if tuple(answer.shape) != tuple(tangent.shape):
+        if not geometry.same_sizes(tuple(answer.shape), tuple(tangent.shape)):
             tangent = level.run(tangent.expand, answer.shape)
         if answer._dtype is not tangent._dtype:
             tangent = level.run(tangent.to, answer._dtype)

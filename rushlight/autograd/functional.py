@@ -15,6 +15,7 @@ from rushlight.autograd import forward_ad
 from rushlight.autograd.backward import grad
 from rushlight.autograd.batched import batched_call, column_blocks, unit_tangents
 from rushlight.autograd.grad_mode import enable_grad
+from rushlight.core import geometry
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
 
@@ -70,7 +71,7 @@ def checked_vector(v: Any, like: Tensors, api: str, lone: str) -> Tensors:
             f"v is a tuple of invalid length: should be {len(like)} but got {len(vectors)}."
         )
     for index, (vector, other) in enumerate(zip(vectors, like)):
-        if vector.shape != other.shape:
+        if not geometry.same_sizes(vector.shape, other.shape):
             entry = f"Entry {index} in v" if isinstance(v, tuple) and len(v) > 1 else "v"
             raise RuntimeError(
                 f"{entry} has invalid size: should be {other.shape} but got {vector.shape}."

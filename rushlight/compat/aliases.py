@@ -42,7 +42,7 @@ _SYMBOLS = (
     "guard_scalar guard_size_oblivious guard_or_false guard_or_true statically_known_true "
     "statically_known_false definitely_true definitely_false expect_true hint_int has_hint "
     "is_symbolic is_concrete_int is_concrete_float is_concrete_bool free_symbols has_free_symbols "
-    "free_unbacked_symbols has_free_unbacked_symbols"
+    "free_unbacked_symbols has_free_unbacked_symbols CallMethodKey ConvertIntKey"
 )
 
 _REGIONS = (

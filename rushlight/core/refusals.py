@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rushlight.base.errors import annotate, error
-from rushlight.core import ports
+from rushlight.core import geometry, ports
 from rushlight.core.state import LOCAL
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def check_grad_assignment(tensor: Tensor, value: Any, is_tensor: bool) -> None:
             f"with device type '{tensor.device.type}'. Please ensure that the gradient and the "
             "tensor are on the same device"
         )
-    if value.shape != tensor.shape:
+    if not geometry.same_sizes(value.shape, tensor.shape):
         raise RuntimeError(
             f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size "
             f"'{list(tensor.shape)}'. Please ensure that the gradient and the tensor are the same "

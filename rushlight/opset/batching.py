@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.base.errors import error
-from rushlight.core import dispatch, ports
+from rushlight.core import dispatch, geometry, ports
 from rushlight.core.batching import NO_CONTROL_FLOW, NO_DIFFERENCE, NO_ITEM, VmapLevel
 from rushlight.core.device import channels_last, channels_last_3d
 from rushlight.core.op import OpOverload
@@ -295,7 +295,7 @@ def resized(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
 @method()
 def joined(level: VmapLevel, op: OpOverload, tensors: Any, dim: int) -> Any:
     """Ops that join tensors along a dim they have."""
-    kept = [item for item in tensors if tuple(item.shape) != (0,)]
+    kept = [item for item in tensors if not geometry.same_sizes(tuple(item.shape), (0,))]
     if not kept or len(kept) == len(tensors):
         return stacked(level, op, tensors, dim, 0)
 
@@ -303,7 +303,9 @@ def joined(level: VmapLevel, op: OpOverload, tensors: Any, dim: int) -> Any:
         # Empty, and joined to tensors of any rank; its gradient is asked for all the same.
         return level.front(item).reshape((0,))
 
-    empty = [level.run(flat, item) for item in tensors if tuple(item.shape) == (0,)]
+    empty = [
+        level.run(flat, item) for item in tensors if geometry.same_sizes(tuple(item.shape), (0,))
+    ]
     rank = kept[0].dim()
     full = [level.full(item) for item in kept]
     return level.wrap(level.below(op, (full + empty, level.shift(dim, rank))))
@@ -518,7 +520,11 @@ def with_batch(result: Any, size: int) -> Any:
     """Results with a batch axis where an empty one stands for what was not asked for."""
     if isinstance(result, tuple):
         return tuple([with_batch(item, size) for item in result])
-    return result.expand((size, 0)) if size and tuple(result.shape) == (0,) else result
+    return (
+        result.expand((size, 0))
+        if size and geometry.same_sizes(tuple(result.shape), (0,))
+        else result
+    )
 
 
 # -- windows and losses ----------------------------------------------------------------------------
@@ -566,7 +572,7 @@ def loss(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
     tensors = [value for value in args if isinstance(value, Tensor)]
     shape, dtype, rank = tensors[0].shape, tensors[0].dtype, tensors[0].dim()
     is_uniform = all([value.dtype is dtype and value.dim() <= rank for value in tensors])
-    if not is_uniform or tensors[1].shape != shape:
+    if not is_uniform or not geometry.same_sizes(tensors[1].shape, shape):
         return level.loop(op, args)
     bound = replaced(op, args, reduction=0)
     moved = tuple([level.full(value, rank) for value in bound])

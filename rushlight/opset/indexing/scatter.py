@@ -211,7 +211,7 @@ def scatter_samples(make: Any) -> Any:
 def source_gradient(grad: Any, dim: int, index: Any, src_shape: Any) -> Any:
     """The gradient of `src`, of which `index` may read a corner only."""
     found = grad.gather(dim, index)
-    if len(src_shape) != found.dim() or tuple(src_shape) == tuple(found.shape):
+    if len(src_shape) != found.dim() or geometry.same_sizes(tuple(src_shape), tuple(found.shape)):
         return found
     padding: list[Any] = []
     for size, wanted in zip(reversed(found.shape), reversed(src_shape), strict=True):

@@ -208,7 +208,7 @@ def register_edges(name: str, count: int, mode: str) -> None:
         if not (grad_output.is_floating_point() or grad_output.is_complex()):
             raise unsupported(f"{name}_backward", grad_output._dtype)
         wanted = padded_sizes(self, padding, count, mode)
-        if sizes_of(grad_output) != wanted:
+        if not geometry.same_sizes(sizes_of(grad_output), wanted):
             raise RuntimeError(
                 f"grad_output has sizes {geometry.show(grad_output.shape)}, expected "
                 f"{geometry.show(wanted)}"

@@ -74,13 +74,11 @@ def cat_sizes(shapes: Any, dim: int) -> tuple[Any, int]:
         if first is None:
             first = sizes
             dim = geometry.wrap_dim(dim, len(sizes))
-        elif sizes == first:
-            pass
         elif len(sizes) != len(first):
             raise RuntimeError(
                 f"Tensors must have same number of dimensions: got {len(first)} and {len(sizes)}"
             )
-        else:
+        elif not geometry.same_sizes(geometry.without(sizes, dim), geometry.without(first, dim)):
             for axis, size in enumerate(sizes):
                 if axis != dim and size != first[axis]:
                     raise RuntimeError(
@@ -193,7 +191,7 @@ def _(tensors: Any, dim: int) -> Any:
     first = tuple(tensors[0].shape)
     dim = geometry.wrap_dim(dim, len(first) + 1)
     for position, tensor in enumerate(tensors):
-        if sizes_of(tensor) != first:
+        if not geometry.same_sizes(sizes_of(tensor), first):
             raise RuntimeError(
                 f"stack expects each tensor to be equal size, but got {geometry.show(first)} at "
                 f"entry 0 and {geometry.show(tensor.shape)} at entry {position}"
@@ -724,7 +722,7 @@ rot90.errors = lambda make: [
 @composite("broadcast_tensors(Tensor[] tensors) -> Tensor[]", method=False, function=None)
 def broadcast_all(tensors: Any) -> Any:
     sizes = tuple(geometry.broadcast_shapes(*[tuple(t.shape) for t in tensors]))
-    return [t if tuple(t.shape) == sizes else t.expand(sizes) for t in tensors]
+    return [t if geometry.same_sizes(tuple(t.shape), sizes) else t.expand(sizes) for t in tensors]
 
 
 def grid(tensors: Any, indexing: str) -> Any:

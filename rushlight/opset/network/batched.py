@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rushlight.core import dispatch
+from rushlight.core import dispatch, geometry
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions as aten
 from rushlight.opset.batching import argument, replaced
@@ -47,7 +47,7 @@ def batch_norm(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
     moved = [level.full(value) for value in args]
 
     def apart(value: Any, axis: int) -> Any:
-        if value is None or tuple(value.shape) == (0,):
+        if value is None or geometry.same_sizes(tuple(value.shape), (0,)):
             return None if value is None else value.expand((level.size, 0))
         return value.unflatten(axis, (level.size, value.shape[axis] // level.size)).movedim(axis, 0)
 
@@ -173,7 +173,7 @@ def group_norm_backward(
 def loss_backward(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
     """The gradient of a reduced loss is that of every element, divided among them for a mean."""
     grad, self, target = args[:3]
-    if op.out_positions or self.shape != target.shape:
+    if op.out_positions or not geometry.same_sizes(self.shape, target.shape):
         return level.loop(op, args)
     reduction = argument(op, args, "reduction")
     slope = (grad / self.numel() if reduction == 1 else grad).expand(self.shape)
@@ -242,7 +242,9 @@ def is_plain_case(level: Any, self: Any, target: Any, weight: Any) -> bool:
         bool(level.size)
         and not level.holds(weight)
         and len(sizes) > 0
-        and tuple(target.shape) == (() if len(sizes) == 1 else (sizes[0], *sizes[2:]))
+        and geometry.same_sizes(
+            tuple(target.shape), () if len(sizes) == 1 else (sizes[0], *sizes[2:])
+        )
         and 0 not in sizes
     )
 
@@ -297,7 +299,7 @@ def nll_backward(
     is_single = self.dim() == 1
     wanted = tuple(target.shape) if reduction == NONE and not is_single else ()
     plain = is_plain_case(level, self, target, weight) and not op.out_positions
-    if not plain or tuple(grad_output.shape) != wanted or total_weight.dim():
+    if not plain or not geometry.same_sizes(tuple(grad_output.shape), wanted) or total_weight.dim():
         rest = (target, weight, reduction, ignore_index, total_weight)
         return nll_shares(level, op, grad_output, self, *rest)
 

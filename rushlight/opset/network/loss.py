@@ -440,7 +440,7 @@ def _(make: Any) -> Any:
 def _(grad_output: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
     sizes = tuple(self.shape)
     shape = common_shape(self, target, weight, grad_output)
-    if shape != sizes:
+    if not geometry.same_sizes(shape, sizes):
         raise misfit(sizes, shape)
     return Spec(sizes, self._dtype, geometry.like_strides(sizes, strides_of(self)))
 
@@ -507,7 +507,7 @@ def logits_dtype(self: Any, target: Any, weight: Any, pos_weight: Any) -> DType:
                 f"{dtype.scalar_type_name}"
             )
         shape = common_shape(target, other)
-        if shape != tuple(target.shape):
+        if not geometry.same_sizes(shape, tuple(target.shape)):
             raise misfit(target.shape, shape)
     return dtype
 

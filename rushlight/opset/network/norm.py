@@ -522,13 +522,15 @@ def check_normalized(input: Any, normalized: Any, weight: Any, bias: Any) -> Non
             f"element, but got normalized_shape = {shown}"
         )
     for name, value in (("weight", weight), ("bias", bias)):
-        if value is not None and tuple(value.shape) != tuple(normalized):
+        if value is not None and not geometry.same_sizes(tuple(value.shape), tuple(normalized)):
             raise RuntimeError(
                 f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
                 f"{geometry.show(value.shape)} and normalized_shape = {shown}"
             )
     sizes = tuple(input.shape)
-    if len(sizes) < len(normalized) or sizes[len(sizes) - len(normalized) :] != tuple(normalized):
+    if len(sizes) < len(normalized) or not geometry.same_sizes(
+        sizes[len(sizes) - len(normalized) :], tuple(normalized)
+    ):
         inside = ", ".join(str(size) for size in normalized)
         raise RuntimeError(
             f"Given normalized_shape={shown}, expected input with shape [*, {inside}], but got "

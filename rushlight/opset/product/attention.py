@@ -167,7 +167,7 @@ def check_flash(query: Any, key: Any, value: Any, dropout_p: float, mask: Any) -
         raise RuntimeError(f"{name}Attention mask dim in {{2, 4}}")
     if (
         key.shape[0] != query.shape[0]
-        or value.shape[:3] != key.shape[:3]
+        or not geometry.same_sizes(value.shape[:3], key.shape[:3])
         or not divides(query, key)
     ):
         raise RuntimeError(
@@ -548,7 +548,7 @@ def takes_flash(query: Any, key: Any, value: Any, mask: Any, dropout_p: float, g
         and LOCAL.state.forward_level < 0
         and all([t.dim() == 4 for t in (query, key, value)])
         and query.shape[0] == key.shape[0] == value.shape[0]
-        and key.shape[1:3] == value.shape[1:3]
+        and geometry.same_sizes(key.shape[1:3], value.shape[1:3])
         and (divides(query, key) if gqa else query.shape[1] == key.shape[1])
         and query.shape[3] == key.shape[3] == value.shape[3]
         and all([strides_of(t)[3] == 1 for t in (query, key, value)])

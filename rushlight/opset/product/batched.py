@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rushlight.core import geometry
 from rushlight.core.dtype import FLOAT, INTEGER
 from rushlight.opset import functions as aten
 from rushlight.opset.batching import settled
@@ -28,7 +29,7 @@ def added(op: OpOverload, self: Any, found: Any, beta: Any, alpha: Any) -> Any:
     found = found if alpha == 1 else found * alpha
     if beta != 0:
         found = (self if beta == 1 else self * beta) + found
-    elif tuple(self.shape) != tuple(found.shape):
+    elif not geometry.same_sizes(tuple(self.shape), tuple(found.shape)):
         self.expand(found.shape)
     return settled(op, self, found)
 

@@ -87,7 +87,10 @@ def is_vector_case(input: Any, weight: Any, bias: Any) -> bool:
         and len(sizes) == 2
         and input.shape[0] == sizes[1]
         and input.dtype is dtype
-        and (bias is None or (tuple(bias.shape) == sizes[:1] and bias.dtype is dtype))
+        and (
+            bias is None
+            or (geometry.same_sizes(tuple(bias.shape), sizes[:1]) and bias.dtype is dtype)
+        )
     )
 
 

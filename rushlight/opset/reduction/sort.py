@@ -438,7 +438,9 @@ def search_shape(
             f"dimension is 1, but we got boundaries tensor dim({len(sizes)}) and input value's "
             f"dim({len(given)}) numel(1)"
         )
-    if len(sizes) != 1 and (len(sizes) != len(given) or sizes[:-1] != given[:-1]):
+    if len(sizes) != 1 and (
+        len(sizes) != len(given) or not geometry.same_sizes(sizes[:-1], given[:-1])
+    ):
         raise RuntimeError(
             "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 "
             "dimensions of boundaries tensor and input value tensor must match, but we got "
@@ -446,7 +448,7 @@ def search_shape(
             f"{geometry.show(given)}"
         )
     if sorter is not None:
-        if tuple(sorter.shape) != sizes:
+        if not geometry.same_sizes(tuple(sorter.shape), sizes):
             raise RuntimeError(
                 "torch.searchsorted(): boundary and sorter must have the same size, but got "
                 f"boundary tensor {geometry.show(sizes)}and got sorter tensor "
@@ -779,7 +781,7 @@ def _(xp: Any, self: Any, bins: int, range: Any, weight: Any, density: bool) -> 
 
 def counted(self: Any, edges: Any, weight: Any, density: bool) -> Any:
     """(weights summed per bin, edges); the last bin includes its end."""
-    if weight is not None and weight.shape != self.shape:
+    if weight is not None and not geometry.same_sizes(weight.shape, self.shape):
         raise RuntimeError(
             "torch.histogramdd: if weight tensor is provided it should have the same shape as the "
             "input tensor excluding its innermost dimension, but got input with shape "

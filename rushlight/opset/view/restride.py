@@ -110,9 +110,9 @@ def _(self: Any, size: Any, memory_format: Any) -> Any:
             )
     if memory_format is preserve_format:
         raise RuntimeError("Unsupported memory format Preserve")
-    if sizes_of(self) == tuple(size) and memory_format is None:
+    if geometry.same_sizes(sizes_of(self), tuple(size)) and memory_format is None:
         return self
-    changed = sizes_of(self) != tuple(size)
+    changed = not geometry.same_sizes(sizes_of(self), tuple(size))
     strides = geometry.strides_for_memory_format(tuple(size), memory_format)
     before = storage_of(self).nbytes_
     resize_tensor(self, size, strides)
@@ -278,7 +278,7 @@ def is_set_to(self: Any, tensor: Any) -> bool:
     return bool(
         storage_of(self) is storage_of(tensor)
         and self._offset == tensor._offset
-        and sizes_of(self) == sizes_of(tensor)
+        and geometry.same_sizes(sizes_of(self), sizes_of(tensor))
         and strides_of(self) == strides_of(tensor)
     )
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from rushlight.arrays.casting import fill_number
 from rushlight.core import dtype as dtypes
-from rushlight.core import ports
+from rushlight.core import geometry, ports
 from rushlight.core.dispatch import (
     DISABLED,
     call,
@@ -33,7 +33,6 @@ from rushlight.opset.view import split as splits
 from rushlight.opset.view import view as views
 
 ndarray = np.ndarray
-END = 9223372036854775807
 
 
 def getitem(self: Any, index: Any) -> Any:
@@ -164,7 +163,7 @@ def slice_arguments(given: slice) -> tuple[Any, Any, Any]:
         zero = "slice step cannot be zero"
         raise ValueError(zero if step == 0 else "step must be greater than zero")
     start = 0 if given.start is None else slice_number(given.start)
-    end = END if given.stop is None else slice_number(given.stop)
+    end = geometry.END if given.stop is None else slice_number(given.stop)
     return start, end, step
 
 
@@ -398,7 +397,7 @@ def without_leading_ones(sizes: Any) -> tuple[Any, ...]:
 def copy_to(target: Any, value: Any) -> None:
     """Assign with torch's broadcasting: a value's leading dimensions of size 1 do not count."""
     sizes = value.shape
-    if tuple(sizes) == tuple(target.shape):
+    if geometry.same_sizes(tuple(sizes), tuple(target.shape)):
         call(copies.copy_, (target, value, False))
         return
     if not sizes and value.device.type == "cpu":
@@ -407,7 +406,7 @@ def copy_to(target: Any, value: Any) -> None:
     kept = without_leading_ones(sizes)
     if len(kept) != len(sizes):
         value = call(views.view_, (value, kept))
-    if kept != tuple(target.shape):
+    if not geometry.same_sizes(kept, tuple(target.shape)):
         value = call(views.expand, (value, tuple(target.shape), True))
     call(copies.copy_, (target, value, False))
 

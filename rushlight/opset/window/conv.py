@@ -350,7 +350,7 @@ def check(
             f"{input.shape[1]} channels instead"
         )
     outputs = weight.shape[1] * groups if transposed else weight.shape[0]
-    if bias is not None and tuple(bias.shape) != (outputs,):
+    if bias is not None and not geometry.same_sizes(tuple(bias.shape), (outputs,)):
         given = "transposed=1, weight" if transposed else "weight"
         raise RuntimeError(
             f"Given {given} of size {filters}, expected bias to be 1-dimensional with {outputs} "
@@ -518,7 +518,7 @@ def check_gradient(
     expected = output_shape(
         input.shape, weight.shape, stride, padding, dilation, transposed, output_padding, groups
     )
-    if tuple(grad_output.shape) != expected:
+    if not geometry.same_sizes(tuple(grad_output.shape), expected):
         raise RuntimeError(
             f"convolution_backward: expected grad_output of size {geometry.show(expected)}, but "
             f"got {geometry.show(grad_output.shape)}"
