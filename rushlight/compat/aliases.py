@@ -340,14 +340,16 @@ ALIASES: dict[str, Entry] = {
     "torch._dynamo.exc": absent(
         "BackendCompilerFailed InternalTorchDynamoError Unsupported UserError"
     ),
-    "torch._dynamo.utils": absent("counters same"),
+    "torch._dynamo.utils": {**same(".base.counters", "counters"), **absent("same")},
     "torch._inductor.config": ".codegen.config",
     "torch._inductor.decomposition": same(_TABLES, "decompositions select_decomp_table"),
     "torch._inductor.codecache": absent("compiled_fx_graph_hash"),
     # ------------------------------------------------------------ ahead-of-time autograd, functorch
     "torch._functorch.config": ".aot.config",
     "torch._functorch.aot_autograd": ".aot.api",
-    "torch._functorch._aot_autograd.autograd_cache": absent("AOTAutogradCache"),
+    "torch._functorch._aot_autograd.autograd_cache": same(
+        ".aot.cache", "AOTAutogradCache BypassAOTAutogradCache autograd_cache_key"
+    ),
     "torch._functorch.partitioners": same(".aot.partition", _PARTITION),
     "torch._functorch.vmap": {
         "vmap": ".func:vmap",
