@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.base.errors import error
 from rushlight.core import dispatch, geometry
 from rushlight.core.device import device
-from rushlight.core.op import OpOverload, Refused, Tag
+from rushlight.core.op import OpOverload, Refused, Tag, find_overload
 from rushlight.core.refusals import DataDependentOutputException, DynamicOutputShapeException
 from rushlight.core.state import (
     BELOW_FAKE,
@@ -343,10 +343,11 @@ class FakeTensorMode(Occupant):
         if op.base_name == "_local_scalar_dense":
             return self.number_of(op, args[0])
         args = with_numbered_device(op, self.all_fake(op, args))
-        constant = self.constant_result(op, args)
         with changed(excluded=LOCAL.state.excluded | BELOW_FAKE, fake=self):
             result = self.run_shapes(op, args)
-        self.forget_written(op, args)
+        constant = self.constant_result(op, args)
+        if constant is None:
+            self.forget_written(op, args)
         result = self.marked(result)
         if constant is not None and isinstance(result, FakeTensor):
             self.remember(result, constant)
@@ -402,7 +403,9 @@ class FakeTensorMode(Occupant):
 
     def constant_of(self, value: Tensor) -> Any:
         made = self.shell_over(value, sizes_of(value), strides_of(value), value._offset)
-        self.remember(made, value)
+        with excluding(BELOW_FAKE):
+            # What the program writes must not reach the constant that the graph keeps.
+            self.remember(made, find_overload("aten", "clone", "default").backend(value, None))
         return made
 
     def remember(self, fake: FakeTensor, constant: Tensor) -> None:
@@ -424,10 +427,13 @@ class FakeTensorMode(Occupant):
         for position in op.list_positions:
             operands += args[position] or ()
         operands = [value for value in operands if value is not None]
-        if not operands or op.mutated_positions or "nondeterministic_seeded" in op.tags:
+        if not operands or "nondeterministic_seeded" in op.tags:
             return None
         for value in operands:
             if isinstance(value, Tensor) and getattr(value, "constant", None) is None:
+                return None
+        for position in op.mutated_positions:
+            if position in op.list_positions or args[position].constant.numel() > CONSTANT_LIMIT:
                 return None
         real = list(args)
         for position in op.tensor_positions:
