@@ -117,7 +117,7 @@ def test_concrete_args():
         "d_1, d_2, flag_1, = fx_pytree.tree_flatten_spec([d, flag], self._in_spec)",
         "eq = flag_1 == True;  flag_1 = None",
         "_assert = torch._assert(eq, 'flag has been specialized to have value True but got another "
-        "value');  eq = _assert = None",
+        "value');  eq = None",
         "add = d_1 + d_2;  d_1 = d_2 = None",
         "return pytree.tree_unflatten([add], self._out_spec)",
     ]

@@ -5,6 +5,7 @@ import pytest
 import rushlight as torch
 from rushlight.aot.api import aot_function
 from rushlight.aot.compilers import nop
+from rushlight.aot.partition import default_partition, min_cut_rematerialization_partition
 from rushlight.aot.tracing import make_fx
 from rushlight.core.functional import FunctionalMode, from_functional, to_functional
 from rushlight.func import vmap
@@ -200,3 +201,36 @@ def test_out_dtype_computes_in_the_wider_dtype():
 def test_out_dtype_takes_few_ops(op, words):
     with pytest.raises(ValueError, match=words):
         hop.out_dtype(op, torch.int32, torch.ones(1))
+
+
+class Printing(torch.autograd.Function):
+    """Doubles, and says when."""
+
+    @staticmethod
+    def forward(ctx, x):
+        torch.ops.aten._print("forward")
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        torch.ops.aten._print("backward")
+        return grad * 2
+
+
+@pytest.mark.parametrize(
+    "partition", [default_partition, min_cut_rematerialization_partition], ids=["all", "min-cut"]
+)
+def test_effects_happen_where_they_are_in_the_program(partition, capsys):
+    def f(x):
+        torch.ops.aten._print("before")
+        y = Printing.apply(x)
+        torch.ops.aten._print("after")
+        return y.sin()
+
+    compiled = aot_function(f, nop, partition_fn=partition)
+    for _ in range(3):
+        x = torch.ones(2, requires_grad=True)
+        result = compiled(x)
+        assert capsys.readouterr().out.split() == ["before", "forward", "after"]
+        result.sum().backward()
+        assert capsys.readouterr().out.split() == ["backward"]
