@@ -403,12 +403,8 @@ def autograd_call(
                 break
     result = op.backend(*args) if state is None else run_below(op, args, state, node)
     if op.is_view_op:
-        if state is not None:
-            if state.functional is not None:
-                result = seen_again(op, result, state)
-            if state.proxy is not None and op.base_name == "lift_fresh":
-                # A recorder has made it a copy.
-                return result
+        if state is not None and state.functional is not None:
+            result = seen_again(op, result, state)
         history.record_view(op, args, result, grad, state)
     if node is not None:
         history.attach(op, node, result)
