@@ -408,6 +408,16 @@ REASONS: dict[str, Reason] = {
         "Outer sizes are taken from a part with the same sizes and strides when the graph runs.",
         "Compile it with fixed sizes.",
     ),
+    "RL0640": Reason(
+        "a compiled module has other parameters or buffers than when it was compiled: {names}",
+        "They are arguments of its graphs, in the order in which the module had them.",
+        "Compile the module again, or give it the same names.",
+    ),
+    "RL0641": Reason(
+        "graphs cannot be kept on disk because of {what}",
+        "Another process could not tell that it has the same.",
+        "Leave strict_autograd_cache off: they are then traced each time.",
+    ),
     "RL0611": Reason(
         "derivative for {name} is not implemented",
         "It depends on values in steps, or replaces memory; no gradient is defined.",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import operator
 import weakref
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -125,6 +126,9 @@ class Recorder(Occupant):
         # Identity of a SymNode -> itself, and its node or what makes the node.
         self.executed: dict[int, tuple[SymNode, Any]] = {}
         self.attributes: dict[str, Any] = {}
+        # Of the tensors among them, which live as long as they do: identity -> name.
+        self.constant_names: dict[int, str] = {}
+        self.constant_counts: Counter[str] = Counter()
         # Whether checkpointed regions mark their nodes, for who cuts the graph into forward and
         # backward; and what the region that is being recorded says of a node.
         self.marks_regions = False
@@ -261,12 +265,12 @@ class Recorder(Occupant):
     def constant(self, tensor: Tensor) -> Node:
         """An attribute of the traced module for a tensor that comes from outside."""
         prefix = "_param_constant" if isinstance(tensor, Parameter) else "_tensor_constant"
-        for name, known in self.attributes.items():
-            if known is tensor:
-                return self.attribute_node(name, tensor)
-        number = sum(name.startswith(prefix) for name in self.attributes)
-        name = f"{prefix}{number}"
-        self.attributes[name] = tensor
+        name = self.constant_names.get(id(tensor))
+        if name is None:
+            number = self.constant_counts[prefix]
+            self.constant_counts[prefix] += 1
+            name = self.constant_names[id(tensor)] = f"{prefix}{number}"
+            self.attributes[name] = tensor
         return self.attribute_node(name, tensor)
 
     def attribute_node(self, name: str, tensor: Tensor) -> Node:

@@ -5,6 +5,8 @@ import pytest
 import rushlight as torch
 from rushlight.aot.tracing import is_sym_node, make_fx
 from rushlight.core.fake import FakeTensor
+from rushlight.core.recording import Recorder
+from rushlight.graph.graph import Graph
 from rushlight.symbolic import GuardOnDataDependentSymNode
 
 
@@ -170,6 +172,56 @@ def test_sizes_are_results_of_the_graph():
     assert graph(torch.ones(5, 1), torch.ones(1, 6)) == (5, 6)
     graph = make_fx(shapes, tracing_mode="symbolic")(torch.ones(3, 1), torch.ones(1, 4))
     assert graph(torch.ones(5, 1), torch.ones(1, 6)) == ((5, 6), (5, 1))
+
+
+def test_constants_are_found_without_a_search():
+    constants = [torch.full((1,), float(n)) for n in range(300)]
+    looked = 0
+
+    class Watched(dict):
+        def items(self):
+            nonlocal looked
+            looked += 1
+            return super().items()
+
+        def __iter__(self):
+            nonlocal looked
+            looked += 1
+            return super().__iter__()
+
+    recorder = Recorder(Graph())
+    recorder.attributes = Watched()
+    for constant in (*constants, *constants):
+        recorder.constant(constant)
+    assert looked == 0
+    assert len(recorder.attributes) == 300
+    assert recorder.attributes["_tensor_constant299"] is constants[-1]
+
+
+def test_output_nodes_say_nothing_of_a_value():
+    graph = make_fx(lambda x: (x + 1, x))(torch.ones(2)).graph
+    assert "val" not in graph.output_node().meta
+    assert all(node.meta["val"].shape == (2,) for node in graph.nodes if "val" in node.meta)
+
+
+def test_the_active_recorder_and_how_to_do_without():
+    from rushlight.aot.proxy import (
+        ProxyTorchDispatchMode,
+        disable_proxy_modes_tracing,
+        get_proxy_mode,
+        maybe_disable_fake_tensor_mode,
+    )
+
+    def f(x):
+        assert isinstance(get_proxy_mode(), ProxyTorchDispatchMode)
+        with disable_proxy_modes_tracing(), maybe_disable_fake_tensor_mode():
+            assert get_proxy_mode() is None
+            number = torch.ones(3).sum().item()
+        return x + number
+
+    assert get_proxy_mode() is None
+    graph = make_fx(f, tracing_mode="fake")(torch.ones(2))
+    assert "add = torch.ops.aten.add.Tensor(x_1, 3.0)" in graph.code
 
 
 # -- numbers are recorded as they are computed -----------------------------------------------------
