@@ -9,6 +9,7 @@ environment, becomes an unbacked symbol. Small constants keep their values.
 from __future__ import annotations
 
 import weakref
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from rushlight.base.errors import error
@@ -158,6 +159,15 @@ def snapshot(value: Any) -> Any:
     return made
 
 
+def attribute_of(source: SourceLike | None, name: str) -> SourceLike | None:
+    """The source of an attribute of what a source reads."""
+    if source is None:
+        return None
+    from rushlight.symbolic import AttrSource
+
+    return AttrSource(source, name)
+
+
 def active_fake_mode() -> Any:
     return LOCAL.state.fake
 
@@ -251,7 +261,7 @@ class FakeTensorMode(Occupant):
                 lambda name, inner: self.from_tensor(
                     inner,
                     static_shapes=static_shapes,
-                    source=None if source is None else f"{source}.{name}",
+                    source=attribute_of(source, name),
                 ),
             )
             made._requires_grad = tensor.requires_grad
@@ -266,14 +276,18 @@ class FakeTensorMode(Occupant):
             sizes, strides, offset = tuple(found[0]), tuple(found[1]), found[2]
         view = tensor._view
         if view is not None:
-            return self.faked_view(tensor, sizes, strides, offset)
+            return self.faked_view(tensor, sizes, strides, offset, source, context)
         made = self.shell_over(tensor, sizes, strides, offset)
         if tensor.requires_grad:
             made._requires_grad = True
             if not tensor.is_leaf:
                 made = self.with_history(made)
         if tensor._autograd is not None and tensor._autograd.grad is not None:
-            made.grad = self.from_tensor(tensor._autograd.grad, static_shapes=static_shapes)
+            made.grad = self.from_tensor(
+                tensor._autograd.grad,
+                static_shapes=static_shapes,
+                source=attribute_of(source, "grad"),
+            )
         return made
 
     def shell_over(
@@ -313,11 +327,21 @@ class FakeTensorMode(Occupant):
         sizes: tuple[IntLike, ...],
         strides: tuple[IntLike, ...],
         offset: IntLike,
+        source: SourceLike | None,
+        context: StatelessSymbolicContext | None,
     ) -> Any:
-        """The fake of a view: a view of the fake of its base."""
-        base = self.from_tensor(tensor._base)
+        """The fake of a view: a view of the fake of its base. That it fits there is no condition
+        on the view."""
+        base = self.from_tensor(
+            tensor._base,
+            source=attribute_of(source, "_base"),
+            symbolic_context=getattr(context, "view_base_context", None),
+        )
         # A view made without grad mode keeps its base's need for a gradient.
-        with only_fake(grad=tensor._requires_grad or not base.requires_grad):
+        with (
+            only_fake(grad=tensor._requires_grad or not base.requires_grad),
+            nullcontext() if self.shape_env is None else self.shape_env.suppress_guards(),
+        ):
             if base._dtype is tensor._dtype:
                 made = base.as_strided(sizes, strides, offset)
             else:
