@@ -259,11 +259,23 @@ def produce(
         result[f"{source_ref(source)} == {python_text(expr, name)}"] = None
     for guard in nontrivial(env, guards):
         result[python_text(ex.canonical(guard) if is_loose(guard) else guard, name)] = None
+    add_other_readers(env, readers, env.guards if guards is None else guards)
     for symbol, source in readers.items():
         text = range_text(env.facts.ranges.get(symbol), source_ref(source), property_of(source))
         if text is not None:
             result[text] = None
     return list(result)
+
+
+def add_other_readers(
+    env: ShapeEnv, readers: dict[Expr, SourceLike], guards: Sequence[ShapeGuard]
+) -> None:
+    """Who reads the symbols in guards that no input gives, such as sizes of a view's base."""
+    for guard in guards:
+        for symbol in guard.expr.free_symbols:
+            known = env.var_to_sources.get(symbol)
+            if known and symbol not in env.facts.replacements:
+                readers.setdefault(symbol, known[0])
 
 
 def is_loose(expr: Expr) -> bool:
