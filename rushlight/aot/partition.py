@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from rushlight.aot import config
-from rushlight.aot.recompute import choose_saved, kept_for, merge_common
+from rushlight.aot.recompute import choose_saved, kept_for, region_of
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.passes.dialect.common.cse_pass import merge_common
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node, is_impure_function
 from rushlight.symbolic.numbers import NUMBERS
@@ -130,7 +131,7 @@ def min_cut_rematerialization_partition(
 ) -> tuple[GraphModule, GraphModule]:
     """Save as few bytes as a minimum cut allows, and compute the rest again in the backward."""
     if config.cse:
-        merge_common(joint_module)
+        merge_common(joint_module, place_of=region_of)
     graph = joint_module.graph
     results = flat_outputs(graph)
     backward_outputs = results[num_fwd_outputs:]

@@ -12,17 +12,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rushlight.aot import config
-from rushlight.base.keys import exact_key
 from rushlight.core.hop import HigherOrderOperator
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import Tensor, sizes_of
-from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.passes.dialect.common.cse_pass import is_seeded, writes
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node
 from rushlight.symbolic.numbers import NUMBERS
 from rushlight.symbolic.queries import hint_int
 
-__all__ = ["choose_saved", "merge_common", "minimum_cut"]
+__all__ = ["choose_saved", "kept_for", "minimum_cut", "region_of"]
 
 # Where values flow: the two sides of each node, between the source and the sink.
 Vertex = tuple[Node, str] | str
@@ -33,32 +32,6 @@ STEP_WEIGHT = 1.1
 FUSED_WEIGHT = 2
 # An input that is written after it was saved is of no use: only if there is nothing else.
 WRITTEN_WEIGHT = 1e9
-
-
-def merge_common(module: GraphModule) -> None:
-    """Common subexpressions become one node."""
-    graph = module.graph
-    seen: dict[Any, Node] = {}
-    for node in list(graph.nodes):
-        if node.op != "call_function" or is_seeded(node) or writes(node):
-            continue
-        try:
-            key = (node.target, exact_key(node.args), exact_key(node.kwargs), region_of(node))
-            known = seen.setdefault(key, node)
-        except TypeError:
-            continue
-        if known is not node:
-            node.replace_all_uses_with(known)
-            graph.erase_node(node)
-
-
-def is_seeded(node: Node) -> bool:
-    return "nondeterministic_seeded" in getattr(node.target, "tags", ())
-
-
-def writes(node: Node) -> bool:
-    schema = getattr(node.target, "_schema", None)
-    return schema is not None and bool(schema.is_mutable)
 
 
 def is_cheap(node: Node) -> bool:

@@ -45,6 +45,11 @@ _SYMBOLS = (
     "free_unbacked_symbols has_free_unbacked_symbols CallMethodKey ConvertIntKey"
 )
 
+_PROXY = (
+    "ProxyTorchDispatchMode disable_proxy_modes_tracing get_innermost_proxy_mode get_proxy_mode "
+    "maybe_disable_fake_tensor_mode"
+)
+_TABLES = ".aot.decompositions.tables"
 _REGIONS = (
     "strict_mode tag_activation_checkpoint wrap wrap_activation_checkpoint "
     "wrap_with_set_grad_enabled"
@@ -132,7 +137,11 @@ ALIASES: dict[str, Entry] = {
         "dl_open_guard": ".library.dispatcher:dl_open_guard",
     },
     "torch._jit_internal": {"*": ".jit"},
-    "torch._decomp": absent("decomposition_table get_decompositions"),
+    "torch._decomp": same(
+        _TABLES,
+        "core_aten_decompositions decomposition_table get_decompositions "
+        "global_decomposition_table register_decomposition remove_decompositions",
+    ),
     # ------------------------------------------------------------ torch._C
     "torch._C": {
         **same(".", "is_grad_enabled Size Generator device dtype layout"),
@@ -268,8 +277,11 @@ ALIASES: dict[str, Entry] = {
     "torch.fx._symbolic_trace": ".fx.tracing",
     "torch.fx.experimental.proxy_tensor": {
         **same(".aot.tracing", "make_fx is_sym_node"),
-        **absent("get_proxy_mode ProxyTorchDispatchMode"),
+        **same(".aot.proxy", _PROXY),
     },
+    "torch.fx.experimental.const_fold": ".fx.passes.const_fold",
+    "torch.fx.experimental.normalize": ".fx.passes.normalize",
+    "torch.fx.experimental.rewriter": ".fx.passes.rewriter",
     "torch.fx.experimental.symbolic_shapes": {
         **same(".symbolic", _SYMBOLS),
         "_constrain_range_for_size": ".symbolic:constrain_range_for_size",
@@ -330,7 +342,7 @@ ALIASES: dict[str, Entry] = {
     ),
     "torch._dynamo.utils": {**same(".base.counters", "counters"), **absent("same")},
     "torch._inductor.config": ".codegen.config",
-    "torch._inductor.decomposition": absent("decompositions"),
+    "torch._inductor.decomposition": same(_TABLES, "decompositions select_decomp_table"),
     "torch._inductor.codecache": absent("compiled_fx_graph_hash"),
     # ------------------------------------------------------------ ahead-of-time autograd, functorch
     "torch._functorch.config": ".aot.config",
@@ -412,7 +424,9 @@ ALIASES: dict[str, Entry] = {
         **same(".aot.api", f"{_AOT} get_aot_compilation_context"),
         **same(".aot.compilers", "make_boxed_compiler make_boxed_func nop nnc_jit ts_compile"),
         **same(".aot.compilers", "memory_efficient_fusion"),
-        **absent("default_decompositions draw_graph draw_graph_compile debug_compile minifier"),
+        **same(_TABLES, "default_decompositions get_decompositions"),
+        "draw_graph": ".viz.programs:draw_graph",
+        **absent("draw_graph_compile debug_compile minifier"),
         **absent("print_compile pythonkey_decompose get_aot_graph_name get_graph_being_compiled"),
         **same(".aot.partition", _PARTITION),
         "config": ".aot.config",

@@ -82,7 +82,7 @@ def smaller(a: IntLike, b: IntLike) -> IntLike:
     test = b < a
     if test.__class__ is bool or has_hint(test):
         return b if test else a
-    return sym_min(a, b)  # type: ignore[no-any-return, arg-type]
+    return sym_min(a, b)  # type: ignore[no-any-return]
 
 
 def larger(a: IntLike, b: IntLike) -> IntLike:
@@ -94,7 +94,7 @@ def larger(a: IntLike, b: IntLike) -> IntLike:
     test = b > a
     if test.__class__ is bool or has_hint(test):
         return b if test else a
-    return sym_max(a, b)  # type: ignore[no-any-return, arg-type]
+    return sym_max(a, b)  # type: ignore[no-any-return]
 
 
 def from_front(index: IntLike, size: IntLike) -> IntLike:

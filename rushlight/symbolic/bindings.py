@@ -64,5 +64,5 @@ def unbacked_bindings(value: Any, fresh: Iterable[Symbol]) -> dict[Symbol, Path]
     found: dict[Symbol, Path] = {}
     for expr, path in numbers_in(value, ()):
         if expr in wanted and expr not in found:
-            found[expr] = path  # type: ignore[index]
+            found[expr] = path
     return found

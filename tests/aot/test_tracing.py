@@ -198,6 +198,32 @@ def test_constants_are_found_without_a_search():
     assert recorder.attributes["_tensor_constant299"] is constants[-1]
 
 
+def test_output_nodes_say_nothing_of_a_value():
+    graph = make_fx(lambda x: (x + 1, x))(torch.ones(2)).graph
+    assert "val" not in graph.output_node().meta
+    assert all(node.meta["val"].shape == (2,) for node in graph.nodes if "val" in node.meta)
+
+
+def test_the_active_recorder_and_how_to_do_without():
+    from rushlight.aot.proxy import (
+        ProxyTorchDispatchMode,
+        disable_proxy_modes_tracing,
+        get_proxy_mode,
+        maybe_disable_fake_tensor_mode,
+    )
+
+    def f(x):
+        assert isinstance(get_proxy_mode(), ProxyTorchDispatchMode)
+        with disable_proxy_modes_tracing(), maybe_disable_fake_tensor_mode():
+            assert get_proxy_mode() is None
+            number = torch.ones(3).sum().item()
+        return x + number
+
+    assert get_proxy_mode() is None
+    graph = make_fx(f, tracing_mode="fake")(torch.ones(2))
+    assert "add = torch.ops.aten.add.Tensor(x_1, 3.0)" in graph.code
+
+
 # -- numbers are recorded as they are computed -----------------------------------------------------
 
 
