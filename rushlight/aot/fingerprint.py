@@ -91,7 +91,7 @@ class Fingerprint(Writer):
             "state": self.state(),
             "versions": versions(),
         }
-        return json.dumps(parts, indent=0)
+        return json.dumps(parts)
 
     # -- arguments ---------------------------------------------------------------------------------
 
