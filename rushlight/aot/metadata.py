@@ -16,6 +16,7 @@ from typing import Any
 
 from rushlight.aot.subclasses import Layout, flatten, has_subclass, layouts_of, map_parts
 from rushlight.autograd.function import BackwardCFunction
+from rushlight.base.errors import error
 from rushlight.core.functional import (
     FunctionalMode,
     FunctionalStorage,
@@ -26,7 +27,7 @@ from rushlight.core.functional import (
 )
 from rushlight.core.modes import is_traceable_wrapper_subclass
 from rushlight.core.node import GraphNode
-from rushlight.core.state import LOCAL
+from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.symbolic.numbers import IntLike, SymInt
 
@@ -80,6 +81,8 @@ class InputFacts:
     resizes_storage: bool = False
     # The graph itself ends with a copy_ into the input, or with what gives it its memory.
     kept_in_graph: bool = False
+    # The views of itself that it became.
+    moves: tuple[ViewStep, ...] = field(default=(), compare=False)
 
     @property
     def returned(self) -> bool:
@@ -111,6 +114,10 @@ class OutputFacts:
     symbolic_dims: frozenset[int] = frozenset()
     # One of several views of an input that one op gave: nobody may write to it.
     is_split: bool = False
+    # A view without history of something that requires a gradient: taken without grad mode.
+    is_quiet: bool = False
+    # The first output that is the same tensor.
+    first: int | None = None
 
     @property
     def rebuilt(self) -> bool:
@@ -244,6 +251,9 @@ def collect_facts(
         input_facts(source, value, geometry, originals, keep_writes)
         for source, value, geometry, originals in zip(args, inputs, geometries, storages)
     ]
+    for position, (source, value) in enumerate(zip(args, inputs, strict=True)):
+        if isinstance(value, Tensor) and source.requires_grad and not value.requires_grad:
+            raise error("RL0626", position=position)
     classified, bases = Classifier(inputs, outputs).classify()
     tangents = [
         value
@@ -325,7 +335,10 @@ def input_facts(
         is_leaf=source.is_leaf,
         requires_grad=value.requires_grad,
         writes_data=writes > 0 and not sets,
-        writes_geometry=moved and (value is not parts[0] or geometry_of(value) != geometry),
+        writes_geometry=moved and (
+            value is not parts[0] or geometry_of(moved_form(source, value)) != geometry
+        ),
+        moves=value.chain if moved and value is parts[0] else (),
         hidden=sum([storage.hidden_writes for storage in storages]) == writes,
         quiet=writes > 0 and sum([storage.quiet_writes for storage in storages]) == writes,
         sets_storage=sets,
@@ -347,6 +360,15 @@ def input_facts(
             f"  keep_input_mutations={keep_writes}\n  {found}"
         )
     return found
+
+
+def moved_form(source: Tensor, value: FunctionalTensor) -> Tensor:
+    """An argument as the function leaves it, less its values: a write changes no strides."""
+    with changed(grad=False):
+        form: Any = source.detach()
+        for step in value.chain:
+            form = step.replay(form)
+    return form  # type: ignore[no-any-return]
 
 
 class Classifier:
@@ -387,7 +409,16 @@ class Classifier:
                 dim for dim, size in enumerate(sizes_of(value)) if isinstance(size, SymInt)
             )
             split = is_split(value) and key in self.input_of_storage
-            found.append(OutputFacts(kind, True, value.requires_grad, base, chain, symbolic, split))
+            needs, quiet = value.requires_grad, False
+            if needs and kind is not OutputKind.IS_INPUT and value.grad_fn is None:
+                needs, quiet = kind in REBUILT, True
+            first = self.output_of_tensor[id(value)]
+            found.append(
+                OutputFacts(
+                    kind, True, needs, base, chain, symbolic, split, quiet,
+                    first if first != position else None,
+                )
+            )  # fmt: skip
         return found, self.bases
 
     def kind_of(
@@ -398,13 +429,13 @@ class Classifier:
         only_split = self.aliases[key] == self.split_aliases[key]
         source = self.input_of_storage.get(key)
         if source is not None:
-            if isinstance(value.grad_fn, BackwardCFunction):
-                return OutputKind.CUSTOM_VIEW, source, None
-            if value.grad_fn is not None and only_split:
-                return OutputKind.FRESH, None, None
             same = self.input_of_tensor.get(id(value))
             if same is not None:
                 return OutputKind.IS_INPUT, same, ()
+            if is_custom_view(value):
+                return OutputKind.CUSTOM_VIEW, source, None
+            if value.grad_fn is not None and only_split:
+                return OutputKind.FRESH, None, None
             return OutputKind.ALIAS_OF_INPUT, source, self.chain_from_input(value, source)
         base = value._base
         if base is not None and value.requires_grad and base.requires_grad:
@@ -454,6 +485,18 @@ class Classifier:
             and memory_of(other) == memory_of(value)
             and geometry_of(other) == geometry
         ]
+
+
+def is_custom_view(value: Tensor) -> bool:
+    """Whether an autograd Function is between a view and the input it is a view of: its backward
+    is part of the graph, which ops alone would not repeat."""
+    node = value.grad_fn
+    while node is not None and not isinstance(node, InputNode):
+        if isinstance(node, BackwardCFunction):
+            return True
+        nodes = [before for before, _ in node.next_functions if before is not None]
+        node = nodes[0] if len(nodes) == 1 else None
+    return False
 
 
 def chain_of(value: Any) -> tuple[ViewStep, ...] | None:

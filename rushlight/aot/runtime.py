@@ -17,7 +17,7 @@ from rushlight.aot.subclasses import Layout, flatten, layout_of, wrap_all
 from rushlight.aot.wrappers import Wrapper
 from rushlight.autograd.function import BackwardCFunction, Function
 from rushlight.base.errors import error
-from rushlight.core import dispatch
+
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
 from rushlight.core.functional import ViewStep
@@ -168,7 +168,7 @@ class CompiledFunction(Function):
         outputs = list(plan.forward(given))
         count = plan.count
         results = [
-            value if place in plan.split else unlinked(value)
+            value if place in plan.split or place not in plan.tangent_places else unlinked(value)
             for place, value in enumerate(wrap_all(plan.facts.result_layouts, outputs[:count]))
         ]
         saved = outputs[count:]
@@ -288,7 +288,9 @@ class Epilogue(Wrapper):
     def __post_init__(self) -> None:
         facts = self.facts
         self.writes = [(position, facts.inputs[position]) for position in facts.returned_inputs]
-        self.rebuilt = any([entry.rebuilt for entry in facts.outputs])
+        self.rebuilt = any(
+            [e.rebuilt or e.first is not None or e.is_quiet for e in facts.outputs]
+        )
         # The inputs that a call's results are written to or made from.
         self.needed = sorted(
             {
@@ -324,12 +326,12 @@ class Epilogue(Wrapper):
 
 def write(target: Tensor, value: Tensor, entry: InputFacts) -> None:
     """Give the caller's tensor the value that the function left in it."""
+    if entry.writes_geometry:
+        form = moved_form(target, value, entry)
+        target.as_strided_(sizes_of(form), strides_of(form), form.storage_offset())
     if not entry.writes_data:
         # Only the geometry changed; no gradient passes through the graph.
-        target.as_strided_(sizes_of(value), strides_of(value), value.storage_offset())
         return
-    if entry.writes_geometry:
-        target.as_strided_(sizes_of(value), strides_of(value), value.storage_offset())
     if entry.hidden or (target.is_leaf and target.requires_grad):
         target.detach().copy_(value)
     elif entry.quiet:
@@ -337,6 +339,18 @@ def write(target: Tensor, value: Tensor, entry: InputFacts) -> None:
             target.copy_(value)
     else:
         target.copy_(value)
+
+
+def moved_form(target: Tensor, value: Tensor, entry: InputFacts) -> Tensor:
+    """The caller's tensor with the geometry that the function gave it. The graph's value has other
+    strides where it was computed anew."""
+    if any([has_symbols(step.args) for step in entry.moves]):
+        return value
+    with changed(grad=False):
+        form: Any = target.detach()
+        for step in entry.moves:
+            form = step.replay(form)
+    return form  # type: ignore[no-any-return]
 
 
 def rebuild_all(
@@ -353,6 +367,11 @@ def rebuild_all(
     for place, entry in enumerate(facts.outputs):
         if entry.kind is OutputKind.ALIAS_OF_OUTPUT:
             found[place] = rebuild(found[entry.base or 0], outputs[place], entry)
+    for place, entry in enumerate(facts.outputs):
+        if entry.first is not None:
+            found[place] = found[entry.first]
+        elif entry.is_quiet and not entry.rebuilt:
+            found[place].requires_grad_()
     return found
 
 
@@ -362,9 +381,10 @@ def rebuild(base: Tensor, graph_output: Tensor, entry: OutputFacts) -> Any:
     if config.view_replay_for_aliased_outputs:
         made = replayed(base, entry.chain, graph_output)
     if made is None:
-        made = base.as_strided(
-            sizes_of(graph_output), strides_of(graph_output), graph_output.storage_offset()
-        )
+        with changed(grad=LOCAL.state.grad and not entry.is_quiet):
+            made = base.as_strided(
+                sizes_of(graph_output), strides_of(graph_output), graph_output.storage_offset()
+            )
         if made._dtype is not graph_output._dtype:
             made = made.view(graph_output._dtype)
     if made.requires_grad and not entry.requires_grad:
@@ -383,9 +403,8 @@ def replayed(
     made = base
     try:
         for step in chain:
-            made = dispatch.call(step.op, (made, *step.args))
-            if step.number is not None:
-                made = made[step.number]
+            with changed(grad=LOCAL.state.grad and not step.quiet):
+                made = step.replay(made)
     except RuntimeError:
         return None
     return made if sizes_of(made) == sizes_of(graph_output) else None

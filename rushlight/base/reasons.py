@@ -411,6 +411,11 @@ REASONS: dict[str, Reason] = {
         "Outer sizes are taken from a part with the same sizes and strides when the graph runs.",
         "Compile it with fixed sizes.",
     ),
+    "RL0626": Reason(
+        "argument {position} is detached in place by a compiled function",
+        "Gradients of a compiled function are taken with respect to its arguments.",
+        "Use x = x.detach() instead of x.detach_().",
+    ),
     "RL0611": Reason(
         "derivative for {name} is not implemented",
         "It depends on values in steps, or replaces memory; no gradient is defined.",
@@ -500,6 +505,11 @@ REASONS: dict[str, Reason] = {
         "resize_storage_bytes_ from {current} to {size} bytes cannot be traced",
         "In a graph, memory is given up or comes back; it does not shrink or grow.",
         "Resize from 0 or to 0 bytes.",
+    ),
+    "RL0736": Reason(
+        "resize_ from {sizes} to {wanted} cannot be traced",
+        "A graph cannot give more memory to an argument, or to what others are views of.",
+        "Resize before the traced function, or make a new tensor.",
     ),
     "RL0734": Reason(
         "A function given to {op} closes over a tensor that requires a gradient",

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rushlight.base.errors import error
-from rushlight.core import dispatch
-from rushlight.core.op import OpOverload, Refused, Tag
+from rushlight.core import dispatch, geometry
+from rushlight.core.op import OpOverload, Refused, Tag, find_overload
 from rushlight.core.state import (
     BELOW_FUNCTIONAL,
     BELOW_PRE_FUNCTIONAL,
@@ -46,13 +46,15 @@ __all__ = [
 
 
 class ViewStep:
-    """One link of a view's chain: the op, its arguments after the source, and which result."""
+    """One link of a view's chain: the op, its arguments after the source, which result, and whether
+    it was taken without grad mode."""
 
-    __slots__ = ("args", "number", "op")
+    __slots__ = ("args", "number", "op", "quiet")
 
     def __init__(self, op: OpOverload, args: tuple[Any, ...], number: int | None) -> None:
         self.op = op
         self.args = args
+        self.quiet = not LOCAL.state.grad
         # None where the op has one result.
         self.number = number
 
@@ -78,10 +80,12 @@ class FunctionalStorage:
         "frozen",
         "generation",
         "hidden_writes",
+        "is_given",
         "memory",
         "mode",
         "quiet_writes",
         "resized_to",
+        "tensors",
         "updates",
         "write_meta",
         "writes",
@@ -104,6 +108,9 @@ class FunctionalStorage:
         self.write_meta: dict[str, Any] | None = None
         self.quiet_writes = 0
         self.hidden_writes = 0
+        # Whether it is memory of the traced function's caller; how many tensors were made over it.
+        self.is_given = False
+        self.tensors = 0
 
     def apply_updates(self) -> None:
         """Bring queued writes into the base."""
@@ -178,6 +185,7 @@ def functional_over(value: Tensor, storage: FunctionalStorage, mode: FunctionalM
     made._storage = storage.memory
     made.handling_mode = mode
     made.functional_storage = storage
+    storage.tensors += 1
     made.chain = ()
     made.generation = 0
     made.moved = made.hidden = False
@@ -203,7 +211,9 @@ def to_functional(tensor: Any, mode: FunctionalMode | None = None) -> Any:
     if not isinstance(tensor, Tensor):
         return tensor
     mode = mode or DEFAULT
-    made = functional_over(tensor, FunctionalStorage(tensor, mode), mode)
+    storage = FunctionalStorage(tensor, mode)
+    storage.is_given = True
+    made = functional_over(tensor, storage, mode)
     made._requires_grad = tensor.requires_grad
     return made
 
@@ -350,7 +360,13 @@ class FunctionalMode(Occupant):
             return self.write_copies(op, args)
         functional = functional_form(op)
         # The write's own rule looks at sizes and dtypes, and resizes out= tensors.
+        before = [sizes_of(target) for target in written]
         check_write(op, args)
+        for target, sizes in zip(written, before, strict=True):
+            if sizes_of(target) != sizes and isinstance(target, FunctionalTensor):
+                wanted = sizes_of(target)
+                take_value(target, target.functional_value)
+                self.resize(target, wanted)
         values = map_tensors(op, args, from_functional)
         count = len(op.out_positions)
         if count:
@@ -410,14 +426,41 @@ class FunctionalMode(Occupant):
 
     def move(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """`x.t_()`: the tensor becomes the view of itself."""
-        target, rest = args[0], args[1:]
         assert op.replayed_as is not None
+        return self.become_view(args[0], op.replayed_as, args[1:])
+
+    def become_view(self, target: Any, op: OpOverload, rest: tuple[Any, ...]) -> Any:
         with self.below():
-            value = self.call_below(op.replayed_as, (target.functional_value, *rest))
-        target.chain = (*target.chain, ViewStep(op.replayed_as, rest, None))
+            value = self.call_below(op, (target.functional_value, *rest))
+        target.chain = (*target.chain, ViewStep(op, rest, None))
         target.moved = True
         take_value(target, value)
         return target
+
+    def resize(self, target: FunctionalTensor, size: tuple[Any, ...]) -> None:
+        """`target.resize_(size)`: its first elements, or more memory where nobody else has any."""
+        count = geometry.numel(size)
+        if target.is_contiguous() and count <= target.numel():
+            sync(target)
+            for name, args in (("view", ([-1],)), ("slice", (0, 0, count, 1)), ("view", (size,))):
+                overload = "Tensor" if name == "slice" else "default"
+                self.become_view(target, find_overload("aten", name, overload), args)
+            return
+        storage = target.functional_storage
+        if storage.is_given or storage.tensors > 1 or not target.is_contiguous():
+            raise error("RL0736", sizes=tuple(target.shape), wanted=tuple(size))
+        sync(target)
+        value = target.functional_value
+        with self.below():
+            made = value.new_empty((count,))
+            if value.numel():
+                made = find_overload("aten", "slice_scatter", "default")(
+                    made, value.view(-1), 0, 0, value.numel()
+                )
+            made = made.view(size)
+        storage.base = made
+        storage.memory.nbytes_ = storage_of(made).nbytes_
+        take_value(target, made)
 
     def take_storage(self, op: OpOverload, target: Any, source: Any) -> Any:
         """`target.set_(source)`: the target is now what the source is. Nobody may write to what it
@@ -429,6 +472,7 @@ class FunctionalMode(Occupant):
         target.functional_storage = source.functional_storage
         target._storage = source._storage
         target.chain, target.generation = source.chain, source.generation
+        target.moved = True
         take_value(target, source.functional_value)
         counter: Any = target._counter
         counter.value += 1

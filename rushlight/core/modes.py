@@ -364,6 +364,8 @@ def return_and_correct_aliasing(
     Written arguments come back as the objects given; views share their source's storage.
     """
     returns = func._schema.returns
+    if not returns:
+        return out
     kwargs = kwargs or {}
     single = len(returns) == 1
     results = [out] if single else list(out)
