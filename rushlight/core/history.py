@@ -21,7 +21,7 @@ from rushlight.core import ports
 from rushlight.core.attributes import attributes_of, set_attributes
 from rushlight.core.extras import view_info
 from rushlight.core.node import GraphNode, edge, needs_grad, output_meta, recorded_node
-from rushlight.core.state import LOCAL, PROCESS, ThreadState, changed
+from rushlight.core.state import LAYER_FUNCTIONAL, LOCAL, PROCESS, ThreadState, changed
 from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import (
     Tensor,
@@ -185,6 +185,16 @@ def view_of(
         result._unusual.inference = False
 
 
+def needs_replay(base: Tensor, view: Tensor) -> bool:
+    """Whether a view is made anew by its own ops, not by its strides. A traced tensor has those of
+    its current value, which are not what its memory will have."""
+    return (
+        base._dtype is not view._dtype
+        or is_level(base)
+        or type(base).handling_layer == LAYER_FUNCTIONAL
+    )
+
+
 def replay(view: ViewInfo, base: Any) -> Any:
     """Apply the ops that made a view to another base."""
     chain: list[ViewInfo] = []
@@ -294,7 +304,7 @@ def regenerate(tensor: Tensor) -> Any:
         if view.kind != ViewInfo.NORMAL:
             raise RuntimeError(creation_error(tensor, view.kind, is_write=False))
         with changed(grad=True, dispatch_modes=(), excluded=0) as state:
-            if state.view_replay or base._dtype is not tensor._dtype or is_level(base):
+            if state.view_replay or needs_replay(base, tensor):
                 fresh = replay(view, base)
             else:
                 fresh = base.as_strided(tensor.shape, strides_of(tensor), tensor._offset)
