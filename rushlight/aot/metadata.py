@@ -81,6 +81,8 @@ class InputFacts:
     resizes_storage: bool = False
     # The graph itself ends with a copy_ into the input, or with what gives it its memory.
     kept_in_graph: bool = False
+    # All writes were on its `data`.
+    unversioned: bool = False
     # The views of itself that it became.
     moves: tuple[ViewStep, ...] = field(default=(), compare=False)
 
@@ -118,6 +120,10 @@ class OutputFacts:
     is_quiet: bool = False
     # The first output that is the same tensor.
     first: int | None = None
+    # Made from its input's `data`.
+    is_data: bool = False
+    # The chain leads from the input as it was given, which the function gave another geometry.
+    from_start: bool = False
 
     @property
     def rebuilt(self) -> bool:
@@ -252,7 +258,7 @@ def collect_facts(
         for source, value, geometry, originals in zip(args, inputs, geometries, storages)
     ]
     for position, (source, value) in enumerate(zip(args, inputs, strict=True)):
-        if isinstance(value, Tensor) and source.requires_grad and not value.requires_grad:
+        if isinstance(value, Tensor) and source.requires_grad and value.grad_fn is None:
             raise error("RL0626", position=position)
     classified, bases = Classifier(inputs, outputs).classify()
     tangents = [
@@ -342,6 +348,7 @@ def input_facts(
         hidden=sum([storage.hidden_writes for storage in storages]) == writes,
         quiet=writes > 0 and sum([storage.quiet_writes for storage in storages]) == writes,
         sets_storage=sets,
+        unversioned=writes > 0 and sum([s.unversioned_writes for s in storages]) == writes,
         resizes_storage=any([storage.resized_to is not None for storage in storages]),
     )
     replaces = found.sets_storage or found.resizes_storage
@@ -417,6 +424,8 @@ class Classifier:
                 OutputFacts(
                     kind, True, needs, base, chain, symbolic, split, quiet,
                     first if first != position else None,
+                    getattr(value, "unversioned", False),
+                    kind is OutputKind.ALIAS_OF_INPUT and self.is_from_start(value, base or 0),
                 )
             )  # fmt: skip
         return found, self.bases
@@ -436,6 +445,8 @@ class Classifier:
                 return OutputKind.CUSTOM_VIEW, source, None
             if value.grad_fn is not None and only_split:
                 return OutputKind.FRESH, None, None
+            if chain_is_hidden(value) and value.grad_fn is not None:
+                raise error("RL0627", position=position, argument=source)
             return OutputKind.ALIAS_OF_INPUT, source, self.chain_from_input(value, source)
         base = value._base
         if base is not None and value.requires_grad and base.requires_grad:
@@ -450,13 +461,17 @@ class Classifier:
         """The views that lead from an input as the function leaves it to an output."""
         if not isinstance(value, FunctionalTensor):
             return None
-        moves = self.inputs[source].chain
-        if not moves:
+        if self.is_from_start(value, source):
             return value.chain
+        return value.chain[len(self.inputs[source].chain) :]
+
+    def is_from_start(self, value: Any, source: int) -> bool:
+        """Whether a view was taken before its input was given another geometry."""
+        if not isinstance(value, FunctionalTensor):
+            return False
+        moves = self.inputs[source].chain
         start = value.chain[: len(moves)]
-        if len(start) < len(moves) or any([a is not b for a, b in zip(start, moves)]):
-            return None
-        return value.chain[len(moves) :]
+        return len(start) < len(moves) or any([a is not b for a, b in zip(start, moves)])
 
     def view_of_intermediate(
         self, value: FunctionalTensor, base: Tensor
@@ -485,6 +500,10 @@ class Classifier:
             and memory_of(other) == memory_of(value)
             and geometry_of(other) == geometry
         ]
+
+
+def chain_is_hidden(value: Any) -> bool:
+    return isinstance(value, FunctionalTensor) and value.hidden
 
 
 def is_custom_view(value: Tensor) -> bool:

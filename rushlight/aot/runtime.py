@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rushlight.aot import config
-from rushlight.aot.metadata import Facts, InputFacts, OutputFacts, OutputKind
+from rushlight.aot.metadata import Facts, InputFacts, OutputFacts, OutputKind, geometry_of
 from rushlight.aot.subclasses import Layout, flatten, layout_of, wrap_all
 from rushlight.aot.wrappers import Wrapper
 from rushlight.autograd.function import BackwardCFunction, Function
@@ -291,6 +291,8 @@ class Epilogue(Wrapper):
         self.rebuilt = any(
             [e.rebuilt or e.first is not None or e.is_quiet for e in facts.outputs]
         )
+        # Inputs with another geometry afterwards, of which outputs are views as they were.
+        self.from_start = {e.base or 0 for e in facts.outputs if e.from_start}
         # The inputs that a call's results are written to or made from.
         self.needed = sorted(
             {
@@ -305,9 +307,13 @@ class Epilogue(Wrapper):
         )
 
     def before(self, args: list[Any]) -> tuple[list[Any], Any]:
-        return args, {position: args[position] for position in self.needed}
+        starts = {position: geometry_of(args[position]) for position in self.from_start}
+        return args, ({position: args[position] for position in self.needed}, starts)
 
-    def after(self, results: list[Any], kept: dict[int, Any]) -> list[Any]:
+    def after(
+        self, results: list[Any], both: tuple[dict[int, Any], dict[int, Any]]
+    ) -> list[Any]:
+        kept, starts = both
         facts, count = self.facts, len(self.facts.outputs)
         updated, outputs = results[: len(self.writes)], results[len(self.writes) :]
         for (position, entry), value in zip(self.writes, updated):
@@ -315,7 +321,7 @@ class Epilogue(Wrapper):
         bases = outputs[count : count + facts.bases]
         outputs = outputs[:count]
         if self.rebuilt:
-            outputs = rebuild_all(kept, outputs, bases, facts)
+            outputs = rebuild_all(kept, starts, outputs, bases, facts)
         for value, known in zip(outputs, facts.outputs):
             if known.symbolic_dims and isinstance(value, Tensor):
                 value.__dict__["_dynamo_weak_dynamic_indices"] = set(known.symbolic_dims)
@@ -332,7 +338,9 @@ def write(target: Tensor, value: Tensor, entry: InputFacts) -> None:
     if not entry.writes_data:
         # Only the geometry changed; no gradient passes through the graph.
         return
-    if entry.hidden or (target.is_leaf and target.requires_grad):
+    if entry.unversioned:
+        target.data.copy_(value)
+    elif entry.hidden or (target.is_leaf and target.requires_grad):
         target.detach().copy_(value)
     elif entry.quiet:
         with plain_calls():
@@ -354,14 +362,21 @@ def moved_form(target: Tensor, value: Tensor, entry: InputFacts) -> Tensor:
 
 
 def rebuild_all(
-    inputs: dict[int, Any], outputs: list[Any], bases: Sequence[Any], facts: Facts
+    inputs: dict[int, Any],
+    starts: dict[int, Any],
+    outputs: list[Any],
+    bases: Sequence[Any],
+    facts: Facts,
 ) -> list[Any]:
     found = list(outputs)
     for place, entry in enumerate(facts.outputs):
         if entry.kind is OutputKind.IS_INPUT:
             found[place] = inputs[entry.base or 0]
         elif entry.kind is OutputKind.ALIAS_OF_INPUT:
-            found[place] = rebuild(inputs[entry.base or 0], outputs[place], entry)
+            base = inputs[entry.base or 0]
+            if entry.from_start:
+                base = base.as_strided(*starts[entry.base or 0])
+            found[place] = rebuild(base, outputs[place], entry)
         elif entry.kind is OutputKind.ALIAS_OF_BASE:
             found[place] = rebuild(bases[entry.base or 0], outputs[place], entry)
     for place, entry in enumerate(facts.outputs):
@@ -378,6 +393,8 @@ def rebuild_all(
 def rebuild(base: Tensor, graph_output: Tensor, entry: OutputFacts) -> Any:
     """A view of `base` with the geometry that the graph's output has."""
     made = None
+    if entry.is_data:
+        base = base.data
     if config.view_replay_for_aliased_outputs:
         made = replayed(base, entry.chain, graph_output)
     if made is None:

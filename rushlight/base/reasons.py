@@ -416,6 +416,12 @@ REASONS: dict[str, Reason] = {
         "Gradients of a compiled function are taken with respect to its arguments.",
         "Use x = x.detach() instead of x.detach_().",
     ),
+    "RL0627": Reason(
+        "output {position} shares memory with argument {argument}, but a gradient of its own was "
+        "written into it",
+        "A compiled function makes such an output from the argument, whose history is another.",
+        "Return a clone, or write to the argument itself.",
+    ),
     "RL0611": Reason(
         "derivative for {name} is not implemented",
         "It depends on values in steps, or replaces memory; no gradient is defined.",

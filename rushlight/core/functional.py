@@ -6,7 +6,7 @@ counter. A write computes a new value and queues it; a tensor whose generation i
 brought up to date (`sync`) when it is next read: queued writes go into the base through the
 inverses of their views, then the tensor's own views are replayed from the base.
 
-Note [View steps]: taking a view does not sync its source, and a new view starts at generation 0.
+Note [View steps]: taking a view syncs its source, and a new view starts at generation 0.
 Graphs show how often views are replayed, so this order is part of what users compare.
 """
 
@@ -86,6 +86,7 @@ class FunctionalStorage:
         "quiet_writes",
         "resized_to",
         "tensors",
+        "unversioned_writes",
         "updates",
         "write_meta",
         "writes",
@@ -102,12 +103,13 @@ class FunctionalStorage:
         self.memory: Storage = storage_like(base)
         # The size in bytes that the memory was given, if it was resized.
         self.resized_to: Any = None
-        # How many writes there were; of these, without grad mode, and on detached aliases.
+        # How many writes there were; of these, without grad mode, on detached aliases, and on `data`.
         self.writes = 0
         # What nodes inherited at the last write.
         self.write_meta: dict[str, Any] | None = None
         self.quiet_writes = 0
         self.hidden_writes = 0
+        self.unversioned_writes = 0
         # Whether it is memory of the traced function's caller; how many tensors were made over it.
         self.is_given = False
         self.tensors = 0
@@ -145,14 +147,15 @@ class FunctionalTensor(Tensor):
     generation: int
     # The geometry was changed by an in-place view op.
     moved: bool
-    # An alias whose writes autograd does not see.
+    # An alias whose writes autograd does not see; one whose writes raise no version.
     hidden: bool
+    unversioned: bool
 
     @property
     def data(self) -> Any:
         made = functional_over(self.functional_value, self.functional_storage, self.handling_mode)
         made.chain, made.generation = self.chain, self.generation
-        made.hidden = True
+        made.hidden = made.unversioned = True
         return made
 
     @data.setter
@@ -188,7 +191,7 @@ def functional_over(value: Tensor, storage: FunctionalStorage, mode: FunctionalM
     storage.tensors += 1
     made.chain = ()
     made.generation = 0
-    made.moved = made.hidden = False
+    made.moved = made.hidden = made.unversioned = False
     take_value(made, value)
     return made
 
@@ -321,6 +324,7 @@ class FunctionalMode(Occupant):
     def view(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """Note [View steps]."""
         source, rest = args[0], args[1:]
+        sync(source)
         with self.below():
             result = self.call_below(op, (source.functional_value, *rest))
         if isinstance(result, (list, tuple)):
@@ -335,6 +339,7 @@ class FunctionalMode(Occupant):
         made._counter = source._counter
         made.chain = (*source.chain, step)
         made.hidden = source.hidden or step.op.base_name == "detach"
+        made.unversioned = source.unversioned
         return made
 
     # -- writes ------------------------------------------------------------------------------------
@@ -422,6 +427,7 @@ class FunctionalMode(Occupant):
         storage.write_meta = LOCAL.state.node_meta
         storage.quiet_writes += not LOCAL.state.grad or LOCAL.state.inference
         storage.hidden_writes += target.hidden
+        storage.unversioned_writes += target.unversioned
         sync(target)
 
     def move(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
@@ -432,7 +438,10 @@ class FunctionalMode(Occupant):
     def become_view(self, target: Any, op: OpOverload, rest: tuple[Any, ...]) -> Any:
         with self.below():
             value = self.call_below(op, (target.functional_value, *rest))
-        target.chain = (*target.chain, ViewStep(op, rest, None))
+        step = ViewStep(op, rest, None)
+        # Its history goes on, whatever the grad mode.
+        step.quiet = False
+        target.chain = (*target.chain, step)
         target.moved = True
         take_value(target, value)
         return target
@@ -467,6 +476,8 @@ class FunctionalMode(Occupant):
         was: other tensors over that are not the target's aliases any more."""
         if not isinstance(target, FunctionalTensor) or not isinstance(source, FunctionalTensor):
             raise error("RL0703", NotImplementedError, op=op.name())
+        if not target.functional_storage.is_given and LOCAL.state.grad and source.requires_grad:
+            raise error("RL0611", name="set_")
         if target.functional_storage is not source.functional_storage:
             target.functional_storage.frozen = True
         target.functional_storage = source.functional_storage

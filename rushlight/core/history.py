@@ -575,7 +575,7 @@ class CopySlices(GraphNode):
         self.inner: GraphNode | None = inner
         self.view = ViewLink(view)
         self.use_replay = (
-            LOCAL.state.view_replay or base._dtype is not tensor._dtype or is_level(base)
+            LOCAL.state.view_replay or needs_replay(base, tensor)
         )
         self.base_geometry = (tuple(base.shape), strides_of(base), base._offset)
         self.view_geometry = (tuple(tensor.shape), strides_of(tensor), tensor._offset)

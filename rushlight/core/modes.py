@@ -24,7 +24,13 @@ from rushlight.core.state import (
     Change,
     ThreadState,
 )
-from rushlight.core.tensor import Tensor, disabled_torch_dispatch, storage_of
+from rushlight.core.tensor import (
+    Tensor,
+    disabled_torch_dispatch,
+    sizes_of,
+    storage_of,
+    strides_of,
+)
 
 if TYPE_CHECKING:
     from rushlight.base.schema import AliasInfo
@@ -356,6 +362,16 @@ def aliased_argument(op: OpOverload, alias: AliasInfo, args: Args, kwargs: Kwarg
     return None
 
 
+def take_outer_geometry(wrapper: Tensor, moved: Tensor) -> None:
+    """What an in-place view op does to a wrapper whose parts it has been applied to."""
+    unusual = wrapper._unusual
+    if moved is wrapper or unusual is None:
+        return
+    unusual = wrapper._unusual = unusual.copy()
+    unusual.sizes, unusual.strides = sizes_of(moved), strides_of(moved)
+    wrapper._offset = moved._offset
+
+
 def return_and_correct_aliasing(
     func: OpOverload, args: Args, kwargs: Kwargs | None, out: Any
 ) -> Any:
@@ -376,6 +392,8 @@ def return_and_correct_aliasing(
         source = aliased_argument(func, alias, args, kwargs)
         if alias.is_write:
             if source is not None:
+                if func.replayed_as is not None and isinstance(source, Tensor):
+                    take_outer_geometry(source, results[number])
                 results[number] = source
             continue
         views = results[number] if isinstance(results[number], (list, tuple)) else [results[number]]

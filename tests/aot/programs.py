@@ -450,17 +450,17 @@ def observe(t: Any, program: Program, function: Callable[..., Any]) -> dict[str,
     try:
         outputs = list(function(*args))
     except Exception as failure:
-        return {"error": type(failure).__name__, "text": str(failure)}
+        code = getattr(failure, "code", None)
+        return {"error": type(failure).__name__, "text": str(failure), "code": code}
     tensors = [*args, *outputs]
     memory = [memory_of(t, value) for value in tensors]
-    bases = [*tensors, *[answer(lambda a=a: a._base) for a in args]]
     found = {
         "args": [look_of(t, value) for value in args],
         "outputs": [look_of(t, value) for value in outputs],
         "written": [a._version != v for a, v in zip(args, versions, strict=True)],
         "same": [place_of(value, tensors) for value in tensors],
         "memory": [memory.index(one) for one in memory],
-        "bases": [v._is_view() and place_of(v._base, bases) for v in outputs],
+        "views": [v._is_view() for v in outputs],
         "backward": backward(t, tensors),
         "grads": [None if v.grad is None else numbers_of(t, v.grad) for v in leaves],
         "after": [numbers_of(t, value) for value in tensors],
@@ -471,11 +471,15 @@ def observe(t: Any, program: Program, function: Callable[..., Any]) -> dict[str,
 
 def backward(t: Any, tensors: list[Any]) -> str:
     """Run it for all that requires a gradient; its error, if it fails."""
-    needing = [v for v in tensors if v.requires_grad and v.untyped_storage().nbytes()]
+    needing = [
+        (place + 1, value)
+        for place, value in enumerate(tensors)
+        if value.requires_grad and value.untyped_storage().nbytes()
+    ]
     if not needing:
         return "nothing"
     try:
-        t.autograd.backward([(value * (i + 1)).sum() for i, value in enumerate(needing)])
+        t.autograd.backward([(value * weight).sum() for weight, value in needing])
     except Exception as failure:
         return f"{type(failure).__name__}: {failure}"
     return "done"

@@ -47,19 +47,123 @@ SETTINGS = [
 ]
 
 
-def differences(eager: dict[str, Any], compiled: dict[str, Any]) -> list[str]:
+Seen = dict[str, Any]
+
+
+def differences(eager: Seen, compiled: Seen) -> list[str]:
     """The names of what differs."""
     if "error" in eager or "error" in compiled:
-        if "error" in eager and "error" in compiled:
-            return []
-        return ["error"]
+        return [] if eager.get("error") == compiled.get("error") else ["error"]
     return [name for name in eager if eager[name] != compiled[name]]
 
 
-def compare(program: Program, setting: Setting) -> tuple[list[str], Any, Any]:
+def compare(program: Program, setting: Setting) -> tuple[list[str], Seen, Seen]:
     def run(*args: Any) -> list[Any]:
         return execute(torch, program, args)
 
     eager = observe(torch, program, run)
     compiled = observe(torch, program, aot_function(run, **setting.options))
     return differences(eager, compiled), eager, compiled
+
+
+# -- differences that are meant --------------------------------------------------------------------
+
+# What a compiled function refuses; texts without a code are the reference's own.
+REFUSALS = (
+    "Encountered a resize_ on a graph input",
+    "Encountered a set_ on a graph input",
+    "Encountered duplicated inputs that are mutated",
+    "Encountered aliased inputs that are mutated",
+    "Metadata mutations are currently not allowed on tensor subclasses",
+    "Mutations on non-contiguous inputs are currently not allowed on tensor subclasses",
+    "Two outputs are views of one intermediate, and a tensor subclass is involved",
+    "more than one element of the written-to tensor refers to a single memory location",
+    "cannot mutate tensors with frozen storage",
+)
+CODES = ("RL0611", "RL0621", "RL0623", "RL0624", "RL0626", "RL0627", "RL0735", "RL0736")
+# Views that eager execution lets nobody use once their base was written.
+AMBIGUOUS = (
+    "created in no_grad mode and",
+    "This view is the output of a function that returns multiple views",
+    "This view was created inside a custom Function",
+)
+
+
+def is_refused(eager: Seen, compiled: Seen) -> bool:
+    """The compiled function says that it cannot do it."""
+    if "error" in eager or "error" not in compiled:
+        return False
+    return compiled.get("code") in CODES or any([r in compiled["text"] for r in REFUSALS])
+
+
+def is_early(eager: Seen, compiled: Seen) -> bool:
+    """Eager execution raises when history is asked for, or in the backward; a compiled function
+    traces both at once."""
+    if "error" in eager or compiled.get("error") != "RuntimeError":
+        return False
+    late = [look["leaf"] for look in (*eager["args"], *eager["outputs"])]
+    return "RuntimeError" in late or eager["backward"].startswith("RuntimeError")
+
+
+def is_ambiguous(eager: Seen, compiled: Seen) -> bool:
+    """Eager execution refuses a view whose base was written; here the view has its value."""
+    texts = [eager.get("text", ""), eager.get("backward", "")]
+    return any([reason in text for text in texts for reason in AMBIGUOUS])
+
+
+def writes_leaf(eager: Seen, compiled: Seen) -> bool:
+    """A leaf that requires a gradient may be written by a compiled function."""
+    return "leaf Variable that requires grad" in eager.get("text", "")
+
+
+def has_fewer_versions(eager: Seen, compiled: Seen) -> bool:
+    """An in-place view op on a view of an argument leaves the argument as it is."""
+    return all([e or not c for e, c in zip(eager["written"], compiled["written"], strict=True)])
+
+
+def loses_set(eager: Seen, compiled: Seen) -> bool:
+    """`set_` has no gradient, and eager execution says so in the backward."""
+    return "derivative for set_" in eager["backward"]
+
+
+def has_broken_history(eager: Seen, compiled: Seen) -> bool:
+    """An in-place view op without grad mode leaves a history of other sizes."""
+    return "returned an invalid gradient" in eager["backward"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A difference that is meant: where it is looked for, and what it is."""
+
+    names: frozenset[str]
+    holds: Any
+
+
+def rule(names: str, holds: Any) -> Rule:
+    return Rule(frozenset(names.split()), holds)
+
+
+EVERYTHING = "error args outputs written same memory views backward grads after"
+RULES = [
+    rule("error", is_refused),
+    rule("error", is_early),
+    rule(EVERYTHING, is_ambiguous),
+    rule("error", writes_leaf),
+    rule("written", has_fewer_versions),
+    rule("written backward grads", loses_set),
+    rule("backward grads after", has_broken_history),
+]
+
+
+def unexplained(different: list[str], eager: Seen, compiled: Seen) -> list[str]:
+    """The differences that no rule covers."""
+    for entry in RULES:
+        if set(different) & entry.names and applies(entry, eager, compiled):
+            different = [name for name in different if name not in entry.names]
+    return different
+
+
+def applies(entry: Rule, eager: Seen, compiled: Seen) -> bool:
+    if ("error" in eager or "error" in compiled) and "error" not in entry.names:
+        return False
+    return bool(entry.holds(eager, compiled))
