@@ -120,7 +120,7 @@ class OutputFacts:
     is_quiet: bool = False
     # The first output that is the same tensor.
     first: int | None = None
-    # Made from its input's `data`.
+    # Made from its input's `data`, or given its memory: no view of it.
     is_data: bool = False
     # The chain leads from the input as it was given, which the function gave another geometry.
     from_start: bool = False
@@ -412,6 +412,7 @@ class Classifier:
                 found.append(OutputFacts(OutputKind.FRESH, isinstance(value, Tensor), False))
                 continue
             kind, base, chain = self.kind_of(value, position)
+            refuse_released(value)
             symbolic = frozenset(
                 dim for dim, size in enumerate(sizes_of(value)) if isinstance(size, SymInt)
             )
@@ -424,7 +425,7 @@ class Classifier:
                 OutputFacts(
                     kind, True, needs, base, chain, symbolic, split, quiet,
                     first if first != position else None,
-                    getattr(value, "unversioned", False),
+                    kind is OutputKind.ALIAS_OF_INPUT and is_no_view(value, chain),
                     kind is OutputKind.ALIAS_OF_INPUT and self.is_from_start(value, base or 0),
                 )
             )  # fmt: skip
@@ -500,6 +501,19 @@ class Classifier:
             and memory_of(other) == memory_of(value)
             and geometry_of(other) == geometry
         ]
+
+
+def is_no_view(value: Any, chain: tuple[ViewStep, ...] | None) -> bool:
+    """Whether a tensor over an input's memory is none of its views: its `data`, or set to it."""
+    return isinstance(value, FunctionalTensor) and (value.unversioned or chain == ())
+
+
+def refuse_released(value: Any) -> None:
+    """Memory that the function itself made and gave up is there again when its graph has run."""
+    for part in functional_parts(value):
+        storage = part.functional_storage
+        if storage.resized_to == 0 and not storage.is_given:
+            raise error("RL0735", size=0, current=storage.memory.nbytes_)
 
 
 def chain_is_hidden(value: Any) -> bool:

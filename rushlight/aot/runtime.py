@@ -113,7 +113,11 @@ class TrainingRun:
         self.tangent_places = tangents_among(self.facts)
         self.hidden = hidden_results(self.facts)
         offset = len(self.facts.returned_inputs)
-        self.split = {offset + p for p, e in enumerate(self.facts.outputs) if e.is_split}
+        self.views = {
+            offset + place
+            for place, entry in enumerate(self.facts.outputs)
+            if entry.is_split or entry.kind is OutputKind.CUSTOM_VIEW
+        }
 
     def __call__(self, args: list[Any]) -> list[Any]:
         results = CompiledFunction.apply(self, *args)
@@ -168,7 +172,7 @@ class CompiledFunction(Function):
         outputs = list(plan.forward(given))
         count = plan.count
         results = [
-            value if place in plan.split or place not in plan.tangent_places else unlinked(value)
+            value if place in plan.views or place not in plan.tangent_places else unlinked(value)
             for place, value in enumerate(wrap_all(plan.facts.result_layouts, outputs[:count]))
         ]
         saved = outputs[count:]
@@ -334,7 +338,9 @@ def write(target: Tensor, value: Tensor, entry: InputFacts) -> None:
     """Give the caller's tensor the value that the function left in it."""
     if entry.writes_geometry:
         form = moved_form(target, value, entry)
-        target.as_strided_(sizes_of(form), strides_of(form), form.storage_offset())
+        is_leaf = target.is_leaf and target.requires_grad
+        with changed(grad=LOCAL.state.grad and not is_leaf):
+            target.as_strided_(sizes_of(form), strides_of(form), form.storage_offset())
     if not entry.writes_data:
         # Only the geometry changed; no gradient passes through the graph.
         return

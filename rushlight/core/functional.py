@@ -162,6 +162,17 @@ class FunctionalTensor(Tensor):
     def data(self, value: Any) -> None:
         raise error("RL0706")
 
+    def leads_to(self, view: FunctionalTensor) -> bool:
+        """Whether a view's ops lead from this tensor, its base, to it. They do not where the base
+        has become a view of itself since: then both are brought up to date, so that their strides
+        belong together, which those of values from different times do not."""
+        start = view.chain[: len(self.chain)]
+        if len(start) == len(self.chain) and all([a is b for a, b in zip(start, self.chain)]):
+            return True
+        sync(self)
+        sync(view)
+        return False
+
     def data_ptr(self) -> int:
         raise error("RL0706")
 

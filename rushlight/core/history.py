@@ -186,13 +186,11 @@ def view_of(
 
 
 def needs_replay(base: Tensor, view: Tensor) -> bool:
-    """Whether a view is made anew by its own ops, not by its strides. A traced tensor has those of
-    its current value, which are not what its memory will have."""
-    return (
-        base._dtype is not view._dtype
-        or is_level(base)
-        or type(base).handling_layer == LAYER_FUNCTIONAL
-    )
+    """Whether a view is made anew by its own ops, not by its strides."""
+    if type(base).handling_layer == LAYER_FUNCTIONAL:
+        traced: Any = base
+        return bool(traced.leads_to(view))
+    return base._dtype is not view._dtype or is_level(base)
 
 
 def replay(view: ViewInfo, base: Any) -> Any:

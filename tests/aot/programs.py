@@ -65,6 +65,14 @@ def ref_name(ref: Ref) -> str:
     return f"arg{ref[1]}" if ref[0] < 0 else f"s{ref[0]}.{ref[1]}"
 
 
+def comes_from(program: Program, ref: Ref, names: set[str]) -> bool:
+    """Whether one of these ops led to a value."""
+    if ref[0] < 0:
+        return False
+    step = program.steps[ref[0]]
+    return step.name in names or any([comes_from(program, r, names) for r in step.operands])
+
+
 # -- operators -------------------------------------------------------------------------------------
 
 
