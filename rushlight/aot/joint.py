@@ -166,12 +166,26 @@ class BackwardWrites:
     """Finds what the backward of a function does to its inputs and to the tangents."""
 
     def __init__(
-        self, primals: Sequence[Any], given: Sequence[Any], tangents: Sequence[Any]
+        self,
+        primals: Sequence[Any],
+        given: Sequence[Any],
+        tangents: Sequence[Any],
+        outputs: Sequence[Any],
     ) -> None:
         self.primals, self.given, self.tangents = primals, given, tangents
+        own = {id(storage) for value in (*primals, *given) for storage in storages_of(value)}
+        # Outputs over memory of their own.
+        self.outputs = {
+            place: (value, state_of(value)[0])
+            for place, value in enumerate(outputs)
+            if not any([id(storage) in own for storage in storages_of(value)])
+        }
         self.before = [state_of(value) for value in (*primals, *given, *tangents)]
 
     def written(self, facts: Facts) -> list[int]:
+        for place, (value, writes) in self.outputs.items():
+            if state_of(value)[0] != writes:
+                raise error("RL0628", position=place - len(facts.returned_inputs))
         after = [state_of(value) for value in (*self.primals, *self.given, *self.tangents)]
         count = len(self.primals)
         found = []
@@ -198,6 +212,10 @@ class BackwardWrites:
         return found
 
 
+def storages_of(value: Any) -> list[Any]:
+    return [part.functional_storage for part in functional_parts(value)]
+
+
 def state_of(value: Any) -> tuple[int, int]:
     """What changes when a functional tensor is written."""
     parts = functional_parts(value)
@@ -210,9 +228,13 @@ def write_in_backward(
 ) -> None:
     """`copy_` into inputs that the backward writes, marked as the backward's."""
     for place in facts.written_in_backward:
+        values = value_of(primals[place])
+        before = len(recorder.graph.nodes)
         with changed(grad=False):
-            args[place].copy_(value_of(primals[place]))
-        next(reversed(recorder.graph.nodes)).meta["partitioner_tag"] = "must_be_in_backward"
+            args[place].copy_(values)
+        # A wrapper is written in several parts.
+        for node in list(recorder.graph.nodes)[before:]:
+            node.meta["partitioner_tag"] = "must_be_in_backward"
 
 
 def fresh_aliases(args: Sequence[Any]) -> list[Any]:
@@ -292,7 +314,7 @@ def trace_joint(
         tangents = [functional_input(value, {}) for value in facts.tangents]
         with FunctionalMode():
             outputs, has_tangent = prepared(primals)
-            watch = BackwardWrites(primals, prepared.given, tangents)
+            watch = BackwardWrites(primals, prepared.given, tangents, outputs)
             follow_backward([v.grad_fn for v in outputs if isinstance(v, Tensor)])
             if loss is None:
                 gradients = joint_gradients(primals, outputs, has_tangent, tangents)

@@ -356,6 +356,7 @@ def input_facts(
         keep_writes
         and (found.writes_data or replaces)
         and value is parts[0]
+        and (replaces or not found.writes_geometry)
         and (found.hidden or found.quiet or (not found.requires_grad and not found.writes_geometry))
     )
     if replaces and not found.kept_in_graph:
@@ -442,7 +443,7 @@ class Classifier:
             same = self.input_of_tensor.get(id(value))
             if same is not None:
                 return OutputKind.IS_INPUT, same, ()
-            if is_custom_view(value):
+            if is_custom_view(value, self.inputs[source]):
                 return OutputKind.CUSTOM_VIEW, source, None
             if value.grad_fn is not None and only_split:
                 return OutputKind.FRESH, None, None
@@ -520,11 +521,11 @@ def chain_is_hidden(value: Any) -> bool:
     return isinstance(value, FunctionalTensor) and value.hidden
 
 
-def is_custom_view(value: Tensor) -> bool:
+def is_custom_view(value: Tensor, source: Tensor) -> bool:
     """Whether an autograd Function is between a view and the input it is a view of: its backward
     is part of the graph, which ops alone would not repeat."""
-    node = value.grad_fn
-    while node is not None and not isinstance(node, InputNode):
+    node, last = value.grad_fn, source.grad_fn
+    while node is not None and node is not last:
         if isinstance(node, BackwardCFunction):
             return True
         nodes = [before for before, _ in node.next_functions if before is not None]

@@ -422,6 +422,11 @@ REASONS: dict[str, Reason] = {
         "A compiled function makes such an output from the argument, whose history is another.",
         "Return a clone, or write to the argument itself.",
     ),
+    "RL0628": Reason(
+        "output {position} of a compiled function is written by its backward",
+        "Forward and backward are traced together, and the forward returns values.",
+        "Return a clone of what the backward writes.",
+    ),
     "RL0611": Reason(
         "derivative for {name} is not implemented",
         "It depends on values in steps, or replaces memory; no gradient is defined.",

@@ -81,8 +81,9 @@ REFUSALS = (
     "cannot mutate tensors with frozen storage",
     "__tensor_unflatten__() gave a tensor of shape",
     "Can't detach views in-place",
+    "a view of a leaf Variable that requires grad is being used in an in-place operation",
 )
-CODES = ("RL0611", "RL0621", "RL0623", "RL0624", "RL0626", "RL0627", "RL0735", "RL0736")
+CODES = ("RL0611", "RL0621", "RL0623", "RL0624", "RL0626", "RL0627", "RL0628", "RL0735", "RL0736")
 # Views that eager execution lets nobody use once their base was written.
 AMBIGUOUS = (
     "created in no_grad mode and",
@@ -134,7 +135,7 @@ def loses_set(program: Program, eager: Seen, compiled: Seen) -> bool:
 
 def has_broken_history(program: Program, eager: Seen, compiled: Seen) -> bool:
     """A change of sizes without grad mode leaves a history of other sizes."""
-    texts = [eager.get("backward", ""), compiled.get("text", "")]
+    texts = [eager.get("backward", ""), compiled.get("text", ""), compiled.get("backward", "")]
     return any(["invalid gradient at index" in text for text in texts])
 
 
@@ -143,8 +144,8 @@ def starts_gradients(program: Program, eager: Seen, compiled: Seen) -> bool:
     gradient, the function is compiled without."""
     if all([step.name != "requires_grad_" for step in program.steps]):
         return False
-    flags = [(e["requires_grad"], c["requires_grad"]) for e, c in pairs(eager, compiled, "args")]
-    return (True, False) in flags or not any([c for _, c in flags])
+    values = [[(look["values"], look["shape"]) for look in looks(seen)] for seen in (eager, compiled)]
+    return values[0] == values[1]
 
 
 def hides_views(program: Program, eager: Seen, compiled: Seen) -> bool:
