@@ -76,11 +76,12 @@ class Prepared:
 
     def guarded(self, value: Any, entry: InputFacts) -> Any:
         """An input as the function may have it: gradients are taken before any write."""
-        if not self.training or not isinstance(value, Tensor) or entry.kept_in_graph:
+        if not self.training or not isinstance(value, Tensor):
             return value
-        if entry.seen_by_autograd:
+        if entry.seen_by_autograd and not entry.kept_in_graph:
             return value.clone()
-        if entry.writes_geometry:
+        if entry.writes_geometry or entry.moves:
+            # What becomes a view of itself has another history, the argument keeps its own.
             return value.view(value.shape)
         return value
 
@@ -148,7 +149,8 @@ def write_back(inputs: Sequence[Any], values: Sequence[Any], facts: Facts) -> di
             storage = values[position].functional_storage
             gone = storage.resized_to == 0
             if gone:
-                dispatch.call(storage_resize(), (storage.base, 0))
+                memory = storage.base if entry.sets_storage else inputs[position]
+                dispatch.call(storage_resize(), (memory, 0))
             if entry.sets_storage:
                 inputs[position].set_(value_of(values[position]))
             elif entry.writes_data and not gone:

@@ -351,11 +351,14 @@ def input_facts(
         unversioned=writes > 0 and sum([s.unversioned_writes for s in storages]) == writes,
         resizes_storage=any([storage.resized_to is not None for storage in storages]),
     )
+    if found.writes_data and found.moves and moved_form(source, value).numel() < source.numel():
+        raise error("RL0629", shape=tuple(source.shape))
     replaces = found.sets_storage or found.resizes_storage
     found.kept_in_graph = (
         keep_writes
         and (found.writes_data or replaces)
         and value is parts[0]
+        and not found.unversioned
         and (replaces or not found.writes_geometry)
         and (found.hidden or found.quiet or (not found.requires_grad and not found.writes_geometry))
     )
@@ -447,7 +450,7 @@ class Classifier:
                 return OutputKind.CUSTOM_VIEW, source, None
             if value.grad_fn is not None and only_split:
                 return OutputKind.FRESH, None, None
-            if chain_is_hidden(value) and value.grad_fn is not None:
+            if has_own_history(value, self.inputs[source]):
                 raise error("RL0627", position=position, argument=source)
             return OutputKind.ALIAS_OF_INPUT, source, self.chain_from_input(value, source)
         base = value._base
@@ -517,8 +520,17 @@ def refuse_released(value: Any) -> None:
             raise error("RL0735", size=0, current=storage.memory.nbytes_)
 
 
-def chain_is_hidden(value: Any) -> bool:
-    return isinstance(value, FunctionalTensor) and value.hidden
+def has_own_history(value: Any, source: Tensor) -> bool:
+    """Whether views of an input alone do not give an alias of it the history it has."""
+    node, last = value.grad_fn, source.grad_fn
+    if node is None:
+        return False
+    if isinstance(value, FunctionalTensor):
+        return value.hidden
+    while node is not None and node is not last:
+        nodes = [before for before, _ in node.next_functions if before is not None]
+        node = nodes[0] if len(nodes) == 1 else None
+    return node is None
 
 
 def is_custom_view(value: Tensor, source: Tensor) -> bool:

@@ -417,8 +417,7 @@ REASONS: dict[str, Reason] = {
         "Use x = x.detach() instead of x.detach_().",
     ),
     "RL0627": Reason(
-        "output {position} shares memory with argument {argument}, but a gradient of its own was "
-        "written into it",
+        "output {position} shares memory with argument {argument}, but has a history of its own",
         "A compiled function makes such an output from the argument, whose history is another.",
         "Return a clone, or write to the argument itself.",
     ),
@@ -426,6 +425,11 @@ REASONS: dict[str, Reason] = {
         "output {position} of a compiled function is written by its backward",
         "Forward and backward are traced together, and the forward returns values.",
         "Return a clone of what the backward writes.",
+    ),
+    "RL0629": Reason(
+        "an argument of shape {shape} is written by a compiled function and then made smaller",
+        "What is written back is the argument as the function leaves it, which is not all of it.",
+        "Make a view instead of changing the argument in place.",
     ),
     "RL0611": Reason(
         "derivative for {name} is not implemented",

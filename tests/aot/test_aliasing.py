@@ -83,7 +83,7 @@ REFUSALS = (
     "Can't detach views in-place",
     "a view of a leaf Variable that requires grad is being used in an in-place operation",
 )
-CODES = ("RL0611", "RL0621", "RL0623", "RL0624", "RL0626", "RL0627", "RL0628", "RL0735", "RL0736")
+CODES = ("RL0611", "RL0621", "RL0623", "RL0624", "RL0626", "RL0627", "RL0628", "RL0629", "RL0735", "RL0736")
 # Views that eager execution lets nobody use once their base was written.
 AMBIGUOUS = (
     "created in no_grad mode and",
@@ -113,8 +113,9 @@ def is_early(program: Program, eager: Seen, compiled: Seen) -> bool:
 
 
 def is_ambiguous(program: Program, eager: Seen, compiled: Seen) -> bool:
-    """Eager execution refuses a view whose base was written; here the view has its value."""
-    texts = [eager.get("text", ""), eager.get("backward", "")]
+    """Eager execution refuses a view whose base was written, and here it has its value; or the
+    other way, where arguments are written after an output was made from them."""
+    texts = [eager.get("text", ""), eager.get("backward", ""), compiled.get("backward", "")]
     return any([reason in text for text in texts for reason in AMBIGUOUS])
 
 
@@ -137,6 +138,15 @@ def has_broken_history(program: Program, eager: Seen, compiled: Seen) -> bool:
     """A change of sizes without grad mode leaves a history of other sizes."""
     texts = [eager.get("backward", ""), compiled.get("text", ""), compiled.get("backward", "")]
     return any(["invalid gradient at index" in text for text in texts])
+
+
+def checks_less(program: Program, eager: Seen, compiled: Seen) -> bool:
+    """Eager execution refuses operands that overlap what is written, and what a backward needs
+    where anything was done in place since; a graph has values of their own."""
+    return (
+        "some elements of the input tensor and the written-to tensor" in eager.get("text", "")
+        or "modified by an inplace operation" in eager.get("backward", "")
+    )
 
 
 def starts_gradients(program: Program, eager: Seen, compiled: Seen) -> bool:
@@ -218,6 +228,7 @@ RULES = [
     rule("error", is_early),
     rule(EVERYTHING, is_ambiguous),
     rule("error", writes_leaf),
+    rule("error backward grads after", checks_less),
     rule("written", has_fewer_versions),
     rule("written backward grads", loses_set),
     rule("error args outputs backward grads after", has_broken_history),
