@@ -29,7 +29,7 @@ from rushlight.base import pytree
 from rushlight.base.errors import error
 from rushlight.core import dispatch
 from rushlight.core.fake import FakeTensor, FakeTensorMode
-from rushlight.core.functional import FunctionalMode
+from rushlight.core.functional import FunctionalMode, FunctionalTensor, take_geometry
 from rushlight.core.op import OpOverload, find_overload
 from rushlight.core.recording import Recorder, describe
 from rushlight.core.state import changed
@@ -79,7 +79,11 @@ class Prepared:
         if not self.training or not isinstance(value, Tensor):
             return value
         if entry.seen_by_autograd and not entry.kept_in_graph:
-            return value.clone()
+            copy = value.clone()
+            if isinstance(copy, FunctionalTensor):
+                # Strides decide what the function does: they are the argument's.
+                take_geometry(copy, value)
+            return copy
         if entry.writes_geometry or entry.moves:
             # What becomes a view of itself has another history, the argument keeps its own.
             return value.view(value.shape)
@@ -175,19 +179,16 @@ class BackwardWrites:
         outputs: Sequence[Any],
     ) -> None:
         self.primals, self.given, self.tangents = primals, given, tangents
-        own = {id(storage) for value in (*primals, *given) for storage in storages_of(value)}
-        # Outputs over memory of their own.
-        self.outputs = {
-            place: (value, state_of(value)[0])
-            for place, value in enumerate(outputs)
-            if not any([id(storage) in own for storage in storages_of(value)])
-        }
+        self.outputs = outputs
+        self.output_writes = [state_of(value)[0] for value in outputs]
         self.before = [state_of(value) for value in (*primals, *given, *tangents)]
 
     def written(self, facts: Facts) -> list[int]:
-        for place, (value, writes) in self.outputs.items():
-            if state_of(value)[0] != writes:
-                raise error("RL0628", position=place - len(facts.returned_inputs))
+        offset = len(facts.returned_inputs)
+        for place, entry in enumerate(facts.outputs):
+            writes = state_of(self.outputs[offset + place])[0]
+            if not entry.rebuilt and writes != self.output_writes[offset + place]:
+                raise error("RL0628", position=place)
         after = [state_of(value) for value in (*self.primals, *self.given, *self.tangents)]
         count = len(self.primals)
         found = []
@@ -212,10 +213,6 @@ class BackwardWrites:
             if written != writes and place < count:
                 found.append(place)
         return found
-
-
-def storages_of(value: Any) -> list[Any]:
-    return [part.functional_storage for part in functional_parts(value)]
 
 
 def state_of(value: Any) -> tuple[int, int]:

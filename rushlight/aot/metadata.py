@@ -359,7 +359,7 @@ def input_facts(
         and (found.writes_data or replaces)
         and value is parts[0]
         and not found.unversioned
-        and (replaces or not found.writes_geometry)
+        and (found.sets_storage or not found.writes_geometry)
         and (found.hidden or found.quiet or (not found.requires_grad and not found.writes_geometry))
     )
     if replaces and not found.kept_in_graph:
@@ -370,6 +370,8 @@ def input_facts(
             "cannot\nkeep in the graph. This is not supported today. Current state:\n"
             f"  keep_input_mutations={keep_writes}\n  {found}"
         )
+    if sets and any([storage.is_given for storage in storages]):
+        raise error("RL0738")
     return found
 
 
@@ -416,7 +418,8 @@ class Classifier:
                 found.append(OutputFacts(OutputKind.FRESH, isinstance(value, Tensor), False))
                 continue
             kind, base, chain = self.kind_of(value, position)
-            refuse_released(value)
+            if kind is not OutputKind.IS_INPUT:
+                refuse_released(value)
             symbolic = frozenset(
                 dim for dim, size in enumerate(sizes_of(value)) if isinstance(size, SymInt)
             )
@@ -513,10 +516,10 @@ def is_no_view(value: Any, chain: tuple[ViewStep, ...] | None) -> bool:
 
 
 def refuse_released(value: Any) -> None:
-    """Memory that the function itself made and gave up is there again when its graph has run."""
+    """A tensor whose memory was given up comes out of no graph."""
     for part in functional_parts(value):
         storage = part.functional_storage
-        if storage.resized_to == 0 and not storage.is_given:
+        if storage.resized_to == 0:
             raise error("RL0735", size=0, current=storage.memory.nbytes_)
 
 
@@ -527,6 +530,8 @@ def has_own_history(value: Any, source: Tensor) -> bool:
         return False
     if isinstance(value, FunctionalTensor):
         return value.hidden
+    if value._base is not source:
+        return True
     while node is not None and node is not last:
         nodes = [before for before, _ in node.next_functions if before is not None]
         node = nodes[0] if len(nodes) == 1 else None

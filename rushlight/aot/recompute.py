@@ -17,6 +17,7 @@ from rushlight.core.op import OpOverload
 from rushlight.core.tensor import Tensor, sizes_of
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.graph import Graph
+from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node
 from rushlight.symbolic.numbers import NUMBERS
 from rushlight.symbolic.queries import hint_int
@@ -38,6 +39,7 @@ def merge_common(module: GraphModule) -> None:
     """Common subexpressions become one node."""
     graph = module.graph
     seen: dict[Any, Node] = {}
+    returned = memory_of_outputs(graph)
     for node in list(graph.nodes):
         if node.op != "call_function" or is_seeded(node) or writes(node):
             continue
@@ -46,9 +48,19 @@ def merge_common(module: GraphModule) -> None:
             known = seen.setdefault(key, node)
         except TypeError:
             continue
-        if known is not node:
+        if known is not node and (node not in returned or is_view(node)):
             node.replace_all_uses_with(known)
             graph.erase_node(node)
+
+
+def memory_of_outputs(graph: Graph) -> set[Node]:
+    """What is returned, and what that is a view of: two of them are not one tensor."""
+    found: set[Node] = set()
+    for value in graph.output_node().args[0]:
+        while isinstance(value, Node) and value not in found:
+            found.add(value)
+            value = value.args[0] if value.args and is_view(value) else None
+    return found
 
 
 def is_seeded(node: Node) -> bool:

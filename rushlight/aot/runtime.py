@@ -404,7 +404,8 @@ def rebuild(base: Tensor, graph_output: Tensor, entry: OutputFacts) -> Any:
     if config.view_replay_for_aliased_outputs:
         made = replayed(base, entry.chain, graph_output)
     if made is None:
-        with changed(grad=LOCAL.state.grad and not entry.is_quiet):
+        quiet = entry.is_quiet or any([step.quiet for step in entry.chain or ()])
+        with changed(grad=LOCAL.state.grad and not quiet):
             made = base.as_strided(
                 sizes_of(graph_output), strides_of(graph_output), graph_output.storage_offset()
             )

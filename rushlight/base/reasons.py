@@ -526,6 +526,16 @@ REASONS: dict[str, Reason] = {
         "A graph cannot give more memory to an argument, or to what others are views of.",
         "Resize before the traced function, or make a new tensor.",
     ),
+    "RL0737": Reason(
+        "as_strided of a traced tensor of shape {sizes} and strides {strides} after a write to it",
+        "Its value was computed anew and does not lie in memory as the tensor does eagerly.",
+        "Take the view by other ops, before the write, or of a clone.",
+    ),
+    "RL0738": Reason(
+        "set_ of an argument to memory of an argument cannot be traced",
+        "A graph cannot tell which of its arguments share memory afterwards.",
+        "Copy the values, or call set_ outside of the traced function.",
+    ),
     "RL0734": Reason(
         "A function given to {op} closes over a tensor that requires a gradient",
         "The gradient of a higher-order op is taken with respect to its operands.",

@@ -6,6 +6,10 @@ counter. A write computes a new value and queues it; a tensor whose generation i
 brought up to date (`sync`) when it is next read: queued writes go into the base through the
 inverses of their views, then the tensor's own views are replayed from the base.
 
+A functional tensor has the geometry that the tensor has eagerly, which no write changes. Its value
+may have other strides: those of the op that computed it anew. What a program decides by strides
+(`contiguous`, `reshape`) it decides by the former.
+
 Note [View steps]: taking a view syncs its source, and a new view starts at generation 0.
 Graphs show how often views are replayed, so this order is part of what users compare.
 """
@@ -169,8 +173,9 @@ class FunctionalTensor(Tensor):
         start = view.chain[: len(self.chain)]
         if len(start) == len(self.chain) and all([a is b for a, b in zip(start, self.chain)]):
             return True
-        sync(self)
-        sync(view)
+        for tensor in (self, view):
+            sync(tensor)
+            take_value(tensor, tensor.functional_value)
         return False
 
     def data_ptr(self) -> int:
@@ -205,6 +210,21 @@ def functional_over(value: Tensor, storage: FunctionalStorage, mode: FunctionalM
     made.moved = made.hidden = made.unversioned = False
     take_value(made, value)
     return made
+
+
+def has_geometry_of(tensor: Tensor, value: Tensor) -> bool:
+    return bool(
+        strides_of(tensor) == strides_of(value)
+        and sizes_of(tensor) == sizes_of(value)
+        and tensor._offset == value._offset
+    )
+
+
+def take_geometry(tensor: FunctionalTensor, other: Tensor) -> None:
+    """Give a functional tensor the geometry of another, whatever its value's is."""
+    unusual = tensor._unusual = Unusual() if tensor._unusual is None else tensor._unusual.copy()
+    unusual.sizes, unusual.strides = sizes_of(other), strides_of(other)
+    tensor._offset = other._offset
 
 
 def take_value(tensor: FunctionalTensor, value: Tensor) -> None:
@@ -252,7 +272,10 @@ def sync(tensor: FunctionalTensor) -> None:
         for step in tensor.chain:
             value = step.replay(value)
     tensor.generation = storage.generation
-    take_value(tensor, value)
+    tensor.functional_value = value
+    if sizes_of(tensor) != sizes_of(value):
+        # It was given more memory, or is an out= tensor that was given its size.
+        take_value(tensor, value)
 
 
 def map_tensors(op: OpOverload, args: tuple[Any, ...], change: Callable[[Any], Any]) -> list[Any]:
@@ -336,17 +359,22 @@ class FunctionalMode(Occupant):
         """Note [View steps]."""
         source, rest = args[0], args[1:]
         sync(source)
+        forms = eager_forms(op, args)
         with self.below():
             result = self.call_below(op, (source.functional_value, *rest))
         if isinstance(result, (list, tuple)):
             return [
-                self.view_of(source, value, ViewStep(op, rest, number))
+                self.view_of(source, value, ViewStep(op, rest, number), forms and forms[number])
                 for number, value in enumerate(result)
             ]
-        return self.view_of(source, result, ViewStep(op, rest, None))
+        return self.view_of(source, result, ViewStep(op, rest, None), forms and forms[0])
 
-    def view_of(self, source: FunctionalTensor, value: Tensor, step: ViewStep) -> Any:
+    def view_of(
+        self, source: FunctionalTensor, value: Tensor, step: ViewStep, form: Tensor | None
+    ) -> Any:
         made = functional_over(value, source.functional_storage, self)
+        if form is not None:
+            take_geometry(made, form)
         made._counter = source._counter
         made.chain = (*source.chain, step)
         made.hidden = source.hidden or step.op.base_name == "detach"
@@ -447,6 +475,7 @@ class FunctionalMode(Occupant):
         return self.become_view(args[0], op.replayed_as, args[1:])
 
     def become_view(self, target: Any, op: OpOverload, rest: tuple[Any, ...]) -> Any:
+        forms = eager_forms(op, (target, *rest))
         with self.below():
             value = self.call_below(op, (target.functional_value, *rest))
         step = ViewStep(op, rest, None)
@@ -455,6 +484,8 @@ class FunctionalMode(Occupant):
         target.chain = (*target.chain, step)
         target.moved = True
         take_value(target, value)
+        if forms:
+            take_geometry(target, forms[0])
         return target
 
     def resize(self, target: FunctionalTensor, size: tuple[Any, ...]) -> None:
@@ -487,15 +518,18 @@ class FunctionalMode(Occupant):
         was: other tensors over that are not the target's aliases any more."""
         if not isinstance(target, FunctionalTensor) or not isinstance(source, FunctionalTensor):
             raise error("RL0703", NotImplementedError, op=op.name())
-        if not target.functional_storage.is_given and LOCAL.state.grad and source.requires_grad:
+        if LOCAL.state.grad and source.requires_grad and not target.requires_grad:
             raise error("RL0611", name="set_")
+        if target.functional_storage is source.functional_storage and target is not source:
+            raise error("RL0738")
         if target.functional_storage is not source.functional_storage:
             target.functional_storage.frozen = True
         target.functional_storage = source.functional_storage
         target._storage = source._storage
         target.chain, target.generation = source.chain, source.generation
-        target.moved = True
+        target.moved = target.moved or not has_geometry_of(target, source)
         take_value(target, source.functional_value)
+        take_geometry(target, source)
         counter: Any = target._counter
         counter.value += 1
         return target
@@ -526,6 +560,19 @@ def may_alias(op: OpOverload) -> bool:
     marks = [entry.alias_info for entry in op._schema.arguments]
     marks += [entry.alias_info for entry in op._schema.returns]
     return any([mark is not None for mark in marks])
+
+
+def eager_forms(op: OpOverload, args: tuple[Any, ...]) -> list[Any] | None:
+    """Views as they are eagerly; None where a functional tensor's value has its geometry, so that
+    the value's views have theirs."""
+    source = args[0]
+    if has_geometry_of(source, source.functional_value):
+        return None
+    if op.base_name == "as_strided":
+        raise error("RL0737", sizes=sizes_of(source), strides=strides_of(source))
+    with excluding(BELOW_FUNCTIONAL):
+        found = op.backend(*args)
+    return list(found) if isinstance(found, (list, tuple)) else [found]
 
 
 def functional_form(op: OpOverload) -> OpOverload:

@@ -83,13 +83,17 @@ REFUSALS = (
     "Can't detach views in-place",
     "a view of a leaf Variable that requires grad is being used in an in-place operation",
 )
-CODES = ("RL0611", "RL0621", "RL0623", "RL0624", "RL0626", "RL0627", "RL0628", "RL0629", "RL0735", "RL0736")
+CODES = ("RL0611", "RL0621", "RL0623", "RL0624", "RL0626", "RL0627", "RL0628", "RL0629", "RL0711", "RL0735", "RL0736", "RL0737", "RL0738")
 # Views that eager execution lets nobody use once their base was written.
 AMBIGUOUS = (
     "created in no_grad mode and",
     "This view is the output of a function that returns multiple views",
     "This view was created inside a custom Function",
 )
+
+
+# Views that a compiled function returns as its graph computed them.
+SPLIT_VIEWS = {"unbind", "split", "chunk", "own_view"}
 
 
 def is_refused(program: Program, eager: Seen, compiled: Seen) -> bool:
@@ -177,7 +181,10 @@ def restrides(program: Program, eager: Seen, compiled: Seen) -> bool:
     different = [
         {name for name in e if e[name] != c[name]} for e, c in pairs(eager, compiled, "outputs")
     ]
-    inside = [place >= count for place in eager["memory"][count:]]
+    inside = [
+        place >= count or comes_from(program, ref, SPLIT_VIEWS)
+        for place, ref in zip(eager["memory"][count:], program.outputs, strict=True)
+    ]
     return all([not d or (d == {"stride"} and i) for d, i in zip(different, inside, strict=True)])
 
 
@@ -185,10 +192,9 @@ def copies_views(program: Program, eager: Seen, compiled: Seen) -> bool:
     """One of several views of a written argument, or a view by a Function, is returned as the graph
     computed it."""
     count = len(eager["args"])
-    names = {"unbind", "split", "chunk", "own_view"}
     return all(
         [
-            e == c or comes_from(program, ref, names)
+            e == c or comes_from(program, ref, SPLIT_VIEWS)
             for e, c, ref in zip(
                 eager["memory"][count:], compiled["memory"][count:], program.outputs, strict=True
             )
