@@ -84,7 +84,7 @@ class Prepared:
                 # Strides decide what the function does: they are the argument's.
                 take_geometry(copy, value)
             return copy
-        if entry.writes_geometry or entry.moves:
+        if entry.writes_geometry or entry.becomes_view:
             # What becomes a view of itself has another history, the argument keeps its own.
             return value.view(value.shape)
         return value

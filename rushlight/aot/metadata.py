@@ -83,7 +83,8 @@ class InputFacts:
     kept_in_graph: bool = False
     # All writes were on its `data`.
     unversioned: bool = False
-    # The views of itself that it became.
+    # It became a view of itself, by ops that history records; the views that lead to it.
+    becomes_view: bool = False
     moves: tuple[ViewStep, ...] = field(default=(), compare=False)
 
     @property
@@ -335,7 +336,8 @@ def input_facts(
         )
     storages = [part.functional_storage for part in parts]
     writes = sum([storage.writes for storage in storages])
-    moved = any([part.moved for part in parts]) or storages != originals
+    becomes_view = any([part.moved for part in parts])
+    moved = becomes_view or storages != originals or any([part.was_set for part in parts])
     sets = storages != originals
     found = InputFacts(
         is_leaf=source.is_leaf,
@@ -344,6 +346,7 @@ def input_facts(
         writes_geometry=moved and (
             value is not parts[0] or geometry_of(moved_form(source, value)) != geometry
         ),
+        becomes_view=becomes_view,
         moves=value.chain if moved and value is parts[0] else (),
         hidden=sum([storage.hidden_writes for storage in storages]) == writes,
         quiet=writes > 0 and sum([storage.quiet_writes for storage in storages]) == writes,

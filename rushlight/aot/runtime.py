@@ -338,9 +338,7 @@ def write(target: Tensor, value: Tensor, entry: InputFacts) -> None:
     """Give the caller's tensor the value that the function left in it."""
     if entry.writes_geometry:
         form = moved_form(target, value, entry)
-        is_leaf = target.is_leaf and target.requires_grad
-        with changed(grad=LOCAL.state.grad and not is_leaf):
-            target.as_strided_(sizes_of(form), strides_of(form), form.storage_offset())
+        target.as_strided_(sizes_of(form), strides_of(form), form.storage_offset())
     if not entry.writes_data:
         # Only the geometry changed; no gradient passes through the graph.
         return

@@ -149,8 +149,9 @@ class FunctionalTensor(Tensor):
     functional_storage: FunctionalStorage
     chain: tuple[ViewStep, ...]
     generation: int
-    # The geometry was changed by an in-place view op.
+    # The geometry was changed by an in-place view op, or by `set_`.
     moved: bool
+    was_set: bool
     # An alias whose writes autograd does not see; one whose writes raise no version.
     hidden: bool
     unversioned: bool
@@ -207,7 +208,7 @@ def functional_over(value: Tensor, storage: FunctionalStorage, mode: FunctionalM
     storage.tensors += 1
     made.chain = ()
     made.generation = 0
-    made.moved = made.hidden = made.unversioned = False
+    made.moved = made.was_set = made.hidden = made.unversioned = False
     take_value(made, value)
     return made
 
@@ -527,7 +528,7 @@ class FunctionalMode(Occupant):
         target.functional_storage = source.functional_storage
         target._storage = source._storage
         target.chain, target.generation = source.chain, source.generation
-        target.moved = target.moved or not has_geometry_of(target, source)
+        target.was_set = True
         take_value(target, source.functional_value)
         take_geometry(target, source)
         counter: Any = target._counter

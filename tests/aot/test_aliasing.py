@@ -81,7 +81,7 @@ REFUSALS = (
     "cannot mutate tensors with frozen storage",
     "__tensor_unflatten__() gave a tensor of shape",
     "Can't detach views in-place",
-    "a view of a leaf Variable that requires grad is being used in an in-place operation",
+    "leaf Variable that requires grad is being used in an in-place operation",
 )
 CODES = ("RL0611", "RL0621", "RL0623", "RL0624", "RL0626", "RL0627", "RL0628", "RL0629", "RL0711", "RL0735", "RL0736", "RL0737", "RL0738")
 # Views that eager execution lets nobody use once their base was written.
