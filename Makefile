@@ -8,6 +8,9 @@ STAMP := $(VENV)/.installed
 JOBS ?= 2
 ARGS ?=
 
+# How many random compositions of transforms `make fuzz-transforms` compares.
+COMPOSITIONS ?= 10000
+
 # make conformance SEED=autograd,trace K="hook and not cuda"
 KIT ?= ../shared/conformance
 SEED ?= autograd
@@ -16,13 +19,16 @@ K ?=
 # A Python that has PyTorch, for `make reference`.
 ORACLE ?= python3
 
-.PHONY: help venv demo test test-all lint conformance bench reference docs index clean
+.PHONY: help venv demo test test-all fuzz-transforms laws lint conformance bench reference docs index clean
 
 help:
 	@echo "make venv         set up .venv"
 	@echo "make demo         train a small GPT on sonnets (a minute), let it write"
 	@echo "make test         run the tests            (ARGS='-k schema', JOBS=2)"
 	@echo "make test-all     the same with the slow ones and every sample of every operator: an hour"
+	@echo "make fuzz-transforms  random compositions of transforms (COMPOSITIONS=10000): a quarter of an hour"
+	@echo "make laws         the laws of transforms about every operator: some minutes"
+	@echo "make fuzz         random programs, compiled and eager (FUZZ_AOT=20000): twenty minutes"
 	@echo "make lint         ruff, mypy, import layers, file lengths"
 	@echo "make conformance  run the conformance kit  (KIT, SEED=autograd, K='hook')"
 	@echo "make bench        overhead, transforms, models, training and import time beside PyTorch"
@@ -49,6 +55,17 @@ test: $(STAMP)
 
 test-all: $(STAMP)
 	RUSHLIGHT_ALL_SAMPLES=1 $(BIN)/python -m pytest -q -n $(JOBS) -m "slow or not slow" $(ARGS)
+
+fuzz-transforms: $(STAMP)
+	RUSHLIGHT_COMPOSITIONS=$(COMPOSITIONS) $(BIN)/python -m pytest -q -n $(JOBS) tests/func/test_compositions.py $(ARGS)
+
+laws: $(STAMP)
+	$(BIN)/python -m pytest -q -n auto -m "slow or not slow" tests/laws $(ARGS)
+
+fuzz: fuzz-aot
+
+fuzz-aot: $(STAMP)
+	FUZZ_AOT=$(FUZZ_AOT) $(BIN)/python -m pytest -q -n $(JOBS) -m slow -k test_many_programs tests/aot/test_aliasing.py $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

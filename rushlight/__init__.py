@@ -59,6 +59,7 @@ _FUNCTIONS: dict[str, str] = {
     "Tag": "rushlight.core.op",
     "vmap": "rushlight.func.vmap",
     "cond": "rushlight.higher_order.cond",
+    "while_loop": "rushlight.higher_order.loops",
 }
 for _module, _names in (
     (

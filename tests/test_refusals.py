@@ -203,7 +203,6 @@ CASES: list[tuple[str, type[Exception], Callable[[], object]]] = [
     ("RL0520", MissingFeature, lambda: torch.nested.nested_tensor([torch.ones(2)]).unbind(1)),
     ("RL0602", NotImplementedError, forward_mode_with_out),
     ("RL0603", NotImplementedError, backward_of_nextafter),
-    ("RL0607", MissingFeature, lambda: torch.func.functionalize(id, remove="mutations_and_views")),
     ("RL0608", RuntimeError, backward_of_a_plain_custom_op),
     ("RL0701", NotImplementedError, replace_any_literal),
     ("RL0709", RuntimeError, fake_nonzero),

@@ -7,20 +7,26 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from rushlight.aot import config
+from rushlight.aot.binding import ModuleState
 from rushlight.aot.compilation import (
     FlatFunction,
     Options,
+    Traced,
     compile_flat,
+    compile_traced,
     get_aot_compilation_context,
+    trace_flat,
 )
 from rushlight.aot.export import GraphSignature, aot_export_joint_simple, aot_export_module
 from rushlight.aot.joint import Decompositions
 from rushlight.aot.partition import default_partition
 from rushlight.base import pytree
-from rushlight.core.tensor import Tensor
+from rushlight.base.pytree import TreeSpec
 from rushlight.func.stateless import functional_call
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.interpreter import Interpreter
@@ -74,7 +80,41 @@ def aot_function(
     >>> x.grad
     tensor([2., 2.])
     """
-    options = Options(
+    compiled = CompiledOnce(
+        make_options(
+            fw_compiler,
+            bw_compiler,
+            partition_fn,
+            decompositions,
+            num_params_buffers,
+            keep_inference_input_mutations,
+            inference_compiler,
+            dynamic=dynamic,
+        )
+    )
+
+    @functools.wraps(fn)
+    def returned_function(*args: Any, **kwargs: Any) -> Any:
+        leaves, structure = pytree.tree_flatten((args, kwargs))
+        return compiled(leaves, lambda: FlatFunction(fn, structure))
+
+    return returned_function
+
+
+def make_options(
+    fw_compiler: Callable[..., Any],
+    bw_compiler: Callable[..., Any] | None = None,
+    partition_fn: Callable[..., Any] = default_partition,
+    decompositions: Decompositions | None = None,
+    num_params_buffers: int = 0,
+    keep_inference_input_mutations: bool = False,
+    inference_compiler: Callable[..., Any] | None = None,
+    *,
+    dynamic: bool = False,
+    enable_log: bool = True,
+) -> Options:
+    """The arguments of `aot_function` after the first."""
+    return Options(
         fw_compiler=fw_compiler,
         bw_compiler=bw_compiler or fw_compiler,
         inference_compiler=inference_compiler or fw_compiler,
@@ -84,19 +124,43 @@ def aot_function(
         keep_writes=keep_inference_input_mutations,
         dynamic=dynamic,
     )
-    compiled: list[Any] = []
 
-    @functools.wraps(fn)
-    def returned_function(*args: Any, **kwargs: Any) -> Any:
-        leaves, structure = pytree.tree_flatten((args, kwargs))
-        if not compiled:
-            flat = FlatFunction(fn, structure)
-            compiled.append(compile_flat(flat, leaves, options, next(AOT_COUNTER)))
-            compiled.append(flat)
-        outputs = compiled[0](list(leaves))
-        return compiled[1].unflatten(outputs)
 
-    return returned_function
+class CompiledOnce:
+    """A function of flat arguments that the first call compiles; other threads wait for it."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.lock = threading.RLock()
+        # (the compiled function, the structure of its results)
+        self.found: tuple[Callable[[list[Any]], list[Any]], FlatFunction] | None = None
+
+    def __call__(self, leaves: list[Any], make: Callable[[], FlatFunction]) -> Any:
+        """Call it with a list that it may empty; `make` gives what is to be compiled."""
+        found = self.found
+        if found is None:
+            with self.lock:
+                found = self.found
+                if found is None:
+                    flat = make()
+                    run = compile_flat(flat, leaves, self.options, next(AOT_COUNTER))
+                    found = self.found = (run, flat)
+        run, flat = found
+        return flat.unflatten(run(leaves))
+
+
+class ModuleFunction(FlatFunction):
+    """A module as a function of its parameters, its buffers and the leaves of its arguments."""
+
+    def __init__(self, module: Module, names: list[str], structure: TreeSpec) -> None:
+        super().__init__(module, structure)
+        self.names = names
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        count = len(self.names)
+        state = dict(zip(self.names, leaves))
+        args, kwargs = pytree.tree_unflatten(list(leaves[count:]), self.structure)
+        return self.flattened(functional_call(self.function, state, args, kwargs))
 
 
 class AOTModule(Module):
@@ -105,25 +169,22 @@ class AOTModule(Module):
     def __init__(self, mod: Module, options: Kwargs, positional: Args) -> None:
         super().__init__()
         self.orig_module = mod
-
-        def functional(
-            parameters: Mapping[str, Tensor],
-            buffers: Mapping[str, Tensor],
-            args: Args,
-            kwargs: Kwargs,
-        ) -> Any:
-            return functional_call(mod, {**parameters, **buffers}, args, kwargs)
-
-        count = len(list(mod.named_parameters())) + len(list(mod.named_buffers()))
-        options.setdefault("num_params_buffers", count)
-        self.compiled = aot_function(functional, *positional, **options)
+        # Found at the first call: modules may get their parameters late.
+        self.state: ModuleState | None = None
+        wanted = make_options(*positional, **options)
+        self.counts_parameters = not wanted.parameters
+        self.compiled = CompiledOnce(wanted)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
+        state = self.state
+        if state is None:
+            state = self.state = ModuleState(self.orig_module)
+            if self.counts_parameters:
+                self.compiled.options.parameters = len(state.names)
+        leaves, structure = pytree.tree_flatten((args, kwargs))
         return self.compiled(
-            dict(self.orig_module.named_parameters()),
-            dict(self.orig_module.named_buffers()),
-            args,
-            kwargs,
+            state.values() + leaves,
+            lambda: ModuleFunction(self.orig_module, state.names, structure),
         )
 
 
@@ -141,14 +202,11 @@ def aot_module_simplified(
     decompositions: Decompositions | None = None,
     keep_inference_input_mutations: bool = False,
     inference_compiler: Callable[..., Any] | None = None,
-    **options: Any,
+    **ignored: Any,
 ) -> Callable[..., Any]:
     """Compile a module of flat inputs and outputs for these inputs, now."""
-    names, values = [], []
-    for name, tensor in (*mod.named_parameters(), *mod.named_buffers()):
-        names.append(name)
-        values.append(tensor)
-
+    bound = ModuleState(mod)
+    names = bound.names
     # A graph is run node by node, so that what its nodes say of themselves is inherited.
     body = Interpreted(mod) if isinstance(mod, GraphModule) else mod
 
@@ -162,24 +220,30 @@ def aot_module_simplified(
             )
         return result
 
-    run = compile_flat(
-        functional,
-        [*values, *args],
-        Options(
-            fw_compiler=fw_compiler,
-            bw_compiler=bw_compiler or fw_compiler,
-            inference_compiler=inference_compiler or fw_compiler,
-            partition_fn=partition_fn,
-            decompositions=decompositions or {},
-            parameters=len(names),
-            keep_writes=keep_inference_input_mutations,
-        ),
-        next(AOT_COUNTER),
+    options = make_options(
+        fw_compiler,
+        bw_compiler,
+        partition_fn,
+        decompositions,
+        len(names),
+        keep_inference_input_mutations,
+        inference_compiler,
     )
+    state, number = bound.values(), next(AOT_COUNTER)
+
+    def trace() -> Traced:
+        return trace_flat(functional, [*state, *args], options, number)
+
+    if config.enable_autograd_cache and isinstance(mod, GraphModule):
+        from rushlight.aot.cache import AOTAutogradCache
+
+        traced = AOTAutogradCache.load(mod, state, args, options, number, trace)
+    else:
+        traced = trace()
+    run = compile_traced(traced, options, number)
 
     def forward(*given: Any) -> Any:
-        current = [*[p for _, p in mod.named_parameters()], *[b for _, b in mod.named_buffers()]]
-        return run([*current, *given])
+        return run([*bound.values(), *given])
 
     forward.zero_grad = mod.zero_grad  # type: ignore[attr-defined]
     forward.named_parameters = mod.named_parameters  # type: ignore[attr-defined]

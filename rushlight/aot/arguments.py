@@ -21,7 +21,7 @@ from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.opset import functions
 from rushlight.symbolic.queries import hint_int
 
-__all__ = ["Bases", "Duplicates", "overlap"]
+__all__ = ["Bases", "Duplicates", "Member", "overlap", "view_of"]
 
 
 # -- duplicates ------------------------------------------------------------------------------------

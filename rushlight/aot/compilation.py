@@ -19,7 +19,7 @@ from rushlight.aot.joint import (
     trace_inference,
     trace_joint,
 )
-from rushlight.aot.metadata import check_subclasses, collect_facts
+from rushlight.aot.metadata import Facts, check_subclasses, collect_facts
 from rushlight.aot.runtime import Boxed, Epilogue, InferenceRun, TrainingRun
 from rushlight.aot.tracing import shape_environment, sizes_as_tuples
 from rushlight.aot.wrappers import Chain, GradGuard, Task, Wrapper
@@ -30,10 +30,16 @@ from rushlight.core.rng import default_generator
 from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
-from rushlight.graph.node import Node
 from rushlight.symbolic.numbers import NUMBERS
 
-__all__ = ["Options", "compile_flat", "get_aot_compilation_context"]
+__all__ = [
+    "Options",
+    "Traced",
+    "compile_flat",
+    "compile_traced",
+    "get_aot_compilation_context",
+    "trace_flat",
+]
 
 
 @dataclass
@@ -60,8 +66,10 @@ class FlatFunction:
 
     def __call__(self, *leaves: Any) -> list[Any]:
         args, kwargs = pytree.tree_unflatten(list(leaves), self.structure)
-        result = sizes_as_tuples(self.function(*args, **kwargs))
-        found, self.out_structure = pytree.tree_flatten(result)
+        return self.flattened(self.function(*args, **kwargs))
+
+    def flattened(self, result: Any) -> list[Any]:
+        found, self.out_structure = pytree.tree_flatten(sizes_as_tuples(result))
         return found
 
     def unflatten(self, outputs: list[Any]) -> Any:
@@ -97,10 +105,27 @@ def get_aot_compilation_context() -> tuple[list[str], str, int]:
     return list(CONTEXT.names), "model", COMPILED[0]
 
 
+@dataclass
+class Traced:
+    """What compilers are given, and what surrounds their results. Nothing in it refers to the
+    function that was traced."""
+
+    wrappers: list[Wrapper]
+    facts: Facts
+    forward: GraphModule
+    # None for a function without gradients.
+    backward: GraphModule | None = None
+
+
 def compile_flat(
     function: Function, args: Sequence[Any], options: Options, number: int
 ) -> Callable[[list[Any]], list[Any]]:
     """Compile a function of flat arguments for these example arguments."""
+    return compile_traced(trace_flat(function, args, options, number), options, number)
+
+
+def trace_flat(function: Function, args: Sequence[Any], options: Options, number: int) -> Traced:
+    """The graphs of a function of flat arguments for these example arguments."""
     check_arguments(args)
     mode = mode_for(args, options.dynamic)
     fakes = [
@@ -133,14 +158,26 @@ def compile_flat(
             if facts.has_subclasses:
                 check_subclasses(task.fakes, facts)
             facts.training = training and facts.needs_gradients
-            core = (
-                compile_training(task, options)
-                if facts.training
-                else compile_inference(task, options)
+            trace = trace_training if facts.training else trace_without_gradients
+            return Traced(
+                [*wrappers, Epilogue.behind(wrappers, facts)], facts, *trace(task, options)
             )
         finally:
             default_generator._put(*random_state)
-    return Chain([*wrappers, Epilogue(facts)], core)
+
+
+def compile_traced(
+    traced: Traced, options: Options, number: int
+) -> Callable[[list[Any]], list[Any]]:
+    """Give graphs to their compilers."""
+    state = LOCAL.state
+    random_state = (default_generator._seed, default_generator._offset)
+    with changed(grad=state.grad, autocast=state.autocast):
+        try:
+            compile_core = compile_inference if traced.backward is None else compile_training
+            return Chain(traced.wrappers, compile_core(traced, options, number))
+        finally:
+            default_generator._put(*random_state)
 
 
 def check_arguments(args: Sequence[Any]) -> None:
@@ -175,66 +212,74 @@ def fake_argument(mode: FakeTensorMode, value: Any, place: int, parameters: int)
     return mode.from_tensor(value, static_shapes=static, source=f"args[{place}]")
 
 
-def compile_inference(task: Task, options: Options) -> Callable[[list[Any]], Any]:
+def trace_without_gradients(task: Task, options: Options) -> tuple[GraphModule, None]:
     tracing = Tracing(task.mode, options.decompositions)
     graph = trace_inference(task.function, task.fakes, task.facts, tracing)
-    flat = flat_parts(task.fakes)
     if config.debug_assert and not task.facts.has_subclasses:
-        check_forward(graph, flat, task.facts, task.mode)
-    with compiling(f"{task.number}_inference"):
-        compiled = options.inference_compiler(graph, flat)
-    return InferenceRun(Boxed(compiled), task.facts)
+        check_forward(graph, flat_parts(task.fakes), task.facts, task.mode)
+    return graph, None
 
 
-def compile_training(task: Task, options: Options) -> Callable[[list[Any]], Any]:
-    fakes, facts, mode, number = task.fakes, task.facts, task.mode, task.number
+def trace_training(task: Task, options: Options) -> tuple[GraphModule, GraphModule]:
+    fakes, facts, mode = task.fakes, task.facts, task.mode
     joint = trace_joint(task.function, fakes, facts, Tracing(mode, options.decompositions))
     checks = config.debug_assert and not facts.has_subclasses
     if checks:
         check_joint(joint, fakes, facts, mode)
-    flat = flat_parts(fakes)
     forward, backward = options.partition_fn(
-        joint, [flat, flat_parts(facts.tangents)], num_fwd_outputs=facts.graph_count
+        joint,
+        [flat_parts(fakes), flat_parts(facts.tangents)],
+        num_fwd_outputs=facts.graph_count,
     )
-    placeholders = [node for node in backward.graph.nodes if node.op == "placeholder"]
-    numbers = sum(isinstance(node.meta.get("val"), NUMBERS) for node in placeholders)
     if checks:
         check_forward(forward, fakes, facts, mode)
-        examples = [node.meta.get("val") for node in placeholders]
-        check_backward(backward, examples, fakes, facts, mode)
+        check_backward(backward, examples_of(backward), fakes, facts, mode)
+    return forward, backward
+
+
+def examples_of(graph: GraphModule) -> list[Any]:
+    """What the inputs of a graph are like."""
+    return [node.meta.get("val") for node in graph.graph.nodes if node.op == "placeholder"]
+
+
+def compile_inference(traced: Traced, options: Options, number: int) -> Callable[[list[Any]], Any]:
+    with compiling(f"{number}_inference"):
+        compiled = options.inference_compiler(traced.forward, examples_of(traced.forward))
+    return InferenceRun(Boxed(compiled), traced.facts)
+
+
+def compile_training(traced: Traced, options: Options, number: int) -> Callable[[list[Any]], Any]:
+    backward = traced.backward
+    assert backward is not None
+    examples = examples_of(backward)
+    numbers = sum([isinstance(value, NUMBERS) for value in examples])
     with compiling(f"{number}_forward"):
-        compiled_forward = options.fw_compiler(forward, flat)
-    compiled_backward = Late(
-        lambda: compile_backward(backward, placeholders, mode, options, number)
-    )
+        compiled_forward = options.fw_compiler(traced.forward, examples_of(traced.forward))
+
+    def compile_backward() -> Callable[[list[Any]], Any]:
+        with compiling(f"{number}_backward"):
+            return Boxed(options.bw_compiler(backward, examples))
+
+    compiled_backward = Late(compile_backward)
     if numbers:
         compiled_backward()
-    return TrainingRun(Boxed(compiled_forward), compiled_backward, facts, numbers)
-
-
-def compile_backward(
-    graph: GraphModule,
-    placeholders: Sequence[Node],
-    mode: FakeTensorMode,
-    options: Options,
-    number: int,
-) -> Callable[[list[Any]], Any]:
-    examples = [node.meta.get("val") for node in placeholders]
-    with compiling(f"{number}_backward"):
-        return Boxed(options.bw_compiler(graph, examples))
+    return TrainingRun(Boxed(compiled_forward), compiled_backward, traced.facts, numbers)
 
 
 class Late:
-    """A value made on first use."""
+    """A value made on first use; other threads wait for it."""
 
-    __slots__ = ("made", "make")
+    __slots__ = ("lock", "made", "make")
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self.make: Callable[[], Any] | None = make
         self.made: Any = None
+        self.lock = threading.RLock()
 
     def __call__(self) -> Any:
         if self.make is not None:
-            self.made = self.make()
-            self.make = None
+            with self.lock:
+                if self.make is not None:
+                    self.made = self.make()
+                    self.make = None
         return self.made

@@ -14,17 +14,15 @@ recompute_views = False
 # Whether outputs that alias something are rebuilt by their own view ops; by `as_strided` if not.
 view_replay_for_aliased_outputs = True
 
-# torch's switches that have one value here.
+# Whether graphs of graph modules are kept on disk and taken from there, see `cache`.
 enable_autograd_cache = False
+# Whether what cannot be kept is an error.
 strict_autograd_cache = False
+
+# torch's switch that has one value here.
 functionalize_rng_ops = False
 
-NOT_KEPT = "Only code is kept on disk (codegen.config.fx_graph_cache), not graphs: leave it False."
 patch = patcher(
     __name__,
-    held={
-        "enable_autograd_cache": NOT_KEPT,
-        "strict_autograd_cache": NOT_KEPT,
-        "functionalize_rng_ops": "Random ops draw from the generator when the graph runs.",
-    },
+    held={"functionalize_rng_ops": "Random ops draw from the generator when the graph runs."},
 )

@@ -22,6 +22,7 @@ from rushlight.aot.metadata import (
     kept_memory,
     value_of,
 )
+from rushlight.aot.partition import has_effect
 from rushlight.aot.subclasses import flatten, layouts_of
 from rushlight.aot.tracing import attribute_owner, output_of
 from rushlight.autograd.backward import grad as gradients_of
@@ -39,10 +40,12 @@ from rushlight.fx.traceback import follow_backward, preserve_node_meta
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node
 from rushlight.graph.printing import _PyTreeCodeGen, _PyTreeInfo
+from rushlight.higher_order import effects
 from rushlight.symbolic.numbers import NUMBERS
 
 __all__ = ["Tracing", "flat_parts", "trace_inference", "trace_joint"]
 
+effects.register_builtin()
 Function = Callable[..., Sequence[Any]]
 Decompositions = dict[OpOverload, Callable[..., Any]]
 
@@ -106,6 +109,7 @@ class GraphBuilder:
     def __init__(self, tracing: Tracing) -> None:
         self.mode = tracing.mode
         self.recorder = Recorder(Graph(), tracing.decompositions, tracing.pre_dispatch)
+        self.recorder.marks_regions = True
 
     def placeholder(self, name: str, value: Any, binds_sizes: bool = True) -> Node:
         node = self.recorder.graph.create_node("placeholder", name)
@@ -222,6 +226,16 @@ def state_of(value: Any) -> tuple[int, int]:
     return writes, sum([len(part.chain) for part in parts])
 
 
+def keep_effects_late(graph: Graph, last: Node) -> None:
+    """Mark what the backward does beside computing values, by what it was recorded after: it may
+    depend on no tangent."""
+    for node in reversed(graph.nodes):
+        if node is last:
+            return
+        if has_effect(node):
+            node.meta["partitioner_tag"] = "must_be_in_backward"
+
+
 def write_in_backward(
     recorder: Recorder, args: Sequence[Any], primals: Sequence[Any], facts: Facts
 ) -> None:
@@ -315,10 +329,12 @@ def trace_joint(
             outputs, has_tangent = prepared(primals)
             watch = BackwardWrites(primals, prepared.given, tangents, outputs)
             follow_backward([v.grad_fn for v in outputs if isinstance(v, Tensor)])
+            last = next(reversed(builder.recorder.graph.nodes))
             if loss is None:
                 gradients = joint_gradients(primals, outputs, has_tangent, tangents)
             else:
                 gradients = loss_gradients(primals, outputs[len(facts.returned_inputs) + loss])
+        keep_effects_late(builder.recorder.graph, last)
         facts.written_in_backward = watch.written(facts)
         forward = [value_of(value) for value in outputs]
         backward = [value_of(value) for value in gradients]

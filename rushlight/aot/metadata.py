@@ -343,9 +343,8 @@ def input_facts(
         is_leaf=source.is_leaf,
         requires_grad=value.requires_grad,
         writes_data=writes > 0 and not sets,
-        writes_geometry=moved and (
-            value is not parts[0] or geometry_of(moved_form(source, value)) != geometry
-        ),
+        writes_geometry=moved
+        and (value is not parts[0] or geometry_of(moved_form(source, value)) != geometry),
         becomes_view=becomes_view,
         moves=value.chain if moved and value is parts[0] else (),
         hidden=sum([storage.hidden_writes for storage in storages]) == writes,
@@ -374,7 +373,7 @@ def input_facts(
             f"  keep_input_mutations={keep_writes}\n  {found}"
         )
     if sets and any([storage.is_given for storage in storages]):
-        raise error("RL0738")
+        raise error("RL0743")
     return found
 
 

@@ -12,17 +12,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rushlight.aot import config
-from rushlight.base.keys import exact_key
+from rushlight.core.hop import HigherOrderOperator
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import Tensor, sizes_of
-from rushlight.fx.graph_module import GraphModule
-from rushlight.graph.graph import Graph
+from rushlight.fx.passes.dialect.common.cse_pass import is_seeded, writes
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node
 from rushlight.symbolic.numbers import NUMBERS
 from rushlight.symbolic.queries import hint_int
 
-__all__ = ["choose_saved", "merge_common", "minimum_cut"]
+__all__ = ["choose_saved", "kept_for", "minimum_cut", "region_of"]
 
 # Where values flow: the two sides of each node, between the source and the sink.
 Vertex = tuple[Node, str] | str
@@ -35,43 +34,6 @@ FUSED_WEIGHT = 2
 WRITTEN_WEIGHT = 1e9
 
 
-def merge_common(module: GraphModule) -> None:
-    """Common subexpressions become one node."""
-    graph = module.graph
-    seen: dict[Any, Node] = {}
-    returned = memory_of_outputs(graph)
-    for node in list(graph.nodes):
-        if node.op != "call_function" or is_seeded(node) or writes(node):
-            continue
-        try:
-            key = (node.target, exact_key(node.args), exact_key(node.kwargs))
-            known = seen.setdefault(key, node)
-        except TypeError:
-            continue
-        if known is not node and (node not in returned or is_view(node)):
-            node.replace_all_uses_with(known)
-            graph.erase_node(node)
-
-
-def memory_of_outputs(graph: Graph) -> set[Node]:
-    """What is returned, and what that is a view of: two of them are not one tensor."""
-    found: set[Node] = set()
-    for value in graph.output_node().args[0]:
-        while isinstance(value, Node) and value not in found:
-            found.add(value)
-            value = value.args[0] if value.args and is_view(value) else None
-    return found
-
-
-def is_seeded(node: Node) -> bool:
-    return "nondeterministic_seeded" in getattr(node.target, "tags", ())
-
-
-def writes(node: Node) -> bool:
-    schema = getattr(node.target, "_schema", None)
-    return schema is not None and bool(schema.is_mutable)
-
-
 def is_cheap(node: Node) -> bool:
     """Whether a node may be computed again."""
     if node.op == "get_attr" or node.target is operator.getitem:
@@ -79,10 +41,58 @@ def is_cheap(node: Node) -> bool:
     if node.op != "call_function" or is_seeded(node) or writes(node):
         return False
     target = node.target
+    if isinstance(target, HigherOrderOperator):
+        return False
     if not isinstance(target, OpOverload):
         # Arithmetic on sizes.
         return True
     return bool(target.recompute)
+
+
+# -- checkpointed regions --------------------------------------------------------------------------
+
+
+def must_recompute(node: Node) -> bool:
+    """Whether a checkpointed region wants a value computed again. Random numbers are kept, as is
+    what one region takes from another."""
+    policy, region = region_of(node)
+    if policy is None or "RECOMPUTE" not in policy.name or is_seeded(source_of(node)):
+        return False
+    others = [region_of(user) for user in node.users if user.op == "call_function"]
+    return all(number is None or number <= region for _, number in others)
+
+
+def must_save(node: Node) -> bool:
+    """Whether a checkpointed region wants a value kept."""
+    policy, _ = region_of(node)
+    return policy is not None and not must_recompute(node)
+
+
+def source_of(node: Node) -> Any:
+    """The call that a member of a tuple belongs to."""
+    found: Any = node
+    while found.target is operator.getitem:
+        found = found.args[0]
+    return found
+
+
+def region_of(node: Node) -> tuple[Any, Any]:
+    """(what the policy said, number) of the region that a node was made in."""
+    meta = source_of(node).meta
+    return meta.get("recompute"), meta.get("ac_graph_id")
+
+
+def kept_for(nodes: Iterable[Node]) -> list[Node]:
+    """What to save for values of the forward, if checkpointed ones are computed again."""
+    found: dict[Node, None] = {}
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop(0)
+        if must_recompute(node):
+            waiting = [*node.all_input_nodes, *waiting]
+        elif node.op != "get_attr":
+            found[node] = None
+    return list(found)
 
 
 def is_view(node: Node) -> bool:
@@ -127,9 +137,10 @@ def choose_saved(
         if node.op == "output" or node not in forward:
             continue
         enter, leave = (node, "in"), (node, "out")
-        if node in primals or not is_cheap(node):
+        again = must_recompute(node)
+        if node in primals or must_save(node) or not (again or is_cheap(node)):
             edges.append(("source", enter, INFINITE))
-        edges.append((enter, leave, weight_of(node, distance)))
+        edges.append((enter, leave, INFINITE if again else weight_of(node, distance)))
         if node in gradients:
             edges.append((leave, "sink", INFINITE))
         for user in node.users:

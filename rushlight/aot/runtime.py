@@ -7,23 +7,27 @@ outputs that alias inputs or one another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from rushlight.aot import config
+from rushlight.aot.arguments import Bases, Member, overlap, view_of
 from rushlight.aot.metadata import Facts, InputFacts, OutputFacts, OutputKind, geometry_of
 from rushlight.aot.subclasses import Layout, flatten, layout_of, wrap_all
 from rushlight.aot.wrappers import Wrapper
 from rushlight.autograd.function import BackwardCFunction, Function
 from rushlight.base.errors import error
-
+from rushlight.core import geometry
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
 from rushlight.core.functional import ViewStep
 from rushlight.core.modes import is_traceable_wrapper_subclass
+from rushlight.core.node import SavedTensor, new_saved
 from rushlight.core.state import LOCAL, changed
-from rushlight.core.tensor import Tensor, sizes_of, strides_of
+from rushlight.core.storage import VersionCounter
+from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.fx.graph_module import GraphModule
 from rushlight.symbolic.numbers import NUMBERS, IntLike
 
@@ -112,6 +116,8 @@ class TrainingRun:
         self.count = self.facts.graph_count
         self.tangent_places = tangents_among(self.facts)
         self.hidden = hidden_results(self.facts)
+        # Inputs that the graph itself writes.
+        self.kept = [place for place, e in enumerate(self.facts.inputs) if e.kept_in_graph]
         offset = len(self.facts.returned_inputs)
         self.views = {
             offset + place
@@ -166,7 +172,7 @@ class CompiledFunction(Function):
     @staticmethod
     def forward(ctx: Any, plan: TrainingRun, *args: Any) -> Any:
         # Tuples of arguments cannot be emptied; the list can, and frees what only it holds.
-        versions = [v._version if isinstance(v, Tensor) else 0 for v in args]
+        versions = [v._version if isinstance(v, Tensor) else 0 for v in args] if plan.kept else ()
         mixed = plan.facts.has_subclasses
         given = [part for value in args for part in flatten(value)] if mixed else list(args)
         outputs = list(plan.forward(given))
@@ -181,12 +187,15 @@ class CompiledFunction(Function):
         ctx.numbers = saved[first_number:]
         ctx.plan = plan
         # A graph may save an input and write to it: then the backward has not what it needs.
-        written = [
+        touched = [
             v
             for v, version in zip(args, versions)
             if isinstance(v, Tensor) and v._version != version
         ]
-        ctx.lost = [v for v in written if any([v is value for value in saved])]
+        written = [args[place] for place in plan.kept]
+        ctx.lost = [
+            v for v in touched if any([v is value for value in saved]) and shares_memory(v, written)
+        ]
         ctx.mark_non_differentiable(
             *[
                 value
@@ -261,6 +270,24 @@ def hidden_results(facts: Facts) -> set[int]:
     return found
 
 
+def shares_memory(tensor: Tensor, others: Sequence[Tensor]) -> bool:
+    """Whether a tensor has an element in common with another; what has no memory of its own is
+    taken to."""
+    for other in others:
+        if tensor is other:
+            return True
+        if is_strided(tensor) and is_strided(other):
+            if storage_of(tensor) is storage_of(other) and overlap(tensor, other):
+                return True
+        elif tensor._counter is other._counter:
+            return True
+    return False
+
+
+def is_strided(tensor: Tensor) -> bool:
+    return not is_traceable_wrapper_subclass(tensor) and tensor.layout.name == "strided"
+
+
 def unlinked(value: Any) -> Any:
     """A graph's result without the record of its being a view, which is the graph's own affair."""
     return value.detach() if isinstance(value, Tensor) and value._is_view() else value
@@ -288,13 +315,19 @@ class Epilogue(Wrapper):
     """Writes inputs and rebuilds outputs that alias inputs or one another."""
 
     facts: Facts
+    # Of leading inputs that are bases, the views of them that the function has.
+    groups: list[list[Member]] = field(default_factory=list)
+
+    @staticmethod
+    def behind(wrappers: Sequence[Wrapper], facts: Facts) -> Epilogue:
+        """The epilogue of a graph that these wrappers lead to."""
+        groups = [group for step in wrappers if isinstance(step, Bases) for group in step.groups]
+        return Epilogue(facts, groups)
 
     def __post_init__(self) -> None:
         facts = self.facts
         self.writes = [(position, facts.inputs[position]) for position in facts.returned_inputs]
-        self.rebuilt = any(
-            [e.rebuilt or e.first is not None or e.is_quiet for e in facts.outputs]
-        )
+        self.rebuilt = any([e.rebuilt or e.first is not None or e.is_quiet for e in facts.outputs])
         # Inputs with another geometry afterwards, of which outputs are views as they were.
         self.from_start = {e.base or 0 for e in facts.outputs if e.from_start}
         # The inputs that a call's results are written to or made from.
@@ -314,14 +347,24 @@ class Epilogue(Wrapper):
         starts = {position: geometry_of(args[position]) for position in self.from_start}
         return args, ({position: args[position] for position in self.needed}, starts)
 
-    def after(
-        self, results: list[Any], both: tuple[dict[int, Any], dict[int, Any]]
-    ) -> list[Any]:
+    def written(self, kept: dict[int, Any]) -> list[Tensor]:
+        """The tensors that the function writes."""
+        found = []
+        for position, _ in self.writes:
+            if position < len(self.groups):
+                found += written_parts(kept[position], self.groups[position])
+            else:
+                found.append(kept[position])
+        return found
+
+    def after(self, results: list[Any], both: tuple[dict[int, Any], dict[int, Any]]) -> list[Any]:
         kept, starts = both
         facts, count = self.facts, len(self.facts.outputs)
         updated, outputs = results[: len(self.writes)], results[len(self.writes) :]
-        for (position, entry), value in zip(self.writes, updated):
-            write(kept[position], value, entry)
+        if self.writes:
+            with untouched_stay_valid(results, self.written(kept)):
+                for (position, entry), value in zip(self.writes, updated):
+                    write(kept[position], value, entry)
         bases = outputs[count : count + facts.bases]
         outputs = outputs[:count]
         if self.rebuilt:
@@ -332,6 +375,47 @@ class Epilogue(Wrapper):
         if facts.grad_mode_after is not None:
             LOCAL.state.set_grad(facts.grad_mode_after)
         return outputs
+
+
+def written_parts(base: Tensor, group: Sequence[Member]) -> list[Tensor]:
+    """What a function may have written of a base: the rest of it is written as it was."""
+    if any([has_symbols((m.size, m.stride, m.offset)) for m in group]):
+        return [base]
+    return [view_of(base.detach(), member) for member in group]
+
+
+@contextmanager
+def untouched_stay_valid(results: Sequence[Any], targets: Sequence[Tensor]) -> Iterator[None]:
+    """Inside, `targets` are written. What a call saved for its backward and the writes leave alone
+    is as valid afterwards as before, though it may share a version counter with a target."""
+    counters = [target._counter for target in targets if target._counter is not None]
+    saved = saved_under(results, counters)
+    before = {id(counter): counter.value for counter in counters}
+    yield
+    for node, place, tensor, version in saved:
+        assert tensor._counter is not None
+        if version == before[id(tensor._counter)] and not shares_memory(tensor, targets):
+            node.saved_slots[place] = new_saved(tensor)
+
+
+def saved_under(
+    results: Sequence[Any], counters: Sequence[VersionCounter]
+) -> list[tuple[Any, int, Tensor, int]]:
+    """(node, place, tensor, version) of what the call that gave `results` saved, among tensors
+    with one of these version counters."""
+    nodes = {id(v._node): v._node for v in results if isinstance(v, Tensor)}
+    found = []
+    for node in nodes.values():
+        if not isinstance(node, BackwardCFunction) or node._forward_cls is not CompiledFunction:
+            continue
+        for place, slot in enumerate(node.saved_slots):
+            is_wrapped = isinstance(slot, SavedTensor)
+            if is_wrapped and (slot.unpack_hook is not None or slot.output_nr >= 0):
+                continue
+            tensor = slot.tensor if is_wrapped else slot
+            if tensor is not None and any([tensor._counter is c for c in counters]):
+                found.append((node, place, tensor, slot.version if is_wrapped else 0))
+    return found
 
 
 def write(target: Tensor, value: Tensor, entry: InputFacts) -> None:
@@ -429,7 +513,7 @@ def replayed(
                 made = step.replay(made)
     except RuntimeError:
         return None
-    return made if sizes_of(made) == sizes_of(graph_output) else None
+    return made if geometry.same_sizes(sizes_of(made), sizes_of(graph_output)) else None
 
 
 def has_symbols(value: object) -> bool:

@@ -182,8 +182,7 @@ def place_outputs(recorder: Recorder, result: Any, structure: TreeSpec, names: l
         leaves, out_structure = pytree.tree_flatten(result)
         graph._codegen.pytree_info = _PyTreeInfo(names, structure, out_structure)
         result = leaves
-    node = graph.output(outputs_of(recorder, result))
-    node.meta["val"] = None
+    graph.output(outputs_of(recorder, result))
 
 
 def sizes_as_tuples(result: Any) -> Any:

@@ -65,7 +65,11 @@ class Chain:
     def __call__(self, args: list[Any]) -> list[Any]:
         kept = []
         for wrapper in self.wrappers:
-            args, own = wrapper.before(args)
+            given, own = wrapper.before(args)
+            if given is not args:
+                # What the next one has is freed as soon as it lets go.
+                args.clear()
+                args = given
             kept.append(own)
         results = list(self.core(args))
         for wrapper in reversed(self.wrappers):

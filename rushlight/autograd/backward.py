@@ -10,7 +10,7 @@ import numpy as np
 from rushlight.autograd.engine import accumulate_by_hand, run_backward, run_root
 from rushlight.autograd.programs import run_known
 from rushlight.base.config import config
-from rushlight.core import ports
+from rushlight.core import geometry, ports
 from rushlight.core.dispatch import try_function_override
 from rushlight.core.node import gradient_node
 from rushlight.core.size import Size
@@ -98,7 +98,7 @@ def make_grads(outputs: Any, grads: Any, batched: bool = False) -> list[Any]:
             )
         if isinstance(value, Tensor):
             given = value.shape[1:] if batched else value.shape
-            if tuple(given) != tuple(output.shape):
+            if not geometry.same_sizes(tuple(given), tuple(output.shape)):
                 raise shape_error(position, value, output, batched)
             if output.dtype.is_complex != value.dtype.is_complex:
                 raise RuntimeError(

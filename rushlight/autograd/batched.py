@@ -1,4 +1,5 @@
-"""Batched gradients: one backward, or one forward push, for a stack of them."""
+"""Batched gradients: one backward, or one forward push, for a stack of them; all columns of a
+Jacobian as such a stack."""
 
 from __future__ import annotations
 
@@ -8,8 +9,9 @@ from typing import Any
 from rushlight.core.batching import VmapLevel, batched, unbatched
 from rushlight.core.state import LOCAL, changed
 from rushlight.opset import batching as _rules  # noqa: F401  (registers the batch rules)
+from rushlight.opset import functions
 
-__all__ = ["batched_call", "run_batched"]
+__all__ = ["batched_call", "column_blocks", "run_batched", "unit_tangents"]
 
 
 def batched_call(function: Callable[..., Any], *values: Any) -> list[Any]:
@@ -27,3 +29,23 @@ def batched_call(function: Callable[..., Any], *values: Any) -> list[Any]:
 def run_batched(run: Callable[[Any], Any], grads: list[Any]) -> list[Any]:
     """Run the engine once with the leading dim of `grads` as a hidden batch axis."""
     return batched_call(lambda *hidden: run(list(hidden)), *grads)
+
+
+def unit_tangents(inputs: list[Any]) -> list[Any]:
+    """For each input its part of all unit vectors of the inputs together, along a new first dim."""
+    sizes = [leaf.numel() for leaf in inputs]
+    total, start, found = sum(sizes), 0, []
+    for leaf, size in zip(inputs, sizes, strict=True):
+        part = functions.eye(total, dtype=leaf.dtype, device=leaf.device)[:, start : start + size]
+        found.append(part.reshape((total, *leaf.shape)))
+        start += size
+    return found
+
+
+def column_blocks(column: Any, inputs: list[Any]) -> list[Any]:
+    """The derivatives of one output along all unit vectors, as its Jacobian by each input."""
+    parts = column.movedim(0, -1).split([leaf.numel() for leaf in inputs], -1)
+    return [
+        part.reshape((*part.shape[:-1], *leaf.shape))
+        for part, leaf in zip(parts, inputs, strict=True)
+    ]

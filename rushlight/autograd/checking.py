@@ -30,6 +30,7 @@ from rushlight.autograd.differences import (
     wants_grad,
 )
 from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
 from rushlight.core.device import strided
 from rushlight.core.dtype import dtype
 from rushlight.core.tensor import Tensor, strides_of, wrap
@@ -341,7 +342,7 @@ class Check:
                 raise GradcheckError("grad is incorrect type")
             if gradient.device != target.device:
                 raise GradcheckError("grad is incorrect device")
-            if tuple(gradient.shape) != tuple(target.shape):
+            if not geometry.same_sizes(tuple(gradient.shape), tuple(target.shape)):
                 raise GradcheckError("grad is incorrect size")
 
     def undefined_backward(self) -> None:

@@ -24,6 +24,7 @@ from rushlight.autograd.grad_mode import enable_grad, no_grad
 from rushlight.autograd.graph import saved_tensors_hooks
 from rushlight.core.modes import TorchDispatchMode
 from rushlight.core.op import OpOverload, OpOverloadPacket
+from rushlight.core.recording import Recorder
 from rushlight.core.rng import default_generator
 from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor, set_requires_grad
@@ -319,6 +320,10 @@ class SaveInputs(Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         raise AssertionError("the inputs of a checkpointed region do not take part in backward")
 
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        return functions.zeros((0,))
+
 
 def restore_inputs(keeper: Any) -> list[Any]:
     node = keeper.grad_fn
@@ -400,9 +405,48 @@ def checkpoint(
                 "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
             )
         return CheckpointFunction.apply(function, preserve, *args)
+    if LOCAL.state.transforms or LOCAL.state.inference:
+        # A transform keeps what it needs until it ends, inference mode records nothing: there is no
+        # later backward to save for.
+        with context_fn()[0]:
+            return function(*args, **kwargs)
+    recorder = LOCAL.state.proxy
+    if recorder is not None and recorder.marks_regions:
+        with marked(recorder, context_fn):
+            return function(*args, **kwargs)
     region = without_reentrancy(function, preserve, context_fn, determinism_check, kwargs, args)
     with region:
         return function(*args, **kwargs)
+
+
+# Regions of graphs that are being recorded.
+region_numbers = itertools.count(1)
+
+
+@contextlib.contextmanager
+def marked(recorder: Recorder, context_fn: Callable[[], tuple[Any, Any]]) -> Iterator[None]:
+    """Around a region that is being recorded: its nodes carry what the policy says of them, and
+    who cuts the graph into forward and backward goes by that."""
+    number = next(region_numbers)
+    context, _ = context_fn()
+    asked = context if isinstance(context, SelectiveMode) else None
+
+    def marking(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        policy: Any = CheckpointPolicy.PREFER_RECOMPUTE
+        if asked is not None and getattr(op, "base_name", op) not in IGNORED:
+            told = SelectiveCheckpointContext(is_recompute=False)
+            policy = asked.policy_fn(told, op, *args, **kwargs)
+            if isinstance(policy, bool):
+                policy = CheckpointPolicy.MUST_SAVE if policy else CheckpointPolicy.PREFER_RECOMPUTE
+        return {"recompute": policy, "ac_graph_id": number}
+
+    before = recorder.marking
+    recorder.marking = marking
+    try:
+        with contextlib.nullcontext() if asked is not None else context:
+            yield
+    finally:
+        recorder.marking = before
 
 
 def warn_reentrant(name: str) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from rushlight.autograd.backward import grad
 from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
 from rushlight.core.device import strided
 from rushlight.core.dtype import dtype
 from rushlight.core.tensor import Tensor, values_of, wrap
@@ -261,7 +262,7 @@ def gradients(out: Any, targets: list[Any], part: str, vector: Any) -> tuple[lis
             if gradient is None:
                 continue
             types_ok = types_ok and gradient.dtype.is_complex == target.dtype.is_complex
-            if tuple(gradient.shape) != tuple(target.shape):
+            if not geometry.same_sizes(tuple(gradient.shape), tuple(target.shape)):
                 sizes_ok = False
                 continue
             matrix[:, column] = array_of(gradient)

@@ -473,7 +473,7 @@ def validate(grad: Any, node: Any, number: int, producer: Any, index: int = 0) -
             f"{name} returned a gradient of type {type(grad).__name__} at index {index}; expected "
             "a Tensor or None"
         )
-    if sizes_of(grad) != tuple(shape) and grad.layout.name == "strided":
+    if not geometry.same_sizes(sizes_of(grad), tuple(shape)) and grad.layout.name == "strided":
         if not is_expandable(shape, grad.shape):
             name = producer.name() if producer is not None else "Function"
             raise RuntimeError(
@@ -635,7 +635,7 @@ def run_tensor_hooks(table: Any, grads: list[Any], number: int) -> None:
         if not isinstance(replaced, Tensor):
             raise TypeError(f"expected Variable, but hook returned '{type(replaced).__name__}'")
         if grad is not None:
-            if replaced.shape != grad.shape:
+            if not geometry.same_sizes(replaced.shape, grad.shape):
                 raise RuntimeError(f"hook '{hook_name(hook)}' has changed the size of value")
             if replaced._dtype is not grad._dtype:
                 raise RuntimeError(f"hook '{hook_name(hook)}' has changed the type of value")
@@ -686,7 +686,7 @@ def keeps_layout(grad: Any, variable: Any) -> bool:
     """Whether a gradient's strides are those that `variable.grad` must have."""
     if grad._is_contiguous and variable._is_contiguous:
         return True
-    if grad.shape != variable.shape:
+    if not geometry.same_sizes(grad.shape, variable.shape):
         # The leaf has taken other memory since.
         return bool(grad.is_contiguous())
     strides = strides_of(variable)
@@ -804,7 +804,7 @@ def copy_like(variable: Any, grad: Any) -> Any:
     if not LOCAL.state.grad and grad._is_contiguous and variable._is_contiguous:
         return grad.clone()
     strides = strides_of(variable)
-    if grad.shape == variable.shape and geometry.is_non_overlapping_and_dense(
+    if geometry.same_sizes(grad.shape, variable.shape) and geometry.is_non_overlapping_and_dense(
         variable.shape, strides
     ):
         result = grad.new_empty_strided(tuple(variable.shape), strides)

@@ -15,7 +15,7 @@ import numpy as np
 
 from rushlight.autograd.engine import run_backward
 from rushlight.base.errors import error
-from rushlight.core import dispatch, history, ports
+from rushlight.core import dispatch, geometry, history, ports
 from rushlight.core.batching import BatchedTensor
 from rushlight.core.duals import (
     DualLevel,
@@ -27,6 +27,7 @@ from rushlight.core.duals import (
     tangent_of,
     without_tangents,
 )
+from rushlight.core.geometry import is_overlapping
 from rushlight.core.gradrule import parameters
 from rushlight.core.levels import LevelTensor
 from rushlight.core.node import SavedTensor, autograd_state, gradient_node
@@ -70,7 +71,9 @@ HIDING = (BatchedTensor, LevelTensor)
 # -- layout ----------------------------------------------------------------------------------------
 # Note [Tangent layout]: a view taken of a tensor is taken of its tangent too, by the same strides
 # and offset if need be. A tangent that lies differently is therefore copied into memory like the
-# tensor's: sizes, strides, offset, storage length and lazy bits.
+# tensor's: sizes, strides, offset, storage length and lazy bits. Elements of a level's tensor may
+# share memory: those of its tangent need not be equal, and views are replayed there, so that each
+# has memory of its own. (torch: `make_dual` refuses such a tensor.)
 
 
 def same_layout(tangent: Any, tensor: Any) -> bool:
@@ -79,7 +82,7 @@ def same_layout(tangent: Any, tensor: Any) -> bool:
     if both_are_fresh(tangent, tensor):
         return True
     sizes = sizes_of(tensor)
-    if sizes_of(tangent) != sizes:
+    if not geometry.same_sizes(sizes_of(tangent), sizes):
         return False
     if tangent.is_conj() != tensor.is_conj() or tangent.is_neg() != tensor.is_neg():
         return False
@@ -124,8 +127,12 @@ def storage_length(tensor: Any) -> Any:
 
 def zeros_laid_out(tangent: Any, tensor: Any) -> Any:
     """Zeros of the tangent's dtype and batch, with the layout of a tensor."""
+    is_of_level = owner_of(tensor) is not None
     tensor = lowered(tensor)
-    made = functions._new_zeros_with_same_feature_meta(tangent, tensor)
+    if is_of_level and is_overlapping(sizes_of(tensor), strides_of(tensor)):
+        made = functions.new_zeros(tangent, sizes_of(tensor))
+    else:
+        made = functions._new_zeros_with_same_feature_meta(tangent, tensor)
     if hidden_levels(tangent) - hidden_levels(made):
         # The tangent differs between samples: what it is written to must hold them all.
         made = made + functions.zeros_like(tangent).sum()
@@ -276,7 +283,7 @@ def store(op: Any, output: Any, tangent: Any, given: list[Any]) -> None:
 
 def fitted(output: Any, tangent: Any) -> Any:
     """A tangent of the output's sizes and dtype."""
-    if tuple(tangent.shape) != tuple(output.shape):
+    if not geometry.same_sizes(tuple(tangent.shape), tuple(output.shape)):
         tangent = tangent.expand(output.shape)
     return tangent if tangent._dtype is output._dtype else tangent.to(output._dtype)
 
@@ -308,7 +315,7 @@ def write_tangent(target: Any, tangent: Any, given: list[Any]) -> None:
 
 def can_hold(existing: Any, tangent: Any) -> bool:
     """False where a tangent shared by all samples meets one that differs between them."""
-    return not isinstance(tangent, BatchedTensor) or isinstance(existing, BatchedTensor)
+    return hidden_levels(tangent) <= hidden_levels(existing)
 
 
 def note_saved(rule: Any, result: Any) -> None:
@@ -551,7 +558,7 @@ def vjp_products(
             continue
         if not answer.requires_grad:
             continue
-        if tuple(answer.shape) != tuple(tangent.shape):
+        if not geometry.same_sizes(tuple(answer.shape), tuple(tangent.shape)):
             tangent = level.run(tangent.expand, answer.shape)
         if answer._dtype is not tangent._dtype:
             tangent = level.run(tangent.to, answer._dtype)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from rushlight.autograd import forward
 from rushlight.autograd.grad_mode import Mode
 from rushlight.base.lazy import namespace
+from rushlight.core import geometry
 from rushlight.core.duals import end_view, without_tangents
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
@@ -97,7 +98,7 @@ def check_dual(tensor: Any, tangent: Any) -> None:
             raise ValueError(
                 f"Expected {name} to be floating point or complex, but got: {value.dtype}"
             )
-    if tensor.shape != tangent.shape:
+    if not geometry.same_sizes(tensor.shape, tangent.shape):
         raise RuntimeError(
             f"Trying to set a forward gradient that has a different size than that of the original "
             f"Tensor, this is not supported. Tensor is of size {list(tensor.shape)} while the "

@@ -13,13 +13,17 @@ from typing import Any, NoReturn
 
 from rushlight.autograd import forward_ad
 from rushlight.autograd.backward import grad
+from rushlight.autograd.batched import batched_call, column_blocks, unit_tangents
 from rushlight.autograd.grad_mode import enable_grad
+from rushlight.core import geometry
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 OUTPUTS = "outputs of the user-provided function"
+# A function and its derivatives, as messages call them.
+NAMES = ("output", "jacobian", "hessian")
 Tensors = tuple[Any, ...]
 
 
@@ -67,7 +71,7 @@ def checked_vector(v: Any, like: Tensors, api: str, lone: str) -> Tensors:
             f"v is a tuple of invalid length: should be {len(like)} but got {len(vectors)}."
         )
     for index, (vector, other) in enumerate(zip(vectors, like)):
-        if vector.shape != other.shape:
+        if not geometry.same_sizes(vector.shape, other.shape):
             entry = f"Entry {index} in v" if isinstance(v, tuple) and len(v) > 1 else "v"
             raise RuntimeError(
                 f"{entry} has invalid size: should be {other.shape} but got {vector.shape}."
@@ -110,16 +114,17 @@ def gradients(
     )
 
 
-def filled(grads: Tensors, inputs: Tensors, strict: bool, keeps: bool, whose: str) -> Tensors:
-    """`grads` with zeros for what is independent of an input."""
+def filled(grads: Tensors, inputs: Tensors, strict: bool, keeps: bool, order: int = 1) -> Tensors:
+    """Gradients of the given order, with zeros for what is independent of an input."""
     for index, found in enumerate(grads):
         if strict and found is None:
             refuse_independent(
-                f"The {whose} of the user-provided function is independent of input {index}"
+                f"The {NAMES[order - 1]} of the user-provided function is independent of input "
+                f"{index}"
             )
         if strict and keeps and not found.requires_grad:
             refuse_independent(
-                f"The backward of the user-provided function is independent of input {index}",
+                f"The {NAMES[order]} of the user-provided function is independent of input {index}",
                 " when create_graph=True",
             )
     return tuple(
@@ -131,23 +136,27 @@ def single_output(func: Callable[..., Any], inputs: Tensors, api: str, strict: b
     """The only number that `func` returns."""
     returned = func(*inputs)
     outputs = as_tensors(returned, OUTPUTS, api)
+    if strict:
+        check_differentiable(outputs)
     if isinstance(returned, tuple):
         raise RuntimeError(f"The function given to {api} should return a single Tensor")
     if outputs[0].numel() != 1:
         raise RuntimeError(
             f"The Tensor returned by the function given to {api} should contain a single element"
         )
-    if strict:
-        check_differentiable(outputs)
     return outputs[0]
 
 
-def slope(output: Any, inputs: Tensors, strict: bool) -> Tensors:
-    """The gradient of one number, itself differentiable."""
-    found = gradients((output.reshape(()),), inputs, None, True)
-    found = filled(found, inputs, strict, False, "jacobian")
-    for index, part in enumerate(found):
-        if strict and not part.requires_grad:
+def slope(output: Any, inputs: Tensors, strict: bool, fills: bool) -> Tensors:
+    """The gradient of one number, itself differentiable. Where the number does not depend on an
+    input, strict mode tells so, or with `fills` that its zeros have no gradient."""
+    found = list(gradients((output.reshape(()),), inputs, None, True))
+    for index, (part, x) in enumerate(zip(found, inputs)):
+        if strict and part is None and not fills:
+            refuse_independent(
+                f"The output of the user-provided function is independent of input {index}"
+            )
+        if strict and (part is None or not part.requires_grad):
             raise RuntimeError(
                 "While computing the hessian, found that the jacobian of the user-provided "
                 f"function with respect to input {index} is independent of the input. This is not "
@@ -155,7 +164,9 @@ def slope(output: Any, inputs: Tensors, strict: bool) -> Tensors:
                 "differentiable and that the jacobian depends on the inputs (this would be "
                 "violated by a linear function for example)."
             )
-    return found
+        if part is None:
+            found[index] = functions.zeros_like(x)
+    return tuple(found)
 
 
 # -------------------------------------------------------------------- products
@@ -168,7 +179,13 @@ def vjp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """What `func` returns, and the product of `v` with its Jacobian."""
+    """What `func` returns, and the product of `v` with its Jacobian.
+
+    >>> import rushlight as torch
+    >>> x = torch.tensor([1.0, 2.0])
+    >>> torch.autograd.functional.vjp(lambda x: x**2, x, torch.ones(2))
+    (tensor([1., 4.]), tensor([2., 4.]))
+    """
     with enable_grad():
         arguments = fresh(as_tensors(inputs, "inputs", "vjp"), create_graph)
         returned = func(*arguments)
@@ -177,7 +194,7 @@ def vjp(
             check_differentiable(outputs)
         vectors = checked_vector(v, outputs, "vjp", "user-provided function returns")
         found = gradients(outputs, arguments, vectors, create_graph)
-        found = filled(found, arguments, strict, create_graph, "output")
+        found = filled(found, arguments, strict, create_graph)
     return mirrored(outputs, returned, create_graph), mirrored(found, inputs, create_graph)
 
 
@@ -191,6 +208,11 @@ def jvp(
     """What `func` returns, and the product of its Jacobian with `v`.
 
     The gradient is linear in its weights: its derivative by them is the product.
+
+    >>> import rushlight as torch
+    >>> x = torch.tensor([1.0, 2.0])
+    >>> torch.autograd.functional.jvp(lambda x: x**2, x, torch.ones(2))
+    (tensor([1., 4.]), tensor([2., 4.]))
     """
     lone = "input to the user-provided function is"
     with enable_grad():
@@ -203,16 +225,32 @@ def jvp(
             check_differentiable(outputs)
         weights = tuple(functions.zeros_like(out).requires_grad_() for out in outputs)
         found = gradients(outputs, arguments, weights, True)
-        filled(found, arguments, strict, False, "output")
+        filled(found, arguments, strict, False)
         reached = [(g, vector) for g, vector in zip(found, vectors) if g is not None]
         products = gradients(
             [g for g, _ in reached], weights, [vector for _, vector in reached], create_graph
         )
+        check_products(products, strict, create_graph)
         results = [
             functions.zeros_like(out) if product is None else product
             for product, out in zip(products, outputs)
         ]
     return mirrored(outputs, returned, create_graph), mirrored(results, returned, create_graph)
+
+
+def check_products(products: Tensors, strict: bool, keeps: bool) -> None:
+    for index, product in enumerate(products):
+        if strict and product is None:
+            refuse_independent(
+                f"The gradient with respect to the input is independent of entry {index} in the "
+                "grad_outputs when using the double backward trick to compute forward mode "
+                "gradients"
+            )
+        if strict and keeps and not product.requires_grad:
+            refuse_independent(
+                f"The jacobian of the user-provided function is independent of input {index}",
+                " when create_graph=True",
+            )
 
 
 def hessian_product(
@@ -224,8 +262,8 @@ def hessian_product(
         vectors = checked_vector(v, given, api, lone)
         arguments = fresh(given, create_graph)
         output = single_output(func, arguments, api, strict)
-        found = gradients(slope(output, arguments, strict), arguments, vectors, create_graph)
-        found = filled(found, arguments, strict, create_graph, "jacobian")
+        found = gradients(slope(output, arguments, strict, False), arguments, vectors, create_graph)
+        found = filled(found, arguments, strict, create_graph, order=2)
     return mirrored((output,), output, create_graph), mirrored(found, inputs, create_graph)
 
 
@@ -236,7 +274,13 @@ def vhp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """What a function with one number returns, and the product of `v` with its Hessian."""
+    """What a function with one number returns, and the product of `v` with its Hessian.
+
+    >>> import rushlight as torch
+    >>> x = torch.tensor([1.0, 2.0])
+    >>> torch.autograd.functional.vhp(lambda x: (x**3).sum(), x, torch.ones(2))
+    (tensor(9.), tensor([ 6., 12.]))
+    """
     return hessian_product("vhp", func, inputs, v, create_graph, strict)
 
 
@@ -250,6 +294,11 @@ def hvp(
     """What a function with one number returns, and the product of its (symmetric) Hessian with `v`.
 
     Costs what `vhp` costs.
+
+    >>> import rushlight as torch
+    >>> x = torch.tensor([1.0, 2.0])
+    >>> torch.autograd.functional.hvp(lambda x: (x**3).sum(), x, torch.ones(2))
+    (tensor(9.), tensor([ 6., 12.]))
     """
     return hessian_product("hvp", func, inputs, v, create_graph, strict)
 
@@ -377,28 +426,26 @@ def batched_rows(output: Any, inputs: Tensors, keeps: bool, number: int | None) 
 
 
 def by_columns(func: Callable[..., Any], given: Tensors) -> tuple[Any, list[list[Any]]]:
-    """What `func` returns and its blocks, by a forward derivative for each input element."""
-    returned = func(*fresh(given, False))
-    outputs = as_tensors(returned, OUTPUTS, "jacobian")
-    blocks: list[list[Any]] = [[] for _ in outputs]
-    for index, x in enumerate(given):
-        unit = functions.eye(x.numel(), dtype=x.dtype, device=x.device)
-        columns: list[list[Any]] = [[] for _ in outputs]
-        for direction in unit:
-            with forward_ad.dual_level():
-                arguments = list(fresh(given, False))
-                arguments[index] = forward_ad.make_dual(arguments[index], direction.view(x.shape))
-                for column, output in zip(
-                    columns, as_tensors(func(*arguments), OUTPUTS, "jacobian")
-                ):
-                    tangent = forward_ad.unpack_dual(output).tangent
-                    column.append(functions.zeros_like(output) if tangent is None else tangent)
-        for block, column, output in zip(blocks, columns, outputs):
-            shape = (*output.shape, *x.shape)
-            block.append(
-                functions.stack(column, -1).reshape(shape) if column else output.new_zeros(shape)
-            )
-    return returned, blocks
+    """What `func` returns and its blocks, by one forward derivative along all unit vectors."""
+    returned: Any = None
+
+    def push(*tangents: Any) -> list[Any]:
+        nonlocal returned
+        with forward_ad.dual_level():
+            arguments = fresh(given, False)
+            returned = func(*map(forward_ad.make_dual, arguments, tangents))
+            pairs = [
+                forward_ad.unpack_dual(output)
+                for output in as_tensors(returned, OUTPUTS, "jacobian")
+            ]
+            return [functions.zeros_like(p) if t is None else t for p, t in pairs]
+
+    if any(x.numel() for x in given):
+        columns = batched_call(push, *unit_tangents(list(given)))
+    else:
+        # There is no unit vector to tell the sizes of the outputs.
+        columns = [column[None][:0] for column in push(*[functions.zeros_like(x) for x in given])]
+    return returned, [column_blocks(column, list(given)) for column in columns]
 
 
 def hessian(
@@ -409,7 +456,14 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """The Hessian of a function with one number, by each pair of inputs."""
+    """The Hessian of a function with one number, by each pair of inputs.
+
+    >>> import rushlight as torch
+    >>> x = torch.tensor([1.0, 2.0])
+    >>> torch.autograd.functional.hessian(lambda x: (x**3).sum(), x)
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
     given = as_tensors(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(
@@ -418,7 +472,7 @@ def hessian(
 
     def gradient(*arguments: Any) -> Any:
         output = single_output(func, arguments, "hessian", strict)
-        found = slope(output, arguments, strict)
+        found = slope(output, arguments, strict, True)
         return found if isinstance(inputs, tuple) else found[0]
 
     return jacobian(

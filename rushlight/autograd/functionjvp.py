@@ -81,7 +81,7 @@ def function_tangents(
 def zero_tangent(value: Any) -> Any:
     if not isinstance(value, Tensor) or not history.is_differentiable(value):
         return None
-    return functions.zeros_like(lowered(value)._alias())
+    return functions.zeros_like(lowered(value))
 
 
 def keep_written(result: Any, tangent: Any, old: Any, version: int | None) -> None:

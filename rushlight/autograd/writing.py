@@ -183,7 +183,7 @@ class Writer:
             raise Unwritable
         dense = is_contiguous(sizes, strides)
         if not shift:
-            if sizes == wanted and strides == steps:
+            if geometry.same_sizes(sizes, wanted) and strides == steps:
                 return source
             if dense and is_contiguous(wanted, steps) and numel(sizes) == numel(wanted):
                 return f"{source}.reshape({self.constant(wanted)})"

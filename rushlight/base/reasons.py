@@ -364,9 +364,6 @@ REASONS: dict[str, Reason] = {
         "vmap: {op} has no rule for a batch of size 0: the sizes of its result cannot be told.",
         remedy="Treat an empty batch apart, before vmap.",
     ),
-    "RL0607": missing(
-        "RL0607", "Views stay views when writes are removed.", "Use remove='mutations'."
-    ),
     "RL0608": Reason(
         "Trying to backward through {op} but no autograd formula was registered. Please use "
         "register_autograd to add one.",
@@ -431,10 +428,26 @@ REASONS: dict[str, Reason] = {
         "What is written back is the argument as the function leaves it, which is not all of it.",
         "Make a view instead of changing the argument in place.",
     ),
+    "RL0640": Reason(
+        "a compiled module has other parameters or buffers than when it was compiled: {names}",
+        "They are arguments of its graphs, in the order in which the module had them.",
+        "Compile the module again, or give it the same names.",
+    ),
+    "RL0641": Reason(
+        "graphs cannot be kept on disk because of {what}",
+        "Another process could not tell that it has the same.",
+        "Leave strict_autograd_cache off: they are then traced each time.",
+    ),
     "RL0611": Reason(
         "derivative for {name} is not implemented",
         "It depends on values in steps, or replaces memory; no gradient is defined.",
         "Call it on tensor.detach() or under no_grad().",
+    ),
+    "RL0612": Reason(
+        "vmap: There is a performance drop because {op} has no batching rule for these arguments "
+        "(RL0612): it runs once for every sample.",
+        "Its result depends on each sample's values, or few programs batch it.",
+        "Call it outside of vmap where it takes a batch itself; the results are right either way.",
     ),
     # -- graphs, tracing, aot
     "RL0701": Reason(
@@ -521,17 +534,17 @@ REASONS: dict[str, Reason] = {
         "In a graph, memory is given up or comes back; it does not shrink or grow.",
         "Resize from 0 or to 0 bytes.",
     ),
-    "RL0736": Reason(
+    "RL0741": Reason(
         "resize_ from {sizes} to {wanted} cannot be traced",
         "A graph cannot give more memory to an argument, or to what others are views of.",
         "Resize before the traced function, or make a new tensor.",
     ),
-    "RL0737": Reason(
+    "RL0742": Reason(
         "as_strided of a traced tensor of shape {sizes} and strides {strides} after a write to it",
         "Its value was computed anew and does not lie in memory as the tensor does eagerly.",
         "Take the view by other ops, before the write, or of a clone.",
     ),
-    "RL0738": Reason(
+    "RL0743": Reason(
         "set_ of an argument to memory of an argument cannot be traced",
         "A graph cannot tell which of its arguments share memory afterwards.",
         "Copy the values, or call set_ outside of the traced function.",
@@ -540,6 +553,25 @@ REASONS: dict[str, Reason] = {
         "A function given to {op} closes over a tensor that requires a gradient",
         "The gradient of a higher-order op is taken with respect to its operands.",
         "Pass the tensor as an operand.",
+    ),
+    "RL0736": Reason(
+        "A function given to {op} must return what it carries in the same structure, but got "
+        "{first} instead of {second}",
+        "The results of one step are the operands of the next.",
+    ),
+    "RL0737": Reason(
+        "{op} writes to a tensor that shares memory with another of its arguments",
+        "In a graph the operator runs on copies, which share no memory.",
+        "Pass a clone of one of them.",
+    ),
+    "RL0738": Reason(
+        "{op} writes to its arguments, or returns them, and cannot be registered as effectful",
+        "Calls with effects are ordered by tokens, writes by values.",
+    ),
+    "RL0739": Reason(
+        "Could not find a token for effect {effect} which came from the function {op}",
+        "The tokens of a graph are its inputs, and are known before it is traced.",
+        "Trace with a FunctionalMode that finds tokens first.",
     ),
     "RL0715": Reason(
         "Tried to trace mutable operation {schema}. FX only supports functional code, so "

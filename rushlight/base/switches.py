@@ -15,7 +15,10 @@ from typing import Any
 
 from rushlight.base.errors import MissingFeature, error
 
-__all__ = ["Patch", "SwitchModule", "patcher"]
+__all__ = ["Patch", "SwitchModule", "changed_switches", "patcher"]
+
+# Module -> its switches as they were assigned.
+DEFAULTS: dict[str, dict[str, Any]] = {}
 
 
 class SwitchModule(ModuleType):
@@ -38,6 +41,13 @@ def patcher(module: str, held: Mapping[str, str] | None = None) -> Callable[...,
     """`patch(name=value)`, `patch("name", value)` or `patch({...})` for a module's switches, which
     become attributes that refuse what they cannot be."""
     switches_of = sys.modules[module]
+    DEFAULTS[module] = {
+        name: value
+        for name, value in vars(switches_of).items()
+        if isinstance(value, (bool, int, float, str))
+        and not name.startswith("__")
+        and not name.isupper()
+    }
     switches_of.__dict__["held"] = dict(held or {})
     switches_of.__class__ = SwitchModule
 
@@ -49,6 +59,18 @@ def patcher(module: str, held: Mapping[str, str] | None = None) -> Callable[...,
         return Patch(module, switches)
 
     return patch
+
+
+def changed_switches() -> dict[str, dict[str, Any]]:
+    """The switches that are not as they were assigned, by module; one that was not imported yet
+    has none."""
+    found = {}
+    for module, defaults in sorted(DEFAULTS.items()):
+        now = vars(sys.modules[module])
+        others = {name: now[name] for name, value in defaults.items() if now[name] != value}
+        if others:
+            found[module] = others
+    return found
 
 
 class Patch:

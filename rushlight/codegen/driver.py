@@ -5,7 +5,7 @@ The steps: read the graph, drop what nobody reads, fuse, write, compile. Each pr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -15,6 +15,7 @@ from rushlight.codegen.loops import Buffer, Kernel, Statement
 from rushlight.codegen.program import LoopProgram, read_graph
 from rushlight.codegen.writer import RunWriter
 from rushlight.fx.graph_module import GraphModule
+from rushlight.graph.printing import _PyTreeCodeGen
 
 __all__ = ["Compiled", "lower"]
 
@@ -39,7 +40,7 @@ class Compiled:
             for name in writer.entries:
                 self.scope[name] = self.library.function(name)
         exec(compile(self.source, "<rushlight compiled graph>", "exec"), self.scope)
-        self.run = self.scope["run"]
+        self.run: Callable[..., Any] = self.scope["run"]
 
     def __call__(self, *inputs: Any) -> Any:
         return self.run(*inputs)
@@ -52,10 +53,21 @@ class Compiled:
 def lower(module: GraphModule, example_inputs: Sequence[Any] | None) -> Compiled:
     """Compile a functional graph. The result takes and returns what the graph does; its inputs
     must have the sizes, strides and dtypes that the graph was captured with."""
+    if example_inputs is not None:
+        example_inputs = module.graph.process_inputs(*example_inputs)
     program = read_graph(module, example_inputs, native.this_host().converts_half)
     schedule = fuse(live_steps(program.steps))
     shrink_buffers(schedule)
-    return Compiled(program, schedule)
+    compiled = Compiled(program, schedule)
+    codegen = module.graph._codegen
+    if isinstance(codegen, _PyTreeCodeGen):
+        compiled.run = nested(compiled.run, codegen)
+    return compiled
+
+
+def nested(run: Callable[..., Any], codegen: _PyTreeCodeGen) -> Callable[..., Any]:
+    """A function of flat inputs as one that takes and returns what the graph does."""
+    return lambda *inputs: codegen.process_outputs(run(*codegen.process_inputs(*inputs)))
 
 
 def live_steps(steps: list[Any]) -> list[Any]:

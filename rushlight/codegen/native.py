@@ -131,7 +131,7 @@ def compile_text(text: str, names: list[str], thorough: bool = True) -> Library:
     here = this_host()
     level = "thorough" if thorough else "plain"
     key = cache.key_of(text, here.triple, here.cpu, here.features, here.version, level)
-    image = cache.read(key) if config.fx_graph_cache else None
+    image = cache.OBJECTS.read(key) if config.fx_graph_cache else None
     if image is not None:
         try:
             return Library(here, image, names)
@@ -139,7 +139,7 @@ def compile_text(text: str, names: list[str], thorough: bool = True) -> Library:
             image = None
     image = object_of(here, text, thorough)
     if config.fx_graph_cache:
-        cache.write(key, image)
+        cache.OBJECTS.write(key, image)
     return Library(here, image, names)
 
 

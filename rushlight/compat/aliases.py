@@ -42,9 +42,18 @@ _SYMBOLS = (
     "guard_scalar guard_size_oblivious guard_or_false guard_or_true statically_known_true "
     "statically_known_false definitely_true definitely_false expect_true hint_int has_hint "
     "is_symbolic is_concrete_int is_concrete_float is_concrete_bool free_symbols has_free_symbols "
-    "free_unbacked_symbols has_free_unbacked_symbols"
+    "free_unbacked_symbols has_free_unbacked_symbols CallMethodKey ConvertIntKey"
 )
 
+_PROXY = (
+    "ProxyTorchDispatchMode disable_proxy_modes_tracing get_innermost_proxy_mode get_proxy_mode "
+    "maybe_disable_fake_tensor_mode"
+)
+_TABLES = ".aot.decompositions.tables"
+_REGIONS = (
+    "strict_mode tag_activation_checkpoint wrap wrap_activation_checkpoint "
+    "wrap_with_set_grad_enabled"
+)
 _SELFTEST = ".opset.other.selftest"
 _NN_MODULES = (
     "activation adaptive channelshuffle container distance flatten fold linear normalization "
@@ -95,7 +104,13 @@ _DISPATCH = (
 )
 
 # Modules that a function of their package hides: naming them must not bring them out.
-HIDDEN = frozenset(("torch.autograd.gradcheck",))
+_HOPS = "associative_scan cond flex_attention map out_dtype scan strict_mode while_loop wrap"
+HIDDEN = frozenset(
+    (
+        "torch.autograd.gradcheck",
+        *[f"torch._higher_order_ops.{name}" for name in _HOPS.split()],
+    )
+)
 
 ALIASES: dict[str, Entry] = {
     # ------------------------------------------------------------ torch itself
@@ -110,18 +125,23 @@ ALIASES: dict[str, Entry] = {
         "is_compiling": ".compiler:is_compiling",
         **same(".data.failure", "ExceptionWrapper KeyErrorMessage"),
     },
-    "torch._vmap_internals": {"_vmap": ".func.vmap:plain_vmap", "vmap": ".func.vmap:vmap"},
+    "torch._vmap_internals": {"_vmap": ".func.vmap:plain_vmap", "vmap": ".func.vmap:former_vmap"},
     "torch._tensor": {"Tensor": ".core.tensor:Tensor"},
     "torch._ops": {
         **same(".core.op", "OpOverload OpOverloadPacket"),
         "ops": ".ops",
         "_OpNamespace": ".ops:OpNamespace",
+        **same(".core.hop", "HigherOrderOperator"),
         "OperatorBase": ".core.op:OpOverload",
         "DispatchKey": ".core.keys:DispatchKey",
         "dl_open_guard": ".library.dispatcher:dl_open_guard",
     },
     "torch._jit_internal": {"*": ".jit"},
-    "torch._decomp": absent("decomposition_table get_decompositions"),
+    "torch._decomp": same(
+        _TABLES,
+        "core_aten_decompositions decomposition_table get_decompositions "
+        "global_decomposition_table register_decomposition remove_decompositions",
+    ),
     # ------------------------------------------------------------ torch._C
     "torch._C": {
         **same(".", "is_grad_enabled Size Generator device dtype layout"),
@@ -257,8 +277,11 @@ ALIASES: dict[str, Entry] = {
     "torch.fx._symbolic_trace": ".fx.tracing",
     "torch.fx.experimental.proxy_tensor": {
         **same(".aot.tracing", "make_fx is_sym_node"),
-        **absent("get_proxy_mode ProxyTorchDispatchMode"),
+        **same(".aot.proxy", _PROXY),
     },
+    "torch.fx.experimental.const_fold": ".fx.passes.const_fold",
+    "torch.fx.experimental.normalize": ".fx.passes.normalize",
+    "torch.fx.experimental.rewriter": ".fx.passes.rewriter",
     "torch.fx.experimental.symbolic_shapes": {
         **same(".symbolic", _SYMBOLS),
         "_constrain_range_for_size": ".symbolic:constrain_range_for_size",
@@ -269,10 +292,45 @@ ALIASES: dict[str, Entry] = {
         ".symbolic", "FloorDiv CleanDiv Mod Max Min IntTrueDiv FloatTrueDiv ToFloat"
     ),
     "torch.utils._sympy.value_ranges": same(".symbolic", "ValueRanges ValueRangeError"),
-    **{
-        f"torch._higher_order_ops.{name}": absent(name)
-        for name in ("out_dtype", "cond", "map", "while_loop")
+    # ------------------------------------------------------------ higher-order ops
+    "torch._higher_order_ops": {
+        **same(".higher_order.cond", "cond"),
+        **same(".higher_order.loops", "while_loop"),
+        **same(".higher_order.mapping", "map"),
+        **same(".higher_order.scans", "scan associative_scan"),
+        **same(".higher_order.precision", "out_dtype"),
+        **same(".higher_order.regions", _REGIONS),
+        **same(".higher_order.writes", "auto_functionalized"),
+        **same(".higher_order.effects", "with_effects"),
+        **same(".higher_order.attention", "flex_attention"),
+        **same(".amp.regions", "wrap_with_autocast"),
     },
+    "torch._higher_order_ops.cond": same(".higher_order.cond", "cond cond_op"),
+    "torch._higher_order_ops.map": same(".higher_order.mapping", "map map_impl"),
+    "torch._higher_order_ops.while_loop": same(".higher_order.loops", "while_loop while_loop_op"),
+    "torch._higher_order_ops.scan": same(".higher_order.scans", "scan scan_op"),
+    "torch._higher_order_ops.associative_scan": same(
+        ".higher_order.scans", "associative_scan associative_scan_op"
+    ),
+    "torch._higher_order_ops.out_dtype": same(".higher_order.precision", "out_dtype"),
+    "torch._higher_order_ops.strict_mode": same(
+        ".higher_order.regions", "strict_mode strict_mode_op"
+    ),
+    "torch._higher_order_ops.wrap": {
+        **same(".higher_order.regions", _REGIONS),
+        **same(".amp.regions", "wrap_with_autocast"),
+    },
+    "torch._higher_order_ops.auto_functionalize": same(
+        ".higher_order.writes", "auto_functionalized"
+    ),
+    "torch._higher_order_ops.effects": {
+        **same(".higher_order.effects", "with_effects"),
+        "_EffectType": ".higher_order.effects:EffectType",
+        "_register_effectful_op": ".higher_order.effects:register_effectful_op",
+        "_get_effect": ".higher_order.effects:effect_of",
+        "new_token_tensor": ".higher_order.effects:new_token",
+    },
+    "torch._higher_order_ops.flex_attention": same(".higher_order.attention", "flex_attention"),
     # ------------------------------------------------------------ compile
     "torch._dynamo": {
         **absent("allow_in_graph config disable explain graph_break is_dynamo_supported"),
@@ -282,32 +340,105 @@ ALIASES: dict[str, Entry] = {
     "torch._dynamo.exc": absent(
         "BackendCompilerFailed InternalTorchDynamoError Unsupported UserError"
     ),
-    "torch._dynamo.utils": absent("counters same"),
+    "torch._dynamo.utils": {**same(".base.counters", "counters"), **absent("same")},
     "torch._inductor.config": ".codegen.config",
-    "torch._inductor.decomposition": absent("decompositions"),
+    "torch._inductor.decomposition": same(_TABLES, "decompositions select_decomp_table"),
     "torch._inductor.codecache": absent("compiled_fx_graph_hash"),
     # ------------------------------------------------------------ ahead-of-time autograd, functorch
     "torch._functorch.config": ".aot.config",
     "torch._functorch.aot_autograd": ".aot.api",
-    "torch._functorch._aot_autograd.autograd_cache": absent("AOTAutogradCache"),
+    "torch._functorch._aot_autograd.autograd_cache": same(
+        ".aot.cache", "AOTAutogradCache BypassAOTAutogradCache autograd_cache_key"
+    ),
     "torch._functorch.partitioners": same(".aot.partition", _PARTITION),
-    "torch._functorch.vmap": {"vmap": ".func:vmap"},
-    "torch._functorch.eager_transforms": {"*": ".func"},
-    "functorch": {
-        **same(".func", "functional_call grad grad_and_value hessian jacfwd jacrev jvp linearize"),
-        **same(".func", "functionalize stack_module_state vjp vmap"),
-        "make_fx": ".aot.tracing:make_fx",
+    "torch._functorch.vmap": {
+        "vmap": ".func:vmap",
+        "_add_batch_dim": ".func.nesting:add_batch_dim",
+        "_remove_batch_dim": ".func.nesting:remove_batch_dim",
+        "is_batchedtensor": ".func.unwrapping:is_batched",
+        **bare(".func.nesting", "_vmap_increment_nesting _vmap_decrement_nesting"),
     },
+    "torch._functorch.apis": {
+        **same(".func", "vmap grad grad_and_value"),
+        "chunk_vmap": ".compat.functorch:chunk_vmap",
+    },
+    "torch._functorch.eager_transforms": {
+        "*": ".func",
+        **bare(".func.nesting", "_wrap_for_grad _unwrap_for_grad"),
+        "get_unwrapped": ".func.unwrapping:unwrapped",
+    },
+    "torch._functorch.functional_call": {
+        **same(".func", "functional_call stack_module_state"),
+        "construct_stacked_leaf": ".func.stateless:stacked_leaf",
+    },
+    "torch._functorch.batch_norm_replacement": same(".func", "replace_all_batch_norm_modules_"),
+    "torch._functorch.make_functional": {"*": ".compat.make_functional"},
+    "torch._functorch.deprecated": {"*": ".compat.functorch"},
+    "torch._functorch.python_key": {"make_fx": ".aot.tracing:make_fx"},
+    "torch._functorch.compilers": {"*": ".aot.compilers"},
+    "torch._functorch.einops": {"rearrange": ".func:rearrange"},
+    "torch._functorch.utils": {"unwrap_dead_wrappers": ".func.unwrapping:unwrap_dead_wrappers"},
+    "torch._functorch.pyfunctorch": {
+        **same(".func.nesting", "TransformType RandomnessType"),
+        "retrieve_current_functorch_interpreter": ".func.nesting:find_innermost",
+        "retrieve_all_functorch_interpreters": ".func.nesting:list_levels",
+    },
+    "torch._functorch.autograd_function": {
+        **same(".core.batching", "VmapInfo"),
+        **same(".higher_order.regions", "autograd_function_apply"),
+    },
+    "torch._C._functorch": {
+        **same(".func.nesting", "TransformType RandomnessType current_level"),
+        **bare(".func.nesting", "_add_batch_dim _remove_batch_dim _unwrap_batched"),
+        **bare(".func.nesting", "_vmap_increment_nesting _vmap_decrement_nesting"),
+        **bare(".func.nesting", "_grad_increment_nesting _grad_decrement_nesting"),
+        **bare(".func.nesting", "_jvp_increment_nesting _jvp_decrement_nesting"),
+        **bare(".func.nesting", "_wrap_for_grad _unwrap_for_grad"),
+        "CInterpreter": ".func.nesting:Interpreter",
+        "maybe_current_level": ".func.nesting:find_current_level",
+        "peek_interpreter_stack": ".func.nesting:find_innermost",
+        "get_interpreter_stack": ".func.nesting:list_levels",
+        "get_unwrapped": ".func.unwrapping:unwrapped",
+        "is_batchedtensor": ".func.unwrapping:is_batched",
+        "is_gradtrackingtensor": ".func.unwrapping:is_tracking",
+        "is_functionaltensor": ".func.unwrapping:is_functional",
+        "is_functorch_wrapped_tensor": ".func.unwrapping:is_wrapped",
+        "is_dead_tensor_wrapper": ".func.unwrapping:is_dead",
+        "unwrap_if_dead": ".func.unwrapping:unwrap_if_dead",
+        "maybe_get_level": ".func.unwrapping:level_of",
+        "dlevel": ".func.unwrapping:level_of",
+        "maybe_get_bdim": ".func.unwrapping:batch_axis",
+    },
+    "functorch": {
+        "*": ".compat.functorch",
+        "make_fx": ".aot.tracing:make_fx",
+        "__version__": ".:__version__",
+    },
+    "functorch.dim": ".func.dim",
+    "functorch.einops": {"rearrange": ".func:rearrange"},
+    "functorch.einops.rearrange": {"rearrange": ".func:rearrange"},
+    "functorch._src.vmap": bare(
+        ".func.nesting", "_add_batch_dim _remove_batch_dim _unwrap_batched"
+    ),
     "functorch.compile": {
         **same(".aot.api", f"{_AOT} get_aot_compilation_context"),
         **same(".aot.compilers", "make_boxed_compiler make_boxed_func nop nnc_jit ts_compile"),
         **same(".aot.compilers", "memory_efficient_fusion"),
-        **absent("default_decompositions draw_graph"),
+        **same(_TABLES, "default_decompositions get_decompositions"),
+        "draw_graph": ".viz.programs:draw_graph",
+        **absent("draw_graph_compile debug_compile minifier"),
+        **absent("print_compile pythonkey_decompose get_aot_graph_name get_graph_being_compiled"),
         **same(".aot.partition", _PARTITION),
         "config": ".aot.config",
     },
-    "functorch.experimental": {"functionalize": ".func:functionalize"},
-    "functorch.experimental.control_flow": absent("cond map"),
+    "functorch.experimental": {
+        **same(".func", "functionalize hessian jacfwd jvp replace_all_batch_norm_modules_"),
+        "chunk_vmap": ".compat.functorch:chunk_vmap",
+    },
+    "functorch.experimental.control_flow": {
+        **same(".higher_order.cond", "cond"),
+        **same(".higher_order.mapping", "map"),
+    },
     # ------------------------------------------------------------ export
     "torch._export": absent("capture_pre_autograd_graph aot_compile aot_load"),
     "torch._export.utils": absent(

@@ -53,12 +53,19 @@ class AliasModule(ModuleType):
         finder: AliasFinder = self.__dict__["_finder"]
         if name == "__all__":
             return [n for n in finder.names_in(self.__name__) if not n.startswith("_")]
-        if name.startswith("__") and name.endswith("__"):
+        is_private = name.startswith("__") and name.endswith("__")
+        if is_private and not finder.is_fixed(self.__name__, name):
             raise _no_attribute(self, name)
         value = finder.attribute(self, self.__name__, name)
         if finder.is_fixed(self.__name__, name):
             self.__dict__[name] = value
         return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # The import system enters submodules; one that is hidden stays so.
+        hidden = self.__dict__["_finder"].hidden if "_finder" in self.__dict__ else ()
+        if not (isinstance(value, ModuleType) and f"{self.__name__}.{name}" in hidden):
+            super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
         finder: AliasFinder = self.__dict__["_finder"]

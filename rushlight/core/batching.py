@@ -4,7 +4,7 @@ A `BatchedTensor` shows the shape of one sample and carries all samples in `_val
 While a level is active every call passes `VmapLevel.process` first: composites decompose, an op
 without batched operands passes by, and for the others the op's batch rule runs on the values
 below this level. An op without a rule is looped over the samples,
-which is right for every op and quick for none.
+which is right for every op and quick for none; a warning says so.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rushlight.base.errors import error
+from rushlight.base.errors import error, message
 from rushlight.core import dispatch, geometry, history, ports
 from rushlight.core.device import cpu, strided
 from rushlight.core.duals import tangent_of
 from rushlight.core.op import OpOverload, Refused
 from rushlight.core.refusals import NO_REQUIRES_GRAD
 from rushlight.core.rng import default_generator
-from rushlight.core.state import LAYER_AUTOGRAD, LOCAL
+from rushlight.core.state import LAYER_AUTOGRAD, LOCAL, warn_once
 from rushlight.core.tensor import Tensor, Unusual, ViewInfo, sizes_of, strides_of
 
 if TYPE_CHECKING:
@@ -489,6 +489,13 @@ class VmapLevel:
         return target
 
     def loop(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        """What has no rule: said once for every op, then run sample by sample."""
+        if self.size > 1:
+            name = op.name()
+            warn_once(f"vmap loop {name}", message("RL0612", op=name))
+        return self.sample_by_sample(op, args)
+
+    def sample_by_sample(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """Every sample by itself, results stacked; in-place ops write through the samples."""
         if op.mutated_positions:
             self.each(lambda *sample: (dispatch.call(op, sample), None)[1], *args)
@@ -535,7 +542,7 @@ class VmapLevel:
         if written and not is_batched(args[op.mutated_positions[0]], self.level):
             self.refuse_write(op)
         if self.randomness == "different":
-            return self.loop(op, args)
+            return self.sample_by_sample(op, args)
         # One sequence of random numbers, drawn anew for every sample.
         generators = [v for v in args if hasattr(v, "get_state") and not isinstance(v, Tensor)]
         generator: Any = generators[0] if generators else default_generator

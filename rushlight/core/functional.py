@@ -55,10 +55,12 @@ class ViewStep:
 
     __slots__ = ("args", "number", "op", "quiet")
 
-    def __init__(self, op: OpOverload, args: tuple[Any, ...], number: int | None) -> None:
+    def __init__(
+        self, op: OpOverload, args: tuple[Any, ...], number: int | None, quiet: bool
+    ) -> None:
         self.op = op
         self.args = args
-        self.quiet = not LOCAL.state.grad
+        self.quiet = quiet
         # None where the op has one result.
         self.number = number
 
@@ -107,7 +109,7 @@ class FunctionalStorage:
         self.memory: Storage = storage_like(base)
         # The size in bytes that the memory was given, if it was resized.
         self.resized_to: Any = None
-        # How many writes there were; of these, without grad mode, on detached aliases, and on `data`.
+        # How many writes there were; of these, without grad mode, on detached aliases, on `data`.
         self.writes = 0
         # What nodes inherited at the last write.
         self.write_meta: dict[str, Any] | None = None
@@ -306,6 +308,10 @@ class FunctionalMode(Occupant):
         self.pre_dispatch = pre_dispatch
         if pre_dispatch:
             self.slot, self.covered = "pre_functional", BELOW_PRE_FUNCTIONAL
+        # Effect -> its current token, a value of the layers below: put in by who makes it a graph
+        # input, or made by the first call that needs it where the mode `finds_tokens`.
+        self.tokens: dict[Any, Tensor] = {}
+        self.finds_tokens = True
 
     def call_below(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         return dispatch.go_on(op, args)
@@ -361,18 +367,17 @@ class FunctionalMode(Occupant):
         source, rest = args[0], args[1:]
         sync(source)
         forms = eager_forms(op, args)
+        quiet = not LOCAL.state.grad
         with self.below():
             result = self.call_below(op, (source.functional_value, *rest))
         if isinstance(result, (list, tuple)):
             return [
-                self.view_of(source, value, ViewStep(op, rest, number), forms and forms[number])
-                for number, value in enumerate(result)
+                self.view_of(source, v, ViewStep(op, rest, n, quiet), forms and forms[n])
+                for n, v in enumerate(result)
             ]
-        return self.view_of(source, result, ViewStep(op, rest, None), forms and forms[0])
+        return self.view_of(source, result, ViewStep(op, rest, None, quiet), forms and forms[0])
 
-    def view_of(
-        self, source: FunctionalTensor, value: Tensor, step: ViewStep, form: Tensor | None
-    ) -> Any:
+    def view_of(self, source: FunctionalTensor, value: Tensor, step: ViewStep, form: Any) -> Any:
         made = functional_over(value, source.functional_storage, self)
         if form is not None:
             take_geometry(made, form)
@@ -479,10 +484,8 @@ class FunctionalMode(Occupant):
         forms = eager_forms(op, (target, *rest))
         with self.below():
             value = self.call_below(op, (target.functional_value, *rest))
-        step = ViewStep(op, rest, None)
         # Its history goes on, whatever the grad mode.
-        step.quiet = False
-        target.chain = (*target.chain, step)
+        target.chain = (*target.chain, ViewStep(op, rest, None, quiet=False))
         target.moved = True
         take_value(target, value)
         if forms:
@@ -500,7 +503,7 @@ class FunctionalMode(Occupant):
             return
         storage = target.functional_storage
         if storage.is_given or storage.tensors > 1 or not target.is_contiguous():
-            raise error("RL0736", sizes=tuple(target.shape), wanted=tuple(size))
+            raise error("RL0741", sizes=tuple(target.shape), wanted=tuple(size))
         sync(target)
         value = target.functional_value
         with self.below():
@@ -522,7 +525,7 @@ class FunctionalMode(Occupant):
         if LOCAL.state.grad and source.requires_grad and not target.requires_grad:
             raise error("RL0611", name="set_")
         if target.functional_storage is source.functional_storage and target is not source:
-            raise error("RL0738")
+            raise error("RL0743")
         if target.functional_storage is not source.functional_storage:
             target.functional_storage.frozen = True
         target.functional_storage = source.functional_storage
@@ -570,7 +573,7 @@ def eager_forms(op: OpOverload, args: tuple[Any, ...]) -> list[Any] | None:
     if has_geometry_of(source, source.functional_value):
         return None
     if op.base_name == "as_strided":
-        raise error("RL0737", sizes=sizes_of(source), strides=strides_of(source))
+        raise error("RL0742", sizes=sizes_of(source), strides=strides_of(source))
     with excluding(BELOW_FUNCTIONAL):
         found = op.backend(*args)
     return list(found) if isinstance(found, (list, tuple)) else [found]

@@ -29,6 +29,9 @@ Geometry = tuple[Ints, Ints, Any]
 CHANNELS_LAST_ORDER: Final = (1, 3, 2, 0)
 CHANNELS_LAST_3D_ORDER: Final = (1, 4, 3, 2, 0)
 
+# A slice that stops here runs to the end of any dimension.
+END: Final = 9223372036854775807
+
 # Answers of `internal_overlap`.
 NO_OVERLAP: Final = 0
 OVERLAP: Final = 1
@@ -52,21 +55,80 @@ def is_size(size: IntLike, value: int) -> bool:
 
 def decided(test: BoolLike) -> bool:
     """The outcome of a comparison of sizes, of which those that only run time tells count as
-    larger than 1."""
+    larger than 1; false where that does not settle it."""
     if test.__class__ is bool:
         return bool(test)
-    from rushlight.symbolic import guard_size_oblivious
+    from rushlight.symbolic import guard_as_size_or
 
-    return bool(guard_size_oblivious(test))
+    return bool(guard_as_size_or(test, False))
+
+
+def required(test: BoolLike) -> bool:
+    """A comparison that must hold; where only run time tells, it will be checked then. False where
+    it does not hold."""
+    if test.__class__ is bool:
+        return bool(test)
+    from rushlight.symbolic import expect_true
+
+    return bool(expect_true(test))
+
+
+def smaller(a: IntLike, b: IntLike) -> IntLike:
+    """min(a, b)."""
+    if a.__class__ is int and b.__class__ is int:
+        return min(a, b)
+    from rushlight.symbolic import has_hint, sym_min
+
+    test = b < a
+    if test.__class__ is bool or has_hint(test):
+        return b if test else a
+    return sym_min(a, b)  # type: ignore[no-any-return]
+
+
+def larger(a: IntLike, b: IntLike) -> IntLike:
+    """max(a, b)."""
+    if a.__class__ is int and b.__class__ is int:
+        return max(a, b)
+    from rushlight.symbolic import has_hint, sym_max
+
+    test = b > a
+    if test.__class__ is bool or has_hint(test):
+        return b if test else a
+    return sym_max(a, b)  # type: ignore[no-any-return]
+
+
+def from_front(index: IntLike, size: IntLike) -> IntLike:
+    """An index, counted from the end where negative, counted from the front."""
+    negative = index < 0
+    if negative.__class__ is not bool:
+        from rushlight.symbolic import has_hint, sym_ite
+
+        if not has_hint(negative):
+            return sym_ite(negative, index + size, index)  # type: ignore[no-any-return]
+    return index + size if negative else index
+
+
+def same_sizes(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    """Whether two whole shapes are equal: lengths first, so that sizes of tensors of different rank
+    are never compared. Python's own comparison of tuples asks about elements first. What only run
+    time tells must be equal, and is checked then."""
+    if a is b or len(a) != len(b):
+        return a is b
+    try:
+        return bool(a == b)
+    except RuntimeError:
+        return all(required(x == y) for x, y in zip(a, b, strict=True))
 
 
 def equal(a: Ints, b: Ints) -> bool:
     """Whether sizes or strides are the same, as far as can be told."""
+    if len(a) != len(b):
+        return False
     try:
         return bool(a == b)
     except RuntimeError:
         # An entry that only run time tells was compared.
-        return len(a) == len(b) and all(decided(x == y) for x, y in zip(a, b, strict=True))
+        return all(decided(x == y) for x, y in zip(a, b, strict=True))
 
 
 def at_least_one(size: IntLike) -> IntLike:
@@ -185,9 +247,26 @@ def is_contiguous(sizes: Ints, strides: Ints) -> bool:
     for axis in range(len(sizes) - 1, -1, -1):
         size = sizes[axis]
         if not is_size(size, 1):
-            if strides[axis] != expected:
+            fits = strides[axis] == expected
+            if fits is not True and not decided(fits):
                 return any(is_size(entry, 0) for entry in sizes)
             expected = expected * size
+    return True
+
+
+def is_known_contiguous(sizes: Ints, strides: Ints) -> bool:
+    """Whether symbolic sizes and strides are row-major for all values of the symbols. Asks
+    nothing that could become a guard."""
+    from rushlight.symbolic import statically_known_true
+
+    expected: Any = 1
+    for axis in range(len(sizes) - 1, -1, -1):
+        size = sizes[axis]
+        if size.__class__ is int and size == 1:
+            continue
+        if not statically_known_true(strides[axis] == expected):
+            return False
+        expected = expected * size
     return True
 
 
@@ -196,7 +275,8 @@ def is_dense_in_order(sizes: Ints, strides: Ints, order: Sequence[int]) -> bool:
     for axis in order:
         size = sizes[axis]
         if not is_size(size, 1):
-            if strides[axis] != expected:
+            fits = strides[axis] == expected
+            if fits is not True and not decided(fits):
                 return False
             expected = expected * size
     return True
@@ -259,7 +339,8 @@ def is_non_overlapping_and_dense(sizes: Ints, strides: Ints) -> bool:
     used.sort(key=stride_of)
     expected: Any = 1
     for stride, size in used:
-        if stride != expected:
+        fits = stride == expected
+        if fits is not True and not decided(fits):
             return False
         expected = expected * size
     return True
@@ -403,7 +484,7 @@ def broadcast_shapes(*shapes: Ints) -> Ints:
         return ()
     result = shapes[0]
     for shape in shapes[1:]:
-        if shape is not result and shape != result:
+        if shape is not result and not equal(shape, result):
             result = broadcast_pair(result, shape)
     return result
 
@@ -417,7 +498,7 @@ def broadcast_pair(a: Ints, b: Ints) -> Ints:
         b_size = b[axis - b_lead] if axis >= b_lead else 1
         if is_size(a_size, 1):
             result[axis] = b_size
-        elif is_size(b_size, 1) or a_size == b_size:
+        elif is_size(b_size, 1) or required(a_size == b_size):
             result[axis] = a_size
         else:
             raise RuntimeError(
@@ -443,20 +524,24 @@ def expand_geometry(
     for axis in range(len(new_sizes) - 1, -1, -1):
         target = new_sizes[axis]
         if axis < lead:
-            if target == -1:
+            if decided(target == -1):
                 raise RuntimeError(
                     "The expanded size of the tensor (-1) isn't allowed in a leading,"
                     f" non-existing dimension {axis}"
                 )
-            if target == 1 and axis + 1 < len(new_sizes):
+            if axis + 1 < len(new_sizes) and is_size(target, 1):
                 out_strides[axis] = out_sizes[axis + 1] * out_strides[axis + 1]
             continue
         size = sizes[axis - lead]
-        if target == -1:
+        if decided(target == -1):
             target = size
-        if size == target:
+        if decided(size == target):
             out_strides[axis] = strides[axis - lead]
-        elif size != 1:
+        elif is_size(size, 1):
+            pass
+        elif required(size == target):
+            out_strides[axis] = strides[axis - lead]
+        else:
             raise RuntimeError(
                 f"The expanded size of the tensor ({target}) must match the existing size"
                 f" ({size}) at non-singleton dimension {axis}.  Target sizes: {show(new_sizes)}."
@@ -471,28 +556,28 @@ def infer_size(shape: Sequence[Any], count: IntLike) -> Ints:
     inferred = -1
     known: Any = 1
     for axis, size in enumerate(shape):
-        if size == -1:
+        if decided(size == -1):
             if inferred >= 0:
                 raise RuntimeError("only one dimension can be inferred")
             inferred = axis
-        elif size >= 0:
+        elif required(size >= 0):
             known = known * size
         else:
             raise RuntimeError(
                 f"invalid shape dimension {size} at index {axis} of shape {show(shape)}"
             )
     if inferred < 0:
-        if known != count:
+        if not required(known == count):
             refuse_shape(shape, count)
         return tuple(shape)
-    if known == 0:
+    if is_size(known, 0):
         if count != 0:
             refuse_shape(shape, count)
         raise RuntimeError(
             f"cannot reshape tensor of 0 elements into shape {show(shape)} because the"
             " unspecified dimension size -1 can be any value and is ambiguous"
         )
-    if count % known != 0:
+    if not required(count % known == 0):
         refuse_shape(shape, count)
     result = list(shape)
     result[inferred] = count // known
@@ -507,7 +592,9 @@ def view_strides(sizes: Ints, strides: Ints, new_sizes: Ints) -> Ints | None:
     """The strides of a view of `new_sizes`, as many elements; None where only a copy will do."""
     count = prod(sizes)
     if is_size(count, 0):
-        return strides if sizes == new_sizes else contiguous_strides(new_sizes)
+        return strides if same_sizes(sizes, new_sizes) else contiguous_strides(new_sizes)
+    if count.__class__ is not int and is_known_contiguous(sizes, strides):
+        return contiguous_strides(new_sizes)
     result: list[Any] = [1] * len(new_sizes)
     if not sizes:
         return tuple(result)
@@ -518,14 +605,14 @@ def view_strides(sizes: Ints, strides: Ints, new_sizes: Ints) -> Ints | None:
     run: Any = 1
     for axis in range(len(sizes) - 1, -1, -1):
         run = run * sizes[axis]
-        if axis > 0 and (is_size(sizes[axis - 1], 1) or strides[axis - 1] == run * base):
+        if axis > 0 and (is_size(sizes[axis - 1], 1) or decided(strides[axis - 1] == run * base)):
             continue
         taken: Any = 1
         while place >= 0 and (decided(taken < run) or is_size(new_sizes[place], 1)):
             result[place] = taken * base
             taken = taken * new_sizes[place]
             place -= 1
-        if taken != run:
+        if not decided(taken == run):
             return None
         if axis > 0:
             base = strides[axis - 1]
@@ -588,14 +675,12 @@ def select_geometry(sizes: Ints, strides: Ints, dim: int, index: IntLike) -> Geo
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     dim = wrap_dim(dim, len(sizes))
     size = sizes[dim]
-    if index >= size or index < -size:
+    if not (required(index < size) and required(index >= -size)):
         raise IndexError(
             f"select(): index {index} out of range for tensor of size {show(sizes)}"
             f" at dimension {dim}"
         )
-    if index < 0:
-        index = index + size
-    return without(sizes, dim), without(strides, dim), index * strides[dim]
+    return without(sizes, dim), without(strides, dim), from_front(index, size) * strides[dim]
 
 
 def slice_bounds(
@@ -606,17 +691,14 @@ def slice_bounds(
         raise RuntimeError("slice step must be positive")
     if start is None:
         start = 0
-    elif start < 0:
-        start = start + size
-        start = max(start, 0)
-    start = min(start, size)
-    if stop is None:
+    elif start.__class__ is not int or start < 0:
+        start = larger(from_front(start, size), 0)
+    start = smaller(start, size)
+    if stop is None or (stop.__class__ is int and stop >= END):
         stop = size
     else:
-        if stop < 0:
-            stop = stop + size
-        stop = min(stop, size)
-    stop = max(stop, start)
+        stop = smaller(from_front(stop, size), size)
+    stop = larger(stop, start)
     return start, (stop - start + step - 1) // step
 
 

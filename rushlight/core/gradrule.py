@@ -262,6 +262,16 @@ class GradRule:
             lines.append("    if saved is None: raise_freed()")
         lines.append("    edges = self.next_nodes")
 
+        def unpacked(slot: str) -> str:
+            if slot in filled:
+                return f"unpack_output(self, saved[{index[slot]}])"
+            return UNPACK.format(slot=index[slot]) if slot in kept else f"saved[{index[slot]}]"
+
+        # What several formulas read is unpacked once: a hook is asked once for each backward.
+        read = [name for formula in self.formulas.values() for name in parameters(formula)]
+        shared = {slot for slot in kept if read.count(slot) > 1}
+        lines += [f"    v{index[slot]} = {unpacked(slot)}" for slot in order if slot in shared]
+
         def call(owner: str) -> str:
             arguments = []
             for parameter in parameters(self.formulas[owner]):
@@ -269,12 +279,10 @@ class GradRule:
                     arguments.append(parameter)
                 elif parameter == "needs":
                     arguments.append("wanted")
-                elif parameter in filled:
-                    arguments.append(f"unpack_output(self, saved[{index[parameter]}])")
-                elif parameter in kept:
-                    arguments.append(UNPACK.format(slot=index[parameter]))
+                elif parameter in shared:
+                    arguments.append(f"v{index[parameter]}")
                 else:
-                    arguments.append(f"saved[{index[parameter]}]")
+                    arguments.append(unpacked(parameter))
             return f"vjp_{owner}({', '.join(arguments)})"
 
         wants_mask = any("needs" in parameters(f) for f in self.formulas.values())

@@ -572,9 +572,7 @@ class CopySlices(GraphNode):
         self.output_metas = (output_meta(base),)
         self.inner: GraphNode | None = inner
         self.view = ViewLink(view)
-        self.use_replay = (
-            LOCAL.state.view_replay or needs_replay(base, tensor)
-        )
+        self.use_replay = LOCAL.state.view_replay or needs_replay(base, tensor)
         self.base_geometry = (tuple(base.shape), strides_of(base), base._offset)
         self.view_geometry = (tuple(tensor.shape), strides_of(tensor), tensor._offset)
 
@@ -608,6 +606,10 @@ class CopySlices(GraphNode):
                 continue
             if position == 0:
                 if produced and produced[0] is not None:
+                    if self.use_replay and LOCAL.state.transforms:
+                        # What the inner node saved may be batched where the gradient is not.
+                        result = result + produced[0].new_zeros((), dtype=result.dtype)
+                        grad_slice = self.slice_of(result)
                     grad_slice.copy_(produced[0])
                 else:
                     grad_slice.zero_()

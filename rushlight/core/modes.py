@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from rushlight.core import geometry
 from rushlight.core.dispatch import disabled_torch_function
 from rushlight.core.state import (
     LAYER_AUTOGRAD,
@@ -342,7 +343,9 @@ def transform_subclass(
     inner = {name: callback(name, getattr(value, name)) for name in names}
     cls: Any = type(value)
     made = cls.__tensor_unflatten__(inner, context, outer_size, outer_stride)
-    if tuple(made.shape) != tuple(outer_size) or tuple(made.stride()) != tuple(outer_stride):
+    if not geometry.same_sizes(tuple(made.shape), tuple(outer_size)) or tuple(
+        made.stride()
+    ) != tuple(outer_stride):
         raise AssertionError(
             f"{type(value).__name__}.__tensor_unflatten__() gave a tensor of shape "
             f"{tuple(made.shape)} and strides {tuple(made.stride())}, expected shape "

@@ -1,8 +1,9 @@
 """Proxy recording: the layer that writes each operator call into a graph.
 
-A `Recorder` owns an `fx.Graph` and knows, by identity, which node made a tensor. A tensor that no
-node made is a constant: it becomes an attribute of the traced module. Sizes become nodes only
-where a call uses them. Recorded calls run on below, by kernels or by shape rules.
+A `Recorder` owns an `fx.Graph` and knows, by identity, which node made a tensor or a symbolic
+number. A tensor that no node made is a constant: it becomes an attribute of the traced module.
+Sizes and what is computed from them become nodes, as they were executed, where a call uses them.
+Recorded calls run on below, by kernels or by shape rules.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import copy
 import operator
 import weakref
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,10 +32,12 @@ from rushlight.core.state import (
 from rushlight.core.tensor import Tensor, sizes_of, strides_of
 from rushlight.graph.graph import Graph
 from rushlight.symbolic import NUMBERS, SymInt
+from rushlight.symbolic.numbers import Observer
 
 if TYPE_CHECKING:
     from rushlight.core.protocols import Function
     from rushlight.graph.node import Node
+    from rushlight.symbolic.node import SymNode
     from rushlight.symbolic.numbers import SymNumber
     from rushlight.symbolic.protocols import Expr
 
@@ -45,9 +49,9 @@ INHERITED = (
 )  # fmt: skip
 
 
-def inherit_meta(node: Node) -> None:
-    """Give a new node what `fx.traceback` keeps for it."""
-    meta = LOCAL.state.node_meta
+def inherit_meta(node: Node, meta: dict[str, Any] | None = None) -> None:
+    """Give a new node what `fx.traceback` keeps for it, now or when it kept `meta`."""
+    meta = LOCAL.state.node_meta if meta is None else meta
     if not meta:
         return
     for name in INHERITED:
@@ -117,9 +121,18 @@ class Recorder(Occupant):
         self.graph = Graph() if graph is None else graph
         self.decompositions = decompositions or {}
         self.tensors: dict[int, Tracked] = {}
-        # Expression -> its node, or a function that makes the node.
+        # Expression -> its node, or what makes the node.
         self.numbers: dict[Any, Any] = {}
+        # Identity of a SymNode -> itself, and its node or what makes the node.
+        self.executed: dict[int, tuple[SymNode, Any]] = {}
         self.attributes: dict[str, Any] = {}
+        # Of the tensors among them, which live as long as they do: identity -> name.
+        self.constant_names: dict[int, str] = {}
+        self.constant_counts: Counter[str] = Counter()
+        # Whether checkpointed regions mark their nodes, for who cuts the graph into forward and
+        # backward; and what the region that is being recorded says of a node.
+        self.marks_regions = False
+        self.marking: Callable[[OpOverload, tuple[Any, ...], dict[str, Any]], Any] | None = None
 
     # -- what is known -----------------------------------------------------------------------------
 
@@ -135,6 +148,7 @@ class Recorder(Occupant):
                 self.track_sizes(value, node)
         elif isinstance(value, NUMBERS):
             self.numbers[value.node.expr] = node
+            self.executed[id(value.node)] = value.node, node
         elif isinstance(value, (list, tuple)):
             for position, item in enumerate(value):
                 self.track(
@@ -153,9 +167,11 @@ class Recorder(Occupant):
         facts.append(("sym_storage_offset", "default", (), tensor._offset))
         for name, overload, rest, value in facts:
             if isinstance(value, SymInt):
-                self.numbers.setdefault(
-                    value.node.expr, SizeNode(node, name, overload, rest, value)
-                )
+                query = SizeNode(node, name, overload, rest, value)
+                self.numbers.setdefault(value.node.expr, query)
+                if node.op == "placeholder":
+                    # Equal sizes of an input are numbers of their own.
+                    self.executed.setdefault(id(value.node), (value.node, query))
 
     def track_alias(self, alias: Tensor, tensor: Tensor) -> None:
         """Let another object over the same tensor stand for the same node."""
@@ -184,23 +200,40 @@ class Recorder(Occupant):
         return value
 
     def number_node(self, number: SymNumber) -> Any:
-        """The node of a symbolic number, computed from known ones where it has none."""
-        expr = number.node.expr
+        """The node of a symbolic number: the one that computed it, or one computed from known
+        ones."""
+        return self.node_of_symbolic(number.node)
+
+    def node_of_symbolic(self, symbolic: SymNode) -> Any:
+        expr, settled = symbolic.expr, symbolic.settled()
+        if settled is not None:
+            return settled
+        _, found = self.executed.get(id(symbolic), (None, None))
+        if isinstance(found, PendingNode):
+            found = found.make(self)
+            self.executed[id(symbolic)] = symbolic, found
+        if found is not None:
+            return found
         found = self.numbers.get(expr)
-        if isinstance(found, SizeNode):
-            found = self.numbers[expr] = found.make(self.graph)
+        if isinstance(found, PendingNode):
+            found = self.numbers[expr] = found.make(self)
         if found is None:
             from rushlight.symbolic import build
 
             found = self.numbers[expr] = build(expr, self.symbol_node, self.apply_number)
             if hasattr(found, "meta"):
-                describe(found, number)
+                describe(found, symbolic.wrapped())
         return found
+
+    def note_number(self, function: Function, operands: tuple[Any, ...], result: SymNode) -> None:
+        """A computation with symbols; its node is made where a call uses the result."""
+        meta = LOCAL.state.node_meta
+        self.executed[id(result)] = result, Computed(function, operands, result, meta)
 
     def symbol_node(self, symbol: Expr) -> Any:
         found = self.numbers.get(symbol)
-        if isinstance(found, SizeNode):
-            found = self.numbers[symbol] = found.make(self.graph)
+        if isinstance(found, PendingNode):
+            found = self.numbers[symbol] = found.make(self)
         if found is None:
             raise error("RL0711", symbol=symbol)
         return found
@@ -208,24 +241,36 @@ class Recorder(Occupant):
     def apply_number(self, function: Function, *operands: Any) -> Any:
         return self.graph.call_function(function, operands)
 
-    def submodule(self, prefix: str, module: Any) -> Node:
+    def submodule(self, prefix: str, module: Any, separator: str = "_") -> Node:
         """A graph that a higher-order op calls, as an attribute of the traced module."""
         number = 0
-        while f"{prefix}_{number}" in self.attributes:
+        while f"{prefix}{separator}{number}" in self.attributes:
             number += 1
-        name = f"{prefix}_{number}"
+        name = f"{prefix}{separator}{number}"
         self.attributes[name] = module
-        return self.graph.create_node("get_attr", name)
+        node = self.graph.create_node("get_attr", name)
+        inherit_meta(node)
+        return node
+
+    def call_node(
+        self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, name: str = ""
+    ) -> Node:
+        """The node of a higher-order op's call, on what the graph has for its arguments."""
+        node = self.graph.create_node("call_function", op, args, kwargs or {}, name=name)
+        inherit_meta(node)
+        if self.marking is not None:
+            node.meta.update(self.marking(op, args, kwargs or {}))
+        return node
 
     def constant(self, tensor: Tensor) -> Node:
         """An attribute of the traced module for a tensor that comes from outside."""
         prefix = "_param_constant" if isinstance(tensor, Parameter) else "_tensor_constant"
-        for name, known in self.attributes.items():
-            if known is tensor:
-                return self.attribute_node(name, tensor)
-        number = sum(name.startswith(prefix) for name in self.attributes)
-        name = f"{prefix}{number}"
-        self.attributes[name] = tensor
+        name = self.constant_names.get(id(tensor))
+        if name is None:
+            number = self.constant_counts[prefix]
+            self.constant_counts[prefix] += 1
+            name = self.constant_names[id(tensor)] = f"{prefix}{number}"
+            self.attributes[name] = tensor
         return self.attribute_node(name, tensor)
 
     def attribute_node(self, name: str, tensor: Tensor) -> Node:
@@ -261,6 +306,8 @@ class Recorder(Occupant):
             "call_function", target, tuple(inputs), named, name=target.base_name
         )
         inherit_meta(node)
+        if self.marking is not None:
+            node.meta.update(self.marking(op, positional, keywords))
         try:
             with self.below():
                 result = dispatch.go_on(target, args)
@@ -270,6 +317,7 @@ class Recorder(Occupant):
         seeded = "nondeterministic_seeded" in op.tags
         stays = fixed and not op.mutated_positions and not seeded
         self.track(result, node, stays and small(result))
+        bind_fresh_symbols(node, result)
         if op.mutated_positions:
             self.track_writes(op, args, result, node)
         return result
@@ -299,27 +347,99 @@ class Recorder(Occupant):
             return dispatch.go_on(op, args)
 
 
-class SizeNode:
-    """A size query that the graph does not need yet."""
+def note_number(function: Function, operands: tuple[Any, ...], result: SymNode) -> None:
+    """Tell recorders of a computation with symbols, unless it is made below them."""
+    state = LOCAL.state
+    for recorder, layer in ((state.pre_proxy, LAYER_PRE_PROXY), (state.proxy, LAYER_PROXY)):
+        if recorder is not None and not state.excluded & layer:
+            recorder.note_number(function, operands, result)
+
+
+Observer.note = staticmethod(note_number)
+
+
+class PendingNode:
+    """A number that the graph does not need yet."""
+
+    __slots__ = ("made",)
+
+    def __init__(self) -> None:
+        self.made: Any = None
+
+    def make(self, recorder: Recorder) -> Any:
+        """The node, the same each time."""
+        if self.made is None:
+            self.made = self.create(recorder)
+        return self.made
+
+    def create(self, recorder: Recorder) -> Any:
+        raise NotImplementedError
+
+
+class SizeNode(PendingNode):
+    """A query of a size, stride or offset."""
 
     __slots__ = ("name", "node", "overload", "rest", "value")
 
     def __init__(
         self, node: Node, name: str, overload: str, rest: tuple[int, ...], value: SymInt
     ) -> None:
+        super().__init__()
         self.node = node
         self.name = name
         self.overload = overload
         self.rest = rest
         self.value = value
 
-    def make(self, graph: Graph) -> Any:
+    def create(self, recorder: Recorder) -> Any:
         op = find_overload("aten", self.name, self.overload)
-        node = graph.create_node(
+        node = recorder.graph.create_node(
             "call_function", op, (self.node, *self.rest), name=f"{self.name}_{self.overload}"
         )
         describe(node, self.value)
         return node
+
+
+class Computed(PendingNode):
+    """A computation with numbers."""
+
+    __slots__ = ("function", "meta", "operands", "result")
+
+    def __init__(
+        self,
+        function: Function,
+        operands: tuple[Any, ...],
+        result: SymNode,
+        meta: dict[str, Any] | None,
+    ) -> None:
+        super().__init__()
+        self.function = function
+        self.operands = operands
+        self.result = result
+        self.meta = meta
+
+    def create(self, recorder: Recorder) -> Any:
+        operands = [
+            part if isinstance(part, (bool, int, float)) else recorder.node_of_symbolic(part)
+            for part in self.operands
+        ]
+        node = recorder.graph.call_function(self.function, tuple(operands))
+        inherit_meta(node, self.meta or {})
+        describe(node, self.result.wrapped())
+        return node
+
+
+def bind_fresh_symbols(node: Node, result: Any) -> None:
+    """Note on a node how the symbols for data that its call made are read from its value."""
+    mode = LOCAL.state.fake
+    env = None if mode is None else mode.shape_env
+    if env is not None and env.pending_fresh_unbacked_symbols:
+        from rushlight.symbolic import unbacked_bindings
+
+        fresh, env.pending_fresh_unbacked_symbols = env.pending_fresh_unbacked_symbols, []
+        found = unbacked_bindings(result, fresh)
+        if found:
+            node.meta["unbacked_bindings"] = found
 
 
 def describe(node: Node, value: Any) -> None:

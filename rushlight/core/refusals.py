@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rushlight.base.errors import annotate, error
-from rushlight.core import ports
+from rushlight.core import geometry, ports
 from rushlight.core.state import LOCAL
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ __all__ = [
     "check_data_assignment",
     "check_grad_assignment",
     "check_outside_transforms",
+    "check_wrapper_class",
     "dim_type_error",
     "unknown_size",
 ]
@@ -51,7 +52,7 @@ def check_grad_assignment(tensor: Tensor, value: Any, is_tensor: bool) -> None:
             f"with device type '{tensor.device.type}'. Please ensure that the gradient and the "
             "tensor are on the same device"
         )
-    if value.shape != tensor.shape:
+    if not geometry.same_sizes(value.shape, tensor.shape):
         raise RuntimeError(
             f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size "
             f"'{list(tensor.shape)}'. Please ensure that the gradient and the tensor are the same "
@@ -125,3 +126,22 @@ def unknown_size(op: OpOverload, what: str) -> IntLike:
     size = mode.shape_env.create_unbacked_symint()
     constrain_range_for_size(size)
     return size
+
+
+def check_wrapper_class(cls: Any, size: object) -> None:
+    """Refuse a class whose tensors cannot be without memory of their own, and what is no size."""
+    from rushlight.core.dispatch import dispatches
+    from rushlight.core.tensor import Tensor
+
+    if not isinstance(cls, type) or not issubclass(cls, Tensor):
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not "
+            "possible. Make sure your class inherits from Tensor."
+        )
+    if not dispatches(cls):
+        raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(
+            "_make_wrapper_subclass(): argument 'size' (position 2) must be tuple of ints, not "
+            f"{type(size).__name__}"
+        )

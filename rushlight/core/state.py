@@ -165,6 +165,11 @@ class ThreadState:
         self.others = False
         self.counted = False
 
+    def follows_gradients(self) -> bool:
+        """Whether what a gradient formula computes may be differentiated again: it is recorded, or
+        a transform or a dual level takes derivatives of it, for which grad mode says nothing."""
+        return self.grad or bool(self.transforms) or self.duals is not None
+
     def set_grad(self, value: bool) -> None:
         """Switch grad mode; the cheaper form of a write and `refresh`."""
         self.grad = value

@@ -45,6 +45,7 @@ from rushlight.core.refusals import (
     check_data_assignment,
     check_grad_assignment,
     check_outside_transforms,
+    check_wrapper_class,
     dim_type_error,
 )
 from rushlight.core.size import Size
@@ -91,15 +92,8 @@ def disabled_torch_dispatch(
 ) -> Any:
     """The `__torch_dispatch__` of classes that want none: the op itself, on what the tensors are
     without their class."""
-    state = LOCAL.state
-    excluded = state.excluded
-    try:
-        state.excluded = excluded | LAYER_MODES | LAYER_SUBCLASS
-        state.refresh()
+    with excluding(LAYER_MODES | LAYER_SUBCLASS):
         return func(*args, **(kwargs or {}))
-    finally:
-        state.excluded = excluded
-        state.refresh()
 
 
 class TensorType(type):
@@ -637,6 +631,7 @@ class Tensor(metaclass=TensorType):
         from rushlight.core.device import device as device_class
         from rushlight.core.dtype import get_default_dtype
 
+        check_wrapper_class(cls, size)
         place = cpu if device is None else device_class(device)
         offset = 0 if storage_offset is None else storage_offset
         result = shell(tuple(size), strides, dtype or get_default_dtype(), place, offset)
@@ -776,6 +771,10 @@ def alias_array(
 EMPTY_BUFFER = np.zeros(64, np.uint8)
 
 
+LEVEL_TENSOR: Any = ports.level_tensor
+ports.mirror(globals(), LEVEL_TENSOR="level_tensor")
+
+
 def storage_of(tensor: Tensor) -> Storage:
     """The tensor's storage, made on first need from its array."""
     storage = tensor._storage
@@ -783,6 +782,8 @@ def storage_of(tensor: Tensor) -> Storage:
         view = tensor._view
         if view is not None:
             storage = storage_of(view.base)
+        elif type(tensor) is LEVEL_TENSOR:
+            storage = storage_of(tensor._value)
         elif tensor._array is None:
             unusual = tensor._unusual
             assert unusual is not None and unusual.sizes is not None and unusual.strides is not None

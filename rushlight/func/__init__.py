@@ -9,14 +9,21 @@ from rushlight.func.derivatives import (
     jacfwd,
     jacrev,
     jvp,
-    linearize,
     vjp,
 )
 from rushlight.func.functionalization import functionalize
-from rushlight.func.stateless import functional_call, stack_module_state
+from rushlight.func.linearization import linearize
+from rushlight.func.rearrangement import rearrange
+from rushlight.func.stateless import (
+    functional_call,
+    replace_all_batch_norm_modules_,
+    stack_module_state,
+)
+from rushlight.func.unwrapping import debug_unwrap
 from rushlight.func.vmap import vmap
 
 __all__ = [
+    "debug_unwrap",
     "functional_call",
     "functionalize",
     "grad",
@@ -26,6 +33,8 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "rearrange",
+    "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",
     "vmap",

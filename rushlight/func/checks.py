@@ -52,9 +52,9 @@ def check_tensors_given(leaves: list[Any], api: str, name: str) -> None:
 
 
 def check_tensor_outputs(outputs: list[Any], api: str) -> None:
-    if not outputs:
+    if not outputs or (len(outputs) == 1 and outputs[0] is None):
         raise RuntimeError(
-            f"{api}: Expected f to be a function that has non-empty output (got output = [])"
+            f"{api}: Expected f to be a function that has non-empty output (got output = {outputs})"
         )
     for output in outputs:
         if not isinstance(output, Tensor):

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.autograd.backward import make_grads
+from rushlight.autograd.batched import column_blocks, unit_tangents
 from rushlight.autograd.forward import level_gradients
 from rushlight.autograd.forward_ad import check_dual
 from rushlight.autograd.graph import disable_saved_tensors_hooks
@@ -37,7 +38,6 @@ __all__ = [
     "jacfwd",
     "jacrev",
     "jvp",
-    "linearize",
     "vjp",
 ]
 
@@ -341,15 +341,6 @@ def pushed_forward(
     return (*final, aux) if has_aux else final
 
 
-def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """(outputs, the linear function that best approximates `func` at `primals`)."""
-
-    def push(*tangents: Any) -> Any:
-        return jvp(func, primals, tangents)[1]
-
-    return func(*primals), push
-
-
 def jacfwd(
     func: Callable[..., Any],
     argnums: int | tuple[int, ...] = 0,
@@ -370,7 +361,6 @@ def jacfwd(
         check_real("jacfwd", args, are_inputs=True)
         chosen = chosen_positions(argnums, len(args))
         leaves, structure = pytree.tree_flatten(tuple([args[position] for position in chosen]))
-        counts = [leaf.numel() for leaf in leaves]
 
         def push(basis: Any) -> Any:
             def called(*given: Any) -> Any:
@@ -380,33 +370,23 @@ def jacfwd(
             check_real("jacfwd", found[0], are_inputs=False)
             return found[1:]
 
-        basis = pytree.tree_unflatten(standard_basis(leaves, counts), structure)
-        columns, *aux = vmap(push, randomness=randomness)(basis)
-
         def blocks(column: Any) -> Any:
-            parts = column.movedim(0, -1).split(counts, -1)
-            found = [
-                part.reshape((*part.shape[:-1], *leaf.shape))
-                for part, leaf in zip(parts, leaves, strict=True)
-            ]
-            return shaped(pytree.tree_unflatten(found, structure), argnums)
+            parts = column_blocks(column, leaves)
+            return shaped(pytree.tree_unflatten(parts, structure), argnums)
 
+        basis = pytree.tree_unflatten(unit_tangents(leaves), structure)
+        if all(leaf.numel() == 0 for leaf in leaves):
+            # There is no column to tell the sizes of the outputs.
+            one, *aux = push(pytree.tree_map(lambda leaf: leaf.new_zeros(leaf.shape[1:]), basis))
+            columns = pytree.tree_map(lambda value: value.unsqueeze(0)[:0], one)
+        else:
+            columns, *aux = vmap(push, randomness=randomness)(basis)
+            # Every column has an aux of its own, all alike.
+            aux = pytree.tree_map(lambda value: value[0], aux)
         jacobian = pytree.tree_map(blocks, columns)
-        # Every column has an aux of its own, all alike.
-        return (jacobian, pytree.tree_map(lambda value: value[0], aux[0])) if aux else jacobian
+        return (jacobian, aux[0]) if has_aux else jacobian
 
     return wrapper
-
-
-def standard_basis(leaves: list[Any], counts: list[int]) -> list[Any]:
-    """One tangent for each element of all leaves, along a new first dim."""
-    made = []
-    start = 0
-    for leaf, count in zip(leaves, counts, strict=True):
-        eye = functions.eye(sum(counts), dtype=leaf.dtype, device=leaf.device)
-        made.append(eye.narrow(1, start, count).reshape((sum(counts), *leaf.shape)))
-        start += count
-    return made
 
 
 def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 from rushlight.base import pytree
+from rushlight.core import dispatch
 from rushlight.core.functional import FunctionalLevel, from_functional, to_functional
+from rushlight.core.op import OpOverload
+from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor
+from rushlight.opset import registry
 
 __all__ = ["functionalize"]
 
@@ -33,24 +38,72 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
             "remove='mutations_and_views': In addition to the above, all aliasing operators {view} "
             "will be replaced with their non-aliasing counterparts, {view}_copy.\n"
         )
-    if remove != "mutations":
-        from rushlight.base.errors import MissingFeature
-
-        raise MissingFeature("functionalize(remove='mutations_and_views')", code="RL0607")
 
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         leaves, structure = pytree.tree_flatten((args, kwargs))
-        level = FunctionalLevel()
-        inner = [
-            to_functional(leaf, level) if isinstance(leaf, Tensor) else leaf for leaf in leaves
-        ]
-        given, named = pytree.tree_unflatten(inner, structure)
-        with level:
-            result = func(*given, **named)
-        for leaf, value in zip(leaves, inner, strict=True):
-            if isinstance(leaf, Tensor) and value.functional_storage.writes:
-                leaf.copy_(from_functional(value))
-        return pytree.tree_map(from_functional, result)
+        with ExitStack() as stack:
+            if remove == "mutations_and_views":
+                stack.enter_context(CopiedViews())
+            return run_functional(func, leaves, structure)
 
     return wrapped
+
+
+def run_functional(func: Callable[..., Any], leaves: list[Any], structure: Any) -> Any:
+    level = FunctionalLevel()
+    inner = [to_functional(leaf, level) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+    given, named = pytree.tree_unflatten(inner, structure)
+    with level:
+        result = func(*given, **named)
+    result = pytree.tree_map(from_functional, result)
+    for leaf, value in zip(leaves, inner, strict=True):
+        if isinstance(leaf, Tensor) and value.functional_storage.writes:
+            leaf.copy_(from_functional(value))
+    return result
+
+
+class CopiedViews:
+    """A level at which ops that take views of tensors make copies of them instead."""
+
+    plain = False
+    hop_rule = "autograd"
+
+    def __init__(self) -> None:
+        self.under = LOCAL.state.transforms
+
+    def __enter__(self) -> None:
+        self.place((*self.under, self))
+
+    def __exit__(self, exc_type: object, value: object, trace: object) -> None:
+        self.place(self.under)
+
+    def place(self, transforms: tuple[Any, ...]) -> None:
+        state = LOCAL.state
+        state.transforms = transforms
+        state.refresh()
+
+    def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        if op.body is not None:
+            return dispatch.run_body(op, args)
+        with changed(transforms=self.under):
+            return dispatch.call(copying_form(op) if op.is_view_op else op, args)
+
+    def apply_function(
+        self,
+        cls: type[Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        direct: Callable[[], Any],
+        has_rule: bool,
+    ) -> Any:
+        with changed(transforms=self.under):
+            return cls.apply(*args, **kwargs)
+
+
+def copying_form(op: OpOverload) -> OpOverload:
+    """`aten::t_copy` for `aten::t`; the op itself where it has none, as for a lazy conjugate."""
+    try:
+        return registry.find(f"{op.base_name}_copy", op._overloadname, op.namespace)
+    except (KeyError, AttributeError):
+        return op

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -51,10 +52,16 @@ def vmap(
     return mapped
 
 
-def plain_vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0) -> Any:
+def plain_vmap(
+    func: Callable[..., Any],
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    allow_none_pass_through: bool = False,
+) -> Any:
     """torch: the older vmap behind batched gradients; autograd stays visible inside of it, so that
-    custom Functions run as they are, and random ops are refused."""
+    custom Functions run as they are, and random ops are refused. Results that are None may stay."""
     call = Mapping(func, in_dims, out_dims, "error", plain=True)
+    call.keeps_none = allow_none_pass_through
 
     @functools.wraps(func)
     def mapped(*args: Any) -> Any:
@@ -63,6 +70,16 @@ def plain_vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0) ->
         return call.run(flat, spec, dims, size, {})
 
     return mapped
+
+
+def former_vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0) -> Any:
+    """torch: `plain_vmap` under its public name, which warns."""
+    warnings.warn(
+        "Please use `torch.vmap` instead of `torch._vmap_internals.vmap`.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return plain_vmap(func, in_dims, out_dims)
 
 
 def name_of(func: Any) -> str:
@@ -85,6 +102,7 @@ class Mapping:
         self.out_dims = out_dims
         self.randomness = randomness
         self.plain = plain
+        self.keeps_none = False
 
     # -- arguments --------------------------------------------------------------------------------
 
@@ -242,6 +260,8 @@ class Mapping:
                     "None"
                 )
             return leaf
+        if leaf is None and self.keeps_none:
+            return None
         if not isinstance(leaf, Tensor):
             raise ValueError(
                 f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(leaf)}. Did "

@@ -50,6 +50,7 @@ MODULES = (
     "immutable_collections",
     "interpreter",
     "node",
+    "operator_schemas",
     "passes",
     "proxy",
     "subgraph_rewriter",

@@ -269,6 +269,16 @@ class GraphModule(Module):
     def __str__(self) -> str:
         return "\n".join([Module.__repr__(self), self._code, REMINDER])
 
+    def to_folder(self, folder: str | os.PathLike[str], module_name: str = "FxModule") -> None:
+        """Write the module as a package: `from folder import FxModule` gives it back.
+
+        Modules whose repr is their constructor are written as that; others lie beside the code, as
+        pickles.
+        """
+        from rushlight.fx.folders import write_package
+
+        write_package(self, folder, module_name)
+
     # -- submodules -------------------------------------------------------------------------------
 
     def add_submodule(self, target: str, m: Module) -> bool:

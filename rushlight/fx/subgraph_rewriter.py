@@ -46,32 +46,40 @@ def results_of(graph: Graph) -> list[Node]:
     return graph.output_node().all_input_nodes
 
 
-def match_values(pattern: Any, value: Any, found: dict[Node, Any]) -> bool:
-    """Whether `value` has the pattern's form; `found` takes the nodes on the way."""
+def match_values(
+    pattern: Any, value: Any, found: dict[Node, Any], any_literal: bool = False
+) -> bool:
+    """Whether `value` has the pattern's form; `found` takes the nodes on the way. With
+    `any_literal`, constants of the pattern stand for any."""
     if isinstance(pattern, Node):
-        return match_node(pattern, value, found)
+        return match_node(pattern, value, found, any_literal)
     if isinstance(pattern, (list, tuple)):
         return (
             isinstance(value, (list, tuple))
             and len(pattern) == len(value)
-            and all(match_values(p, v, found) for p, v in zip(pattern, value))
+            and all(match_values(p, v, found, any_literal) for p, v in zip(pattern, value))
         )
     if isinstance(pattern, dict):
         return (
             isinstance(value, dict)
             and pattern.keys() == value.keys()
-            and all(match_values(pattern[key], value[key], found) for key in pattern)
+            and all(match_values(pattern[key], value[key], found, any_literal) for key in pattern)
         )
     if isinstance(pattern, slice):
         return isinstance(value, slice) and match_values(
             (pattern.start, pattern.stop, pattern.step),
             (value.start, value.stop, value.step),
             found,
+            any_literal,
         )
+    if any_literal:
+        return not isinstance(value, Node)
     return type(pattern) is type(value) and bool(pattern == value)
 
 
-def match_node(pattern: Node, value: Any, found: dict[Node, Any]) -> bool:
+def match_node(
+    pattern: Node, value: Any, found: dict[Node, Any], any_literal: bool = False
+) -> bool:
     if pattern in found:
         known = found[pattern]
         return known is value or (not isinstance(value, Node) and bool(known == value))
@@ -81,8 +89,8 @@ def match_node(pattern: Node, value: Any, found: dict[Node, Any]) -> bool:
     if not isinstance(value, Node) or pattern.op != value.op or pattern.target != value.target:
         return False
     found[pattern] = value
-    return match_values(pattern.args, value.args, found) and match_values(
-        dict(pattern.kwargs), dict(value.kwargs), found
+    return match_values(pattern.args, value.args, found, any_literal) and match_values(
+        dict(pattern.kwargs), dict(value.kwargs), found, any_literal
     )
 
 
@@ -96,7 +104,9 @@ def is_contained(pattern: Graph, found: dict[Node, Any]) -> bool:
     )
 
 
-def completed(graph: Graph, results: list[Node], found: dict[Node, Any]) -> Iterator[Any]:
+def completed(
+    graph: Graph, results: list[Node], found: dict[Node, Any], any_literal: bool = False
+) -> Iterator[Any]:
     """Every way to find the pattern's other results, none of which leads to another."""
     missing = [result for result in results if result not in found]
     if not missing:
@@ -105,8 +115,8 @@ def completed(graph: Graph, results: list[Node], found: dict[Node, Any]) -> Iter
         inside = {value for key, value in found.items() if key.op != "placeholder"}
         for candidate in graph.nodes:
             trial = dict(found)
-            if candidate not in inside and match_node(missing[0], candidate, trial):
-                yield from completed(graph, results, trial)
+            if candidate not in inside and match_node(missing[0], candidate, trial, any_literal):
+                yield from completed(graph, results, trial, any_literal)
 
 
 def has_place(pattern: Graph, found: dict[Node, Any]) -> bool:

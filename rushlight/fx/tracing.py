@@ -337,6 +337,8 @@ class Tracer(TracerBase):
             args.append(self.root)
         inputs = names[len(args) : count]
         if isinstance(concrete_args, tuple):
+            if not inputs and code.co_flags & STARRED == inspect.CO_VARARGS:
+                return root_fn, args + self.variable_inputs(concrete_args)
             if len(inputs) != len(concrete_args):
                 raise RuntimeError(
                     f"Tracing expected {len(inputs)} arguments but got {len(concrete_args)} "
@@ -369,6 +371,18 @@ class Tracer(TracerBase):
             return flat
 
         return flattened, leaves
+
+    def variable_inputs(self, concrete: tuple[Any, ...]) -> list[Any]:
+        """What is given for `*args` alone: an input for each entry."""
+        found: list[Any] = []
+        for place, value in enumerate(concrete):
+            made = self.create_proxy("placeholder", f"input_{place}", (), {})
+            if isinstance(value, PHBase):
+                found.append(made)
+            else:
+                self.check_specialized(f"input_{place}", made, value)
+                found.append(value)
+        return found
 
     def _proxy_placeholder(
         self, name: str, concrete_args: Any, signature: Any, function: Any

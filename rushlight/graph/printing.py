@@ -464,8 +464,7 @@ class GraphWriter:
             body.append(f"# COUNTER: {index}\n")
             statement = self.statement(node)
             if node.op not in ("placeholder", "output"):
-                # What nobody uses is freed at once.
-                freed = [*self.freed.get(node, ()), *(() if node.users else (node,))]
+                freed = self.freed.get(node)
                 if freed:
                     names = " = ".join([*map(repr, freed), "None"])
                     statement += f";  {self.paint('dim', names)}"

@@ -2,23 +2,25 @@
 
 Invariant: a function given to an op never changes its operands, nor returns one of them or a
 view of one, when it is part of a graph: `check_pure` refuses. A tensor of the surrounding graph
-that a function closes over becomes an operand.
+that a function closes over becomes an operand, as do its sizes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.base import pytree
 from rushlight.base.errors import error
 from rushlight.core import ports
+from rushlight.core.batching import BatchedTensor
 from rushlight.core.functional import (
     FunctionalMode,
     FunctionalTensor,
     from_functional,
     to_functional,
 )
+from rushlight.core.levels import LevelTensor
 from rushlight.core.recording import Recorder
 from rushlight.core.state import (
     LAYER_AUTOCAST,
@@ -27,12 +29,16 @@ from rushlight.core.state import (
     LAYER_MODES,
     LAYER_PRE_FUNCTIONAL,
     LAYER_SUBCLASS,
+    LAYER_TRANSFORMS,
     LOCAL,
     changed,
 )
-from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
+from rushlight.core.tensor import Tensor, sizes_of, strides_of
 
-__all__ = ["Subgraphs", "functionalized", "is_traced", "trace_functions", "unwrapped"]
+if TYPE_CHECKING:
+    from rushlight.symbolic.numbers import SymNumber
+
+__all__ = ["Functionalized", "Subgraphs", "is_traced", "trace_functions", "unwrapped"]
 
 Function = Callable[..., Any]
 
@@ -44,9 +50,14 @@ def is_traced(args: Any) -> bool:
         return True
     if state.functional is not None or state.proxy is not None or state.fake is not None:
         return True
-    return any(
-        [isinstance(value, Tensor) and value.handling_layer for value in pytree.tree_leaves(args)]
-    )
+    return any([is_handled(value) for value in pytree.tree_leaves(args)])
+
+
+def is_handled(value: Any) -> bool:
+    """Whether a tensor, or what it wraps for a level, belongs to a layer below autograd."""
+    while isinstance(value, (BatchedTensor, LevelTensor)):
+        value = value._value
+    return isinstance(value, Tensor) and bool(value.handling_layer)
 
 
 # -- functionalization -----------------------------------------------------------------------------
@@ -66,30 +77,35 @@ class BranchMode(FunctionalMode):
 
 
 # What stands above a rule and is open again for the functions that it runs.
-ABOVE = LAYER_AUTOCAST | LAYER_AUTOGRAD | LAYER_MODES | LAYER_SUBCLASS
+ABOVE = LAYER_TRANSFORMS | LAYER_AUTOCAST | LAYER_AUTOGRAD | LAYER_MODES | LAYER_SUBCLASS
 
 
 def reopened(layers: int = 0) -> changed:
     return changed(excluded=LOCAL.state.excluded & ~(ABOVE | layers))
 
 
-def functionalized(mode: FunctionalMode, op: str, function: Function) -> Function:
-    """The function on values, with its own writes and views followed; it must leave its operands
+class Functionalized:
+    """A function on values, with its own writes and views followed; it must leave its operands
     alone."""
-    layer = LAYER_PRE_FUNCTIONAL if mode.slot == "pre_functional" else LAYER_FUNCTIONAL
 
-    def run(*args: Any) -> Any:
-        branch = BranchMode(mode.slot == "pre_functional")
+    def __init__(self, mode: FunctionalMode, op: str, function: Function) -> None:
+        self.above = mode.slot == "pre_functional"
+        self.op = op
+        self.function = function
+
+    def __call__(self, *args: Any) -> Any:
+        if any([isinstance(value, BatchedTensor) for value in args]):
+            # An op vectorizes the function below this layer, and vmap follows writes itself.
+            return self.function(*args)
+        branch = BranchMode(self.above)
         inputs = [to_functional(v, branch) if isinstance(v, Tensor) else v for v in args]
         for value in inputs:
             if isinstance(value, Tensor):
                 value._requires_grad = False
-        with reopened(layer), branch:
-            outputs = function(*inputs)
-        check_pure(op, inputs, outputs)
+        with reopened(LAYER_PRE_FUNCTIONAL if self.above else LAYER_FUNCTIONAL), branch:
+            outputs = self.function(*inputs)
+        check_pure(self.op, inputs, outputs)
         return pytree.tree_map(from_functional, outputs)
-
-    return run
 
 
 class Watched:
@@ -132,15 +148,25 @@ class SubgraphRecorder(Recorder):
     def __init__(self, parent: Recorder) -> None:
         super().__init__(None, parent.decompositions, parent.pre_dispatch)
         self.parent = parent
-        self.lifted: list[Tensor] = []
+        # Tensors and numbers.
+        self.lifted: list[Any] = []
 
     def constant(self, tensor: Tensor) -> Any:
         if self.parent.known(tensor) is None and not self.is_above(tensor):
             return super().constant(tensor)
-        self.lifted.append(tensor)
+        return self.lift(tensor)
+
+    def lift(self, value: Any) -> Any:
+        self.lifted.append(value)
         node = self.graph.create_node("get_attr", f"lifted_{len(self.lifted)}")
-        self.track(tensor, node)
+        self.track(value, node)
         return node
+
+    def number_node(self, number: SymNumber) -> Any:
+        symbols = number.node.expr.free_symbols
+        if all([symbol in self.numbers for symbol in symbols]):
+            return super().number_node(number)
+        return self.numbers.get(number.node.expr) or self.lift(number)
 
     def is_above(self, tensor: Tensor) -> bool:
         """Whether a recorder further out knows the tensor."""
@@ -153,11 +179,11 @@ class SubgraphRecorder(Recorder):
 class Subgraphs:
     """Traced functions and the operands that all of them take."""
 
-    def __init__(self, modules: list[Any], outputs: list[Any], lifted: list[Tensor]) -> None:
+    def __init__(self, modules: list[Any], outputs: list[Any], lifted: list[Any]) -> None:
         self.modules = modules
-        # What each function returned while it was traced, flat.
+        # What each function returned while it was traced.
         self.outputs = outputs
-        # Tensors closed over, further operands of every graph.
+        # What is closed over, further operands of every graph.
         self.lifted = lifted
 
 
@@ -165,9 +191,9 @@ def trace_functions(
     recorder: Recorder, functions: Sequence[Function], args: Sequence[Any]
 ) -> Subgraphs:
     """Each function as a graph of the operands and of what any of them closes over."""
-    lifted: list[Tensor] = []
+    lifted: list[Any] = []
     while True:
-        found: list[Tensor] = []
+        found: list[Any] = []
         modules, outputs = [], []
         for function in functions:
             module, output, more = trace_one(recorder, function, args, lifted)
@@ -180,32 +206,50 @@ def trace_functions(
 
 
 def trace_one(
-    parent: Recorder, function: Function, args: Sequence[Any], lifted: Sequence[Tensor]
-) -> tuple[Any, Any, list[Tensor]]:
+    parent: Recorder, function: Function, args: Sequence[Any], lifted: Sequence[Any]
+) -> tuple[Any, Any, list[Any]]:
     recorder = SubgraphRecorder(parent)
+    args = distinct(parent, args)
     for position, value in enumerate((*args, *lifted)):
         node = recorder.graph.create_node("placeholder", f"arg{position}_1")
         if not isinstance(value, (bool, int, float, str, type(None))):
             recorder.track(value, node)
     with reopened(), recorder:
         outputs = function(*args)
-    flat = pytree.tree_leaves(outputs)
     if recorder.lifted:
         return None, outputs, recorder.lifted
-    module = ports.graph_module(recorder, tuple(flat), "<lambda>")
+    module = ports.graph_module(recorder, outputs, "<lambda>")
     return module, outputs, []
+
+
+def distinct(recorder: Recorder, args: Sequence[Any]) -> list[Any]:
+    """The arguments, a tensor that is given twice as two: each is an input of its own."""
+    found: list[Any] = []
+    for value in args:
+        if isinstance(value, Tensor) and any(value is other for other in found):
+            with recorder.below():
+                value = value.detach()
+        found.append(value)
+    return found
 
 
 # -- comparing branches ----------------------------------------------------------------------------
 
 
-def likeness(value: Any) -> Any:
+def likeness(value: Any, with_strides: bool) -> Any:
     if not isinstance(value, Tensor):
-        return value
-    return sizes_of(value), strides_of(value), value._dtype, value.device
+        return type(value)
+    strides = strides_of(value) if with_strides else None
+    return sizes_of(value), strides, value._dtype, value.device
 
 
-def aliases(values: Sequence[Any]) -> bool:
-    """Whether two of the tensors share memory."""
-    storages = [id(storage_of(value)) for value in values if isinstance(value, Tensor)]
-    return len(set(storages)) < len(storages)
+def check_alike(
+    op: str, first: Sequence[Any], second: Sequence[Any], with_strides: bool = False
+) -> None:
+    """Refuse two functions, or a function and what it carries, that differ in their tensors."""
+    if len(first) != len(second):
+        raise error("RL0733", op=op, first=len(first), second=len(second))
+    for one, other in zip(first, second, strict=True):
+        found, expected = likeness(one, with_strides), likeness(other, with_strides)
+        if found != expected:
+            raise error("RL0733", op=op, first=found, second=expected)

@@ -94,8 +94,17 @@ def register_schema(
             f"Tried to register an operator ({head}) with the same name and overload name multiple "
             "times. Each overload's schema should only be registered with a single call to def()."
         )
+    if record._schema.is_mutable:
+        record.rules["functionalized"] = functionalize_write
     registry.register(record)
     return record
+
+
+def functionalize_write(mode: Any, op: OpOverload, args: tuple[Any, ...]) -> Any:
+    """An op that writes and whose values somebody follows becomes a call on copies."""
+    from rushlight.higher_order import writes
+
+    return writes.functionalize_write(mode, op, args)
 
 
 def forget(record: OpOverload) -> None:

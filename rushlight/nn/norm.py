@@ -108,6 +108,11 @@ class ChannelNorm(Module):
 class BatchNorm(ChannelNorm):
     """Normalises each channel over the batch; in evaluation, with the running statistics."""
 
+    def _forget_running_stats(self) -> None:
+        if self.track_running_stats:
+            self.running_mean = self.running_var = self.num_batches_tracked = None
+            self.track_running_stats = False
+
     def forward(self, input: Any) -> Any:
         self.check_input_dim(input)
         factor = 0.0 if self.momentum is None else self.momentum

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.base.errors import error
-from rushlight.core import dispatch, ports
+from rushlight.core import dispatch, geometry, ports
 from rushlight.core.batching import NO_CONTROL_FLOW, NO_DIFFERENCE, NO_ITEM, VmapLevel
 from rushlight.core.device import channels_last, channels_last_3d
 from rushlight.core.op import OpOverload
@@ -22,7 +22,7 @@ from rushlight.opset.kinds import DIMS, batch_rank, factor_ranks
 from rushlight.opset.registry import find
 from rushlight.opset.results import read_sizes
 
-__all__ = ["METHODS", "find_rule"]
+__all__ = ["METHODS", "argument", "find_rule", "replaced", "settled", "with_batch"]
 
 Args = tuple[Any, ...]
 BatchRule = Callable[..., Any]
@@ -79,6 +79,11 @@ def replaced(op: OpOverload, args: Args, **changes: Any) -> Args:
     return tuple([changes.get(name, a) for name, a in zip(op.argument_names, args, strict=True)])
 
 
+def settled(op: OpOverload, target: Any, found: Any) -> Any:
+    """What an op answers by a result made apart: a write copies it into its target."""
+    return target.copy_(found) if op.mutated_positions else found
+
+
 # -- the same op on the values ---------------------------------------------------------------------
 
 
@@ -95,8 +100,18 @@ def loop(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
 @method(writes=True)
 def straight(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
     if argument(op, args, "memory_format") in (channels_last, channels_last_3d):
-        return level.loop(op, args)
+        return laid_out(level, op, args)
     return level.finish(op, level.below(op, (level.front(args[0]), *args[1:])))
+
+
+def laid_out(level: VmapLevel, op: OpOverload, args: Args) -> Any:
+    """Memory formats know one batch dim: the samples become part of it."""
+    ranks = {channels_last: 4, channels_last_3d: 5}
+    if args[0].dim() != ranks[argument(op, args, "memory_format")] or not level.size:
+        return level.loop(op, args)
+    images = level.run(level.front(args[0]).flatten, 0, 1)
+    found = level.below(op, (images, *args[1:]))
+    return level.wrap(level.run(split_samples, found, level.size))
 
 
 @method(writes=True)
@@ -197,24 +212,33 @@ def reduction(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
         return along(level, op, *args)
     if listed:
         if dim is not None and not op.options.get("empty_dims_are_all", True):
-            return level.loop(op, args)
+            return level.wrap(level.below(op, (level.front(args[0]), *args[1:])))
         return along(level, op, *replaced(op, args, dim=tuple(range(max(rank, 1)))))
-    if argument(op, args, "keepdim"):
-        return level.loop(op, args)
-    flat = level.run(lambda: level.front(args[0]).reshape(level.size, -1))
-    return level.wrap(level.below(op, replaced(op, (flat, *args[1:]), dim=1)))
+    changes = {"dim": 1, "keepdim": False}
+    found = level.below(op, replaced(op, (flattened(level, args[0]), *args[1:]), **changes))
+    if not argument(op, args, "keepdim"):
+        return level.wrap(found)
+    kept = (level.size,) + (1,) * rank
+    if isinstance(found, Tensor):
+        return level.wrap(level.run(found.reshape, kept))
+    return level.wrap(tuple([level.run(item.reshape, kept) for item in found]))
+
+
+def flattened(level: VmapLevel, value: Any) -> Any:
+    """Every sample as one row."""
+    sizes = (level.size, value.numel())
+    return level.run(lambda: level.front(value).reshape(sizes))
 
 
 def whole(level: VmapLevel, op: OpOverload, args: Args) -> Any:
     """A reduction of everything: over the one dim of the flattened samples. Option `over_dim`: the
     (name, overload) with a dim that it amounts to."""
     named = op.options.get("over_dim")
-    if named is None or not args[0].numel() or not level.size:
+    if named is None:
         return level.loop(op, args)
     target = find(*named)
     listed = target._schema.arguments[target.argument_names.index("dim")].type.kind == "List"
-    flat = level.run(lambda: level.front(args[0]).reshape(level.size, -1))
-    given = {"self": flat, "dim": (1,) if listed else 1, "keepdim": False}
+    given = {"self": flattened(level, args[0]), "dim": (1,) if listed else 1, "keepdim": False}
     given["dtype"] = argument(op, args, "dtype")
     bound = tuple([given[name] for name in target.argument_names])
     return level.wrap(level.below(target, bound))
@@ -271,7 +295,7 @@ def resized(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
 @method()
 def joined(level: VmapLevel, op: OpOverload, tensors: Any, dim: int) -> Any:
     """Ops that join tensors along a dim they have."""
-    kept = [item for item in tensors if tuple(item.shape) != (0,)]
+    kept = [item for item in tensors if not geometry.same_sizes(tuple(item.shape), (0,))]
     if not kept or len(kept) == len(tensors):
         return stacked(level, op, tensors, dim, 0)
 
@@ -279,7 +303,9 @@ def joined(level: VmapLevel, op: OpOverload, tensors: Any, dim: int) -> Any:
         # Empty, and joined to tensors of any rank; its gradient is asked for all the same.
         return level.front(item).reshape((0,))
 
-    empty = [level.run(flat, item) for item in tensors if tuple(item.shape) == (0,)]
+    empty = [
+        level.run(flat, item) for item in tensors if geometry.same_sizes(tuple(item.shape), (0,))
+    ]
     rank = kept[0].dim()
     full = [level.full(item) for item in kept]
     return level.wrap(level.below(op, (full + empty, level.shift(dim, rank))))
@@ -494,7 +520,11 @@ def with_batch(result: Any, size: int) -> Any:
     """Results with a batch axis where an empty one stands for what was not asked for."""
     if isinstance(result, tuple):
         return tuple([with_batch(item, size) for item in result])
-    return result.expand((size, 0)) if size and tuple(result.shape) == (0,) else result
+    return (
+        result.expand((size, 0))
+        if size and geometry.same_sizes(tuple(result.shape), (0,))
+        else result
+    )
 
 
 # -- windows and losses ----------------------------------------------------------------------------
@@ -540,11 +570,12 @@ def loss(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
     """Element by element, then reduced within each sample."""
     reduction = argument(op, args, "reduction")
     tensors = [value for value in args if isinstance(value, Tensor)]
-    shape, dtype = tensors[0].shape, tensors[0].dtype
-    if any([value.shape != shape or value.dtype is not dtype for value in tensors]):
+    shape, dtype, rank = tensors[0].shape, tensors[0].dtype, tensors[0].dim()
+    is_uniform = all([value.dtype is dtype and value.dim() <= rank for value in tensors])
+    if not is_uniform or not geometry.same_sizes(tensors[1].shape, shape):
         return level.loop(op, args)
     bound = replaced(op, args, reduction=0)
-    moved = tuple([level.full(value) for value in bound])
+    moved = tuple([level.full(value, rank) for value in bound])
     found = level.wrap(level.below(op, moved))
     if reduction == 0:
         return found

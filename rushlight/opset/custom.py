@@ -276,11 +276,17 @@ def fall_through(op: OpOverload, key: str) -> Kernel:
 # -- installing ------------------------------------------------------------------------------------
 
 
+# What a record has worked out from its parts, to be found anew.
+DERIVED = (
+    "backend", "batch_rule", "differentiable_positions", "direct", "grad_rule", "maps_elements",
+)  # fmt: skip
+
+
 def refresh(op: OpOverload) -> None:
     """Derive what a record runs from its own parts and the kernels it has."""
     kernels = kernels_of(op)
     own = original_of(op)
-    for name in ("backend", "grad_rule", "differentiable_positions", "direct", "batch_rule"):
+    for name in DERIVED:
         op.__dict__.pop(name, None)
     set_layer_rules(op, kernels, own)
     if op.kind is CUSTOM:

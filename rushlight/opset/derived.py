@@ -38,7 +38,7 @@ __all__ = [
 
 def write_into(target: Tensor, result: Tensor) -> None:
     """Store a computed result in existing memory, casting as in-place ops may."""
-    if target.shape != result.shape:
+    if not geometry.same_sizes(target.shape, result.shape):
         raise RuntimeError(
             f"output with shape {list(target.shape)} doesn't match the broadcast shape "
             f"{list(result.shape)}"
@@ -192,7 +192,7 @@ class Inplace(Kind):
             if by_element:
                 check_operands(target, args[1:])
             result = base.backend(*args)
-            if structured and target.shape != result.shape:
+            if structured and not geometry.same_sizes(target.shape, result.shape):
                 raise RuntimeError(
                     f"Bad in-place call: input tensor size {list(target.shape)} and output tensor "
                     f"size {list(result.shape)} should match"
@@ -226,7 +226,7 @@ def writing_backend(op: Any, base: Any) -> Callable[..., Any]:
             write_into(target, base.backend(*args))
             return target
         spec = shape(*args)
-        if spec.shape != tuple(target.shape):
+        if not geometry.same_sizes(spec.shape, tuple(target.shape)):
             raise RuntimeError(
                 f"output with shape {geometry.show(target.shape)} doesn't match the broadcast "
                 f"shape {geometry.show(spec.shape)}"
@@ -385,7 +385,7 @@ class Out(Kind):
                         f"{target.device} instead"
                     )
                 check_out_dtype(exact or (indexes and value._dtype is dtypes.int64), target, value)
-                if target.shape != value.shape:
+                if not geometry.same_sizes(target.shape, value.shape):
                     if looks_first:
                         check_writable(target)
                     value = fitted(base, target, value, keeps_strides)
@@ -597,7 +597,7 @@ def fill(base: OpOverload, outs: tuple[Tensor, ...], result: Any) -> Any:
                 f"result type {value.dtype.scalar_type_name} can't be cast to the desired output "
                 f"type {target.dtype.scalar_type_name}"
             )
-        if target.shape != value.shape:
+        if not geometry.same_sizes(target.shape, value.shape):
             value = fitted(base, target, value)
         target.copy_(value)
     return outs[0] if len(outs) == 1 else outs

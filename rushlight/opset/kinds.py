@@ -664,14 +664,14 @@ class Scatter(Kind):
             if is_unusual(args):
                 return self.unusual(op, args)
             spec = shape(*args)
-            source = args[0]._array
-            if source.shape != spec.shape:
-                source = np.broadcast_to(source, spec.shape)
+            array = args[0]._array
+            if array.shape != spec.shape:
+                array = np.broadcast_to(array, spec.shape)
             strides = strides_for(spec)
             if strides == geometry.contiguous_strides(spec.shape):
-                target = wrap(source.copy(), spec.dtype)
+                target = wrap(array.copy(), spec.dtype)
             else:
-                target = lay_out(source, strides, spec.dtype)
+                target = lay_out(array, strides, spec.dtype)
             kernel(np, target._array, *arrays_of(args[1:]))
             return target
 

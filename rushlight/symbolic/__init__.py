@@ -12,9 +12,9 @@ MODULES = {
     "sym_sqrt sym_sum",
     "queries": "is_symbolic is_concrete_int is_concrete_float is_concrete_bool has_hint hint_int "
     "size_hint guard_int guard_float guard_bool guard_scalar guard_size_oblivious guard_or_false "
-    "guard_or_true statically_known_true statically_known_false definitely_true definitely_false "
-    "expect_true constrain_range constrain_range_for_size free_symbols free_unbacked_symbols "
-    "has_free_symbols has_free_unbacked_symbols",
+    "guard_or_true guard_as_size_or statically_known_true statically_known_false definitely_true "
+    "definitely_false expect_true constrain_range constrain_range_for_size free_symbols "
+    "free_unbacked_symbols has_free_symbols has_free_unbacked_symbols",
     "checks": "check check_is_size",
     "errors": "GuardOnDataDependentSymNode ConstraintViolationError PendingUnbackedSymbolNotFound",
     "ranges": "ValueRanges ValueRangeError int_oo",
@@ -22,6 +22,7 @@ MODULES = {
     "shapeenv": "ShapeEnv DimDynamic SymbolicContext StatelessSymbolicContext "
     "StatefulSymbolicContext",
     "guards": "ShapeGuard RuntimeAssert",
+    "bindings": "CallMethodKey ConvertIntKey unbacked_bindings",
     "sources": "Source",
     "expressions": "build FloorDiv CleanDiv Mod Max Min IntTrueDiv FloatTrueDiv ToFloat",
 }

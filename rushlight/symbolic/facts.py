@@ -84,6 +84,10 @@ class Facts:
                 integer = expr.is_integer
                 return ValueRanges.unknown_int() if integer else ValueRanges.unknown()
             return found
+        if expr.is_Add and expr.is_integer:
+            terms, factor, offset = form(expr)
+            bounds = self.forms.get(terms)
+            return None if bounds is None else scaled(bounds, factor, offset)
         return self.forms.get(expr)
 
     def known_as_size(self, expr: Expr) -> ValueRanges | None:
@@ -262,6 +266,9 @@ class Facts:
             value = -offset // factor
             self.bound_form(terms, ValueRanges(value, value))
             self.learn_remainder(terms, value)
+            if isinstance(terms, ex.FloorDiv):
+                self.rewrites[terms] = ex.Integer(value)
+                self.renew()
         if not difference.free_symbols:
             return
         symbol = max(difference.free_symbols, key=self.order)

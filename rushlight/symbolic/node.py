@@ -6,12 +6,26 @@ constant, or that the known ranges decide, is a plain number.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from rushlight.symbolic import expressions as ex
-from rushlight.symbolic.numbers import Number, SymBool, SymFloat, SymInt, SymNumber
+from rushlight.symbolic.numbers import (
+    Number,
+    SymBool,
+    SymFloat,
+    SymInt,
+    SymNumber,
+    observed,
+    sym_float,
+    sym_ite,
+    sym_max,
+    sym_min,
+    sym_not,
+    sym_sqrt,
+)
 
 if TYPE_CHECKING:
     from rushlight.symbolic.protocols import Expr, Head
@@ -61,6 +75,22 @@ BINARY: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., An
     "le": (operator.le, relation(ex.Le), relation(ex.Le)),
     "gt": (operator.gt, relation(ex.Gt), relation(ex.Gt)),
     "ge": (operator.ge, relation(ex.Ge), relation(ex.Ge)),
+}
+# What a recorded computation calls; the function of Python numbers for those that are not here.
+RECORDED: dict[str, Callable[..., Any]] = {
+    "and": operator.and_,
+    "or": operator.or_,
+    "max": sym_max,
+    "min": sym_min,
+    "neg": operator.neg,
+    "abs": abs,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "trunc": math.trunc,
+    "round": round,
+    "float": sym_float,
+    "sqrt": sym_sqrt,
+    "not": sym_not,
 }
 RELATIONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 
@@ -157,6 +187,15 @@ class SymNode:
     def is_nested_int(self) -> bool:
         return False
 
+    def wrapped(self) -> Any:
+        """The number that this is the node of."""
+        return WRAPPERS[self.pytype](self)
+
+    def settled(self) -> Any:
+        """The plain number that a constant is."""
+        plain = ex.plain(self.expr)
+        return None if plain is None else self.pytype(plain)
+
     def __str__(self) -> str:
         return str(self.expr)
 
@@ -220,13 +259,22 @@ class SymNode:
         found = self.operand(other)
         if found is None:
             return NotImplemented
-        return self.apply(name, (self.expr, self.hint, self.pytype), found)
+        result = self.apply(name, (self.expr, self.hint, self.pytype), found)
+        return observed(recorded(name), (self, self.plainly(other)), result)
 
     def compute_reflected(self, name: str, other: object) -> Any:
         found = self.operand(other)
         if found is None:
             return NotImplemented
-        return self.apply(name, found, (self.expr, self.hint, self.pytype))
+        result = self.apply(name, found, (self.expr, self.hint, self.pytype))
+        return observed(recorded(name), (self.plainly(other), self), result)
+
+    def plainly(self, other: Any) -> Any:
+        """The other operand as a graph has it: beside a float a plain number is one."""
+        if isinstance(other, SymNumber):
+            return other
+        plain = other.item() if hasattr(other, "item") else other
+        return float(plain) if self.pytype is float and type(plain) is int else plain
 
     def apply(self, name: str, a: Operand, b: Operand) -> Any:
         left, left_hint, left_type = a
@@ -287,15 +335,16 @@ class SymNode:
         if name == "abs":
             range_ = self.shape_env.facts.bound(expr)
             if range_.lower >= 0:
-                return self.wrap(expr, self.pytype)
+                return WRAPPERS[self.pytype](self)
             if range_.upper <= 0:
-                return self.wrap(-expr, self.pytype)
-        return self.wrap(symbolic(expr), pytype or self.pytype)
+                return self.transform("neg")
+        return observed(RECORDED[name], (self,), self.wrap(symbolic(expr), pytype or self.pytype))
 
     def round(self, ndigits: int | None = None) -> Any:
         if ndigits is None:
             return self.transform("round")
-        return self.wrap(ex.RoundDecimal(self.expr, ex.constant(ndigits)), float)
+        rounded = self.wrap(ex.RoundDecimal(self.expr, ex.constant(ndigits)), float)
+        return observed(round, (self, ndigits), rounded)
 
     def choose(self, positive: Number, negative: Number) -> Any:
         """`positive` where this boolean holds, else `negative`."""
@@ -310,7 +359,12 @@ class SymNode:
                 f"sym_ite chooses between values of one type, "
                 f"not {left[2].__name__} and {right[2].__name__}"
             )
-        return self.wrap(ex.where(self.expr, left[0], right[0]), left[2])
+        chosen = self.wrap(ex.where(self.expr, left[0], right[0]), left[2])
+        return observed(sym_ite, (self, positive, negative), chosen)
+
+
+def recorded(name: str) -> Callable[..., Any]:
+    return RECORDED[name] if name in RECORDED else BINARY[name][0]
 
 
 def as_integer(operand: Operand) -> Operand:
@@ -351,7 +405,8 @@ def operate(
 
 def decide_extremum(env: ShapeEnv, name: str, left: Expr, right: Expr, expr: Expr) -> Expr:
     """One of the operands where it is known which one it is."""
-    known = env.facts.decide(ex.relation(ex.Ge, left, right))
-    if known is None:
-        return expr
-    return left if known == (name == "max") else right
+    for kind in (ex.Ge, ex.Gt):
+        known = env.facts.decide(ex.relation(kind, left, right))
+        if known is not None:
+            return left if known == (name == "max") else right
+    return expr

@@ -8,7 +8,7 @@ exists only once something symbolic does.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -221,6 +221,23 @@ class SymBool(SymNumber):
 
 
 NUMBERS = (SymInt, SymFloat, SymBool)
+
+
+class Observer:
+    """Who is told of computations with symbols, as they happen: the function, its operands (nodes
+    and plain numbers) and the node of the result. Recording fills it in."""
+
+    note: Callable[[Callable[..., Any], tuple[Any, ...], SymNode], None] | None = None
+
+
+def observed(function: Callable[..., Any], operands: tuple[Any, ...], result: Any) -> Any:
+    """`result`, told to the observer where it is symbolic and none of the operands."""
+    if Observer.note is not None and isinstance(result, SymNumber):
+        parts = tuple([part.node if isinstance(part, SymNumber) else part for part in operands])
+        if not any(part is result.node for part in parts):
+            Observer.note(function, parts, result.node)
+    return result
+
 
 # Python numbers and those that may be symbols.
 IntLike = int | SymInt

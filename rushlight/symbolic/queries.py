@@ -119,6 +119,20 @@ def guard_size_oblivious(expr: BoolLike) -> bool:
     return expr.node.guard_size_oblivious() if isinstance(expr, SymBool) else bool(expr)
 
 
+def guard_as_size_or(test: BoolLike, fallback: bool) -> bool:
+    """As `guard_size_oblivious`, with `fallback` for what only data tells."""
+    if isinstance(test, SymBool):
+        node = test.node
+        facts = node.shape_env.facts
+        for as_size in (False, True):
+            known: bool | None = facts.decide(node.expr, as_size)
+            if known is not None:
+                return known
+        if not node.has_hint():
+            return fallback
+    return bool(test)
+
+
 def expect_true(a: BoolLike, skip: int = 0) -> bool:
     """Takes `a` to be true; checked when the graph runs where it depends on data."""
     return bool(a.node.expect_true()) if isinstance(a, SymBool) else bool(a)

@@ -262,7 +262,7 @@ class Analysis:
         result = self.cache.get(expr)
         if result is None:
             result = self.compute(expr)
-            if not expr.is_Add and not expr.is_number:
+            if not expr.is_number:
                 known = self.known(expr)
                 if known is not None:
                     result = known if expr.is_Symbol else result & known
@@ -311,15 +311,32 @@ class Analysis:
             result = add(result, self.bound(term))
         if result.lower >= 0 or result.upper <= 0:
             return result
-        # `s0*s1 - s1` is unbounded term by term; as `s1*(s0 - 1)` it has a sign.
+        # `s0*s1**2 - s1` is unbounded term by term; as `s1*(s0*s1 - 1)` it has a sign.
         constant, varying = expr.as_coeff_Add()
         terms = self.add.make_args(varying)
-        shared = set(self.mul.make_args(terms[0]))
-        for term in terms[1:]:
-            shared.intersection_update(self.mul.make_args(term))
-        factors = [factor for factor in shared if factor.is_Symbol]
-        if not factors or len(terms) == 1:
+        divisor = self.shared_factor(terms)
+        if divisor is None:
             return result
-        divisor = self.mul(*factors)
         quotient = self.bound(self.add(*(term / divisor for term in terms)))
         return result & add(multiply(self.bound(divisor), quotient), self.bound(constant))
+
+    def shared_factor(self, terms: tuple[Expr, ...]) -> Expr | None:
+        """The product that all terms of a sum have in common; None where there is none."""
+        if len(terms) == 1:
+            return None
+        shared = powers(terms[0])
+        for term in terms[1:]:
+            found = powers(term)
+            shared = {
+                base: min(count, found[base]) for base, count in shared.items() if base in found
+            }
+        return self.mul(*(base**count for base, count in shared.items())) if shared else None
+
+
+def powers(term: Expr) -> dict[Expr, int]:
+    """The factors of a term that are no numbers, with how often each occurs."""
+    return {
+        base: exponent.p
+        for base, exponent in term.as_powers_dict().items()
+        if not base.is_number and exponent.is_Integer and exponent.p > 0
+    }

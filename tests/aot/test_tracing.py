@@ -5,6 +5,8 @@ import pytest
 import rushlight as torch
 from rushlight.aot.tracing import is_sym_node, make_fx
 from rushlight.core.fake import FakeTensor
+from rushlight.core.recording import Recorder
+from rushlight.graph.graph import Graph
 from rushlight.symbolic import GuardOnDataDependentSymNode
 
 
@@ -170,3 +172,127 @@ def test_sizes_are_results_of_the_graph():
     assert graph(torch.ones(5, 1), torch.ones(1, 6)) == (5, 6)
     graph = make_fx(shapes, tracing_mode="symbolic")(torch.ones(3, 1), torch.ones(1, 4))
     assert graph(torch.ones(5, 1), torch.ones(1, 6)) == ((5, 6), (5, 1))
+
+
+def test_constants_are_found_without_a_search():
+    constants = [torch.full((1,), float(n)) for n in range(300)]
+    looked = 0
+
+    class Watched(dict):
+        def items(self):
+            nonlocal looked
+            looked += 1
+            return super().items()
+
+        def __iter__(self):
+            nonlocal looked
+            looked += 1
+            return super().__iter__()
+
+    recorder = Recorder(Graph())
+    recorder.attributes = Watched()
+    for constant in (*constants, *constants):
+        recorder.constant(constant)
+    assert looked == 0
+    assert len(recorder.attributes) == 300
+    assert recorder.attributes["_tensor_constant299"] is constants[-1]
+
+
+def test_output_nodes_say_nothing_of_a_value():
+    graph = make_fx(lambda x: (x + 1, x))(torch.ones(2)).graph
+    assert "val" not in graph.output_node().meta
+    assert all(node.meta["val"].shape == (2,) for node in graph.nodes if "val" in node.meta)
+
+
+def test_the_active_recorder_and_how_to_do_without():
+    from rushlight.aot.proxy import (
+        ProxyTorchDispatchMode,
+        disable_proxy_modes_tracing,
+        get_proxy_mode,
+        maybe_disable_fake_tensor_mode,
+    )
+
+    def f(x):
+        assert isinstance(get_proxy_mode(), ProxyTorchDispatchMode)
+        with disable_proxy_modes_tracing(), maybe_disable_fake_tensor_mode():
+            assert get_proxy_mode() is None
+            number = torch.ones(3).sum().item()
+        return x + number
+
+    assert get_proxy_mode() is None
+    graph = make_fx(f, tracing_mode="fake")(torch.ones(2))
+    assert "add = torch.ops.aten.add.Tensor(x_1, 3.0)" in graph.code
+
+
+# -- numbers are recorded as they are computed -----------------------------------------------------
+
+
+def symbolic_text(function, *inputs):
+    lines = make_fx(function, tracing_mode="symbolic")(*inputs).code.strip().split("\n")[1:-1]
+    return [line.split(";")[0].strip().replace("torch.ops.aten.", "") for line in lines]
+
+
+def test_size_arithmetic_prints_as_executed():
+    x = torch.ones(7, 5)
+    assert symbolic_text(lambda x: x.new_zeros(x.shape[0] * 2, 1 + x.shape[1]), x)[:4] == [
+        "sym_size_int = sym_size.int(x_1, 0)",
+        "mul = sym_size_int * 2",
+        "sym_size_int_1 = sym_size.int(x_1, 1)",
+        "add = 1 + sym_size_int_1",
+    ]
+    assert symbolic_text(lambda x: x.new_zeros(-x.shape[0] + 20, 3), x)[1:3] == [
+        "neg = -sym_size_int",
+        "add = neg + 20",
+    ]
+    assert symbolic_text(lambda x: x.sum() * (x.shape[0] * 3 - 1), x)[2:4] == [
+        "mul = sym_size_int * 3",
+        "sub = mul - 1",
+    ]
+    assert symbolic_text(lambda x: x.new_zeros(x.shape[1] // 2, x.shape[1] % 3 + 1), x)[1:4] == [
+        "floordiv = sym_size_int // 2",
+        "mod = sym_size_int % 3",
+        "add = mod + 1",
+    ]
+
+
+def test_each_computation_is_a_node():
+    def f(x):
+        return x.new_zeros(x.shape[0] * 2), x.new_ones(x.shape[0] * 2)
+
+    found = symbolic_text(f, torch.ones(7, 5))
+    assert [line for line in found if "*" in line] == [
+        "mul = sym_size_int * 2",
+        "mul_1 = sym_size_int * 2",
+    ]
+
+
+def test_equal_sizes_of_an_input_are_nodes_of_their_own():
+    found = symbolic_text(lambda x: x.new_zeros(x.shape[1], x.shape[0]), torch.ones(10, 10))
+    assert found[:2] == [
+        "sym_size_int = sym_size.int(x_1, 1)",
+        "sym_size_int_1 = sym_size.int(x_1, 0)",
+    ]
+
+
+def test_numbers_that_shape_rules_compute_are_rebuilt():
+    def f(x):
+        joined = torch.cat([x, x])
+        return joined.new_zeros(joined.shape[0])
+
+    graph = make_fx(f, tracing_mode="symbolic")(torch.ones(7, 5))
+    assert graph(torch.ones(4, 5)).shape == (8,)
+
+
+def test_computed_numbers_have_the_trace_of_where_they_were_computed():
+    from rushlight.fx import traceback
+
+    def f(x):
+        with traceback.preserve_node_meta():
+            traceback.set_stack_trace(["here"])
+            doubled = x.shape[0] * 2
+            traceback.set_stack_trace(["there"])
+            return x.new_zeros(doubled)
+
+    graph = make_fx(f, tracing_mode="symbolic")(torch.ones(7))
+    traces = {node.name: node.meta.get("stack_trace") for node in graph.graph.nodes}
+    assert traces["mul"] == "here" and traces["new_zeros"] == "there"

@@ -101,3 +101,37 @@ def test_lists_of_ops_hold_overloads():
         create_selective_checkpoint_contexts([torch.ops.aten.mm])
     with pytest.raises(TypeError, match="either a function or a list of ops"):
         create_selective_checkpoint_contexts(3)
+
+
+def test_what_two_formulas_read_is_unpacked_once():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    found = checkpoint(lambda y: torch.minimum(y, y.sum() / 2), x, use_reentrant=False)
+    (gradient,) = torch.autograd.grad(found.sum(), x)
+    assert gradient.tolist() == [1.5, 0.5]
+
+
+def test_forward_mode_passes_through_a_region():
+    from rushlight.autograd import forward_ad
+
+    x = torch.tensor([1.0, 2.0])
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, torch.ones(2))
+        result = checkpoint(lambda y: y * y, dual, use_reentrant=False)
+        assert forward_ad.unpack_dual(result).tangent.tolist() == [2.0, 4.0]
+
+
+def test_a_region_in_inference_mode_is_a_plain_call():
+    with torch.inference_mode():
+        x = torch.ones(2) * 3
+        with torch.enable_grad():
+            result = checkpoint(lambda y: y * y, x, use_reentrant=False)
+    assert result.tolist() == [9.0, 9.0] and not result.requires_grad
+
+
+def test_forward_mode_derived_from_the_gradient_saves_nothing_in_a_region():
+    from rushlight.autograd import forward_ad
+
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(torch.eye(2) * 2, torch.eye(2))
+        result = checkpoint(torch.logdet, dual, use_reentrant=False)
+        assert forward_ad.unpack_dual(result).tangent.item() == 1.0

@@ -108,6 +108,23 @@ INDEPENDENT = "is independent of input {}. This is not allowed in strict mode"
          "The jacobian of the user-provided function " + INDEPENDENT.format(0)),
         (lambda: F.vjp(lambda a: leaf * 2, X, ones, strict=True), RuntimeError,
          "The output of the user-provided function " + INDEPENDENT.format(0)),
+        (lambda: F.vjp(lambda a: a.sum(), leaf, strict=True, create_graph=True), RuntimeError,
+         "The jacobian of the user-provided function " + INDEPENDENT.format(0)
+         + " when create_graph=True."),
+        (lambda: F.jvp(lambda a: a * 2, leaf, ones, strict=True, create_graph=True), RuntimeError,
+         "The jacobian of the user-provided function " + INDEPENDENT.format(0)
+         + " when create_graph=True."),
+        (lambda: F.vhp(lambda a: (a * a).sum(), leaf, ones, strict=True, create_graph=True),
+         RuntimeError, "The hessian of the user-provided function " + INDEPENDENT.format(0)
+         + " when create_graph=True."),
+        (lambda: F.vhp(lambda a, b: (a**2).sum(), (X, Y), (X, Y), strict=True), RuntimeError,
+         "The output of the user-provided function " + INDEPENDENT.format(1)),
+        (lambda: F.hvp(lambda a, b: (a * 2).sum(), (X, Y), (X, Y), strict=True), RuntimeError,
+         "found that the jacobian of the user-provided function with respect to input 0 is"),
+        (lambda: F.hessian(lambda a, b: (a**2).sum(), (X, Y), strict=True), RuntimeError,
+         "found that the jacobian of the user-provided function with respect to input 1 is"),
+        (lambda: F.hessian(lambda a: rl.ones(2), X, strict=True), RuntimeError,
+         "Output 0 of the user-provided function does not require gradients."),
         (lambda: F.hessian(lambda a: a.sum(), X, strict=True), RuntimeError,
          "While computing the hessian, found that the jacobian of the user-provided function with "
          "respect to input 0 is independent of the input."),
@@ -136,3 +153,31 @@ def test_misuse(call, kind, text):
     with pytest.raises(kind) as caught:
         call()
     assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda f: F.jacobian(f, (X, Y), vectorize=True, strategy="forward-mode"),
+        lambda f: F.jacobian(f, (X, Y), vectorize=True),
+        lambda f: F.hessian(
+            lambda a, b: f(a, b)[0].sum(), (X, Y), vectorize=True,
+            outer_jacobian_strategy="forward-mode",
+        ),
+    ],
+)  # fmt: skip
+def test_a_vectorized_call_runs_the_function_once(call):
+    runs = []
+
+    def counted(a, b):
+        runs.append(1)
+        return two(a, b)
+
+    call(counted)
+    assert len(runs) == 1
+
+
+def test_forward_mode_without_columns():
+    how = {"vectorize": True, "strategy": "forward-mode"}
+    assert F.jacobian(lambda a: a.sum(), rl.zeros(0), **how).shape == (0,)
+    assert F.jacobian(lambda a, b: b, (rl.zeros(0), X), **how)[0].shape == (2, 0)

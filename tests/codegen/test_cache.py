@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +12,8 @@ import numpy as np
 import pytest
 
 import rushlight
-from rushlight.base.config import Config
 from rushlight.base.config import config as settings
-from rushlight.codegen import buffers, cache, config, lower, native
+from rushlight.codegen import buffers, config, lower, native
 from tests.codegen.recording import Recording, aten
 
 pytest.importorskip("llvmlite")
@@ -84,15 +82,6 @@ def test_nothing_is_kept_where_the_switch_is_off(folder: Path) -> None:
         r = graph(3.5)
         assert lower(r, r.inputs)(*r.inputs)[0].shape == (40, 50)
     assert entries(folder) == []
-
-
-def test_directory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "config", Config())
-    monkeypatch.delenv("RUSHLIGHT_CACHE_DIR", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", os.path.join("some", "place"))
-    assert cache.directory() == os.path.join("some", "place", "rushlight")
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    assert cache.directory().endswith(os.path.join(".cache", "rushlight"))
 
 
 def test_first_compile_is_quick(folder: Path) -> None:

@@ -291,7 +291,8 @@ def test_table_is_well_formed() -> None:
 
 
 def test_a_function_hides_the_module_of_its_name():
-    """`torch.autograd.gradcheck` can be imported, and stays a function of `torch.autograd`."""
+    """`torch.autograd.gradcheck` can be imported, and stays a function of `torch.autograd`; so for
+    modules that exist under torch's name only."""
     script = """
 import rushlight.compat
 rushlight.compat.install()
@@ -300,6 +301,8 @@ from torch.autograd.gradcheck import GradcheckError, gradcheck
 import sys
 assert torch.autograd.gradcheck is gradcheck and torch.autograd.GradcheckError is GradcheckError
 assert sys.modules["torch.autograd.gradcheck"].gradgradcheck is torch.autograd.gradgradcheck
+from torch._higher_order_ops.map import map, map_impl
+assert torch._higher_order_ops.map is map and torch.ops.higher_order.map_impl is map_impl
 rushlight.compat.uninstall()
 assert "torch.autograd.gradcheck" not in sys.modules
 assert rushlight.autograd.gradcheck is gradcheck

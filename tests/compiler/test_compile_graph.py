@@ -139,3 +139,13 @@ def test_everything_but_symbols_and_kernels_works_without_extras() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert "sympy is needed here" in done.stdout, done.stderr
     assert "rushlight[compile]" in done.stdout
+
+
+def test_nested_inputs_are_what_the_graph_takes():
+    def function(x, d):
+        return {"sum": x + d["w"], "pair": (d["v"] * 2, x)}
+
+    inputs = torch.randn(3), {"w": torch.randn(3), "v": torch.randn(3)}
+    graph = make_fx(function)(*inputs)
+    compiled = compile_graph(graph, inputs)
+    torch.testing.assert_close(compiled(*inputs), function(*inputs))

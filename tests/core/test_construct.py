@@ -274,3 +274,66 @@ def test_results_written_into_out_have_a_class_of_their_own():
     assert type(rl.sort(rl.ones(2), out=out)) is rl.return_types.sort_out
     with pytest.raises(AttributeError):
         _ = rl.return_types.add_out
+
+
+def test_geometry_of_wrappers_may_be_positional():
+    made = rl.Tensor._make_wrapper_subclass(Wrapper, (2, 3), (1, 2), 4)
+    assert (tuple(made.shape), made.stride(), made.storage_offset()) == ((2, 3), (1, 2), 4)
+    made = rl.Tensor._make_wrapper_subclass(
+        Wrapper, size=[2], strides=None, storage_offset=None, dtype=rl.float64, requires_grad=True
+    )
+    assert (tuple(made.shape), made.dtype, made.requires_grad) == ((2,), rl.float64, True)
+
+
+@pytest.mark.parametrize(
+    "cls, size, text",
+    [
+        (int, (2,), "from a class that does not inherit from Tensor"),
+        (Slotted, (2,), "Slotted must define __torch_dispatch__"),
+        (Wrapper, 2, r"'size' \(position 2\) must be tuple of ints, not int"),
+        (Wrapper, "a", r"'size' \(position 2\) must be tuple of ints, not str"),
+    ],
+)
+def test_refused_wrappers(cls, size, text):
+    with pytest.raises(TypeError, match=text):
+        rl.Tensor._make_wrapper_subclass(cls, size)
+
+
+class Logged(rl.Tensor):
+    seen: list[str] = []
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        cls.seen.append(f"{cls.__name__}: {func}")
+        return super().__torch_dispatch__(func, types, args, kwargs)
+
+
+class Inner(Logged):
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        cls.seen.append("first")
+        return super().__torch_dispatch__(func, types, args, kwargs)
+
+
+def test_a_subclass_may_leave_calls_to_its_base():
+    Logged.seen.clear()
+    found = rl.ones(2).as_subclass(Logged) + 1
+    assert (type(found), found.tolist()) == (rl.Tensor, [2.0, 2.0])
+    assert Logged.seen == ["Logged: aten.add.Tensor"]
+    Logged.seen.clear()
+    assert type(rl.ones(2).as_subclass(Inner).mul(3)) is rl.Tensor
+    assert Logged.seen == ["first", "Inner: aten.mul.Tensor"]
+    Logged.seen.clear()
+    leaf = rl.ones(2).as_subclass(Logged).requires_grad_()
+    (leaf * 2).sum().backward()
+    assert leaf.grad.tolist() == [2.0, 2.0]
+    assert Logged.seen == ["Logged: aten.mul.Tensor"]
+
+
+def test_a_class_that_wants_no_dispatch_has_none():
+    class Quiet(Logged):
+        __torch_dispatch__ = rl.Tensor.__torch_dispatch__
+
+    Logged.seen.clear()
+    assert (rl.ones(2).as_subclass(Quiet) + 1).tolist() == [2.0, 2.0]
+    assert Logged.seen == []

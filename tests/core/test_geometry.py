@@ -1,10 +1,12 @@
 """Geometry against recorded results, and with entries that are not ints."""
 
+import ast
 import json
 from pathlib import Path
 
 import pytest
 
+import rushlight
 from rushlight.core import geometry
 from rushlight.core.device import (
     channels_last,
@@ -176,3 +178,74 @@ def test_overlap():
 def test_storage_extent_counts_the_offset():
     assert geometry.storage_extent((2, 3), (10, 2), 5) == 20
     assert geometry.storage_extent((2, 0), (10, 2), 5) == 0
+
+
+# -- whole shapes are compared by `same_sizes` -----------------------------------------------------
+
+SIZES = ("shape", "sizes", "_shape", "_sizes")
+
+
+def is_whole_shape(node: ast.expr) -> bool:
+    """Whether an expression reads as all sizes of a tensor, or as several of them."""
+    if isinstance(node, ast.Attribute):
+        return node.attr == "shape"
+    if isinstance(node, ast.Name):
+        return node.id in SIZES[:2] or node.id.endswith(SIZES[2:])
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.slice, ast.Slice) and is_whole_shape(node.value)
+    if isinstance(node, ast.Call):
+        called = node.func
+        if isinstance(called, ast.Name) and called.id in ("tuple", "list") and node.args:
+            return is_whole_shape(node.args[0])
+        if isinstance(called, ast.Attribute):
+            return called.attr == "size" and not node.args
+        return isinstance(called, ast.Name) and called.id == "sizes_of"
+    return False
+
+
+def raw_comparisons(text: str) -> list[int]:
+    """Lines that compare whole shapes of tensors with `==` or `!=`. Shapes of arrays are plain:
+    kernels, which take `xp`, and what is called an array are left out."""
+    tree = ast.parse(text)
+    kernels = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and any(a.arg == "xp" for a in node.args.args)
+        for inner in ast.walk(node)
+    }
+    found = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Compare) or id(node) in kernels:
+            continue
+        sides = [node.left, *node.comparators]
+        named = {getattr(part, "attr", getattr(part, "id", "")) for part in ast.walk(node)}
+        if (
+            any(isinstance(how, (ast.Eq, ast.NotEq)) for how in node.ops)
+            and any(map(is_whole_shape, sides))
+            and not any("array" in name for name in named)
+        ):
+            found.append(node.lineno)
+    return found
+
+
+def test_whole_shapes_are_compared_lengths_first():
+    assert raw_comparisons("a.shape != b.shape\ntuple(x.shape[1:]) == sizes\n") == [1, 2]
+    assert raw_comparisons("a.shape[0] == b.shape[0]\nlen(sizes) == 2\n") == []
+    package = Path(rushlight.__file__).parent
+    found = {}
+    for layer in ("core", "opset", "autograd", "func", "aot"):
+        for path in sorted((package / layer).rglob("*.py")):
+            if path.name != "geometry.py":
+                lines = raw_comparisons(path.read_text())
+                if lines:
+                    found[str(path.relative_to(package))] = lines
+    assert not found, f"use geometry.same_sizes: {found}"
+
+
+def test_sizes_of_different_rank_are_not_compared():
+    class Untouchable:
+        def __eq__(self, other: object) -> bool:
+            raise AssertionError("asked")
+
+    assert not geometry.same_sizes((Untouchable(), 2), (3,))
+    assert geometry.same_sizes((2, 3), (2, 3)) and not geometry.same_sizes((2, 3), (2, 4))

@@ -386,7 +386,8 @@ def test_checkpoint_inside_grad():
     def f(x):
         return checkpoint(torch.sin, x, use_reentrant=False).sum()
 
-    assert refusal(grad(f), X) == NO_HOOKS
+    # torch refuses this: its checkpoint hooks have no level of their own.
+    assert torch.equal(grad(f)(X), X.cos())
     batch = torch.ones(2, 3, requires_grad=True)
     vmap(f)(batch).sum().backward()
     assert torch.equal(batch.grad, batch.detach().cos())

@@ -8,6 +8,7 @@ import pytest
 import rushlight as torch
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.func import functionalize, grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
+from rushlight.utils.checkpoint import checkpoint
 
 X = torch.tensor([0.3, -0.7], dtype=torch.float64)
 ONES = torch.ones(2, dtype=torch.float64)
@@ -175,6 +176,25 @@ def test_writes_to_captured_tensors_are_refused():
     captured = torch.zeros(2, dtype=torch.float64)
     with pytest.raises(RuntimeError, match="mutate a captured Tensor"):
         grad(lambda x: captured.add_(x).sum())(X)
+
+
+def test_tangents_of_a_batch_below_a_level_are_laid_out_anew():
+    """The spectrum is a view whose tangent lies differently; a level stands between it and vmap."""
+    x = torch.tensor([[1.0, 2.0, 4.0, 8.0], [3.0, 1.0, 0.0, 5.0]])
+    along = torch.tensor([1.0, 0.0, 2.0, 1.0])
+
+    def f(x):
+        return torch.fft.fft(x).abs()
+
+    def pushed(x):
+        return torch.func.jvp(f, (x,), (along,))[1].sum()
+
+    found = torch.func.vmap(torch.func.grad(pushed))(x)
+    wanted = torch.stack([torch.func.grad(pushed)(row) for row in x])
+    assert torch.allclose(found, wanted, atol=1e-5)
+    found = torch.func.vmap(lambda row: torch.func.linearize(f, row)[1](along))(x)
+    wanted = torch.stack([torch.func.jvp(f, (row,), (along,))[1] for row in x])
+    assert torch.allclose(found, wanted, atol=1e-5)
 
 
 def test_tangents_of_another_layout_under_two_batches():
@@ -439,3 +459,97 @@ def test_a_layer_of_one_vector_is_the_plain_one():
         )
     with pytest.raises(RuntimeError, match="cannot be multiplied"):
         vmap(lambda y: linear(y, weight, bias))(torch.ones(2, 5, dtype=torch.float64))
+
+
+def test_tangents_of_a_tensor_whose_elements_share_memory():
+    zeros = jacrev(lambda x: x.new_ones(3))(X)
+    expanded = X[:1].expand(3)
+    close(jacfwd(lambda x: x * x)(expanded), torch.diag(2 * expanded))
+    close(jacfwd(lambda x: x.sum())(zeros), torch.ones(3, 2, dtype=torch.float64))
+
+
+def test_a_view_far_into_memory_has_tangents_inside_functionalize():
+    second = X.unbind()[1]
+    one = torch.tensor(1.0, dtype=torch.float64)
+    pushed = functionalize(lambda x: jvp(torch.sin, (x,), (one,))[1])
+    value, tangent = jvp(pushed, (second,), (one,))
+    close(value, second.cos())
+    close(tangent, -second.sin())
+
+
+class Scaled(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, y):
+        return x * y
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def jvp(ctx, dx, dy):
+        x, y = ctx.saved_tensors
+        return dx * y + x * dy
+
+
+def test_a_function_of_a_constant_has_tangents_inside_functionalize():
+    @functionalize
+    def pushed(x):
+        return jvp(lambda y: Scaled.apply(y, x.detach()), (x,), (x,))[1]
+
+    close(pushed(X), X * X)
+
+
+def test_checkpoint_inside_of_transforms():
+    def region(x):
+        return checkpoint(lambda y: y.sin() * y, x, use_reentrant=False)
+
+    first = X.cos() * X + X.sin()
+    close(grad(lambda x: region(x).sum())(X), first)
+    close(jvp(region, (X,), (ONES,))[1], first)
+    close(vmap(region)(X), X.sin() * X)
+    close(vmap(grad(region))(X), first)
+    close(hessian(lambda x: region(x).sum())(X), torch.diag(2 * X.cos() - X * X.sin()))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda a: torch.linalg.solve(a, V).sum(),
+        lambda a: torch.linalg.det(a),
+        lambda a: torch.logdet(a @ a),
+        lambda a: (a * torch.tensor([[1.0, 0.0]], dtype=torch.float64)).cumprod(1).sum(),
+    ],
+)
+def test_grad_mode_says_nothing_about_forward_mode(function):
+    """Gradient formulas have shortcuts that cannot be differentiated: not for use below a jvp."""
+    expected = hessian(function)(A)
+    with torch.no_grad():
+        close(hessian(function)(A), expected)
+        close(jacfwd(jacfwd(function))(A), expected)
+
+
+def test_a_written_view_pulls_back_one_cotangent_for_all_samples():
+    def written(x):
+        whole = torch.stack([x, x])
+        whole.select(0, 1).sin_()
+        return whole
+
+    x = torch.arange(6.0).reshape(2, 3)
+    cotangent = torch.ones(2, 3)
+    found = vmap(lambda value: vjp(written, value)[1](cotangent)[0])(x)
+    torch.testing.assert_close(found, 1 + x.cos())
+
+
+def test_second_derivatives_of_layer_norm_under_vmap():
+    torch.manual_seed(0)
+    x, weight = (torch.randn(*sizes, dtype=torch.float64) for sizes in ((2, 3), (3,)))
+
+    def loss(x, weight):
+        return torch.nn.functional.layer_norm(x, (3,), weight).pow(3).sum()
+
+    forward = jacfwd(jacrev(loss, 1), 0)(x, weight)
+    torch.testing.assert_close(forward, jacrev(jacrev(loss, 1), 0)(x, weight))
+    torch.testing.assert_close(forward, jacrev(jacfwd(loss, 1), 0)(x, weight))

@@ -7,6 +7,8 @@ import functools
 import pytest
 
 import rushlight as torch
+from rushlight.core import state
+from rushlight.core.batching import VmapLevel
 from rushlight.func import vmap
 
 
@@ -316,6 +318,17 @@ def test_assignment_through_a_mask_of_several_dims():
     assert torch.equal(torch.vmap(lower)(values), expected)
 
 
+def test_the_older_vmap() -> None:
+    from rushlight.func.vmap import former_vmap, plain_vmap
+
+    x = torch.arange(3.0)
+    with pytest.warns(FutureWarning, match="Please use `torch.vmap` instead of"):
+        assert former_vmap(torch.square)(x).tolist() == [0.0, 1.0, 4.0]
+    assert plain_vmap(lambda a: (a, None), allow_none_pass_through=True)(x)[1] is None
+    with pytest.raises(ValueError, match="must only return Tensors, got type"):
+        plain_vmap(lambda a: (a, None))(x)
+
+
 def test_gather_from_a_sample_without_dims():
     values, index = torch.tensor([1.0, 2.0]), torch.zeros(2, 1, dtype=torch.int64)
 
@@ -590,3 +603,51 @@ def test_a_function_with_both_rules_uses_them() -> None:
     assert torch.equal(value, x.sin())
     assert torch.equal(tangent, x * x.cos())
     assert used == [2]
+
+
+def test_a_loop_is_announced_once_for_every_op(monkeypatch):
+    monkeypatch.setattr(state, "WARNED", set())
+
+    def sides(values):
+        return torch.histogram(values, 2)[0]
+
+    values = torch.arange(8.0).reshape(2, 4)
+    with pytest.warns(UserWarning, match=r"aten::histogram.bin_ct .*\(RL0612\)") as caught:
+        found = vmap(sides)(values)
+        vmap(sides)(values)
+    assert len(caught) == 1
+    assert torch.equal(found, torch.full((2, 2), 2.0))
+
+
+@pytest.mark.parametrize("in_dims", [(0, None), (None, 0), (0, 0)])
+def test_convolutions_run_once_for_all_samples(in_dims, monkeypatch):
+    """Forward and backward, images and weights varying."""
+    monkeypatch.setattr(VmapLevel, "loop", None)
+    torch.manual_seed(0)
+    images = torch.randn(3, 2, 4, 5, 5, dtype=torch.float64)
+    weights = torch.randn(3, 6, 2, 2, 2, dtype=torch.float64)
+    images, weights = (
+        value if dim == 0 else value[0]
+        for value, dim in zip((images, weights), in_dims, strict=True)
+    )
+
+    def loss(image, weight):
+        return torch.nn.functional.conv2d(image, weight, padding=1, groups=2).square().sum()
+
+    found = vmap(torch.func.grad(loss, (0, 1)), in_dims)(images, weights)
+    for sample in range(3):
+        image, weight = (
+            value if dim is None else value[sample]
+            for value, dim in zip((images, weights), in_dims, strict=True)
+        )
+        expected = torch.func.grad(loss, (0, 1))(image, weight)
+        for one, other in zip(found, expected, strict=True):
+            torch.testing.assert_close(one[sample], other)
+
+
+def test_writes_by_batched_indices_stay_within_their_sample():
+    rows = torch.zeros(2, 3)
+    with pytest.raises((IndexError, RuntimeError)):
+        vmap(lambda x, i: x.index_add(0, i, torch.ones(1)))(rows, torch.tensor([[3], [0]]))
+    found = vmap(lambda x, i: x.index_add(0, i, torch.ones(1)))(rows, torch.tensor([[2], [0]]))
+    assert torch.equal(found, torch.tensor([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]))

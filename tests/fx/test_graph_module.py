@@ -179,3 +179,29 @@ def test_shape_prop():
     assert [tuple(meta.shape) for meta in metas] == [(2, 3), (2, 3), (3,), (3,)]
     assert metas[0].memory_format is torch.contiguous_format and metas[0].stride == (3, 1)
     assert 'relu: "f32[2, 3]" = x.relu()' in gm.print_readable(print_output=False)
+
+
+def test_to_folder(tmp_path, monkeypatch):
+    import importlib
+
+    class Whole(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lin = torch.nn.Linear(2, 3)
+            self.p = torch.nn.Parameter(torch.randn(3))
+            self.register_buffer("b", torch.randn(3))
+            self.inner = torch.nn.Sequential(torch.nn.Linear(3, 3))
+
+        def forward(self, x):
+            return self.inner(self.lin(x) * self.p + self.b)
+
+    module = torch.fx.symbolic_trace(Whole())
+    module.to_folder(tmp_path / "written_package", "Whole")
+    monkeypatch.syspath_prepend(tmp_path)
+    loaded = importlib.import_module("written_package").Whole()
+    x = torch.randn(4, 2)
+    torch.testing.assert_close(loaded(x), module(x))
+    assert (
+        "self.add_module('lin', Linear(in_features=2, out_features=3, bias=True))"
+        in (tmp_path / "written_package" / "module.py").read_text()
+    )

@@ -117,7 +117,7 @@ def test_concrete_args():
         "d_1, d_2, flag_1, = fx_pytree.tree_flatten_spec([d, flag], self._in_spec)",
         "eq = flag_1 == True;  flag_1 = None",
         "_assert = torch._assert(eq, 'flag has been specialized to have value True but got another "
-        "value');  eq = _assert = None",
+        "value');  eq = None",
         "add = d_1 + d_2;  d_1 = d_2 = None",
         "return pytree.tree_unflatten([add], self._out_spec)",
     ]
@@ -213,3 +213,25 @@ def test_decorated_functions_can_be_wrapped():
     gm = fx.symbolic_trace(lambda x: choose(x) * 2)
     assert [node.name for node in gm.graph.nodes] == ["x", "choose", "mul", "output"]
     assert gm(torch.ones(2)).tolist() == [4.0, 4.0]
+
+
+def test_inputs_given_for_starred_parameters():
+    def total(*args):
+        return args[0] + args[1] * args[2]
+
+    traced = fx.symbolic_trace(total, concrete_args=(PH, PH, 3))
+    assert "def forward(self, input_0, input_1, input_2):" in traced.code
+    assert traced(1, 2, 3) == 7
+    with pytest.raises(AssertionError, match="input_2 has been specialized to have value 3"):
+        traced(1, 2, 4)
+
+
+def test_assertions_are_nodes():
+    def checked(x):
+        torch._assert(x.shape[0] > 1, "no")
+        return x + 1
+
+    traced = fx.symbolic_trace(checked)
+    assert "_assert = torch._assert(gt, 'no')" in traced.code
+    with pytest.raises(AssertionError, match="no"):
+        traced(torch.ones(1))

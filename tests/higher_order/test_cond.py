@@ -5,8 +5,10 @@ import pytest
 import rushlight as torch
 from rushlight.aot.api import aot_function
 from rushlight.aot.compilers import nop
+from rushlight.aot.export import aot_export_module
 from rushlight.aot.tracing import make_fx
 from rushlight.func import functionalize, grad, hessian, jvp, vmap
+from rushlight.higher_order.mapping import map as map_slices
 
 
 def branches(x, w):
@@ -111,3 +113,34 @@ def test_wrong_arguments_are_named():
     ):
         with pytest.raises(RuntimeError, match=words):
             torch.cond(*args)
+
+
+def test_nested_ops_are_nested_graphs_above_autograd_too():
+    def f(x, y):
+        def body(row, y):
+            return row.cos().add_(5) + y
+
+        def false_fn(x, y):
+            return x.cos() + map_slices(body, x, y).sum() + map_slices(body, x, y).sum()
+
+        return (torch.cond(x.shape[0] > 4, lambda x, y: x.sin().add_(y), false_fn, (x, y)),)
+
+    class M(torch.nn.Module):
+        def forward(self, x, y):
+            return f(x, y)
+
+    x, y = torch.ones(2, 2), torch.ones(2)
+    module, _ = aot_export_module(M(), (x, y), trace_joint=False, pre_dispatch=True)
+    call = "conditional = torch.ops.higher_order.cond(False, true_graph_0, false_graph_0, "
+    assert f"{call}[arg0_1, arg1_1]);" in module.code
+    assert "map_impl_1 = torch.ops.higher_order.map_impl(body_graph_1, [arg0_1], [arg1_1]);" in (
+        module.false_graph_0.code
+    )
+    assert module.false_graph_0.body_graph_1.code.strip() == (
+        "def forward(self, arg0_1, arg1_1):\n"
+        "    cos = torch.ops.aten.cos.default(arg0_1);  arg0_1 = None\n"
+        "    add = torch.ops.aten.add.Tensor(cos, 5);  cos = None\n"
+        "    add_1 = torch.ops.aten.add.Tensor(add, arg1_1);  add = arg1_1 = None\n"
+        "    return [add_1]"
+    )
+    assert torch.equal(module(x, y)[0], f(x, y)[0])

@@ -495,10 +495,10 @@ def _(self: Any, src: Any, non_blocking: bool) -> Any:
 def check_expandable(src: Any, shape: Any) -> None:
     """Refuse a source that does not broadcast to the target's shape."""
     sizes = tuple(src.shape)
-    if sizes == shape:
+    if geometry.same_sizes(sizes, shape):
         return
     found = geometry.broadcast_shapes(tuple(shape), sizes)
-    if found != tuple(shape):
+    if not geometry.same_sizes(found, tuple(shape)):
         raise RuntimeError(
             f"output with shape {list(shape)} doesn't match the broadcast shape {list(found)}"
         )
@@ -524,31 +524,31 @@ def copy_into(self: Any, src: Any, non_blocking: bool = False) -> Any:
     """Broadcasting and conversion straight into the memory of `self`."""
     if not isinstance(src, Tensor):
         return fill_scalar_.backend(self, src)
-    target, source = self._array, src._array
+    target_array, source_array = self._array, src._array
     if (
         self._unusual is None
         and src._unusual is None
         and self._dtype is src._dtype
         and self._is_contiguous
-        and target.shape == source.shape
+        and target_array.shape == source_array.shape
         and not derived.may_share(self, src)
     ):
-        np.copyto(target, source)
+        np.copyto(target_array, source_array)
         return self
     if derived.holds_sparse((self, src)):
         return derived.sparse_in_place(copy_, (self, src, non_blocking))
     derived.check_writable(self)
     check_expandable(src, self.shape)
-    if target is None:
+    if target_array is None:
         return self
-    if source is None:
+    if source_array is None:
         raise error("RL0402", NotImplementedError)
     derived.check_operands(self, (src,))
     values = values_of(src)
     if self._dtype is not src._dtype:
         warn_discarded(src._dtype, self._dtype)
         values = cast(values, src._dtype, self._dtype)
-    np.copyto(target, derived.as_stored(self, values))
+    np.copyto(target_array, derived.as_stored(self, values))
     return self
 
 
@@ -800,7 +800,7 @@ def is_nonzero(self: Any) -> Any:
 
 @composite("is_same_size(Tensor self, Tensor other) -> bool")
 def is_same_size(self: Any, other: Any) -> Any:
-    return tuple(self.shape) == tuple(other.shape)
+    return geometry.same_sizes(tuple(self.shape), tuple(other.shape))
 
 
 def truth(self: Any) -> bool:

@@ -190,7 +190,7 @@ def factory(name: str, shortcut: Any = None, method: bool = False) -> Any:
 
 def check_sizes(size: Any) -> None:
     for entry in size:
-        if type(entry) is int and entry < 0:
+        if entry < 0 if type(entry) is int else not geometry.required(entry >= 0):
             shown = geometry.show(size)
             raise RuntimeError(f"Trying to create tensor with negative dimension {entry}: {shown}")
 
@@ -250,7 +250,7 @@ zeros_op = op(
 @zeros_op.shape
 def _(size: Any, dtype: Any, *rest: Any) -> Any:
     for entry in size:
-        if type(entry) is int and entry < 0:
+        if entry < 0 if type(entry) is int else not geometry.required(entry >= 0):
             raise RuntimeError("zeros: Dimension size must be non-negative.")
     return Spec(size, dtype or dtypes.get_default_dtype())
 
@@ -374,7 +374,7 @@ def strided_spec(size: Any, stride: Any, dtype: dtype) -> Spec:
         )
     check_sizes(size)
     for entry in stride:
-        if type(entry) is int and entry < 0:
+        if entry < 0 if type(entry) is int else not geometry.required(entry >= 0):
             raise RuntimeError(
                 f"Storage size calculation overflowed with sizes={geometry.show(size)} and "
                 f"strides={geometry.show(stride)}"
@@ -542,6 +542,10 @@ def new_zeros_like_tangent(self: Any, other: Any, self_num_batch_dims: int = 0) 
     """Zeros laid out like `other` in memory as long as its, once for each batch entry of `self`."""
     batch = tuple(self.shape[:self_num_batch_dims])
     length = storage_of(other).nbytes_ // other.element_size()
+    # Where views are copied, they do not lie in the memory that they are of.
+    extent = geometry.storage_extent(other.shape, other.stride(), other.storage_offset())
+    if length < extent:
+        length = extent
     steps = tuple([step * length for step in geometry.contiguous_strides(batch)])
     made = zeros(length * geometry.numel(batch), dtype=other._dtype, device=other.device)
     return made.as_strided_(

@@ -38,7 +38,7 @@ SLOPES = "Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=Fa
 
 
 def check_noise(self: Any, noise: Any) -> None:
-    if self.shape != noise.shape:
+    if not geometry.same_sizes(self.shape, noise.shape):
         raise RuntimeError(
             f"noise tensor shape must match self tensor shape. Got self.shape = "
             f"{list(self.shape)} noise.shape = {list(noise.shape)}"

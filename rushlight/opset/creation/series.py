@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight.arrays.casting import cast
 from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
 from rushlight.core.dispatch import call
 from rushlight.core.dtype import dtype, unsupported
 from rushlight.core.op import Tag
@@ -51,7 +52,8 @@ def check_range(start: Any, end: Any, step: Any) -> None:
         if isinstance(bound, float) and not math.isfinite(bound):
             shown = f"{start:g} -> {end:g}"
             raise RuntimeError(f"unsupported range: {shown}")
-    if (step > 0 and start > end) or (step < 0 and start < end):
+    low, high = (start, end) if geometry.decided(step > 0) else (end, start)
+    if not geometry.required(low <= high):
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
 
 

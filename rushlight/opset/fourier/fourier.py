@@ -236,12 +236,8 @@ def c2r_gradient(grad: Any, dim: Any, normalization: int) -> Any:
     if not geometry.decided(twice > 0):
         return found
     # All but the first (and the middle one of an even length) stand for their mirror image too.
-    parts = [
-        found.narrow(last, 0, 1),
-        found.narrow(last, 1, twice) * 2,
-        found.narrow(last, 1 + twice, half - 1 - twice),
-    ]
-    return aten.cat(parts, last)
+    mirrored = [0, 0] * (grad.dim() - 1 - last) + [1, half - 1 - twice]
+    return found + aten.constant_pad_nd(found.narrow(last, 1, twice), mirrored)
 
 
 fft_c2c.samples = lambda make: (

@@ -13,7 +13,7 @@ from rushlight.opset.indexing.index import INDEX_DTYPES, check_bounds
 from rushlight.opset.indexing.writing import accumulate
 from rushlight.opset.kinds import GATHER, SCATTER, Spec
 from rushlight.opset.registry import composite, mutation, op
-from rushlight.opset.rules import aten, linear_in, sample
+from rushlight.opset.rules import aten, late, linear_in, sample
 
 
 def check_embedding(indices: Any, position: int, name: str) -> None:
@@ -46,11 +46,7 @@ embedding = op(
 )
 
 
-@embedding.batch
-def _(level: Any, op: Any, weight: Any, indices: Any, *rest: Any) -> Any:
-    if level.holds(weight):
-        return level.loop(op, (weight, indices, *rest))
-    return level.wrap(level.below(op, (weight, level.front(indices), *rest)))
+embedding.batch = late("indexing.batched:embedding")
 
 
 @embedding.requires
@@ -119,6 +115,7 @@ embedding_dense_backward = op(
     "SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
     kind=SCATTER.checked,
     method=False,
+    batch=late("indexing.batched:embedding_dense_backward"),
     jvp=linear_in("grad_output"),
 )
 

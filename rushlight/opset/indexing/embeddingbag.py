@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
 from rushlight.core.promotion import promote_types
 from rushlight.core.tensor import values_of
 from rushlight.opset.indexing.embedding import check_embedding
@@ -60,7 +61,7 @@ def check_bag(weight: Any, indices: Any, offsets: Any, mode: int, per_sample_wei
                 "embedding_bag: per_sample_weights was not None. per_sample_weights is only "
                 f"supported for mode='sum' (got mode={mode})"
             )
-        if tuple(per_sample_weights.shape) != tuple(indices.shape):
+        if not geometry.same_sizes(tuple(per_sample_weights.shape), tuple(indices.shape)):
             raise RuntimeError(
                 "embedding_bag: If per_sample_weights is defined, it must have the same shape as "
                 "the input"

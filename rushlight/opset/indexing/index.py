@@ -330,8 +330,12 @@ index_select = op(
 
 @index_select.batch
 def _(level: Any, op: Any, self: Any, dim: int, index: Any) -> Any:
-    if self.dim() == 0 or index.dim() != 1:
+    if op.out_positions or (self.dim() and index.dim() != 1):
         return level.loop(op, (self, dim, index))
+    if self.dim() == 0:
+        # One number is a row of one.
+        rows = self.unsqueeze(0).index_select(0, index.reshape((-1,)))
+        return rows.reshape(())
     moved = level.shift(dim, self.dim())
     if not level.holds(index):
         return level.wrap(level.below(op, (level.front(self), moved, index)))
@@ -560,6 +564,7 @@ def take_along_dim(self: Any, indices: Any, dim: Any = None) -> Any:
 
 take = op(
     "take(Tensor self, Tensor index) -> Tensor",
+    batch=late("indexing.batched:take"),
     out_apart=slice(None),
     out_seen_first=True,
     kind=GATHER.checked,

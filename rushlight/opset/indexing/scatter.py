@@ -23,7 +23,7 @@ from rushlight.opset.indexing.writing import (
     check_vector_index,
     refuse_gradient,
     rows_of,
-    write_samples,
+    write_rows,
     writing,
 )
 from rushlight.opset.kinds import Spec
@@ -85,7 +85,7 @@ index_reduce = writing(
 )
 
 
-index_reduce.batch = write_samples
+index_reduce.batch = write_rows
 
 
 @index_reduce.requires
@@ -208,6 +208,17 @@ def scatter_samples(make: Any) -> Any:
     yield make(3, 4), -1, make.index(0, 4, below=3), make(3, 4)
 
 
+def source_gradient(grad: Any, dim: int, index: Any, src_shape: Any) -> Any:
+    """The gradient of `src`, of which `index` may read a corner only."""
+    found = grad.gather(dim, index)
+    if len(src_shape) != found.dim() or geometry.same_sizes(tuple(src_shape), tuple(found.shape)):
+        return found
+    padding: list[Any] = []
+    for size, wanted in zip(reversed(found.shape), reversed(src_shape), strict=True):
+        padding += [0, wanted - size]
+    return aten.constant_pad_nd(found, padding)
+
+
 scatter_src = writing(
     f"scatter.src{SCATTERED}Tensor src) -> Tensor",
     out_seen_first=True,
@@ -217,7 +228,7 @@ scatter_src = writing(
     kernel=scatter_into,
     vjp={
         "self": lambda grad, dim, index: grad.scatter(dim, index, 0),
-        "src": lambda grad, dim, index: grad.gather(dim, index),
+        "src": source_gradient,
     },
     samples=scatter_samples,
     errors=scatter_errors,
@@ -280,7 +291,7 @@ scatter_add = writing(
     jvp=linear_in("self", "src"),
     requires=lambda self, dim, index, src: check_scatter("scatter", self, dim, index, src),
     kernel=lambda xp, self, dim, index, src: scatter_reducing(xp, self, dim, index, src, "sum"),
-    vjp={"self": lambda grad: grad, "src": lambda grad, dim, index: grad.gather(dim, index)},
+    vjp={"self": lambda grad: grad, "src": source_gradient},
     samples=lambda make: [
         *scatter_samples(make),
         (make(3, 4), 0, make.index(5, 4, below=3), make(5, 4)),

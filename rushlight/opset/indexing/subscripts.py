@@ -70,17 +70,41 @@ def covered_dims(entry: Any) -> int:
     return entry.dim() if entry.dtype in (bool_, uint8) else 1
 
 
+def with_rank(values: Any, rank: int) -> Any:
+    return values.reshape((1,) * (rank - values.dim()) + tuple(values.shape))
+
+
+def after_indices(values: Any, parts: Subscripts, rank: int, is_held: bool) -> Any:
+    """The batch axis behind the dims that the subscripts give."""
+    if is_held:
+        return values.movedim(0, parts.rank)
+    return with_rank(values, rank).unsqueeze(parts.rank)
+
+
+def indices_first(values: Any, parts: Subscripts, rank: int, is_held: bool) -> Any:
+    """The dims that the subscripts give in front of those before them."""
+    first = 1 if is_held else 0
+    values = values if is_held else with_rank(values, rank)
+    given = range(parts.rank)
+    return values.movedim(
+        [first + parts.first + dim for dim in given], [first + dim for dim in given]
+    )
+
+
 def write_samples(
     level: Any, op: Any, self: Any, indices: Any, values: Any, accumulate: bool
 ) -> Any:
     if all([entry is None for entry in indices]):
         return level.loop(op, (self, indices, values, accumulate))
     parts = Subscripts(level, indices)
+    covered = sum([covered_dims(entry) for entry in indices if entry is not None])
+    rank = self.dim() - covered + parts.rank
+    is_held = level.holds(values)
+    values = level.front(values, rank) if is_held else values
     # Values must broadcast against the dims in the order that indexing gives them.
-    if parts.axis() or (parts.batched and parts.adjacent and parts.first):
-        return level.loop(op, (self, indices, values, accumulate))
-    if level.holds(values):
-        covered = sum([covered_dims(entry) for entry in indices if entry is not None])
-        values = level.front(values, self.dim() - covered + parts.rank)
+    if parts.axis():
+        values = level.run(after_indices, values, parts, rank, is_held)
+    elif parts.batched and parts.adjacent and parts.first:
+        values = level.run(indices_first, values, parts, rank, is_held)
     moved = (level.full(self), parts.entries, values, accumulate)
     return level.finish(op, level.below(op, moved))

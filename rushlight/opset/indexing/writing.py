@@ -368,18 +368,8 @@ index_copy = writing(
 )
 
 
-def write_samples(
-    level: Any, op: Any, self: Any, dim: int, index: Any, source: Any, *rest: Any
-) -> Any:
-    """The batch rule of ops that write slices of `source` to places of `dim`."""
-    if level.holds(index) or self.dim() == 0 or source.dim() != self.dim():
-        return level.loop(op, (self, dim, index, source, *rest))
-    dim = level.shift(dim, self.dim())
-    moved = (level.full(self), dim, index, level.full(source), *rest)
-    return level.finish(op, level.below(op, moved))
-
-
-index_add.batch = index_copy.batch = write_samples
+write_rows = late("indexing.batched:write_rows")
+index_add.batch = index_copy.batch = write_rows
 
 
 @index_copy.requires
@@ -519,13 +509,7 @@ index_fill_scalar = writing(
 )
 
 
-@index_fill_tensor.batch
-@index_fill_scalar.batch
-def _(level: Any, op: Any, self: Any, dim: int, index: Any, value: Any) -> Any:
-    if not level.holds(self) or self.dim() == 0 or level.has_batched((index, value)):
-        return level.loop(op, (self, dim, index, value))
-    moved = (level.front(self), level.shift(dim, self.dim()), index, value)
-    return level.finish(op, level.below(op, moved))
+index_fill_tensor.batch = index_fill_scalar.batch = late("indexing.batched:index_fill")
 
 
 # -- by mask ----------------------------------------------------------------------------------
@@ -595,7 +579,7 @@ masked_fill_scalar = writing(
 @masked_fill_scalar.lower
 def _(build: Any, op: Any, self: Any, mask: Any, value: Any) -> Any:
     shape, dtype = tuple(build.val.shape), build.val.dtype
-    if mask.dtype is not dtypes.bool_ or self.shape != shape:
+    if mask.dtype is not dtypes.bool_ or not geometry.same_sizes(self.shape, shape):
         build.refuse("no mask")
     fill = build.filled(value, dtype)
     return build.m.where(build.spread(mask, shape, mask.dtype), fill, build.plain(self))
@@ -616,6 +600,7 @@ def _(level: Any, op: Any, self: Any, mask: Any, value: Any) -> Any:
 
 masked_scatter = writing(
     "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+    batch=late("indexing.batched:masked_scatter"),
     jvp=linear_in("self", "source"),
     vjp={
         "self": lambda grad, mask: grad.masked_fill(mask, 0),
@@ -693,6 +678,7 @@ put = writing(
     "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
     layout="like",
     function=True,
+    batch=late("indexing.batched:put"),
     jvp=linear_in("self", "source"),
     vjp={
         "self": lambda grad, index, source_meta, accumulate: (

@@ -494,7 +494,9 @@ def _(LU_data: Any, LU_pivots: Any, unpack_data: bool, unpack_pivots: bool) -> A
             f"{geometry.show(LU_data.shape)} instead"
         )
     shapes = part_shapes(LU_data)
-    if unpack_pivots and tuple(LU_pivots.shape) != shapes[1][:-2] + shapes[1][-1:]:
+    if unpack_pivots and not geometry.same_sizes(
+        tuple(LU_pivots.shape), shapes[1][:-2] + shapes[1][-1:]
+    ):
         raise RuntimeError(
             "torch.lu_unpack: Expected LU_pivots to have the batch dimensions of LU_data and one "
             f"pivot for each of its columns, but got sizes {geometry.show(LU_pivots.shape)} for "
@@ -522,10 +524,12 @@ def _(xp: Any, LU_data: Any, LU_pivots: Any, unpack_data: bool, unpack_pivots: b
 
 
 @lu_unpack.vjp
-def _(grads: Any, LU_data_shape: Any) -> Any:
+def _(grads: Any, LU_data_shape: Any, unpack_data: bool) -> Any:
     rows, columns = LU_data_shape[-2:]
     _, grad_l, grad_u = grads
     found = None
+    if not unpack_data:
+        return found
     if grad_l is not None:
         found = pad_to(grad_l.tril(-1), columns, -1)
     if grad_u is not None:

@@ -21,12 +21,11 @@ from rushlight.opset.linalg.matrices import (
     check_kernel,
     check_square,
     failed,
-    is_recording,
 )
 from rushlight.opset.linalg.solve import is_vector
 from rushlight.opset.registry import composite, op
 from rushlight.opset.results import column_strides
-from rushlight.opset.rules import aten, conj, sample
+from rushlight.opset.rules import aten, conj, late, sample
 
 # -- inverses --------------------------------------------------------------------------------------
 
@@ -219,7 +218,7 @@ def _(xp: Any, A: Any) -> Any:
 
 @determinant_parts.vjp
 def _(grad: Any, A: Any, result: Any, LU: Any, pivots: Any) -> Any:
-    if is_recording():
+    if LOCAL.state.follows_gradients():
         singular = result == 0
         if knows_values(result) and bool(singular.any()):
             return singular_gradient(grad, A, result, singular, pivots)
@@ -326,7 +325,7 @@ def _(grads: Any, A: Any, sign: Any, LU: Any, pivots: Any) -> Any:
     if weight is None:
         return None
     right = scaled_unit(weight.to(A._dtype), pivots)
-    if is_recording():
+    if LOCAL.state.follows_gradients():
         return aten.linalg_solve_ex(adjoint_of(A), right)[0]
     return aten.linalg_lu_solve(LU, pivots, right, adjoint=True)
 
@@ -385,6 +384,7 @@ linalg_lstsq = op(
     exact_out=False,
     kind=LINALG.checked,
     method=False,
+    batch=late("linalg.batched:least_squares"),
     non_differentiable=(2, 3),
     samples=least_squares_samples,
     errors=lambda make: [

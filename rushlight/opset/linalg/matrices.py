@@ -14,13 +14,12 @@ import numpy as np
 from rushlight.base.errors import LinAlgError
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import dtype as DType
-from rushlight.core.state import LOCAL
 from rushlight.opset.kinds import COMPUTABLE
 from rushlight.opset.results import Spec, column_strides
 
 __all__ = [
     "adjoint_of", "check_float", "check_kernel", "check_square",
-    "failed", "is_recording", "matrix_spec",
+    "failed", "matrix_spec",
 ]  # fmt: skip
 
 
@@ -137,11 +136,6 @@ def failed(name: str, info: Any, is_matrix: bool) -> None:
 
 
 # -- gradients -------------------------------------------------------------------------
-
-
-def is_recording() -> bool:
-    """Whether a gradient formula runs with a graph of its own, to be differentiated again."""
-    return LOCAL.state.grad
 
 
 def adjoint_of(value: Any) -> Any:

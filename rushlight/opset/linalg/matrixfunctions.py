@@ -30,7 +30,7 @@ from rushlight.opset.linalg.spectral import (
 )
 from rushlight.opset.reduction.magnitudes import check_norm_dtype
 from rushlight.opset.registry import composite, op
-from rushlight.opset.rules import aten, sample
+from rushlight.opset.rules import aten, late, sample
 
 INFINITY = math.inf
 
@@ -328,6 +328,7 @@ linalg_pinv = op(
     exact_out=False,
     kind=LINALG,
     method=False,
+    batch=late("linalg.batched:pseudo_inverse"),
     samples=rank_samples(tensor_given("atol"), tensor_given("atol", "rtol"), given()),
     errors=pinv_errors,
     vjp={"self": pinv_gradient},

@@ -245,7 +245,7 @@ def check_tau(name: str, input: Any, tau: Any) -> None:
             f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal "
             f"to {tau.dim()} and input.ndim is equal to {input.dim()}"
         )
-    if tuple(tau.shape[:-1]) != tuple(input.shape[:-2]):
+    if not geometry.same_sizes(tuple(tau.shape[:-1]), tuple(input.shape[:-2])):
         raise RuntimeError(
             f"{name}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got "
             f"{geometry.show(tau.shape[:-1])}"
@@ -346,7 +346,7 @@ def _(self: Any, input2: Any, input3: Any, left: bool) -> None:
             f"{name}: Expected other to have the same number of dimensions as input, but got "
             f"other.ndim equal to {input3.dim()} and input.ndim is equal to {self.dim()}"
         )
-    if tuple(input3.shape[:-2]) != tuple(self.shape[:-2]):
+    if not geometry.same_sizes(tuple(input3.shape[:-2]), tuple(self.shape[:-2])):
         raise RuntimeError(
             f"{name}: Expected batch dimensions of other to be equal to input.shape[:-2], but got "
             f"{geometry.show(input3.shape[:-2])}"

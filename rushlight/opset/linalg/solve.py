@@ -13,7 +13,7 @@ from rushlight.arrays import factoring
 from rushlight.base.errors import LinAlgError
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
-from rushlight.core.state import warn_once
+from rushlight.core.state import LOCAL, warn_once
 from rushlight.opset.kinds import LINALG, Spec
 from rushlight.opset.linalg.factor import (
     checked,
@@ -30,7 +30,6 @@ from rushlight.opset.linalg.matrices import (
     check_sides,
     check_square,
     failed,
-    is_recording,
     matrix_spec,
 )
 from rushlight.opset.registry import composite, op
@@ -314,7 +313,7 @@ def _(LU: Any, pivots: Any, B: Any, left: bool, adjoint: bool) -> Any:
         raise RuntimeError(
             f"{name}: Number of pivots per batch should be same as the dimension of the matrix"
         )
-    if tuple(pivots.shape) != tuple(LU.shape[:-1]):
+    if not geometry.same_sizes(tuple(pivots.shape), tuple(LU.shape[:-1])):
         raise RuntimeError(
             f"{name}: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with "
             f"shape {geometry.show(pivots.shape)} instead"
@@ -428,7 +427,7 @@ def _(LD: Any, pivots: Any, B: Any) -> None:
     geometry.wrap_dim(-2, B.dim())
     check_pair(name, B, LD)
     check_same("", ("b", "A"), B, LD, ".")
-    if tuple(pivots.shape) != tuple(LD.shape[:-1]):
+    if not geometry.same_sizes(tuple(pivots.shape), tuple(LD.shape[:-1])):
         raise RuntimeError(
             f"{name}: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with "
             f"shape {geometry.show(pivots.shape)} instead"
@@ -457,7 +456,10 @@ def _(xp: Any, LD: Any, pivots: Any, B: Any, hermitian: bool) -> Any:
 
 def is_vector(A: Any, B: Any) -> bool:
     """Whether B holds vectors rather than matrices."""
-    return bool(B.dim() == 1 or (A.dim() - 1 == B.dim() and tuple(B.shape) == tuple(A.shape[:-1])))
+    return bool(
+        B.dim() == 1
+        or (A.dim() - 1 == B.dim() and geometry.same_sizes(tuple(B.shape), tuple(A.shape[:-1])))
+    )
 
 
 def solve_samples(make: Any) -> Any:
@@ -536,7 +538,7 @@ def _(
     vector = is_vector(A, B_meta)
     if vector:
         grad, result = grad.unsqueeze(-1), result.unsqueeze(-1)
-    if is_recording():
+    if LOCAL.state.follows_gradients():
         by_values = aten.linalg_solve(adjoint_of(A), grad, left=left)
     else:
         by_values = aten.linalg_lu_solve(LU, pivots, grad, left=left, adjoint=True)

@@ -15,7 +15,7 @@ from rushlight.core.op import OpOverload
 from rushlight.core.tensor import sizes_of, strides_of
 from rushlight.opset.kinds import REARRANGEMENT, Spec
 from rushlight.opset.registry import composite, op
-from rushlight.opset.rules import aten, linear_in
+from rushlight.opset.rules import aten, late, linear_in
 
 # -- constant ------------------------------------------------------------------------------------
 
@@ -155,6 +155,7 @@ def register_edges(name: str, count: int, mode: str) -> None:
         kind=REARRANGEMENT,
         method=False,
         function=False,
+        batch=late("window.batched:padded"),
         vjp={
             "grad_output": lambda grad, padding: forward(grad, padding),
             "self": lambda grad, self_meta: grad.new_zeros(self_meta.shape),
@@ -168,6 +169,7 @@ def register_edges(name: str, count: int, mode: str) -> None:
         kind=REARRANGEMENT,
         method=False,
         function=False,
+        batch=late("window.batched:padded"),
         vjp=lambda grad, self, padding: backward(grad, self, padding),
         jvp=linear_in("self"),
     )
@@ -206,7 +208,7 @@ def register_edges(name: str, count: int, mode: str) -> None:
         if not (grad_output.is_floating_point() or grad_output.is_complex()):
             raise unsupported(f"{name}_backward", grad_output._dtype)
         wanted = padded_sizes(self, padding, count, mode)
-        if sizes_of(grad_output) != wanted:
+        if not geometry.same_sizes(sizes_of(grad_output), wanted):
             raise RuntimeError(
                 f"grad_output has sizes {geometry.show(grad_output.shape)}, expected "
                 f"{geometry.show(wanted)}"
@@ -435,6 +437,7 @@ pixel_unshuffle.errors = lambda make: [(RuntimeError, (make(3, 3, 3), 2))]
 
 channel_shuffle = op(
     "channel_shuffle(Tensor self, SymInt groups) -> Tensor",
+    batch=late("moving.batched:channel_shuffle"),
     functional=True,
     kind=REARRANGEMENT,
     method=False,

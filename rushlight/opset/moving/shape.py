@@ -74,13 +74,11 @@ def cat_sizes(shapes: Any, dim: int) -> tuple[Any, int]:
         if first is None:
             first = sizes
             dim = geometry.wrap_dim(dim, len(sizes))
-        elif sizes == first:
-            pass
         elif len(sizes) != len(first):
             raise RuntimeError(
                 f"Tensors must have same number of dimensions: got {len(first)} and {len(sizes)}"
             )
-        else:
+        elif not geometry.same_sizes(geometry.without(sizes, dim), geometry.without(first, dim)):
             for axis, size in enumerate(sizes):
                 if axis != dim and size != first[axis]:
                     raise RuntimeError(
@@ -193,7 +191,7 @@ def _(tensors: Any, dim: int) -> Any:
     first = tuple(tensors[0].shape)
     dim = geometry.wrap_dim(dim, len(first) + 1)
     for position, tensor in enumerate(tensors):
-        if sizes_of(tensor) != first:
+        if not geometry.same_sizes(sizes_of(tensor), first):
             raise RuntimeError(
                 f"stack expects each tensor to be equal size, but got {geometry.show(first)} at "
                 f"entry 0 and {geometry.show(tensor.shape)} at entry {position}"
@@ -308,6 +306,7 @@ register_atleast("atleast_3d", atleast_3d_of)
 block_diag_op = op(
     "block_diag(Tensor[] tensors) -> Tensor",
     kind=REARRANGEMENT,
+    batch=late("moving.batched:block_diag"),
     method=False,
     function=None,
     vjp=lambda grad, tensors_meta, needs: block_diag_backward(grad, tensors_meta, needs),
@@ -562,7 +561,9 @@ def _(self: Any, dims: Any) -> Any:
 @flip.kernel
 def _(xp: Any, self: Any, dims: Any) -> Any:
     wrapped = geometry.wrap_dims(dims, self.ndim)
-    return xp.flip(self, wrapped) if self.ndim else self.copy()
+    turned = [dim for dim in wrapped if self.ndim and self.shape[dim] > 1]
+    # A flip of nothing would be the input itself, not a copy of it.
+    return xp.flip(self, tuple(turned)) if turned else self.copy()
 
 
 flip.samples = lambda make: [
@@ -604,12 +605,7 @@ roll = op(
 )
 
 
-@roll.batch
-def _(level: Any, op: Any, self: Any, shifts: Any, dims: Any) -> Any:
-    if not dims or not self.dim():
-        return level.loop(op, (self, shifts, dims))
-    moved = tuple([level.shift(dim, self.dim()) for dim in dims])
-    return level.wrap(level.below(op, (level.front(self), shifts, moved)))
+roll.batch = late("moving.batched:roll")
 
 
 @roll.shape
@@ -726,7 +722,7 @@ rot90.errors = lambda make: [
 @composite("broadcast_tensors(Tensor[] tensors) -> Tensor[]", method=False, function=None)
 def broadcast_all(tensors: Any) -> Any:
     sizes = tuple(geometry.broadcast_shapes(*[tuple(t.shape) for t in tensors]))
-    return [t if tuple(t.shape) == sizes else t.expand(sizes) for t in tensors]
+    return [t if geometry.same_sizes(tuple(t.shape), sizes) else t.expand(sizes) for t in tensors]
 
 
 def grid(tensors: Any, indexing: str) -> Any:

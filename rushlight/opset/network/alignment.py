@@ -18,7 +18,7 @@ from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import Tensor, values_of
 from rushlight.opset.kinds import OPAQUE, Spec
 from rushlight.opset.registry import composite, op
-from rushlight.opset.rules import aten, not_differentiable
+from rushlight.opset.rules import aten, late, not_differentiable
 
 NONE, MEAN, SUM = 0, 1, 2
 WHERE = "(while checking arguments for ctc_loss_allocate_outputs)"
@@ -212,6 +212,7 @@ def define_loss(overload: str, kind: str, node_index: int, tags: tuple[Any, ...]
         kind=OPAQUE,
         method=False,
         node_index=node_index,
+        batch=late("network.batched:ctc_loss"),
         differentiable=["log_probs"],
         non_differentiable=(1,),
         tags=tags,
@@ -258,6 +259,17 @@ def define_loss(overload: str, kind: str, node_index: int, tags: tuple[Any, ...]
             grad, log_probs, targets, input_lengths, target_lengths, result0, result1, blank,
             zero_infinity,
         )  # fmt: skip
+
+    @record.jvp
+    def _(
+        log_probs_t: Any, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any,
+        blank: Any, zero_infinity: Any, result0: Any, result1: Any,
+    ) -> Any:  # fmt: skip
+        slopes = aten._ctc_loss_backward(
+            aten.ones_like(result0), log_probs, targets, input_lengths, target_lengths, result0,
+            result1, blank, zero_infinity,
+        )  # fmt: skip
+        return (slopes * log_probs_t).sum((0, 2)), None
 
     record.samples = loss_samples(kind)
     record.errors = lambda make: [
@@ -308,6 +320,7 @@ def define_backward(overload: str, kind: str, record: Any, tags: tuple[Any, ...]
         kind=OPAQUE,
         method=False,
         out=not overload,
+        batch=late("network.batched:ctc_loss_backward"),
         differentiable=["grad", "log_probs"],
         vjp=not_differentiable("aten::_ctc_loss_backward"),
         tags=tags,

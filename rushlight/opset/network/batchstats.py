@@ -14,7 +14,7 @@ from rushlight.core.state import LOCAL
 from rushlight.opset.kinds import OPAQUE, Spec
 from rushlight.opset.network.norm import native_batch_norm
 from rushlight.opset.registry import composite, op
-from rushlight.opset.rules import aten
+from rushlight.opset.rules import aten, late
 
 KERNEL = native_batch_norm.rules["kernel"]
 SHAPE = native_batch_norm.rules["shape"]
@@ -24,6 +24,7 @@ FACTS: dict[str, Any] = {
     "out": False,
     "differentiable": ["input", "weight", "bias"],
     "layout": "shape",
+    "batch": late("network.batched:batch_norm"),
 }
 
 

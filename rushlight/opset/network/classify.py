@@ -156,7 +156,7 @@ def is_plain_batch(scores: Any, target: Any, weight: Any, ignore_index: int) -> 
     return not (
         weight is not None
         or len(shape) != 2
-        or target.shape != shape[:1]
+        or not geometry.same_sizes(target.shape, shape[:1])
         or not 0 < shape[0] <= 1024
         or scores.dtype.char not in "fd"
         or target.dtype.char != LABEL
@@ -450,7 +450,7 @@ def nll_loss_nd(self: Any, target: Any, weight: Any, reduction: int, ignore_inde
     if len(sizes) == 4:
         return aten.nll_loss2d(self, target, weight, reduction, ignore_index)
     wanted = (sizes[0], *sizes[2:])
-    if tuple(labels[1:]) != tuple(sizes[2:]):
+    if not geometry.same_sizes(tuple(labels[1:]), tuple(sizes[2:])):
         raise RuntimeError(f"Expected target size {show(wanted)}, got {show(labels)}")
     flat = self.reshape(sizes[0], sizes[1], 1, -1)
     flat_target = target.reshape(sizes[0], 1, -1)
@@ -521,12 +521,12 @@ def cross_entropy_loss(
 ) -> Any:
     ndim = self.dim()
     plain = ndim == 2 and label_smoothing == 0.0 and weight is None and target.dim() == 1
-    if plain and self.shape[0] == target.shape[0]:
+    if plain and geometry.same_sizes(self.shape[:1], target.shape):
         # What the general way comes to for a batch of plain labels.
         scores = aten._log_softmax(self, 1, False)
         return aten.nll_loss_forward(scores, target, None, reduction, ignore_index)[0]
     axis = 0 if ndim == 1 else 1
-    if ndim == target.dim() and self.shape == target.shape:
+    if ndim == target.dim() and geometry.same_sizes(self.shape, target.shape):
         if target._dtype.category != dtypes.FLOAT:
             raise RuntimeError(
                 "Expected floating point type for target with class probabilities, got "

@@ -19,7 +19,7 @@ from rushlight.core.promotion import DIM, ZERO_DIM, can_cast, result_type
 from rushlight.core.tensor import strides_of
 from rushlight.opset.kinds import LOSS, OPAQUE, Spec
 from rushlight.opset.registry import composite, op, packet
-from rushlight.opset.rules import sample
+from rushlight.opset.rules import late, sample
 
 NONE, MEAN, SUM = 0, 1, 2
 
@@ -166,6 +166,7 @@ def difference_loss(
         method=False,
         function=False,
         out_name="grad_input",
+        batch=late("network.batched:loss_backward"),
         samples=gradient_samples(*extra),
     )
 
@@ -398,6 +399,7 @@ binary_cross_entropy_backward = op(
     method=False,
     function=False,
     out_name="grad_input",
+    batch=late("network.batched:loss_backward"),
     vjp={
         "grad_output": lambda grad, self, target, weight, reduction: packet(
             "binary_cross_entropy_backward"
@@ -438,7 +440,7 @@ def _(make: Any) -> Any:
 def _(grad_output: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
     sizes = tuple(self.shape)
     shape = common_shape(self, target, weight, grad_output)
-    if shape != sizes:
+    if not geometry.same_sizes(shape, sizes):
         raise misfit(sizes, shape)
     return Spec(sizes, self._dtype, geometry.like_strides(sizes, strides_of(self)))
 
@@ -505,7 +507,7 @@ def logits_dtype(self: Any, target: Any, weight: Any, pos_weight: Any) -> DType:
                 f"{dtype.scalar_type_name}"
             )
         shape = common_shape(target, other)
-        if shape != tuple(target.shape):
+        if not geometry.same_sizes(shape, tuple(target.shape)):
             raise misfit(target.shape, shape)
     return dtype
 

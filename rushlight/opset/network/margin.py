@@ -150,7 +150,7 @@ def _(make: Any) -> Any:
     function=None,
 )
 def multilabel_margin_loss(self: Any, target: Any, reduction: int) -> Any:
-    if tuple(self.shape) != tuple(target.shape):
+    if not geometry.same_sizes(tuple(self.shape), tuple(target.shape)):
         raise RuntimeError(
             f"inconsistent target size: {geometry.show(target.shape)} for input of size: "
             f"{geometry.show(self.shape)}"

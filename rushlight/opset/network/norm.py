@@ -19,7 +19,7 @@ from rushlight.core.tensor import strides_of
 from rushlight.opset.kinds import OPAQUE, Spec
 from rushlight.opset.moving.pad import suggested
 from rushlight.opset.registry import composite, op
-from rushlight.opset.rules import aten
+from rushlight.opset.rules import aten, late
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "native_batch_norm"]
 
@@ -241,6 +241,7 @@ native_batch_norm = op(
     "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
     "Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
     kind=OPAQUE,
+    batch=late("network.batched:batch_norm_writing"),
     method=False,
     out=False,
     differentiable=["input", "weight", "bias"],
@@ -347,6 +348,7 @@ native_batch_norm_backward = op(
     "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, "
     "Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, "
     "bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    batch=late("network.batched:batch_norm"),
     method=False,
     out=False,
     differentiable=["grad_out", "input", "weight"],
@@ -483,6 +485,7 @@ instance_norm.samples = lambda make: [
 native_layer_norm = op(
     "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, "
     "float eps) -> (Tensor, Tensor, Tensor)",
+    batch=late("network.batched:layer_norm"),
     recompute=True,
     method=False,
     differentiable=["input", "weight", "bias"],
@@ -519,13 +522,15 @@ def check_normalized(input: Any, normalized: Any, weight: Any, bias: Any) -> Non
             f"element, but got normalized_shape = {shown}"
         )
     for name, value in (("weight", weight), ("bias", bias)):
-        if value is not None and tuple(value.shape) != tuple(normalized):
+        if value is not None and not geometry.same_sizes(tuple(value.shape), tuple(normalized)):
             raise RuntimeError(
                 f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
                 f"{geometry.show(value.shape)} and normalized_shape = {shown}"
             )
     sizes = tuple(input.shape)
-    if len(sizes) < len(normalized) or sizes[len(sizes) - len(normalized) :] != tuple(normalized):
+    if len(sizes) < len(normalized) or not geometry.same_sizes(
+        sizes[len(sizes) - len(normalized) :], tuple(normalized)
+    ):
         inside = ", ".join(str(size) for size in normalized)
         raise RuntimeError(
             f"Given normalized_shape={shown}, expected input with shape [*, {inside}], but got "
@@ -603,6 +608,7 @@ native_layer_norm_backward = op(
     "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, "
     "Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> "
     "(Tensor, Tensor, Tensor)",
+    batch=late("network.batched:layer_norm_backward"),
     method=False,
     out=False,
     differentiable=["grad_out", "input", "weight"],
@@ -716,6 +722,7 @@ rms_norm.samples = lambda make: [(make(2, 3), (3,), make(3), 1e-5), (make(2, 3),
 native_group_norm = op(
     "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, "
     "int group, float eps) -> (Tensor, Tensor, Tensor)",
+    batch=late("network.batched:group_norm"),
     layout="shape",
     method=False,
     differentiable=["input", "weight", "bias"],
@@ -802,6 +809,7 @@ native_group_norm_backward = op(
     "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, "
     "Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> "
     "(Tensor, Tensor, Tensor)",
+    batch=late("network.batched:group_norm_backward"),
     layout="shape",
     method=False,
     out=False,

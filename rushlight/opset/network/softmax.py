@@ -58,7 +58,7 @@ def check_floating(name: str, dtype: DType, ndim: int, position: int) -> None:
 
 
 def check_same_size(name: str, grad_output: Any, output: Any) -> None:
-    if grad_output.shape != output.shape:
+    if not geometry.same_sizes(grad_output.shape, output.shape):
         raise RuntimeError(
             "Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 "
             f"'output'; but {geometry.show(grad_output.shape)} does not equal "
@@ -113,7 +113,7 @@ def small_log_backward(grad: Any, output: Any) -> Any:
 
 def prepared_backward(logarithmic: bool) -> Any:
     def prepared(grad: Any, output: Any, dim: int, input_dtype: DType) -> Any:
-        alike = tuple(grad.shape) == tuple(output.shape)
+        alike = geometry.same_sizes(tuple(grad.shape), tuple(output.shape))
         if not alike or not input_dtype is output._dtype is grad._dtype:
             return None
         if not is_small_matrix(example_array(output), dim):
@@ -143,7 +143,7 @@ def lower_softmax(logarithmic: bool) -> Any:
 def lower_backward(logarithmic: bool) -> Any:
     def lower(build: Any, op: Any, grad: Any, output: Any, dim: int, dtype: DType) -> Any:
         m, shape, axes = build.m, output.shape, build.axis(output, dim)
-        if grad.shape != shape or grad.dtype is not output.dtype:
+        if not geometry.same_sizes(grad.shape, shape) or grad.dtype is not output.dtype:
             build.refuse("mixed operands")
         g, y = build.floating(grad), build.floating(output)
         if logarithmic:

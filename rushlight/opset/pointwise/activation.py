@@ -640,7 +640,7 @@ log_sigmoid_forward = activation(
     non_differentiable=(1,),
     jvp=lambda self_t, self, buffer: (
         aten.log_sigmoid_backward(self_t, self, buffer),
-        -self.sgn() * buffer * self_t,
+        None,
     ),
     vjp=lambda grad, self, buffer: aten.log_sigmoid_backward(grad, self, buffer),
 )

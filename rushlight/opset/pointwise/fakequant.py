@@ -64,6 +64,7 @@ by_numbers = op(
     f"fake_quantize_per_tensor_affine_cachemask(Tensor self, float scale, int zero_point, {LIMITS})"
     " -> (Tensor output, Tensor mask)",
     function=False,
+    batch="straight",
     **QUANTIZING,
 )
 by_tensors = op(

@@ -34,6 +34,7 @@ BLOCK = 1 << 21
 
 safe_softmax = op(
     "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    batch="along",
     kind=OPAQUE,
     method=False,
     out=False,
@@ -166,7 +167,7 @@ def check_flash(query: Any, key: Any, value: Any, dropout_p: float, mask: Any) -
         raise RuntimeError(f"{name}Attention mask dim in {{2, 4}}")
     if (
         key.shape[0] != query.shape[0]
-        or value.shape[:3] != key.shape[:3]
+        or not geometry.same_sizes(value.shape[:3], key.shape[:3])
         or not divides(query, key)
     ):
         raise RuntimeError(
@@ -245,7 +246,7 @@ def _(
     grad: Any, query: Any, key: Any, value: Any, output: Any, logsumexp: Any, dropout_p: Any,
     is_causal: Any, attn_mask: Any, scale: Any, needs: Any,
 ) -> Any:  # fmt: skip
-    if LOCAL.state.grad:
+    if LOCAL.state.follows_gradients():
         return by_ops(grad, query, key, value, is_causal, attn_mask, scale)
     return flash_backward(
         grad, query, key, value, output, logsumexp, dropout_p, is_causal, attn_mask=attn_mask,
@@ -302,7 +303,7 @@ def _(
     tangent = (weights * (scores - level)).matmul(values)
     if value_t is not None:
         tangent = tangent + weights.matmul(repeated(query, value_t))
-    return tangent, level.squeeze(-1)
+    return tangent, None
 
 
 def flash_samples(make: Any) -> Any:
@@ -396,13 +397,22 @@ def fold_samples(level: Any, op: Any, *args: Any) -> Any:
     """Every sample of a vmap at once: samples become part of the batch."""
     count = 3 if op is flash else 6
     mask = args[-2]
-    if level.has_batched((mask,)) or (mask is not None and mask.dim() == 4 and mask.shape[0] != 1):
+    # A mask that is the same for the whole batch serves all samples as it is.
+    varies = level.has_batched((mask,)) or (
+        mask is not None and mask.dim() == 4 and mask.shape[0] != 1
+    )
+    if varies and mask.dim() not in (2, 4):
         return level.loop(op, args)
     operands = [level.full(operand) for operand in args[:count]]
     sizes = operands[0].shape[:2]
+    every_mask = level.full(mask, 4) if varies else mask
 
     def every() -> Any:
-        found = call(op, (*[each.flatten(0, 1) for each in operands], *args[count:]))
+        own = every_mask
+        if varies:
+            own = own.expand((*sizes, *own.shape[2:])).flatten(0, 1)
+        rest = (*args[count:-2], own, args[-1])
+        found = call(op, (*[each.flatten(0, 1) for each in operands], *rest))
         return tuple([part.unflatten(0, sizes) for part in found])
 
     return level.wrap(level.run(every))
@@ -538,7 +548,7 @@ def takes_flash(query: Any, key: Any, value: Any, mask: Any, dropout_p: float, g
         and LOCAL.state.forward_level < 0
         and all([t.dim() == 4 for t in (query, key, value)])
         and query.shape[0] == key.shape[0] == value.shape[0]
-        and key.shape[1:3] == value.shape[1:3]
+        and geometry.same_sizes(key.shape[1:3], value.shape[1:3])
         and (divides(query, key) if gqa else query.shape[1] == key.shape[1])
         and query.shape[3] == key.shape[3] == value.shape[3]
         and all([strides_of(t)[3] == 1 for t in (query, key, value)])

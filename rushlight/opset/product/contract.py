@@ -38,8 +38,7 @@ DIRECT = frozenset(
 def former_orders(first: str, second: str) -> tuple[tuple[str, ...], ...]:
     """Where factors stood in calls of old: functions had `beta` first, methods after `self`."""
     ends = (first, second), ("alpha", first, second)
-    leads = ("beta", "self"), ("self", "beta")
-    return tuple([(*lead, *end) for lead in leads for end in ends])
+    return tuple([(*lead, *end) for lead in (("beta", "self"), ("self", "beta")) for end in ends])
 
 
 def times(shape: Any) -> str:
@@ -397,6 +396,7 @@ addbmm = op(
     autocast="lower",
     former=former_orders("batch1", "batch2"),
     kind=CONTRACTION,
+    batch=late("product.batched:addbmm"),
     product="bmk, bkn -> mn",
     inplace=True,
     vjp={
@@ -613,6 +613,7 @@ addr = op(
     exact_out=False,
     former=former_orders("vec1", "vec2"),
     kind=CONTRACTION,
+    batch=late("product.batched:addr"),
     inplace=True,
     layout="shape",
     vjp={

@@ -11,7 +11,7 @@ from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
 from rushlight.opset.kinds import CONTRACTION, Spec
 from rushlight.opset.registry import composite, op
-from rushlight.opset.rules import aten, not_differentiable, sample
+from rushlight.opset.rules import aten, late, not_differentiable, sample
 
 # -- gradient of sampled values -------------------------------------------------------------------
 
@@ -219,6 +219,7 @@ def pairs(array: Any) -> tuple[Any, Any, Any]:
 
 pair_distances = op(
     "_pdist_forward(Tensor self, float p=2) -> Tensor",
+    batch=late("product.batched:pair_distances"),
     kind=CONTRACTION,
     method=False,
     function=False,
@@ -264,6 +265,18 @@ def pair_rows(count: Any, place: Any) -> tuple[Any, Any]:
     return first.to(dtypes.int64), second.to(dtypes.int64)
 
 
+def slope_of_pairs(gap: Any, length: Any, p: float) -> Any:
+    """How a distance grows with the difference it is the length of; zero where points coincide."""
+    if p == 0:
+        return aten.zeros_like(gap)
+    if p == 1:
+        return gap.sgn()
+    if p == float("inf"):
+        return gap.sgn() * (gap.abs() == length)
+    slope = gap * gap.abs().pow(p - 2) / length.pow(p - 1)
+    return slope.masked_fill((gap == 0).logical_or(length == 0), 0)
+
+
 @pair_distances.jvp
 def _(self_t: Any, self: Any, p: float, result: Any) -> Any:
     if p == 0:
@@ -271,15 +284,7 @@ def _(self_t: Any, self: Any, p: float, result: Any) -> Any:
     first, second = pair_rows(self.shape[0], self.device)
     gap = self.index_select(0, first) - self.index_select(0, second)
     moved = self_t.index_select(0, first) - self_t.index_select(0, second)
-    length = result.unsqueeze(-1)
-    if p == 1:
-        slope = gap.sgn()
-    elif p == float("inf"):
-        slope = gap.sgn() * (gap.abs() == length)
-    else:
-        slope = gap * gap.abs().pow(p - 2) / length.pow(p - 1)
-        slope = slope.masked_fill((gap == 0).logical_or(length == 0), 0)
-    return (slope * moved).sum(-1)
+    return (slope_of_pairs(gap, result.unsqueeze(-1), p) * moved).sum(-1)
 
 
 def slope_samples(make: Any) -> Any:
@@ -291,6 +296,7 @@ def slope_samples(make: Any) -> Any:
 
 pair_slopes = op(
     "_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor",
+    batch=late("product.batched:pair_slopes"),
     kind=CONTRACTION,
     method=False,
     node="NotImplemented",

@@ -25,7 +25,7 @@ from rushlight.opset.product.contract import (
     refuse_dtype,
 )
 from rushlight.opset.registry import composite, op
-from rushlight.opset.rules import aten, conj, not_differentiable, sample
+from rushlight.opset.rules import aten, conj, late, not_differentiable, sample
 
 # Public functions of torch that are written in Python here.
 TORCH_NAMES = ("cdist", "chain_matmul", "tensordot")
@@ -87,7 +87,10 @@ def is_vector_case(input: Any, weight: Any, bias: Any) -> bool:
         and len(sizes) == 2
         and input.shape[0] == sizes[1]
         and input.dtype is dtype
-        and (bias is None or (tuple(bias.shape) == sizes[:1] and bias.dtype is dtype))
+        and (
+            bias is None
+            or (geometry.same_sizes(tuple(bias.shape), sizes[:1]) and bias.dtype is dtype)
+        )
     )
 
 
@@ -116,15 +119,16 @@ trilinear = op(
     "int[] sumdim, int unroll_dim=1) -> Tensor",
     kind=CONTRACTION,
     method=False,
+    batch=late("product.batched:trilinear"),
     vjp={
         "i1": lambda grad, i2, i3, expand1, expand2, expand3, sumdim: aten._trilinear(
-            grad, i2, i3, sumdim, expand2, expand3, expand1
+            grad, conj(i2), conj(i3), sumdim, expand2, expand3, expand1
         ),
         "i2": lambda grad, i1, i3, expand1, expand2, expand3, sumdim: aten._trilinear(
-            i1, grad, i3, expand1, sumdim, expand3, expand2
+            conj(i1), grad, conj(i3), expand1, sumdim, expand3, expand2
         ),
         "i3": lambda grad, i1, i2, expand1, expand2, expand3, sumdim: aten._trilinear(
-            i1, i2, grad, expand1, expand2, sumdim, expand3
+            conj(i1), conj(i2), grad, expand1, expand2, sumdim, expand3
         ),
     },
     samples=trilinear_samples,
@@ -521,6 +525,7 @@ linalg_cross = op(
     requires=check_cross,
     sizes="*, * -> *",
     method=False,
+    batch=late("product.batched:cross"),
     vjp={
         "self": lambda grad, other, dim: aten.linalg_cross(conj(other), grad, dim=dim),
         "other": lambda grad, self, dim: aten.linalg_cross(grad, conj(self), dim=dim),
@@ -580,6 +585,7 @@ def distance_samples(make: Any) -> Any:
 
 distances = op(
     "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
+    batch=late("product.batched:pairwise"),
     kind=CONTRACTION,
     sizes="*pm, *rm -> *pr",
     method=False,
@@ -669,6 +675,7 @@ def slope_samples(make: Any) -> Any:
 
 distance_slopes = op(
     "_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor",
+    batch=late("product.batched:pairwise"),
     kind=CONTRACTION,
     sizes="*pr, *pm, *rm, *pr -> *pm",
     method=False,
@@ -706,6 +713,7 @@ def euclidean_grads(grad: Any, x1: Any, x2: Any, result: Any) -> Any:
 
 euclidean = op(
     "_euclidean_dist(Tensor x1, Tensor x2) -> Tensor",
+    batch=late("product.batched:pairwise"),
     kind=CONTRACTION,
     sizes="*pm, *rm -> *pr",
     method=False,

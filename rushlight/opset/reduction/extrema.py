@@ -42,14 +42,14 @@ def comparable(kernel: str, array: Any, strict: bool = False) -> Any:
 def check_nonempty_dims(name: str, shape: Any, dim: Any) -> None:
     """Refuse to reduce over nothing, since an extremum has no identity."""
     if dim is None or dim == ():
-        if geometry.numel(shape) == 0:
+        if geometry.is_size(geometry.numel(shape), 0):
             raise RuntimeError(
                 f"{name}(): Expected reduction dim to be specified for input.numel() == 0. "
                 "Specify the reduction dim with the 'dim' argument."
             )
         return
     for position in geometry.wrap_dims((dim,) if type(dim) is int else dim, len(shape)):
-        if shape and shape[position] == 0:
+        if shape and geometry.is_size(shape[position], 0):
             raise IndexError(f"{name}(): Expected reduction dim {position} to have non-zero size.")
 
 
@@ -222,7 +222,7 @@ def index_ops(name: str, where: Any) -> None:
 
     def check_arg(shape: Any, dtype: DType, dim: Any) -> None:
         if dim is None:
-            if geometry.numel(shape) == 0:
+            if geometry.is_size(geometry.numel(shape), 0):
                 raise IndexError(
                     f"{arg_name}(): Expected reduction dim to be specified for input.numel() == 0."
                 )
@@ -278,7 +278,7 @@ def _(make: Any) -> Any:
 
 def check_aminmax(shape: Any, dim: Any) -> None:
     if dim is None:
-        if geometry.numel(shape) == 0:
+        if geometry.is_size(geometry.numel(shape), 0):
             raise RuntimeError(
                 "aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
                 "identity."

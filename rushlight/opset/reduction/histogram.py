@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
 from rushlight.opset.creation.series import spaced_values
 from rushlight.opset.indexing.writing import refuse_gradient
@@ -57,7 +58,7 @@ def check_points(self: Any) -> None:
 
 def check_operands(self: Any, weight: Any) -> None:
     check_weight_dtype(self, weight)
-    if weight is not None and tuple(weight.shape) != tuple(self.shape[:-1]):
+    if weight is not None and not geometry.same_sizes(tuple(weight.shape), tuple(self.shape[:-1])):
         raise RuntimeError(
             "torch.histogramdd: if weight tensor is provided it should have the same shape as the "
             "input tensor excluding its innermost dimension, but got input with shape "

@@ -191,6 +191,7 @@ def norm_op(schema: str, index: int, form: Any, samples: Any) -> Any:
         method=False,
         function=None,
         node_index=index,
+        batch=None if "dim" in given else late("reduction.batched:norm"),
         vjp=formula,
         samples=samples,
     )
@@ -334,6 +335,7 @@ dist = op(
         (TypeError, (make(2), make(2), "x")),
     ],
     kind=REDUCTION,
+    batch=late("reduction.batched:dist"),
     vjp={
         "self": lambda grad, self, other, p, result: norm_gradient(
             grad, self - other, p, result, None, False
@@ -388,7 +390,7 @@ renorm = op(
         (RuntimeError, (make(2, 3), -1, 0, 1.0)),
         (RuntimeError, (make(2, 3), 2, 0, -1.0)),
     ],
-    batch="loop",
+    batch=late("reduction.batched:renorm"),
     kind=REDUCTION,
     inplace=True,
 )

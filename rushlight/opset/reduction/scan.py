@@ -103,7 +103,7 @@ def _(grad: Any, self: Any, result: Any, dim: int) -> Any:
     zeros = self == 0
     if has_values(self) and not bool(zeros.any()):
         return reversed_cumsum(grad * conj(result), dim) / conj(self)
-    if LOCAL.state.grad:
+    if LOCAL.state.follows_gradients():
         return cumprod_gradient_twice(grad, self, dim)
     # Before the first zero the quotient serves; at it, products that leave it out; after it, all
     # products contain it.

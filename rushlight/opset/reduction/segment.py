@@ -14,10 +14,9 @@ from rushlight.arrays.precision import widen
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
-from rushlight.core.op import refuse
 from rushlight.opset.kinds import OPAQUE, REDUCTION, Spec
 from rushlight.opset.registry import op
-from rushlight.opset.rules import aten, not_differentiable, sample
+from rushlight.opset.rules import aten, late, not_differentiable, sample
 
 REDUCTIONS = {
     "max": "max", "amax": "max", "min": "min", "amin": "min", "mean": "mean", "sum": "sum",
@@ -120,13 +119,34 @@ def check_dtypes(data: Any, given: Any) -> None:
         raise unsupported("_segment_reduce_cpu", dtype)
 
 
+def slopes_of(
+    result: Any, data: Any, reduce: str, lengths: Any, offsets: Any, axis: int, initial: Any
+) -> Any:
+    """How much each element of the data moves its segment's result."""
+    return aten._segment_reduce_backward(
+        aten.ones_like(result), result, data, reduce, lengths=lengths, offsets=offsets, axis=axis,
+        initial=initial,
+    )  # fmt: skip
+
+
 segment_reduce = op(
     "segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, "
     "Tensor? offsets=None, int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor",
     kind=OPAQUE,
     method=False,
     differentiable=["data"],
-    jvp=refuse("its derivative is known for the backward direction alone"),
+    batch=late("reduction.batched:segment_reduce"),
+    jvp=lambda data_t, result, data, reduce, lengths, offsets, axis, unsafe, initial: (
+        aten.segment_reduce(
+            data_t * slopes_of(result, data, reduce, lengths, offsets, axis, initial),
+            "sum",
+            lengths=lengths,
+            offsets=offsets,
+            axis=axis,
+            unsafe=unsafe,
+            initial=0,
+        )
+    ),
     vjp=lambda grad, result, data, reduce, lengths, offsets, axis, initial: (
         aten._segment_reduce_backward(
             grad.contiguous(),

@@ -31,7 +31,7 @@ from rushlight.opset.indexing.writing import refuse_gradient
 from rushlight.opset.kinds import SORT, Spec
 from rushlight.opset.reduction.reduce import has_values
 from rushlight.opset.registry import composite, op
-from rushlight.opset.rules import aten, sample
+from rushlight.opset.rules import aten, late, sample
 
 # Public functions of torch that are written in Python here.
 TORCH_NAMES = ("unique", "unique_consecutive")
@@ -403,6 +403,7 @@ attribute("unique_consecutive", public(unique_runs_of, "unique_consecutive"))
 # -- searching -------------------------------------------------------------------------------------
 
 SEARCH = "*, bool out_int32=False, bool right=False"
+SORTED_SEARCH = SEARCH + ", str? side=None, Tensor? sorter=None) -> Tensor"
 
 
 def search_side(right: bool, side: Any) -> bool:
@@ -437,7 +438,9 @@ def search_shape(
             f"dimension is 1, but we got boundaries tensor dim({len(sizes)}) and input value's "
             f"dim({len(given)}) numel(1)"
         )
-    if len(sizes) != 1 and (len(sizes) != len(given) or sizes[:-1] != given[:-1]):
+    if len(sizes) != 1 and (
+        len(sizes) != len(given) or not geometry.same_sizes(sizes[:-1], given[:-1])
+    ):
         raise RuntimeError(
             "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 "
             "dimensions of boundaries tensor and input value tensor must match, but we got "
@@ -445,7 +448,7 @@ def search_shape(
             f"{geometry.show(given)}"
         )
     if sorter is not None:
-        if tuple(sorter.shape) != sizes:
+        if not geometry.same_sizes(tuple(sorter.shape), sizes):
             raise RuntimeError(
                 "torch.searchsorted(): boundary and sorter must have the same size, but got "
                 f"boundary tensor {geometry.show(sizes)}and got sorter tensor "
@@ -460,8 +463,8 @@ def search_shape(
 
 
 searchsorted = op(
-    "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, " + SEARCH + ", str? side=None, "
-    "Tensor? sorter=None) -> Tensor",
+    "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, " + SORTED_SEARCH,
+    batch=late("reduction.batched:searchsorted"),
     kind=SORT.checked,
     errors=lambda make: [
         (RuntimeError, (make(2, 3), make(3, 2))),
@@ -474,8 +477,8 @@ searchsorted = op(
     ),
 )
 searchsorted_scalar = op(
-    "searchsorted.Scalar(Tensor sorted_sequence, Scalar self, " + SEARCH + ", str? side=None, "
-    "Tensor? sorter=None) -> Tensor",
+    "searchsorted.Scalar(Tensor sorted_sequence, Scalar self, " + SORTED_SEARCH,
+    batch=late("reduction.batched:searchsorted"),
     kind=SORT.checked,
     method=False,
     shape=search_shape,
@@ -512,7 +515,7 @@ def bucket(xp: Any, self: Any, boundaries: Any, out_int32: bool, right: bool) ->
 bucketize = op(
     f"bucketize.Tensor(Tensor self, Tensor boundaries, {SEARCH}) -> Tensor",
     errors=lambda make: [(RuntimeError, (make(2), make(2, 2)))],
-    batch="first_only",
+    batch=late("reduction.batched:bucketize"),
     kind=SORT.checked,
     method=False,
     shape=bucket_shape,
@@ -520,7 +523,7 @@ bucketize = op(
 )
 bucketize_scalar = op(
     f"bucketize.Scalar(Scalar self, Tensor boundaries, {SEARCH}) -> Tensor",
-    batch="first_only",
+    batch=late("reduction.batched:bucketize"),
     kind=SORT.checked,
     method=False,
     shape=bucket_shape,
@@ -547,8 +550,7 @@ def isin_shape(elements: Any, test_elements: Any, assume_unique: bool, invert: b
 
 
 def isin_values(xp: Any, elements: Any, tests: Any, assume_unique: bool, invert: bool) -> Any:
-    elements, tests = xp.asarray(elements), xp.asarray(tests)
-    return xp.isin(comparable(elements), comparable(tests), invert=invert)
+    return xp.isin(comparable(xp.asarray(elements)), comparable(xp.asarray(tests)), invert=invert)
 
 
 def isin_errors(make: Any) -> Any:
@@ -564,7 +566,7 @@ for isin_overload in (
     isin = op(
         f"isin.{isin_overload}, *, bool assume_unique=False, bool invert=False) -> Tensor",
         kind=SORT.checked,
-        batch="first_only",
+        batch=late("reduction.batched:isin"),
         errors=isin_errors if "(Tensor elements, Tensor" in isin_overload else None,
         method=False,
         out_name=isin_overload.split("(", 1)[0] + "_out",
@@ -779,7 +781,7 @@ def _(xp: Any, self: Any, bins: int, range: Any, weight: Any, density: bool) -> 
 
 def counted(self: Any, edges: Any, weight: Any, density: bool) -> Any:
     """(weights summed per bin, edges); the last bin includes its end."""
-    if weight is not None and weight.shape != self.shape:
+    if weight is not None and not geometry.same_sizes(weight.shape, self.shape):
         raise RuntimeError(
             "torch.histogramdd: if weight tensor is provided it should have the same shape as the "
             "input tensor excluding its innermost dimension, but got input with shape "

@@ -36,7 +36,7 @@ from rushlight.opset.reduction.reduce import (
     restored,
 )
 from rushlight.opset.registry import composite, find, op, packet
-from rushlight.opset.rules import conj, sample
+from rushlight.opset.rules import conj, late, sample
 
 # -- variance -------------------------------------------------------------------------------------
 
@@ -354,6 +354,7 @@ def median_family(name: str, skips_nan: bool) -> None:
         f"{name}(Tensor self) -> Tensor",
         kind=SORT,
         answers=same_dtype,
+        batch=late("reduction.batched:median"),
         samples=median_full_samples,
         vjp=lambda grad, self, result: shared_by_ties(grad, self, result),
     )

@@ -257,7 +257,7 @@ def looked_up(tensor: Any, indices: Any, sparse_dim: int) -> Any:
 
 
 def masked_by(self: Any, mask: Any) -> Any:
-    if tuple(self.shape) != tuple(mask.shape):
+    if not geometry.same_sizes(tuple(self.shape), tuple(mask.shape)):
         raise RuntimeError(
             "sparse_mask(): operands have incompatible sizes; self has size "
             f"{geometry.show(self.shape)} but mask has size {geometry.show(mask.shape)}"
@@ -327,7 +327,9 @@ def resized(self: Any, size: Any, sparse_dim: int, dense_dim: int, clear: bool) 
     keeps = dims(self) == (sparse_dim, dense_dim) and all(
         new >= old for new, old in zip(size, self.shape, strict=True)
     )
-    if not keeps or tuple(size[sparse_dim:]) != tuple(self.shape[sparse_dim:]):
+    if not keeps or not geometry.same_sizes(
+        tuple(size[sparse_dim:]), tuple(self.shape[sparse_dim:])
+    ):
         raise RuntimeError(
             "sparse_resize_: changing the number of dims, shrinking a dim or growing a dense dim "
             "of a non-empty sparse tensor is not supported; use sparse_resize_and_clear_"

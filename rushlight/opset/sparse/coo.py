@@ -17,6 +17,7 @@ from rushlight.arrays.casting import cast
 from rushlight.base.errors import error
 from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
 from rushlight.core.dispatch import call, overridable
 from rushlight.core.op import OpOverload, Tag, refuse
 from rushlight.core.ownership import COUNTS
@@ -272,7 +273,7 @@ def check_coo_parts(indices: Any, values: Any, size: Any) -> None:
         raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(indices.shape)}")
     check_nnz(indices, values)
     wanted = [values.shape[0], *size[sparse_dim:]]
-    if list(values.shape) != wanted:
+    if not geometry.same_sizes(list(values.shape), wanted):
         raise RuntimeError(
             f"values has incorrect size, expected {wanted}, got {list(values.shape)}"
         )

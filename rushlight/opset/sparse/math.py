@@ -100,7 +100,7 @@ def add(self: Any, other: Any, alpha: Any) -> Any:
         if is_compressed(self) and isinstance(other, Tensor):
             return find("add", "Tensor").backend(dense_of(expanded(self)), other, alpha)
         raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
-    if tuple(self.shape) != tuple(other.shape):
+    if not geometry.same_sizes(tuple(self.shape), tuple(other.shape)):
         raise RuntimeError(
             "add: expected sizes of 'self' and 'other' to match, but "
             f"{geometry.show(self.shape)} != {geometry.show(other.shape)}"
@@ -141,7 +141,7 @@ def add_coo(self: Any, other: Any, alpha: Any) -> Any:
     theirs = scaled(values_of(converted(parts_of(other).values, dtype)), alpha)
     first, second = index_array(self), index_array(other)
     both = parts_of(self).coalesced and parts_of(other).coalesced
-    if first.shape == second.shape and np.array_equal(first, second):
+    if np.array_equal(first, second):
         return make_coo(first.copy(), mine + theirs, self.shape, both)
     indices = np.concatenate([first, second], axis=1)
     result = make_coo(indices, np.concatenate([mine, theirs]), self.shape)
@@ -149,7 +149,9 @@ def add_coo(self: Any, other: Any, alpha: Any) -> Any:
 
 
 def add_to_dense(self: Any, other: Any, alpha: Any) -> Any:
-    if not isinstance(self, Tensor) or tuple(self.shape) != tuple(other.shape):
+    if not isinstance(self, Tensor) or not geometry.same_sizes(
+        tuple(self.shape), tuple(other.shape)
+    ):
         sizes = geometry.show(self.shape) if isinstance(self, Tensor) else "[]"
         raise RuntimeError(
             f"add: expected 'self' and 'other' to have same size, but self has size {sizes} while "
@@ -180,7 +182,10 @@ def add_in_place(self: Any, other: Any, alpha: Any) -> Any:
     """A sparse addend straight into dense memory; None where the general way must do it."""
     if is_sparse(self) or not is_coo(other) or self._unusual is not None:
         return None
-    if tuple(self.shape) != tuple(other.shape) or common_dtype(self, other) is not self._dtype:
+    if (
+        not geometry.same_sizes(tuple(self.shape), tuple(other.shape))
+        or common_dtype(self, other) is not self._dtype
+    ):
         return None
     add_at(self._array, coalesced(other), self._dtype, alpha)
     return self
@@ -199,7 +204,7 @@ def mul(self: Any, other: Any) -> Any:
         return mul_sparse(self, other)
     sparse, dense = (self, other) if is_sparse(self) else (other, self)
     found = geometry.broadcast_shapes(tuple(sparse.shape), tuple(dense.shape))
-    if found != tuple(sparse.shape):
+    if not geometry.same_sizes(found, tuple(sparse.shape)):
         raise RuntimeError(
             f"mul: a dense operand of size {geometry.show(dense.shape)} does not broadcast to the "
             f"sparse operand's size {geometry.show(sparse.shape)}"
@@ -211,7 +216,7 @@ def mul(self: Any, other: Any) -> Any:
 
 
 def mul_sparse(self: Any, other: Any) -> Any:
-    if tuple(self.shape) != tuple(other.shape) or dims(self) != dims(other):
+    if not geometry.same_sizes(tuple(self.shape), tuple(other.shape)) or dims(self) != dims(other):
         raise RuntimeError(
             "sparse_binary_op_intersection_cpu(): expects sparse inputs with equal "
             "dimensionality, number of sparse dimensions, and shape of sparse dimensions"

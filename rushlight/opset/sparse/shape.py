@@ -280,7 +280,7 @@ def copy_into(self: Any, src: Any, non_blocking: bool) -> Any:
             f"{self.type()} and src type = {src.type()}"
         )
     if self.layout is not src.layout or (
-        is_compressed(self) and tuple(self.shape) != tuple(src.shape)
+        is_compressed(self) and not geometry.same_sizes(tuple(self.shape), tuple(src.shape))
     ):
         raise RuntimeError(
             f"copy_(): expected two sparse tensors of one layout and size, got {self.layout} "

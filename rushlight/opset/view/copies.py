@@ -14,6 +14,7 @@ from rushlight.opset.kinds import REARRANGEMENT, VIEW, Spec, resolved
 from rushlight.opset.pointwise import complex as complexes
 from rushlight.opset.registry import composite, op
 from rushlight.opset.results import make_view, result_tensor, shell_of
+from rushlight.opset.rules import late
 from rushlight.opset.view import split as splits
 from rushlight.opset.view import view as views
 
@@ -67,6 +68,7 @@ def register_copy(source: OpOverload, function: bool = True) -> None:
 
 view_copy = op(
     "view_copy(Tensor self, SymInt[] size) -> Tensor",
+    batch=late("moving.batched:view_copy"),
     method=False,
     node=f"{views.view_.node_name}_copy",
     shape=lambda self, size: Spec(geometry.infer_size(size, self.numel()), self._dtype),

@@ -11,7 +11,7 @@ from rushlight.core.tensor import sizes_of
 from rushlight.opset.creation.create import factory
 from rushlight.opset.kinds import CREATION, REARRANGEMENT, Spec
 from rushlight.opset.registry import composite, op
-from rushlight.opset.rules import aten, linear_in
+from rushlight.opset.rules import aten, late, linear_in
 from rushlight.opset.view.gradients import diagonal_backward, strided_part
 
 # Public functions of torch that are written in Python here.
@@ -220,6 +220,7 @@ diagflat.samples = lambda make: [(make(3),), (make.strided(2, 2), 1), (make(),)]
 
 trace = op(
     "trace(Tensor self) -> Tensor",
+    batch=late("moving.batched:trace"),
     autocast="float32",
     kind=REARRANGEMENT,
     vjp=lambda grad, self_shape: diagonal_backward(

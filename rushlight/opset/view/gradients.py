@@ -201,7 +201,7 @@ def scatter_of_view(schema: str, view: tuple[str, str], **options: Any) -> OpOve
 
     def part_of(target: Any, src: Any, *rest: Any) -> Any:
         found = find(*view).rule("shape")(target, *rest)
-        if sizes_of(src) != tuple(found[0]):
+        if not geometry.same_sizes(sizes_of(src), tuple(found[0])):
             raise RuntimeError(
                 f"expected src to have a size equal to the slice of self. src size = "
                 f"{geometry.show(src.shape)}, slice size = {geometry.show(found[0])}"

@@ -117,7 +117,7 @@ def _(mode: Any, op: OpOverload, args: tuple[Any, ...]) -> Any:
     check_resize(target, size, memory_format)
     if memory_format not in (None, contiguous_format):
         raise error("RL0703", NotImplementedError, op=op.name())
-    if sizes_of(target) != tuple(size):
+    if not geometry.same_sizes(sizes_of(target), tuple(size)):
         mode.resize(target, tuple(size))
         history.bump_version(target)
     return target
@@ -126,9 +126,9 @@ def _(mode: Any, op: OpOverload, args: tuple[Any, ...]) -> Any:
 @resize.kernel
 def _(self: Any, size: Any, memory_format: Any) -> Any:
     check_resize(self, size, memory_format)
-    if sizes_of(self) == tuple(size) and memory_format is None:
+    if geometry.same_sizes(sizes_of(self), tuple(size)) and memory_format is None:
         return self
-    changed = sizes_of(self) != tuple(size)
+    changed = not geometry.same_sizes(sizes_of(self), tuple(size))
     strides = geometry.strides_for_memory_format(tuple(size), memory_format)
     before = storage_of(self).nbytes_
     resize_tensor(self, size, strides)
@@ -294,7 +294,7 @@ def is_set_to(self: Any, tensor: Any) -> bool:
     return bool(
         storage_of(self) is storage_of(tensor)
         and self._offset == tensor._offset
-        and sizes_of(self) == sizes_of(tensor)
+        and geometry.same_sizes(sizes_of(self), sizes_of(tensor))
         and strides_of(self) == strides_of(tensor)
     )
 

@@ -66,7 +66,8 @@ def split_lengths(size: Any, split_size: Any) -> list[Any]:
                 f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}"
             )
         return [0]
-    count = geometry.at_least_one((size + split_size - 1) // split_size)
+    # How many parts there are is settled here, whatever the sizes are.
+    count = int(geometry.at_least_one((size + split_size - 1) // split_size))
     return [split_size] * (count - 1) + [size - split_size * (count - 1)]
 
 

@@ -14,8 +14,14 @@ import numpy as np
 
 from rushlight.arrays.casting import fill_number
 from rushlight.core import dtype as dtypes
-from rushlight.core import ports
-from rushlight.core.dispatch import DISABLED, call, call_function_mode, try_function_override
+from rushlight.core import geometry, ports
+from rushlight.core.dispatch import (
+    DISABLED,
+    call,
+    call_function_mode,
+    translate_api,
+    try_function_override,
+)
 from rushlight.core.dtype import dtype as DType
 from rushlight.core.state import LAYER_FUNCTION, LAYER_FUNCTION_MODES, LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN, Tensor, wrap
@@ -27,7 +33,6 @@ from rushlight.opset.view import split as splits
 from rushlight.opset.view import view as views
 
 ndarray = np.ndarray
-END = 9223372036854775807
 
 
 def getitem(self: Any, index: Any) -> Any:
@@ -49,8 +54,8 @@ def getitem(self: Any, index: Any) -> Any:
         return select_at(self, 0, int(index), 0)
     try:
         found, indices = apply_subscripts(self, as_tuple(index))
-    except Overridden:
-        return try_function_override(getitem, (self, index), {})[1]
+    except Overridden as raised:
+        return handled_by(raised.entry, getitem, (self, index))
     if indices:
         return call(index_tensor, (found, indices))
     return call(views.alias, (self,)) if found is self else found
@@ -81,8 +86,8 @@ def setitem(self: Any, index: Any, value: Any) -> None:
         return
     try:
         found, indices = apply_subscripts(self, (index,) if cls is slice else as_tuple(index))
-    except Overridden:
-        try_function_override(setitem, (self, index, value), {})
+    except Overridden as raised:
+        handled_by(raised.entry, setitem, (self, index, value))
         return
     if not indices:
         copy_to(found, value)
@@ -96,6 +101,17 @@ def setitem(self: Any, index: Any, value: Any) -> None:
 
 class Overridden(Exception):
     """An entry of the subscript is of a class that handles the call."""
+
+    def __init__(self, entry: Any) -> None:
+        self.entry = entry
+
+
+def handled_by(entry: Any, api: Any, args: tuple[Any, ...]) -> Any:
+    """The answer of an argument that overrides. `entry` may lie deeper than they are looked for."""
+    handled, value = try_function_override(api, args, {})
+    if handled:
+        return value
+    return type(entry).__torch_function__(translate_api(api), (type(entry),), args, {})
 
 
 def overrides(cls: type) -> bool:
@@ -147,7 +163,7 @@ def slice_arguments(given: slice) -> tuple[Any, Any, Any]:
         zero = "slice step cannot be zero"
         raise ValueError(zero if step == 0 else "step must be greater than zero")
     start = 0 if given.start is None else slice_number(given.start)
-    end = END if given.stop is None else slice_number(given.stop)
+    end = geometry.END if given.stop is None else slice_number(given.stop)
     return start, end, step
 
 
@@ -180,9 +196,15 @@ def as_tuple(index: Any) -> tuple[Any, ...]:
         return index
     if isinstance(index, tuple):
         return tuple(index)
-    if isinstance(index, (Tensor, ndarray, str)) or not is_sequence(index) or len(index) >= 32:
+    if isinstance(index, (Tensor, ndarray, str)):
+        return (index,)
+    if type(index) is not list and overrides(type(index)):
+        raise Overridden(index)
+    if not is_sequence(index) or len(index) >= 32:
         return (index,)
     for item in index:
+        if type(item) is not int and type(item) not in PLAIN and overrides(type(item)):
+            raise Overridden(item)
         if (
             item is None
             or item is Ellipsis
@@ -219,6 +241,9 @@ def apply_subscripts(self: Any, entries: tuple[Any, ...]) -> tuple[Any, list[Any
     ndim = self.dim()
     specified = specified_dims(entries)
     if specified > ndim:
+        for entry in entries:
+            if type(entry) not in PLAIN and overrides(type(entry)):
+                raise Overridden(entry)
         raise IndexError(f"too many indices for tensor of dimension {ndim}")
     found = self
     indices: list[Any] = []
@@ -242,7 +267,7 @@ def apply_subscripts(self: Any, entries: tuple[Any, ...]) -> tuple[Any, list[Any
             dim += 1
             continue
         if cls not in PLAIN and overrides(cls):
-            raise Overridden
+            raise Overridden(entry)
         width = 1
         tensor: Any
         if cls is bool:
@@ -322,6 +347,8 @@ def plain_numbers(entry: Any) -> Any:
         if entry.dim() and entry.numel() != 1:
             raise TypeError("only integer tensors of a single element can be converted to an index")
         return entry.item()
+    if type(entry) not in (int, list, tuple) and overrides(type(entry)):
+        raise Overridden(entry)
     if not is_sequence(entry) or isinstance(entry, (str, ndarray)):
         return entry
     items = [plain_numbers(item) for item in entry]
@@ -370,7 +397,7 @@ def without_leading_ones(sizes: Any) -> tuple[Any, ...]:
 def copy_to(target: Any, value: Any) -> None:
     """Assign with torch's broadcasting: a value's leading dimensions of size 1 do not count."""
     sizes = value.shape
-    if tuple(sizes) == tuple(target.shape):
+    if geometry.same_sizes(tuple(sizes), tuple(target.shape)):
         call(copies.copy_, (target, value, False))
         return
     if not sizes and value.device.type == "cpu":
@@ -379,7 +406,7 @@ def copy_to(target: Any, value: Any) -> None:
     kept = without_leading_ones(sizes)
     if len(kept) != len(sizes):
         value = call(views.view_, (value, kept))
-    if kept != tuple(target.shape):
+    if not geometry.same_sizes(kept, tuple(target.shape)):
         value = call(views.expand, (value, tuple(target.shape), True))
     call(copies.copy_, (target, value, False))
 

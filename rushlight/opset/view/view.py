@@ -507,7 +507,7 @@ def _(self: Any, size: Any, implicit: bool) -> Any:
     kind = "" if len(size) >= len(shape) else self.type()
     sizes, strides, _ = geometry.expand_geometry(shape, strides_of(self), size, kind)
     for extent in sizes:
-        if extent < 0:
+        if not geometry.required(extent >= 0):
             raise RuntimeError(
                 f"The expanded size of the tensor ({extent}) isn't allowed in a leading, "
                 "non-existing dimension 0"
@@ -765,16 +765,15 @@ def narrow(self: Any, dim: int, start: Any, length: Any) -> Any:
     sizes = self.shape
     if not sizes:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
-    if length < 0:
+    if not geometry.required(length >= 0):
         raise RuntimeError("narrow(): length must be non-negative.")
     size = sizes[geometry.wrap_dim(dim, len(sizes))]
-    if start < -size or start > size:
+    if not (geometry.required(start >= -size) and geometry.required(start <= size)):
         raise IndexError(
             f"start out of range (expected to be in range of [{-size}, {size}], but got {start})"
         )
-    if start < 0:
-        start = start + size
-    if start > size - length:
+    start = geometry.from_front(start, size)
+    if not geometry.required(start <= size - length):
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
     return call(slice_, (self, dim, start, start + length, 1))
 

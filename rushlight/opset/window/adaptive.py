@@ -297,12 +297,12 @@ def define_maximum(count: int) -> None:
                 f"expected dtype {self._dtype.cpp_name} for `grad_output` but got dtype "
                 f"{grad_output._dtype.cpp_name}"
             )
-        if sizes_of(indices) != sizes_of(grad_output):
+        if not geometry.same_sizes(sizes_of(indices), sizes_of(grad_output)):
             raise RuntimeError(
                 f"expected sizes {geometry.show(sizes_of(indices))} for `grad_output` but got "
                 f"sizes {geometry.show(sizes_of(grad_output))}"
             )
-        if sizes_of(indices)[:-count] != shape[:-count]:
+        if not geometry.same_sizes(sizes_of(indices)[:-count], shape[:-count]):
             raise RuntimeError(
                 f"{name}_backward(): expected indices for an input of size {geometry.show(shape)}, "
                 f"but got indices of size {geometry.show(sizes_of(indices))}"

@@ -20,7 +20,7 @@ from rushlight.core.dtype import unsupported
 from rushlight.core.tensor import sizes_of, strides_of
 from rushlight.opset.kinds import WINDOW, Spec
 from rushlight.opset.registry import composite, op
-from rushlight.opset.rules import aten, conj
+from rushlight.opset.rules import aten, conj, late
 
 __all__ = ["convolution", "convolution_backward"]
 
@@ -350,7 +350,7 @@ def check(
             f"{input.shape[1]} channels instead"
         )
     outputs = weight.shape[1] * groups if transposed else weight.shape[0]
-    if bias is not None and tuple(bias.shape) != (outputs,):
+    if bias is not None and not geometry.same_sizes(tuple(bias.shape), (outputs,)):
         given = "transposed=1, weight" if transposed else "weight"
         raise RuntimeError(
             f"Given {given} of size {filters}, expected bias to be 1-dimensional with {outputs} "
@@ -420,6 +420,7 @@ convolution = op(
     kind=WINDOW,
     method=False,
     layout="shape",
+    batch=late("window.batched:convolution"),
 )
 
 
@@ -506,6 +507,7 @@ convolution_backward = op(
     out=False,
     layout="shape",
     differentiable=["grad_output", "input", "weight"],
+    batch=late("window.batched:convolution_backward"),
 )
 
 
@@ -516,7 +518,7 @@ def check_gradient(
     expected = output_shape(
         input.shape, weight.shape, stride, padding, dilation, transposed, output_padding, groups
     )
-    if tuple(grad_output.shape) != expected:
+    if not geometry.same_sizes(tuple(grad_output.shape), expected):
         raise RuntimeError(
             f"convolution_backward: expected grad_output of size {geometry.show(expected)}, but "
             f"got {geometry.show(grad_output.shape)}"
@@ -775,8 +777,8 @@ def time_gradient(grad: Any, self: Any, weight: Any, pad: int, which: int) -> An
     """The gradient of the input (0) or the weights (1), from the convolution of channels first."""
     found = aten.convolution_backward(
         grad.permute(1, 2, 0),
-        self.permute(1, 2, 0),
-        weight.permute(2, 1, 0),
+        conj(self).permute(1, 2, 0),
+        conj(weight).permute(2, 1, 0),
         None,
         [1],
         [pad],
@@ -795,6 +797,7 @@ conv_tbc = op(
     autocast="lower",
     kind=WINDOW,
     method=False,
+    batch=late("window.batched:conv_tbc"),
     vjp={
         "self": lambda grad, self, weight, pad: time_gradient(grad, self, weight, pad, 0),
         "weight": lambda grad, self, weight, pad: time_gradient(grad, self, weight, pad, 1),

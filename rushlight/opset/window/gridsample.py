@@ -21,7 +21,7 @@ from rushlight.core.op import OpOverload
 from rushlight.core.tensor import sizes_of
 from rushlight.opset.kinds import WINDOW, Spec
 from rushlight.opset.registry import composite, op
-from rushlight.opset.rules import aten, linear_in
+from rushlight.opset.rules import aten, late, linear_in
 
 BILINEAR, NEAREST, BICUBIC = 0, 1, 2
 ZEROS, BORDER, REFLECTION = 0, 1, 2
@@ -513,7 +513,7 @@ def define(count: int) -> None:
         kernel = "_cpu_kernel_impl" if count == 2 else "_cpu"
         check_types(f"{name}_backward{kernel}", input, grid)
         wanted = (*sizes_of(input)[:2], *sizes_of(grid)[1:-1])
-        if sizes_of(grad_output) != wanted:
+        if not geometry.same_sizes(sizes_of(grad_output), wanted):
             raise RuntimeError(
                 f"{name}_backward(): expected grad_output of size {geometry.show(wanted)}, but got "
                 f"{geometry.show(sizes_of(grad_output))}"
@@ -633,6 +633,7 @@ def check_affine(size: Any) -> None:
 
 affine_grid_generator = op(
     "affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor",
+    batch=late("window.batched:affine_grid"),
     kind=WINDOW.checked,
     method=False,
     vjp=lambda grad, size, align_corners: aten.affine_grid_generator_backward(

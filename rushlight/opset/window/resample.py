@@ -19,7 +19,7 @@ from rushlight.core.op import OpOverload
 from rushlight.core.tensor import sizes_of
 from rushlight.opset.kinds import WINDOW
 from rushlight.opset.registry import composite, op
-from rushlight.opset.rules import linear_in
+from rushlight.opset.rules import late, linear_in
 from rushlight.opset.window.pool import suggested
 from rushlight.opset.window.windows import add_along, along
 
@@ -348,6 +348,7 @@ def define(name: str, count: int, method: str, aligned: bool) -> None:  # noqa: 
         method=False,
         function=False,
         out_name="grad_input",
+        batch=late("window.batched:resample_backward"),
         vjp=backward_vjp(count, aligned, lambda *args: forward(*args)),
         jvp=linear_in("grad_output"),
     )
@@ -361,7 +362,7 @@ def define(name: str, count: int, method: str, aligned: bool) -> None:  # noqa: 
                 f"Non-empty {count + 2}D data tensor expected but got a tensor with sizes "
                 f"{geometry.show(shape)}"
             )
-        if not (method in FILTERS and tuple(output_size) == shape[2:]):
+        if not (method in FILTERS and geometry.same_sizes(tuple(output_size), shape[2:])):
             check_dtype(method, count, self._dtype)
 
     @forward.kernel

@@ -164,7 +164,7 @@ def define_fractional(count: int) -> None:
             )
         wanted = (*shape[:-count], *output_size)
         for given in (grad_output, indices):
-            if sizes_of(given) != wanted:
+            if not geometry.same_sizes(sizes_of(given), wanted):
                 raise RuntimeError(
                     f"{name}_backward(): gradOutput and indices must have sizes "
                     f"{geometry.show(wanted)}, but got {geometry.show(sizes_of(given))}"
@@ -233,7 +233,7 @@ def check_unpool(count: int, self: Any, indices: Any, output_size: Any) -> None:
             f"got a tensor with {len(shape)} dimensions."
         )
     check_count()
-    if sizes_of(indices) != shape:
+    if not geometry.same_sizes(sizes_of(indices), shape):
         raise RuntimeError(
             "Expected shape of indices to be same as that of the input tensor "
             f"({geometry.show(shape)}) but got indices tensor with shape: "

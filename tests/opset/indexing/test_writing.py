@@ -204,3 +204,12 @@ def test_expanded_tensors_are_written_with_a_warning(dtype):
 def test_a_source_without_dims_has_one_element():
     assert torch.zeros(3).scatter(0, t([1]), t(2.0)).tolist() == [0, 2, 0]
     assert torch.zeros(3).scatter_add(0, t([1]), t(2.0)).tolist() == [0, 2, 0]
+
+
+@pytest.mark.parametrize("name", ["scatter", "scatter_add"])
+def test_a_source_larger_than_its_index_has_zeros_in_its_gradient(name):
+    target = torch.zeros(3, 2)
+    source = torch.ones(3, 3, requires_grad=True)
+    index = torch.tensor([[0, 1], [1, 0]])
+    getattr(target, name)(0, index, source).sum().backward()
+    assert source.grad.tolist() == [[1, 1, 0], [1, 1, 0], [0, 0, 0]]

@@ -124,3 +124,10 @@ def test_older_names() -> None:
     vectors, tau = torch.geqrf(matrix)
     assert torch.allclose(vectors.orgqr(tau), linalg.qr(matrix).Q)
     assert torch.allclose(vectors.ormqr(tau, matrix, True, True), linalg.qr(matrix).R)
+
+
+def test_factors_that_are_not_unpacked_have_no_gradient():
+    data, pivots = torch.linalg.lu_factor(torch.eye(2) + 1)
+    data.requires_grad_()
+    _, lower, upper = torch.lu_unpack(data, pivots, unpack_data=False)
+    assert torch.autograd.grad((lower.sum() + upper.sum()), data, allow_unused=True) == (None,)

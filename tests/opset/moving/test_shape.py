@@ -118,3 +118,10 @@ def test_shuffles_of_nothing() -> None:
 def test_cat_of_nothing_but_skipped_tensors_takes_any_dim():
     assert rl.cat([rl.randn(0)] * 2, 1).shape == (0,)
     assert rl.cat([rl.empty(0, device="meta")] * 2, 1).shape == (0,)
+
+
+@pytest.mark.parametrize(("sizes", "dims"), [((1,), (0,)), ((1, 3), (0,)), ((2,), ()), ((), (0,))])
+def test_a_flip_that_moves_nothing_is_a_copy(sizes, dims) -> None:
+    x = rl.ones(sizes)
+    x.flip(dims).zero_()
+    assert x.eq(1).all()

@@ -178,3 +178,13 @@ def test_layout_of_unreduced_losses():
     back = packet("binary_cross_entropy_backward")
     assert back(turned, rows, rows, None, NONE).stride() == (4, 1)
     assert back(rows, turned, rows, None, NONE).stride() == (1, 3)
+
+
+def test_forward_mode_of_ctc_is_that_of_the_backward():
+    scores = torch.randn(4, 2, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    targets = torch.tensor([[1, 2], [2, 1]])
+
+    def loss(values):
+        return torch.nn.functional.ctc_loss(values.log_softmax(-1), targets, (4, 3), (2, 1))
+
+    torch.testing.assert_close(torch.func.jacfwd(loss)(scores), torch.func.jacrev(loss)(scores))

@@ -122,3 +122,13 @@ def test_batch_norm_of_a_vector_has_no_channels():
             torch.nn.functional.batch_norm(
                 torch.ones(3), torch.zeros(3), torch.ones(3), training=training
             )
+
+
+def test_tangents_of_a_bias_in_a_batch_of_single_rows():
+    rows, biases = torch.tensor([[1.0, 2.0], [3.0, 5.0]]), torch.tensor([[1.0, 0.0], [0.5, 2.0]])
+    along = torch.tensor([1.0, 3.0])
+
+    def push(x, b):
+        return torch.func.jvp(lambda b: torch.layer_norm(x, (2,), None, b), (b,), (along,))[1]
+
+    assert torch.vmap(push)(rows, biases).tolist() == [[1.0, 3.0], [1.0, 3.0]]

@@ -360,3 +360,13 @@ def test_pairs_of_halves_do_not_multiply_as_matrices():
     square = torch.ones(2, 2, dtype=torch.complex32)
     with pytest.raises(NotImplementedError, match="ComplexHalf"):
         square @ square
+
+
+def test_bilinear_gradients_of_complex_numbers():
+    torch.manual_seed(0)
+    operands = [
+        torch.randn(*sizes, dtype=torch.complex128, requires_grad=True)
+        for sizes in ((2, 2), (2, 3), (1, 2, 3))
+    ]
+    bilinear = torch.nn.functional.bilinear
+    assert torch.autograd.gradcheck(bilinear, operands, check_forward_ad=True)

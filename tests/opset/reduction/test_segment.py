@@ -44,3 +44,16 @@ def test_hashes_are_of_bits() -> None:
     assert torch.hash_tensor(torch.tensor([-1], dtype=torch.int8)).item() == (1 << 64) - 1
     assert torch.hash_tensor(torch.arange(6.0)).item() == 4610560118520545280
     assert torch.hash_tensor(torch.arange(3.0)).dtype is torch.uint64
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min", "prod"])
+def test_tangents_are_those_of_the_backward(reduce):
+    data = torch.tensor([1.0, 3.0, 2.0, 5.0, 4.0], dtype=torch.float64)
+    lengths = torch.tensor([2, 3])
+
+    def reduced(values):
+        return torch.segment_reduce(values, reduce, lengths=lengths)
+
+    forward, backward = torch.func.jacfwd(reduced)(data), torch.func.jacrev(reduced)(data)
+    torch.testing.assert_close(forward, backward)
+    assert forward[0, 2:].tolist() == [0, 0, 0]

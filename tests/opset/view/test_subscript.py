@@ -226,3 +226,21 @@ def test_overrides_see_iteration_as_unbind():
 
     list(torch.ones(2, 2).as_subclass(Telling))
     assert "unbind" in seen and "__iter__" not in seen
+
+
+def test_classes_that_override_are_found_inside_of_entries():
+    class Named:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func.__name__, args[1]
+
+        def __len__(self):
+            raise AssertionError("nobody may look inside")
+
+        __getitem__ = __iter__ = __len__
+
+    name, x = Named(), torch.ones(2, 3)
+    for index in (name, (name,), ((name, name), ...), [name, 0], (0, [name, name]), (name, 0, 0)):
+        assert x[index] == ("__getitem__", index)
+    x[(name, name), ...] = 3.0
+    assert x.sum().item() == 6.0

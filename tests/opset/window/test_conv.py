@@ -150,3 +150,12 @@ def test_large_columns_are_made_in_parts(stride, monkeypatch):
     monkeypatch.setattr(conv, "LARGEST", 40)
     for found, expected in zip(answers(), whole, strict=True):
         assert torch.allclose(found, expected)
+
+
+def test_time_first_gradients_of_complex_numbers():
+    torch.manual_seed(0)
+    operands = [
+        torch.randn(*sizes, dtype=torch.complex128, requires_grad=True)
+        for sizes in ((3, 1, 2), (2, 2, 1), (1,))
+    ]
+    assert gradcheck(torch.conv_tbc, operands, check_forward_ad=True)

@@ -1,0 +1,1 @@
+"""Passes over graphs of one kind of calls: torch's public names."""

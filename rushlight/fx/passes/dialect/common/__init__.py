@@ -1,0 +1,1 @@
+"""Passes over graphs whatever their calls are: torch's public names."""

@@ -1,0 +1,1 @@
+"""What passes are made of, and what runs them: torch's public names."""

@@ -1,0 +1,158 @@
+"""Batch rules of reads and writes by index, over ops that have rules themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rushlight.core import dispatch, geometry
+from rushlight.core.tensor import Tensor
+from rushlight.opset import functions as aten
+from rushlight.opset.batching import settled
+
+if TYPE_CHECKING:
+    from rushlight.core.batching import VmapLevel
+    from rushlight.core.op import OpOverload
+
+__all__ = [
+    "embedding",
+    "embedding_dense_backward",
+    "index_fill",
+    "masked_scatter",
+    "put",
+    "take",
+    "write_rows",
+]
+
+
+def positions(index: Any, count: Any) -> Any:
+    """Indices of a flattened tensor, counted from the front."""
+    flat = index.reshape((-1,))
+    return aten.where(flat < 0, flat + count, flat)
+
+
+def take(level: VmapLevel, op: OpOverload, self: Any, index: Any) -> Any:
+    if op.out_positions or not self.numel():
+        return level.loop(op, (self, index))
+    flat = self.reshape((-1,))
+    return flat.gather(0, positions(index, flat.shape[0])).reshape(index.shape)
+
+
+def put(
+    level: VmapLevel, op: OpOverload, self: Any, index: Any, source: Any, accumulate: bool
+) -> Any:
+    if op.out_positions or not self.numel() or not index.numel():
+        return level.loop(op, (self, index, source, accumulate))
+    flat = self.reshape((-1,))
+    places = positions(index, flat.shape[0])
+    found = aten.index_put(flat, [places], source.reshape((-1,)), accumulate)
+    return settled(op, self, found.reshape(self.shape))
+
+
+def embedding(
+    level: VmapLevel,
+    op: OpOverload,
+    weight: Any,
+    indices: Any,
+    padding_idx: Any,
+    by_count: bool,
+    sparse: bool,
+) -> Any:
+    args = (weight, indices, padding_idx, by_count, sparse)
+    if not op.out_positions and not level.holds(weight):
+        return level.wrap(level.below(op, (weight, level.front(indices), *args[2:])))
+    if op.out_positions or weight.dim() != 2 or by_count or sparse:
+        return level.loop(op, args)
+    rows = weight.index_select(0, indices.reshape((-1,)))
+    rows = rows.reshape((*indices.shape, weight.shape[1]))
+    if padding_idx < 0:
+        return rows
+    # The row of padding has no gradient.
+    return aten.where((indices == padding_idx).unsqueeze(-1), rows.detach(), rows)
+
+
+def embedding_dense_backward(
+    level: VmapLevel, op: OpOverload,
+    grad_output: Any, indices: Any, num_weights: Any, padding_idx: Any,
+    scale_grad_by_freq: bool,
+) -> Any:  # fmt: skip
+    if op.out_positions or scale_grad_by_freq or not indices.numel():
+        args = (grad_output, indices, num_weights, padding_idx, scale_grad_by_freq)
+        return level.loop(op, args)
+    rows = indices.reshape((-1,))
+    values = grad_output.reshape((rows.shape[0], grad_output.shape[-1]))
+    kept = aten.logical_and(rows >= 0, rows < num_weights)
+    kept = aten.logical_and(kept, rows != padding_idx)
+    values = aten.where(kept.unsqueeze(-1), values, 0)
+    blank = values.new_zeros((num_weights, values.shape[-1]))
+    values = values.to(grad_output.dtype)
+    return blank.to(grad_output.dtype).index_add(0, aten.where(kept, rows, 0), values)
+
+
+def write_rows(
+    level: VmapLevel, op: OpOverload, self: Any, dim: int, index: Any, source: Any, *rest: Any
+) -> Any:
+    """The batch rule of ops that write slices of `source` to places of `dim`."""
+    if op.out_positions or source.dim() != self.dim():
+        return level.loop(op, (self, dim, index, source, *rest))
+    plain = op if op.functional is None else op.functional
+    if self.dim() == 0:
+        # One number is a row of one.
+        row = (self.unsqueeze(0), 0, index.reshape((-1,)), source.unsqueeze(0), *rest)
+        return settled(op, self, dispatch.call(plain, row).squeeze(0))
+    if level.holds(index):
+        return settled(op, self, write_own_rows(level, plain, self, dim, index, source, rest))
+    dim = level.shift(dim, self.dim())
+    moved = (level.full(self), dim, index, level.full(source), *rest)
+    return level.finish(op, level.below(op, moved))
+
+
+def write_own_rows(
+    level: VmapLevel, op: OpOverload, self: Any, dim: int, index: Any, source: Any, rest: Any
+) -> Any:
+    """Where indices vary, the rows of all samples lie in one tensor, each sample's in turn."""
+    rank, size = self.dim(), level.size
+    axis = level.shift(dim, rank)
+    target, places, values = level.full(self), level.full(index), level.full(source)
+    count = self.shape[axis - 1]
+
+    def every() -> Any:
+        rows = target.movedim(axis, 1)
+        starts = aten.arange(size, device=places.device).unsqueeze(1) * count
+        own = places.reshape((size, -1))
+        # What lies beyond a sample must not reach the next one: the op refuses it.
+        is_inside = aten.logical_and(own >= 0, own < count)
+        own = aten.where(is_inside, own + starts, size * count).flatten()
+        moved = (rows.flatten(0, 1), 0, own, values.movedim(axis, 1).flatten(0, 1), *rest)
+        return dispatch.call(op, moved).reshape(rows.shape).movedim(1, axis)
+
+    return level.wrap(level.run(every))
+
+
+def index_fill(
+    level: VmapLevel, op: OpOverload, self: Any, dim: int, index: Any, value: Any
+) -> Any:
+    if level.holds(self) and self.dim() and not level.has_batched((index, value)):
+        moved = (level.front(self), level.shift(dim, self.dim()), index, value)
+        return level.finish(op, level.below(op, moved))
+    if op.out_positions:
+        return level.loop(op, (self, dim, index, value))
+    whole = self if self.dim() else self.unsqueeze(0)
+    dim = geometry.wrap_dim(dim, whole.dim())
+    # A place may be named twice, and is filled once: marks tell which.
+    places = index.reshape((-1,))
+    marks = places.new_zeros((whole.shape[dim],)).index_put([places], places.new_ones(()))
+    marks = (marks > 0).reshape((-1,) + (1,) * (whole.dim() - 1 - dim))
+    number = value if isinstance(value, Tensor) else whole.new_tensor(value)
+    found = aten.where(marks, number.to(whole.dtype), whole)
+    return settled(op, self, found if self.dim() else found.squeeze(0))
+
+
+def masked_scatter(level: VmapLevel, op: OpOverload, self: Any, mask: Any, source: Any) -> Any:
+    """Each place that the mask chooses takes the element of `source` of its rank among them."""
+    if op.out_positions or not source.numel() or not self.numel():
+        return level.loop(op, (self, mask, source))
+    shape = aten.broadcast_tensors([self, mask])[0].shape
+    chosen = mask.expand(shape).reshape((-1,))
+    ranks = (chosen.cumsum(0) - 1).clamp_min(0)
+    taken = source.reshape((-1,)).gather(0, aten.where(chosen, ranks, 0)).reshape(shape)
+    return settled(op, self, aten.where(mask, taken, self))

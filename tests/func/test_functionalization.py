@@ -1,0 +1,81 @@
+"""functionalize: what is left of writes and views, and what the caller sees."""
+
+import pytest
+
+import rushlight as torch
+from rushlight.aot.tracing import make_fx
+from rushlight.func import functionalize, grad, jvp, vmap
+
+
+def targets(f, remove):
+    graph = make_fx(functionalize(f, remove=remove))(torch.ones(2, 2)).graph
+    return [str(n.target) for n in graph.nodes if n.op == "call_function"]
+
+
+def viewed(x):
+    y = x.clone()
+    v = y.view(-1)
+    v.add_(1)
+    return y.t()
+
+
+def written(x):
+    x.add_(1)
+    return x[0]
+
+
+# As torch 2.13 traces them.
+GRAPHS = [
+    (viewed, "mutations", "clone.default view.default add.Tensor view.default view.default "
+     "t.default t.default"),
+    (viewed, "mutations_and_views", "clone.default view_copy.default add.Tensor view_copy.default "
+     "view_copy.default t_copy.default t_copy.default"),
+    (written, "mutations", "add.Tensor select.int select.int copy_.default"),
+    (written, "mutations_and_views", "add.Tensor select_copy.int select_copy.int copy_.default"),
+    (lambda x: x.view(4) + 1, "mutations_and_views", "view_copy.default add.Tensor"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f, remove, expected", GRAPHS)
+def test_graphs(f, remove, expected):
+    assert targets(f, remove) == [f"aten.{name}" for name in expected.split()]
+
+
+def test_every_kind_of_view_is_copied():
+    def f(x):
+        a, b = x.unbind(0)
+        return (
+            a.squeeze().unsqueeze(0), b, x.diagonal(), x.expand(2, 2, 2), x.permute(1, 0),
+            x.transpose(0, 1), x[:, 1:], x.split(1), x.narrow(0, 0, 1), x.unfold(0, 1, 1),
+            x.as_strided((2,), (1,)), x.split([1, 1]), x.view_as(x), torch.view_as_real(x + 0j),
+        )  # fmt: skip
+
+    left = [name for name in targets(f, "mutations_and_views") if "getitem" not in name]
+    assert [name for name in left if "_copy." not in name] == ["aten.add.Tensor"]
+
+
+@pytest.mark.parametrize("remove", ["mutations", "mutations_and_views"])
+def test_calls(remove):
+    x = torch.ones(2, 2)
+    found = functionalize(written, remove=remove)(x)
+    assert x.tolist() == [[2.0, 2.0], [2.0, 2.0]]
+    assert found.tolist() == [2.0, 2.0]
+    assert (found._base is None) == (remove == "mutations_and_views")
+    y = torch.arange(3.0)
+    assert vmap(functionalize(lambda a: a.clone().add_(1), remove=remove))(y).tolist() == [1, 2, 3]
+    f = functionalize(lambda a: a.clone().view(3).mul_(a).sum(), remove=remove)
+    assert grad(f)(y).tolist() == [0, 2, 4]
+
+
+@pytest.mark.parametrize("remove", ["mutations", "mutations_and_views"])
+def test_tangents_of_expanded_tensors(remove):
+    def f(x):
+        wide = vmap(lambda _: x.mean(0, keepdim=True))(torch.ones(2))
+        return jvp(lambda a: a * a, (wide,), (torch.tensor([[1.0], [2.0]]),))[1]
+
+    assert functionalize(f, remove=remove)(torch.tensor([1.0, 2.0])).tolist() == [[3.0], [6.0]]
+
+
+def test_other_words_are_refused():
+    with pytest.raises(RuntimeError, match="received invalid argument for remove=views"):
+        functionalize(viewed, remove="views")
