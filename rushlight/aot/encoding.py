@@ -232,7 +232,7 @@ WRITERS: dict[type, Callable[[Any, Any], Any]] = {
     Node: lambda w, v: {"node": v.name},
     OpOverload: overload_of,
     FakeTensor: Writer.fake,
-    ViewStep: lambda w, v: {"view": [w.value(part) for part in (v.op, v.args, v.number)]},
+    ViewStep: lambda w, v: {"view": [w.value(part) for part in (v.op, v.args, v.number, v.quiet)]},
     OutputKind: lambda w, v: {"kind": v.name},
     **dict.fromkeys(RECORDS.values(), record_of),
 }
@@ -403,8 +403,8 @@ def read_record(reader: Reader, data: Any) -> Any:
 
 
 def read_view(reader: Reader, data: Any) -> ViewStep:
-    op, args, number = reader.items(data)
-    return ViewStep(of(op, OpOverload), of(args, tuple), number)
+    op, args, number, quiet = reader.items(data)
+    return ViewStep(of(op, OpOverload), of(args, tuple), number, quiet is True)
 
 
 def read_tensor(reader: Reader, data: Any) -> Tensor:
