@@ -9,12 +9,13 @@ environment, becomes an unbacked symbol. Small constants keep their values.
 from __future__ import annotations
 
 import weakref
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from rushlight.base.errors import error
 from rushlight.core import dispatch, geometry
 from rushlight.core.device import device
-from rushlight.core.op import OpOverload, Refused, Tag
+from rushlight.core.op import OpOverload, Refused, Tag, find_overload
 from rushlight.core.refusals import DataDependentOutputException, DynamicOutputShapeException
 from rushlight.core.state import (
     BELOW_FAKE,
@@ -158,6 +159,15 @@ def snapshot(value: Any) -> Any:
     return made
 
 
+def attribute_of(source: SourceLike | None, name: str) -> SourceLike | None:
+    """The source of an attribute of what a source reads."""
+    if source is None:
+        return None
+    from rushlight.symbolic import AttrSource
+
+    return AttrSource(source, name)
+
+
 def active_fake_mode() -> Any:
     return LOCAL.state.fake
 
@@ -251,7 +261,7 @@ class FakeTensorMode(Occupant):
                 lambda name, inner: self.from_tensor(
                     inner,
                     static_shapes=static_shapes,
-                    source=None if source is None else f"{source}.{name}",
+                    source=attribute_of(source, name),
                 ),
             )
             made._requires_grad = tensor.requires_grad
@@ -266,14 +276,18 @@ class FakeTensorMode(Occupant):
             sizes, strides, offset = tuple(found[0]), tuple(found[1]), found[2]
         view = tensor._view
         if view is not None:
-            return self.faked_view(tensor, sizes, strides, offset)
+            return self.faked_view(tensor, sizes, strides, offset, source, context)
         made = self.shell_over(tensor, sizes, strides, offset)
         if tensor.requires_grad:
             made._requires_grad = True
             if not tensor.is_leaf:
                 made = self.with_history(made)
         if tensor._autograd is not None and tensor._autograd.grad is not None:
-            made.grad = self.from_tensor(tensor._autograd.grad, static_shapes=static_shapes)
+            made.grad = self.from_tensor(
+                tensor._autograd.grad,
+                static_shapes=static_shapes,
+                source=attribute_of(source, "grad"),
+            )
         return made
 
     def shell_over(
@@ -313,11 +327,21 @@ class FakeTensorMode(Occupant):
         sizes: tuple[IntLike, ...],
         strides: tuple[IntLike, ...],
         offset: IntLike,
+        source: SourceLike | None,
+        context: StatelessSymbolicContext | None,
     ) -> Any:
-        """The fake of a view: a view of the fake of its base."""
-        base = self.from_tensor(tensor._base)
+        """The fake of a view: a view of the fake of its base. That it fits there is no condition
+        on the view."""
+        base = self.from_tensor(
+            tensor._base,
+            source=attribute_of(source, "_base"),
+            symbolic_context=getattr(context, "view_base_context", None),
+        )
         # A view made without grad mode keeps its base's need for a gradient.
-        with only_fake(grad=tensor._requires_grad or not base.requires_grad):
+        with (
+            only_fake(grad=tensor._requires_grad or not base.requires_grad),
+            nullcontext() if self.shape_env is None else self.shape_env.suppress_guards(),
+        ):
             if base._dtype is tensor._dtype:
                 made = base.as_strided(sizes, strides, offset)
             else:
@@ -343,10 +367,11 @@ class FakeTensorMode(Occupant):
         if op.base_name == "_local_scalar_dense":
             return self.number_of(op, args[0])
         args = with_numbered_device(op, self.all_fake(op, args))
-        constant = self.constant_result(op, args)
         with changed(excluded=LOCAL.state.excluded | BELOW_FAKE, fake=self):
             result = self.run_shapes(op, args)
-        self.forget_written(op, args)
+        constant = self.constant_result(op, args)
+        if constant is None:
+            self.forget_written(op, args)
         result = self.marked(result)
         if constant is not None and isinstance(result, FakeTensor):
             self.remember(result, constant)
@@ -402,7 +427,9 @@ class FakeTensorMode(Occupant):
 
     def constant_of(self, value: Tensor) -> Any:
         made = self.shell_over(value, sizes_of(value), strides_of(value), value._offset)
-        self.remember(made, value)
+        with excluding(BELOW_FAKE):
+            # What the program writes must not reach the constant that the graph keeps.
+            self.remember(made, find_overload("aten", "clone", "default").backend(value, None))
         return made
 
     def remember(self, fake: FakeTensor, constant: Tensor) -> None:
@@ -424,10 +451,13 @@ class FakeTensorMode(Occupant):
         for position in op.list_positions:
             operands += args[position] or ()
         operands = [value for value in operands if value is not None]
-        if not operands or op.mutated_positions or "nondeterministic_seeded" in op.tags:
+        if not operands or "nondeterministic_seeded" in op.tags:
             return None
         for value in operands:
             if isinstance(value, Tensor) and getattr(value, "constant", None) is None:
+                return None
+        for position in op.mutated_positions:
+            if position in op.list_positions or args[position].constant.numel() > CONSTANT_LIMIT:
                 return None
         real = list(args)
         for position in op.tensor_positions:

@@ -360,10 +360,13 @@ as_strided.errors = lambda make: [
 
 
 def check_storage_bounds(self: Any, size: Any, stride: Any, offset: Any) -> None:
-    """Refuse a geometry that reaches beyond the tensor's storage."""
+    """Refuse a geometry that reaches beyond the tensor's storage. Symbolic ones are taken to fit:
+    what runs is checked."""
     extent = geometry.storage_extent(size, stride, offset)
     held = storage_of(self).nbytes_
     needed = extent * self._dtype.itemsize
+    if not (type(needed) is type(held) is int):
+        return
     if needed > held and 0 not in size:
         raise RuntimeError(
             f"setStorage: sizes {geometry.show(size)}, strides {geometry.show(stride)}, storage "
@@ -485,10 +488,20 @@ expand = view(
         scope={"expanded_number": expanded_number},
     ),
     vjp=lambda grad, self_shape: grad.sum_to_size(self_shape),
-    inverse=lambda source, changed, size, implicit: (
-        source + (changed - source).sum_to_size(source.shape)
-    ),
+    inverse=lambda source, changed, size, implicit: unexpanded(source, changed),
 )
+
+
+def unexpanded(source: Any, changed: Any) -> Any:
+    """One of the copies that a write to an expanded tensor leaves: all are one element."""
+    if changed.numel() == 0:
+        return source
+    for _ in range(changed.dim() - source.dim()):
+        changed = changed.select(0, 0)
+    for dim, size in enumerate(source.shape):
+        if size == 1 and changed.shape[dim] != 1:
+            changed = changed.narrow(dim, 0, 1)
+    return changed
 
 
 @expand.shape
