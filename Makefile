@@ -28,6 +28,7 @@ help:
 	@echo "make test-all     the same with the slow ones and every sample of every operator: an hour"
 	@echo "make fuzz-transforms  random compositions of transforms (COMPOSITIONS=10000): a quarter of an hour"
 	@echo "make laws         the laws of transforms about every operator: some minutes"
+	@echo "make fuzz         random programs, compiled and eager (FUZZ_AOT=20000): twenty minutes"
 	@echo "make lint         ruff, mypy, import layers, file lengths"
 	@echo "make conformance  run the conformance kit  (KIT, SEED=autograd, K='hook')"
 	@echo "make bench        overhead, transforms, models, training and import time beside PyTorch"
@@ -60,6 +61,11 @@ fuzz-transforms: $(STAMP)
 
 laws: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto -m "slow or not slow" tests/laws $(ARGS)
+
+fuzz: fuzz-aot
+
+fuzz-aot: $(STAMP)
+	FUZZ_AOT=$(FUZZ_AOT) $(BIN)/python -m pytest -q -n $(JOBS) -m slow -k test_many_programs tests/aot/test_aliasing.py $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -8,12 +8,12 @@ they are given, before anything is traced; disjoint parts of one storage stay ap
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from rushlight.aot.metadata import Facts, OutputFacts, OutputKind
+from rushlight.aot.metadata import Facts, OutputKind
 from rushlight.aot.wrappers import Task, Wrapper, guard_failed
 from rushlight.base.errors import error
 from rushlight.core import geometry
@@ -59,18 +59,10 @@ class Duplicates(Wrapper):
         def inner(*given: Any) -> Any:
             return outer(*[given[place] for place in places])
 
-        facts = task.facts
-        outputs = [
-            replace(entry, base=places[entry.base or 0]) if names_input(entry) else entry
-            for entry in facts.outputs
-        ]
-        changed = replace(facts, inputs=[facts.inputs[i] for i in kept], outputs=outputs)
-        return replace(
-            task,
+        return task.with_facts(
             function=inner,
             args=[task.args[i] for i in kept],
             fakes=[task.fakes[i] for i in kept],
-            facts=changed,
         )
 
     def before(self, args: list[Any]) -> tuple[list[Any], Any]:
@@ -90,14 +82,6 @@ def refuse_subclasses(task: Task, which: str) -> None:
             "input/output to the graph is a tensor subclass. This is not supported today. Please "
             "pass tensors that share no memory."
         )
-
-
-def names_input(entry: OutputFacts) -> bool:
-    return entry.base is not None and entry.kind in (
-        OutputKind.IS_INPUT,
-        OutputKind.ALIAS_OF_INPUT,
-        OutputKind.CUSTOM_VIEW,
-    )
 
 
 def tensors_only(args: Sequence[Any]) -> list[Any]:

@@ -30,7 +30,7 @@ from rushlight.base import pytree
 from rushlight.base.errors import error
 from rushlight.core import dispatch
 from rushlight.core.fake import FakeTensor, FakeTensorMode
-from rushlight.core.functional import FunctionalMode
+from rushlight.core.functional import FunctionalMode, FunctionalTensor, take_geometry
 from rushlight.core.op import OpOverload, find_overload
 from rushlight.core.recording import Recorder, describe
 from rushlight.core.state import changed
@@ -79,11 +79,16 @@ class Prepared:
 
     def guarded(self, value: Any, entry: InputFacts) -> Any:
         """An input as the function may have it: gradients are taken before any write."""
-        if not self.training or not isinstance(value, Tensor) or entry.kept_in_graph:
+        if not self.training or not isinstance(value, Tensor):
             return value
-        if entry.seen_by_autograd:
-            return value.clone()
-        if entry.writes_geometry:
+        if entry.seen_by_autograd and not entry.kept_in_graph:
+            copy = value.clone()
+            if isinstance(copy, FunctionalTensor):
+                # Strides decide what the function does: they are the argument's.
+                take_geometry(copy, value)
+            return copy
+        if entry.writes_geometry or entry.becomes_view:
+            # What becomes a view of itself has another history, the argument keeps its own.
             return value.view(value.shape)
         return value
 
@@ -152,7 +157,8 @@ def write_back(inputs: Sequence[Any], values: Sequence[Any], facts: Facts) -> di
             storage = values[position].functional_storage
             gone = storage.resized_to == 0
             if gone:
-                dispatch.call(storage_resize(), (storage.base, 0))
+                memory = storage.base if entry.sets_storage else inputs[position]
+                dispatch.call(storage_resize(), (memory, 0))
             if entry.sets_storage:
                 inputs[position].set_(value_of(values[position]))
             elif entry.writes_data and not gone:
@@ -170,12 +176,23 @@ class BackwardWrites:
     """Finds what the backward of a function does to its inputs and to the tangents."""
 
     def __init__(
-        self, primals: Sequence[Any], given: Sequence[Any], tangents: Sequence[Any]
+        self,
+        primals: Sequence[Any],
+        given: Sequence[Any],
+        tangents: Sequence[Any],
+        outputs: Sequence[Any],
     ) -> None:
         self.primals, self.given, self.tangents = primals, given, tangents
+        self.outputs = outputs
+        self.output_writes = [state_of(value)[0] for value in outputs]
         self.before = [state_of(value) for value in (*primals, *given, *tangents)]
 
     def written(self, facts: Facts) -> list[int]:
+        offset = len(facts.returned_inputs)
+        for place, entry in enumerate(facts.outputs):
+            writes = state_of(self.outputs[offset + place])[0]
+            if not entry.rebuilt and writes != self.output_writes[offset + place]:
+                raise error("RL0628", position=place)
         after = [state_of(value) for value in (*self.primals, *self.given, *self.tangents)]
         count = len(self.primals)
         found = []
@@ -224,9 +241,13 @@ def write_in_backward(
 ) -> None:
     """`copy_` into inputs that the backward writes, marked as the backward's."""
     for place in facts.written_in_backward:
+        values = value_of(primals[place])
+        before = len(recorder.graph.nodes)
         with changed(grad=False):
-            args[place].copy_(value_of(primals[place]))
-        next(reversed(recorder.graph.nodes)).meta["partitioner_tag"] = "must_be_in_backward"
+            args[place].copy_(values)
+        # A wrapper is written in several parts.
+        for node in list(recorder.graph.nodes)[before:]:
+            node.meta["partitioner_tag"] = "must_be_in_backward"
 
 
 def fresh_aliases(args: Sequence[Any]) -> list[Any]:
@@ -306,7 +327,7 @@ def trace_joint(
         tangents = [functional_input(value, {}) for value in facts.tangents]
         with FunctionalMode():
             outputs, has_tangent = prepared(primals)
-            watch = BackwardWrites(primals, prepared.given, tangents)
+            watch = BackwardWrites(primals, prepared.given, tangents, outputs)
             follow_backward([v.grad_fn for v in outputs if isinstance(v, Tensor)])
             last = next(reversed(builder.recorder.graph.nodes))
             if loss is None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from rushlight.aot.subclasses import Layout, flatten, has_subclass, layouts_of, map_parts
 from rushlight.autograd.function import BackwardCFunction
+from rushlight.base.errors import error
 from rushlight.core.functional import (
     FunctionalMode,
     FunctionalStorage,
@@ -26,7 +27,7 @@ from rushlight.core.functional import (
 )
 from rushlight.core.modes import is_traceable_wrapper_subclass
 from rushlight.core.node import GraphNode
-from rushlight.core.state import LOCAL
+from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.symbolic.numbers import IntLike, SymInt
 
@@ -80,6 +81,11 @@ class InputFacts:
     resizes_storage: bool = False
     # The graph itself ends with a copy_ into the input, or with what gives it its memory.
     kept_in_graph: bool = False
+    # All writes were on its `data`.
+    unversioned: bool = False
+    # It became a view of itself, by ops that history records; the views that lead to it.
+    becomes_view: bool = False
+    moves: tuple[ViewStep, ...] = field(default=(), compare=False)
 
     @property
     def returned(self) -> bool:
@@ -111,6 +117,14 @@ class OutputFacts:
     symbolic_dims: frozenset[int] = frozenset()
     # One of several views of an input that one op gave: nobody may write to it.
     is_split: bool = False
+    # A view without history of something that requires a gradient: taken without grad mode.
+    is_quiet: bool = False
+    # The first output that is the same tensor.
+    first: int | None = None
+    # Made from its input's `data`, or given its memory: no view of it.
+    is_data: bool = False
+    # The chain leads from the input as it was given, which the function gave another geometry.
+    from_start: bool = False
 
     @property
     def rebuilt(self) -> bool:
@@ -244,6 +258,9 @@ def collect_facts(
         input_facts(source, value, geometry, originals, keep_writes)
         for source, value, geometry, originals in zip(args, inputs, geometries, storages)
     ]
+    for position, (source, value) in enumerate(zip(args, inputs, strict=True)):
+        if isinstance(value, Tensor) and source.requires_grad and value.grad_fn is None:
+            raise error("RL0626", position=position)
     classified, bases = Classifier(inputs, outputs).classify()
     tangents = [
         value
@@ -319,23 +336,32 @@ def input_facts(
         )
     storages = [part.functional_storage for part in parts]
     writes = sum([storage.writes for storage in storages])
-    moved = any([part.moved for part in parts]) or storages != originals
+    becomes_view = any([part.moved for part in parts])
+    moved = becomes_view or storages != originals or any([part.was_set for part in parts])
     sets = storages != originals
     found = InputFacts(
         is_leaf=source.is_leaf,
         requires_grad=value.requires_grad,
         writes_data=writes > 0 and not sets,
-        writes_geometry=moved and (value is not parts[0] or geometry_of(value) != geometry),
+        writes_geometry=moved
+        and (value is not parts[0] or geometry_of(moved_form(source, value)) != geometry),
+        becomes_view=becomes_view,
+        moves=value.chain if moved and value is parts[0] else (),
         hidden=sum([storage.hidden_writes for storage in storages]) == writes,
         quiet=writes > 0 and sum([storage.quiet_writes for storage in storages]) == writes,
         sets_storage=sets,
+        unversioned=writes > 0 and sum([s.unversioned_writes for s in storages]) == writes,
         resizes_storage=any([storage.resized_to is not None for storage in storages]),
     )
+    if found.writes_data and found.moves and moved_form(source, value).numel() < source.numel():
+        raise error("RL0629", shape=tuple(source.shape))
     replaces = found.sets_storage or found.resizes_storage
     found.kept_in_graph = (
         keep_writes
         and (found.writes_data or replaces)
         and value is parts[0]
+        and not found.unversioned
+        and (found.sets_storage or not found.writes_geometry)
         and (found.hidden or found.quiet or (not found.requires_grad and not found.writes_geometry))
     )
     if replaces and not found.kept_in_graph:
@@ -346,7 +372,18 @@ def input_facts(
             "cannot\nkeep in the graph. This is not supported today. Current state:\n"
             f"  keep_input_mutations={keep_writes}\n  {found}"
         )
+    if sets and any([storage.is_given for storage in storages]):
+        raise error("RL0743")
     return found
+
+
+def moved_form(source: Tensor, value: FunctionalTensor) -> Tensor:
+    """An argument as the function leaves it, less its values: a write changes no strides."""
+    with changed(grad=False):
+        form: Any = source.detach()
+        for step in value.chain:
+            form = step.replay(form)
+    return form  # type: ignore[no-any-return]
 
 
 class Classifier:
@@ -383,11 +420,24 @@ class Classifier:
                 found.append(OutputFacts(OutputKind.FRESH, isinstance(value, Tensor), False))
                 continue
             kind, base, chain = self.kind_of(value, position)
+            if kind is not OutputKind.IS_INPUT:
+                refuse_released(value)
             symbolic = frozenset(
                 dim for dim, size in enumerate(sizes_of(value)) if isinstance(size, SymInt)
             )
             split = is_split(value) and key in self.input_of_storage
-            found.append(OutputFacts(kind, True, value.requires_grad, base, chain, symbolic, split))
+            needs, quiet = value.requires_grad, False
+            if needs and kind is not OutputKind.IS_INPUT and value.grad_fn is None:
+                needs, quiet = kind in REBUILT, True
+            first = self.output_of_tensor[id(value)]
+            found.append(
+                OutputFacts(
+                    kind, True, needs, base, chain, symbolic, split, quiet,
+                    first if first != position else None,
+                    kind is OutputKind.ALIAS_OF_INPUT and is_no_view(value, chain),
+                    kind is OutputKind.ALIAS_OF_INPUT and self.is_from_start(value, base or 0),
+                )
+            )  # fmt: skip
         return found, self.bases
 
     def kind_of(
@@ -398,13 +448,15 @@ class Classifier:
         only_split = self.aliases[key] == self.split_aliases[key]
         source = self.input_of_storage.get(key)
         if source is not None:
-            if isinstance(value.grad_fn, BackwardCFunction):
-                return OutputKind.CUSTOM_VIEW, source, None
-            if value.grad_fn is not None and only_split:
-                return OutputKind.FRESH, None, None
             same = self.input_of_tensor.get(id(value))
             if same is not None:
                 return OutputKind.IS_INPUT, same, ()
+            if is_custom_view(value, self.inputs[source]):
+                return OutputKind.CUSTOM_VIEW, source, None
+            if value.grad_fn is not None and only_split:
+                return OutputKind.FRESH, None, None
+            if has_own_history(value, self.inputs[source]):
+                raise error("RL0627", position=position, argument=source)
             return OutputKind.ALIAS_OF_INPUT, source, self.chain_from_input(value, source)
         base = value._base
         if base is not None and value.requires_grad and base.requires_grad:
@@ -419,13 +471,17 @@ class Classifier:
         """The views that lead from an input as the function leaves it to an output."""
         if not isinstance(value, FunctionalTensor):
             return None
-        moves = self.inputs[source].chain
-        if not moves:
+        if self.is_from_start(value, source):
             return value.chain
+        return value.chain[len(self.inputs[source].chain) :]
+
+    def is_from_start(self, value: Any, source: int) -> bool:
+        """Whether a view was taken before its input was given another geometry."""
+        if not isinstance(value, FunctionalTensor):
+            return False
+        moves = self.inputs[source].chain
         start = value.chain[: len(moves)]
-        if len(start) < len(moves) or any([a is not b for a, b in zip(start, moves)]):
-            return None
-        return value.chain[len(moves) :]
+        return len(start) < len(moves) or any([a is not b for a, b in zip(start, moves)])
 
     def view_of_intermediate(
         self, value: FunctionalTensor, base: Tensor
@@ -454,6 +510,46 @@ class Classifier:
             and memory_of(other) == memory_of(value)
             and geometry_of(other) == geometry
         ]
+
+
+def is_no_view(value: Any, chain: tuple[ViewStep, ...] | None) -> bool:
+    """Whether a tensor over an input's memory is none of its views: its `data`, or set to it."""
+    return isinstance(value, FunctionalTensor) and (value.unversioned or chain == ())
+
+
+def refuse_released(value: Any) -> None:
+    """A tensor whose memory was given up comes out of no graph."""
+    for part in functional_parts(value):
+        storage = part.functional_storage
+        if storage.resized_to == 0:
+            raise error("RL0735", size=0, current=storage.memory.nbytes_)
+
+
+def has_own_history(value: Any, source: Tensor) -> bool:
+    """Whether views of an input alone do not give an alias of it the history it has."""
+    node, last = value.grad_fn, source.grad_fn
+    if node is None:
+        return False
+    if isinstance(value, FunctionalTensor):
+        return value.hidden
+    if value._base is not source:
+        return True
+    while node is not None and node is not last:
+        nodes = [before for before, _ in node.next_functions if before is not None]
+        node = nodes[0] if len(nodes) == 1 else None
+    return node is None
+
+
+def is_custom_view(value: Tensor, source: Tensor) -> bool:
+    """Whether an autograd Function is between a view and the input it is a view of: its backward
+    is part of the graph, which ops alone would not repeat."""
+    node, last = value.grad_fn, source.grad_fn
+    while node is not None and node is not last:
+        if isinstance(node, BackwardCFunction):
+            return True
+        nodes = [before for before, _ in node.next_functions if before is not None]
+        node = nodes[0] if len(nodes) == 1 else None
+    return False
 
 
 def chain_of(value: Any) -> tuple[ViewStep, ...] | None:

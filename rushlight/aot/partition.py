@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rushlight.aot import config
-from rushlight.aot.recompute import choose_saved, kept_for, region_of
+from rushlight.aot.recompute import choose_saved, is_view, kept_for, region_of
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.passes.dialect.common.cse_pass import merge_common
@@ -114,6 +114,8 @@ def default_partition(
         if "tensor_meta" not in node.meta and not is_number(node) and node.op == "call_function":
             # A tuple is saved by its members.
             saved += [user for user in node.users if user.target is operator.getitem]
+        elif is_number(node):
+            saved.append(node)
         elif users and not is_gradient and all(is_number(user) for user in users):
             # Only its sizes are wanted: those are saved, not the tensor.
             saved += users
@@ -131,7 +133,8 @@ def min_cut_rematerialization_partition(
 ) -> tuple[GraphModule, GraphModule]:
     """Save as few bytes as a minimum cut allows, and compute the rest again in the backward."""
     if config.cse:
-        merge_common(joint_module, place_of=region_of)
+        returned = memory_of_outputs(joint_module.graph)
+        merge_common(joint_module, place_of=region_of, is_kept=returned.__contains__)
     graph = joint_module.graph
     results = flat_outputs(graph)
     backward_outputs = results[num_fwd_outputs:]
@@ -143,6 +146,17 @@ def min_cut_rematerialization_partition(
     forward = {node for node in graph.nodes if node not in backward}
     saved = choose_saved(graph, forward, backward, primals, backward_outputs)
     return split(joint_module, saved, num_fwd_outputs)
+
+
+def memory_of_outputs(graph: Graph) -> set[Node]:
+    """What has the memory of what is returned: two results are not one tensor."""
+    found: set[Node] = set()
+    for value in flat_outputs(graph):
+        while isinstance(value, Node) and is_view(value) and value.args:
+            value = value.args[0]
+        if isinstance(value, Node):
+            found.add(value)
+    return found
 
 
 def after_tangents(graph: Graph) -> set[Node]:

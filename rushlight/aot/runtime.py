@@ -14,12 +14,12 @@ from typing import Any
 
 from rushlight.aot import config
 from rushlight.aot.arguments import Bases, Member, overlap, view_of
-from rushlight.aot.metadata import Facts, InputFacts, OutputFacts, OutputKind
+from rushlight.aot.metadata import Facts, InputFacts, OutputFacts, OutputKind, geometry_of
 from rushlight.aot.subclasses import Layout, flatten, layout_of, wrap_all
 from rushlight.aot.wrappers import Wrapper
 from rushlight.autograd.function import BackwardCFunction, Function
 from rushlight.base.errors import error
-from rushlight.core import dispatch, geometry
+from rushlight.core import geometry
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
 from rushlight.core.functional import ViewStep
@@ -119,7 +119,11 @@ class TrainingRun:
         # Inputs that the graph itself writes.
         self.kept = [place for place, e in enumerate(self.facts.inputs) if e.kept_in_graph]
         offset = len(self.facts.returned_inputs)
-        self.split = {offset + p for p, e in enumerate(self.facts.outputs) if e.is_split}
+        self.views = {
+            offset + place
+            for place, entry in enumerate(self.facts.outputs)
+            if entry.is_split or entry.kind is OutputKind.CUSTOM_VIEW
+        }
 
     def __call__(self, args: list[Any]) -> list[Any]:
         results = CompiledFunction.apply(self, *args)
@@ -174,7 +178,7 @@ class CompiledFunction(Function):
         outputs = list(plan.forward(given))
         count = plan.count
         results = [
-            value if place in plan.split else unlinked(value)
+            value if place in plan.views or place not in plan.tangent_places else unlinked(value)
             for place, value in enumerate(wrap_all(plan.facts.result_layouts, outputs[:count]))
         ]
         saved = outputs[count:]
@@ -323,7 +327,9 @@ class Epilogue(Wrapper):
     def __post_init__(self) -> None:
         facts = self.facts
         self.writes = [(position, facts.inputs[position]) for position in facts.returned_inputs]
-        self.rebuilt = any([entry.rebuilt for entry in facts.outputs])
+        self.rebuilt = any([e.rebuilt or e.first is not None or e.is_quiet for e in facts.outputs])
+        # Inputs with another geometry afterwards, of which outputs are views as they were.
+        self.from_start = {e.base or 0 for e in facts.outputs if e.from_start}
         # The inputs that a call's results are written to or made from.
         self.needed = sorted(
             {
@@ -338,7 +344,8 @@ class Epilogue(Wrapper):
         )
 
     def before(self, args: list[Any]) -> tuple[list[Any], Any]:
-        return args, {position: args[position] for position in self.needed}
+        starts = {position: geometry_of(args[position]) for position in self.from_start}
+        return args, ({position: args[position] for position in self.needed}, starts)
 
     def written(self, kept: dict[int, Any]) -> list[Tensor]:
         """The tensors that the function writes."""
@@ -350,7 +357,8 @@ class Epilogue(Wrapper):
                 found.append(kept[position])
         return found
 
-    def after(self, results: list[Any], kept: dict[int, Any]) -> list[Any]:
+    def after(self, results: list[Any], both: tuple[dict[int, Any], dict[int, Any]]) -> list[Any]:
+        kept, starts = both
         facts, count = self.facts, len(self.facts.outputs)
         updated, outputs = results[: len(self.writes)], results[len(self.writes) :]
         if self.writes:
@@ -360,7 +368,7 @@ class Epilogue(Wrapper):
         bases = outputs[count : count + facts.bases]
         outputs = outputs[:count]
         if self.rebuilt:
-            outputs = rebuild_all(kept, outputs, bases, facts)
+            outputs = rebuild_all(kept, starts, outputs, bases, facts)
         for value, known in zip(outputs, facts.outputs):
             if known.symbolic_dims and isinstance(value, Tensor):
                 value.__dict__["_dynamo_weak_dynamic_indices"] = set(known.symbolic_dims)
@@ -412,13 +420,15 @@ def saved_under(
 
 def write(target: Tensor, value: Tensor, entry: InputFacts) -> None:
     """Give the caller's tensor the value that the function left in it."""
+    if entry.writes_geometry:
+        form = moved_form(target, value, entry)
+        target.as_strided_(sizes_of(form), strides_of(form), form.storage_offset())
     if not entry.writes_data:
         # Only the geometry changed; no gradient passes through the graph.
-        target.as_strided_(sizes_of(value), strides_of(value), value.storage_offset())
         return
-    if entry.writes_geometry:
-        target.as_strided_(sizes_of(value), strides_of(value), value.storage_offset())
-    if entry.hidden or (target.is_leaf and target.requires_grad):
+    if entry.unversioned:
+        target.data.copy_(value)
+    elif entry.hidden or (target.is_leaf and target.requires_grad):
         target.detach().copy_(value)
     elif entry.quiet:
         with plain_calls():
@@ -427,32 +437,60 @@ def write(target: Tensor, value: Tensor, entry: InputFacts) -> None:
         target.copy_(value)
 
 
+def moved_form(target: Tensor, value: Tensor, entry: InputFacts) -> Tensor:
+    """The caller's tensor with the geometry that the function gave it. The graph's value has other
+    strides where it was computed anew."""
+    if any([has_symbols(step.args) for step in entry.moves]):
+        return value
+    with changed(grad=False):
+        form: Any = target.detach()
+        for step in entry.moves:
+            form = step.replay(form)
+    return form  # type: ignore[no-any-return]
+
+
 def rebuild_all(
-    inputs: dict[int, Any], outputs: list[Any], bases: Sequence[Any], facts: Facts
+    inputs: dict[int, Any],
+    starts: dict[int, Any],
+    outputs: list[Any],
+    bases: Sequence[Any],
+    facts: Facts,
 ) -> list[Any]:
     found = list(outputs)
     for place, entry in enumerate(facts.outputs):
         if entry.kind is OutputKind.IS_INPUT:
             found[place] = inputs[entry.base or 0]
         elif entry.kind is OutputKind.ALIAS_OF_INPUT:
-            found[place] = rebuild(inputs[entry.base or 0], outputs[place], entry)
+            base = inputs[entry.base or 0]
+            if entry.from_start:
+                base = base.as_strided(*starts[entry.base or 0])
+            found[place] = rebuild(base, outputs[place], entry)
         elif entry.kind is OutputKind.ALIAS_OF_BASE:
             found[place] = rebuild(bases[entry.base or 0], outputs[place], entry)
     for place, entry in enumerate(facts.outputs):
         if entry.kind is OutputKind.ALIAS_OF_OUTPUT:
             found[place] = rebuild(found[entry.base or 0], outputs[place], entry)
+    for place, entry in enumerate(facts.outputs):
+        if entry.first is not None:
+            found[place] = found[entry.first]
+        elif entry.is_quiet and not entry.rebuilt:
+            found[place].requires_grad_()
     return found
 
 
 def rebuild(base: Tensor, graph_output: Tensor, entry: OutputFacts) -> Any:
     """A view of `base` with the geometry that the graph's output has."""
     made = None
+    if entry.is_data:
+        base = base.data
     if config.view_replay_for_aliased_outputs:
         made = replayed(base, entry.chain, graph_output)
     if made is None:
-        made = base.as_strided(
-            sizes_of(graph_output), strides_of(graph_output), graph_output.storage_offset()
-        )
+        quiet = entry.is_quiet or any([step.quiet for step in entry.chain or ()])
+        with changed(grad=LOCAL.state.grad and not quiet):
+            made = base.as_strided(
+                sizes_of(graph_output), strides_of(graph_output), graph_output.storage_offset()
+            )
         if made._dtype is not graph_output._dtype:
             made = made.view(graph_output._dtype)
     if made.requires_grad and not entry.requires_grad:
@@ -471,9 +509,8 @@ def replayed(
     made = base
     try:
         for step in chain:
-            made = dispatch.call(step.op, (made, *step.args))
-            if step.number is not None:
-                made = made[step.number]
+            with changed(grad=LOCAL.state.grad and not step.quiet):
+                made = step.replay(made)
     except RuntimeError:
         return None
     return made if geometry.same_sizes(sizes_of(made), sizes_of(graph_output)) else None

@@ -588,6 +588,10 @@ def rebased(ctx: Any, value: Any, number: int, is_input: bool, tensor_count: int
     if value._autograd is not None:
         value._autograd.grad = None
     history.rebase_history(value, ctx, number)
+    storage = getattr(value, "functional_storage", None)
+    if storage is not None:
+        # Traced: grad mode was off when forward wrote, but this write has a gradient.
+        storage.quiet_writes = 0
     return value
 
 

@@ -408,6 +408,26 @@ REASONS: dict[str, Reason] = {
         "Outer sizes are taken from a part with the same sizes and strides when the graph runs.",
         "Compile it with fixed sizes.",
     ),
+    "RL0626": Reason(
+        "argument {position} is detached in place by a compiled function",
+        "Gradients of a compiled function are taken with respect to its arguments.",
+        "Use x = x.detach() instead of x.detach_().",
+    ),
+    "RL0627": Reason(
+        "output {position} shares memory with argument {argument}, but has a history of its own",
+        "A compiled function makes such an output from the argument, whose history is another.",
+        "Return a clone, or write to the argument itself.",
+    ),
+    "RL0628": Reason(
+        "output {position} of a compiled function is written by its backward",
+        "Forward and backward are traced together, and the forward returns values.",
+        "Return a clone of what the backward writes.",
+    ),
+    "RL0629": Reason(
+        "an argument of shape {shape} is written by a compiled function and then made smaller",
+        "What is written back is the argument as the function leaves it, which is not all of it.",
+        "Make a view instead of changing the argument in place.",
+    ),
     "RL0640": Reason(
         "a compiled module has other parameters or buffers than when it was compiled: {names}",
         "They are arguments of its graphs, in the order in which the module had them.",
@@ -513,6 +533,21 @@ REASONS: dict[str, Reason] = {
         "resize_storage_bytes_ from {current} to {size} bytes cannot be traced",
         "In a graph, memory is given up or comes back; it does not shrink or grow.",
         "Resize from 0 or to 0 bytes.",
+    ),
+    "RL0741": Reason(
+        "resize_ from {sizes} to {wanted} cannot be traced",
+        "A graph cannot give more memory to an argument, or to what others are views of.",
+        "Resize before the traced function, or make a new tensor.",
+    ),
+    "RL0742": Reason(
+        "as_strided of a traced tensor of shape {sizes} and strides {strides} after a write to it",
+        "Its value was computed anew and does not lie in memory as the tensor does eagerly.",
+        "Take the view by other ops, before the write, or of a clone.",
+    ),
+    "RL0743": Reason(
+        "set_ of an argument to memory of an argument cannot be traced",
+        "A graph cannot tell which of its arguments share memory afterwards.",
+        "Copy the values, or call set_ outside of the traced function.",
     ),
     "RL0734": Reason(
         "A function given to {op} closes over a tensor that requires a gradient",

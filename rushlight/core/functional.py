@@ -6,7 +6,11 @@ counter. A write computes a new value and queues it; a tensor whose generation i
 brought up to date (`sync`) when it is next read: queued writes go into the base through the
 inverses of their views, then the tensor's own views are replayed from the base.
 
-Note [View steps]: taking a view does not sync its source, and a new view starts at generation 0.
+A functional tensor has the geometry that the tensor has eagerly, which no write changes. Its value
+may have other strides: those of the op that computed it anew. What a program decides by strides
+(`contiguous`, `reshape`) it decides by the former.
+
+Note [View steps]: taking a view syncs its source, and a new view starts at generation 0.
 Graphs show how often views are replayed, so this order is part of what users compare.
 """
 
@@ -16,8 +20,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rushlight.base.errors import error
-from rushlight.core import dispatch
-from rushlight.core.op import OpOverload, Refused, Tag
+from rushlight.core import dispatch, geometry
+from rushlight.core.op import OpOverload, Refused, Tag, find_overload
 from rushlight.core.state import (
     BELOW_FUNCTIONAL,
     BELOW_PRE_FUNCTIONAL,
@@ -46,13 +50,17 @@ __all__ = [
 
 
 class ViewStep:
-    """One link of a view's chain: the op, its arguments after the source, and which result."""
+    """One link of a view's chain: the op, its arguments after the source, which result, and whether
+    it was taken without grad mode."""
 
-    __slots__ = ("args", "number", "op")
+    __slots__ = ("args", "number", "op", "quiet")
 
-    def __init__(self, op: OpOverload, args: tuple[Any, ...], number: int | None) -> None:
+    def __init__(
+        self, op: OpOverload, args: tuple[Any, ...], number: int | None, quiet: bool
+    ) -> None:
         self.op = op
         self.args = args
+        self.quiet = quiet
         # None where the op has one result.
         self.number = number
 
@@ -78,10 +86,13 @@ class FunctionalStorage:
         "frozen",
         "generation",
         "hidden_writes",
+        "is_given",
         "memory",
         "mode",
         "quiet_writes",
         "resized_to",
+        "tensors",
+        "unversioned_writes",
         "updates",
         "write_meta",
         "writes",
@@ -98,12 +109,16 @@ class FunctionalStorage:
         self.memory: Storage = storage_like(base)
         # The size in bytes that the memory was given, if it was resized.
         self.resized_to: Any = None
-        # How many writes there were; of these, without grad mode, and on detached aliases.
+        # How many writes there were; of these, without grad mode, on detached aliases, on `data`.
         self.writes = 0
         # What nodes inherited at the last write.
         self.write_meta: dict[str, Any] | None = None
         self.quiet_writes = 0
         self.hidden_writes = 0
+        self.unversioned_writes = 0
+        # Whether it is memory of the traced function's caller; how many tensors were made over it.
+        self.is_given = False
+        self.tensors = 0
 
     def apply_updates(self) -> None:
         """Bring queued writes into the base."""
@@ -136,21 +151,35 @@ class FunctionalTensor(Tensor):
     functional_storage: FunctionalStorage
     chain: tuple[ViewStep, ...]
     generation: int
-    # The geometry was changed by an in-place view op.
+    # The geometry was changed by an in-place view op, or by `set_`.
     moved: bool
-    # An alias whose writes autograd does not see.
+    was_set: bool
+    # An alias whose writes autograd does not see; one whose writes raise no version.
     hidden: bool
+    unversioned: bool
 
     @property
     def data(self) -> Any:
         made = functional_over(self.functional_value, self.functional_storage, self.handling_mode)
         made.chain, made.generation = self.chain, self.generation
-        made.hidden = True
+        made.hidden = made.unversioned = True
         return made
 
     @data.setter
     def data(self, value: Any) -> None:
         raise error("RL0706")
+
+    def leads_to(self, view: FunctionalTensor) -> bool:
+        """Whether a view's ops lead from this tensor, its base, to it. They do not where the base
+        has become a view of itself since: then both are brought up to date, so that their strides
+        belong together, which those of values from different times do not."""
+        start = view.chain[: len(self.chain)]
+        if len(start) == len(self.chain) and all([a is b for a, b in zip(start, self.chain)]):
+            return True
+        for tensor in (self, view):
+            sync(tensor)
+            take_value(tensor, tensor.functional_value)
+        return False
 
     def data_ptr(self) -> int:
         raise error("RL0706")
@@ -178,11 +207,27 @@ def functional_over(value: Tensor, storage: FunctionalStorage, mode: FunctionalM
     made._storage = storage.memory
     made.handling_mode = mode
     made.functional_storage = storage
+    storage.tensors += 1
     made.chain = ()
     made.generation = 0
-    made.moved = made.hidden = False
+    made.moved = made.was_set = made.hidden = made.unversioned = False
     take_value(made, value)
     return made
+
+
+def has_geometry_of(tensor: Tensor, value: Tensor) -> bool:
+    return bool(
+        strides_of(tensor) == strides_of(value)
+        and sizes_of(tensor) == sizes_of(value)
+        and tensor._offset == value._offset
+    )
+
+
+def take_geometry(tensor: FunctionalTensor, other: Tensor) -> None:
+    """Give a functional tensor the geometry of another, whatever its value's is."""
+    unusual = tensor._unusual = Unusual() if tensor._unusual is None else tensor._unusual.copy()
+    unusual.sizes, unusual.strides = sizes_of(other), strides_of(other)
+    tensor._offset = other._offset
 
 
 def take_value(tensor: FunctionalTensor, value: Tensor) -> None:
@@ -203,7 +248,9 @@ def to_functional(tensor: Any, mode: FunctionalMode | None = None) -> Any:
     if not isinstance(tensor, Tensor):
         return tensor
     mode = mode or DEFAULT
-    made = functional_over(tensor, FunctionalStorage(tensor, mode), mode)
+    storage = FunctionalStorage(tensor, mode)
+    storage.is_given = True
+    made = functional_over(tensor, storage, mode)
     made._requires_grad = tensor.requires_grad
     return made
 
@@ -228,7 +275,10 @@ def sync(tensor: FunctionalTensor) -> None:
         for step in tensor.chain:
             value = step.replay(value)
     tensor.generation = storage.generation
-    take_value(tensor, value)
+    tensor.functional_value = value
+    if sizes_of(tensor) != sizes_of(value):
+        # It was given more memory, or is an out= tensor that was given its size.
+        take_value(tensor, value)
 
 
 def map_tensors(op: OpOverload, args: tuple[Any, ...], change: Callable[[Any], Any]) -> list[Any]:
@@ -315,20 +365,26 @@ class FunctionalMode(Occupant):
     def view(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """Note [View steps]."""
         source, rest = args[0], args[1:]
+        sync(source)
+        forms = eager_forms(op, args)
+        quiet = not LOCAL.state.grad
         with self.below():
             result = self.call_below(op, (source.functional_value, *rest))
         if isinstance(result, (list, tuple)):
             return [
-                self.view_of(source, value, ViewStep(op, rest, number))
-                for number, value in enumerate(result)
+                self.view_of(source, v, ViewStep(op, rest, n, quiet), forms and forms[n])
+                for n, v in enumerate(result)
             ]
-        return self.view_of(source, result, ViewStep(op, rest, None))
+        return self.view_of(source, result, ViewStep(op, rest, None, quiet), forms and forms[0])
 
-    def view_of(self, source: FunctionalTensor, value: Tensor, step: ViewStep) -> Any:
+    def view_of(self, source: FunctionalTensor, value: Tensor, step: ViewStep, form: Any) -> Any:
         made = functional_over(value, source.functional_storage, self)
+        if form is not None:
+            take_geometry(made, form)
         made._counter = source._counter
         made.chain = (*source.chain, step)
         made.hidden = source.hidden or step.op.base_name == "detach"
+        made.unversioned = source.unversioned
         return made
 
     # -- writes ------------------------------------------------------------------------------------
@@ -354,7 +410,13 @@ class FunctionalMode(Occupant):
             return self.write_copies(op, args)
         functional = functional_form(op)
         # The write's own rule looks at sizes and dtypes, and resizes out= tensors.
+        before = [sizes_of(target) for target in written]
         check_write(op, args)
+        for target, sizes in zip(written, before, strict=True):
+            if sizes_of(target) != sizes and isinstance(target, FunctionalTensor):
+                wanted = sizes_of(target)
+                take_value(target, target.functional_value)
+                self.resize(target, wanted)
         values = map_tensors(op, args, from_functional)
         count = len(op.out_positions)
         if count:
@@ -410,30 +472,68 @@ class FunctionalMode(Occupant):
         storage.write_meta = LOCAL.state.node_meta
         storage.quiet_writes += not LOCAL.state.grad or LOCAL.state.inference
         storage.hidden_writes += target.hidden
+        storage.unversioned_writes += target.unversioned
         sync(target)
 
     def move(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """`x.t_()`: the tensor becomes the view of itself."""
-        target, rest = args[0], args[1:]
         assert op.replayed_as is not None
+        return self.become_view(args[0], op.replayed_as, args[1:])
+
+    def become_view(self, target: Any, op: OpOverload, rest: tuple[Any, ...]) -> Any:
+        forms = eager_forms(op, (target, *rest))
         with self.below():
-            value = self.call_below(op.replayed_as, (target.functional_value, *rest))
-        target.chain = (*target.chain, ViewStep(op.replayed_as, rest, None))
+            value = self.call_below(op, (target.functional_value, *rest))
+        # Its history goes on, whatever the grad mode.
+        target.chain = (*target.chain, ViewStep(op, rest, None, quiet=False))
         target.moved = True
         take_value(target, value)
+        if forms:
+            take_geometry(target, forms[0])
         return target
+
+    def resize(self, target: FunctionalTensor, size: tuple[Any, ...]) -> None:
+        """`target.resize_(size)`: its first elements, or more memory where nobody else has any."""
+        count = geometry.numel(size)
+        if target.is_contiguous() and count <= target.numel():
+            sync(target)
+            for name, args in (("view", ([-1],)), ("slice", (0, 0, count, 1)), ("view", (size,))):
+                overload = "Tensor" if name == "slice" else "default"
+                self.become_view(target, find_overload("aten", name, overload), args)
+            return
+        storage = target.functional_storage
+        if storage.is_given or storage.tensors > 1 or not target.is_contiguous():
+            raise error("RL0741", sizes=tuple(target.shape), wanted=tuple(size))
+        sync(target)
+        value = target.functional_value
+        with self.below():
+            made = value.new_empty((count,))
+            if value.numel():
+                made = find_overload("aten", "slice_scatter", "default")(
+                    made, value.view(-1), 0, 0, value.numel()
+                )
+            made = made.view(size)
+        storage.base = made
+        storage.memory.nbytes_ = storage_of(made).nbytes_
+        take_value(target, made)
 
     def take_storage(self, op: OpOverload, target: Any, source: Any) -> Any:
         """`target.set_(source)`: the target is now what the source is. Nobody may write to what it
         was: other tensors over that are not the target's aliases any more."""
         if not isinstance(target, FunctionalTensor) or not isinstance(source, FunctionalTensor):
             raise error("RL0703", NotImplementedError, op=op.name())
+        if LOCAL.state.grad and source.requires_grad and not target.requires_grad:
+            raise error("RL0611", name="set_")
+        if target.functional_storage is source.functional_storage and target is not source:
+            raise error("RL0743")
         if target.functional_storage is not source.functional_storage:
             target.functional_storage.frozen = True
         target.functional_storage = source.functional_storage
         target._storage = source._storage
         target.chain, target.generation = source.chain, source.generation
+        target.was_set = True
         take_value(target, source.functional_value)
+        take_geometry(target, source)
         counter: Any = target._counter
         counter.value += 1
         return target
@@ -464,6 +564,19 @@ def may_alias(op: OpOverload) -> bool:
     marks = [entry.alias_info for entry in op._schema.arguments]
     marks += [entry.alias_info for entry in op._schema.returns]
     return any([mark is not None for mark in marks])
+
+
+def eager_forms(op: OpOverload, args: tuple[Any, ...]) -> list[Any] | None:
+    """Views as they are eagerly; None where a functional tensor's value has its geometry, so that
+    the value's views have theirs."""
+    source = args[0]
+    if has_geometry_of(source, source.functional_value):
+        return None
+    if op.base_name == "as_strided":
+        raise error("RL0742", sizes=sizes_of(source), strides=strides_of(source))
+    with excluding(BELOW_FUNCTIONAL):
+        found = op.backend(*args)
+    return list(found) if isinstance(found, (list, tuple)) else [found]
 
 
 def functional_form(op: OpOverload) -> OpOverload:

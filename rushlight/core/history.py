@@ -21,7 +21,7 @@ from rushlight.core import ports
 from rushlight.core.attributes import attributes_of, set_attributes
 from rushlight.core.extras import view_info
 from rushlight.core.node import GraphNode, edge, needs_grad, output_meta, recorded_node
-from rushlight.core.state import LOCAL, PROCESS, ThreadState, changed
+from rushlight.core.state import LAYER_FUNCTIONAL, LOCAL, PROCESS, ThreadState, changed
 from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import (
     Tensor,
@@ -187,6 +187,14 @@ def view_of(
         result._unusual.inference = False
 
 
+def needs_replay(base: Tensor, view: Tensor) -> bool:
+    """Whether a view is made anew by its own ops, not by its strides."""
+    if type(base).handling_layer == LAYER_FUNCTIONAL:
+        traced: Any = base
+        return bool(traced.leads_to(view))
+    return base._dtype is not view._dtype or is_level(base)
+
+
 def replay(view: ViewInfo, base: Any) -> Any:
     """Apply the ops that made a view to another base."""
     chain: list[ViewInfo] = []
@@ -296,7 +304,7 @@ def regenerate(tensor: Tensor) -> Any:
         if view.kind != ViewInfo.NORMAL:
             raise RuntimeError(creation_error(tensor, view.kind, is_write=False))
         with changed(grad=True, dispatch_modes=(), excluded=0) as state:
-            if state.view_replay or base._dtype is not tensor._dtype or is_level(base):
+            if state.view_replay or needs_replay(base, tensor):
                 fresh = replay(view, base)
             else:
                 fresh = base.as_strided(tensor.shape, strides_of(tensor), tensor._offset)
@@ -566,9 +574,7 @@ class CopySlices(GraphNode):
         self.output_metas = (output_meta(base),)
         self.inner: GraphNode | None = inner
         self.view = ViewLink(view)
-        self.use_replay = (
-            LOCAL.state.view_replay or base._dtype is not tensor._dtype or is_level(base)
-        )
+        self.use_replay = LOCAL.state.view_replay or needs_replay(base, tensor)
         self.base_geometry = (tuple(base.shape), strides_of(base), base._offset)
         self.view_geometry = (tuple(tensor.shape), strides_of(tensor), tensor._offset)
 

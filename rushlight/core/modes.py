@@ -25,7 +25,13 @@ from rushlight.core.state import (
     Change,
     ThreadState,
 )
-from rushlight.core.tensor import Tensor, disabled_torch_dispatch, storage_of
+from rushlight.core.tensor import (
+    Tensor,
+    disabled_torch_dispatch,
+    sizes_of,
+    storage_of,
+    strides_of,
+)
 
 if TYPE_CHECKING:
     from rushlight.base.schema import AliasInfo
@@ -359,6 +365,16 @@ def aliased_argument(op: OpOverload, alias: AliasInfo, args: Args, kwargs: Kwarg
     return None
 
 
+def take_outer_geometry(wrapper: Tensor, moved: Tensor) -> None:
+    """What an in-place view op does to a wrapper whose parts it has been applied to."""
+    unusual = wrapper._unusual
+    if moved is wrapper or unusual is None:
+        return
+    unusual = wrapper._unusual = unusual.copy()
+    unusual.sizes, unusual.strides = sizes_of(moved), strides_of(moved)
+    wrapper._offset = moved._offset
+
+
 def return_and_correct_aliasing(
     func: OpOverload, args: Args, kwargs: Kwargs | None, out: Any
 ) -> Any:
@@ -367,6 +383,8 @@ def return_and_correct_aliasing(
     Written arguments come back as the objects given; views share their source's storage.
     """
     returns = func._schema.returns
+    if not returns:
+        return out
     kwargs = kwargs or {}
     single = len(returns) == 1
     results = [out] if single else list(out)
@@ -377,6 +395,8 @@ def return_and_correct_aliasing(
         source = aliased_argument(func, alias, args, kwargs)
         if alias.is_write:
             if source is not None:
+                if func.replayed_as is not None and isinstance(source, Tensor):
+                    take_outer_geometry(source, results[number])
                 results[number] = source
             continue
         views = results[number] if isinstance(results[number], (list, tuple)) else [results[number]]

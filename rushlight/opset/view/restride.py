@@ -99,8 +99,7 @@ resize = op(
 )
 
 
-@resize.kernel
-def _(self: Any, size: Any, memory_format: Any) -> Any:
+def check_resize(self: Any, size: Any, memory_format: Any) -> None:
     if needs_grad(self) and not self.is_inference():
         raise RuntimeError("cannot resize variables that require grad")
     for extent in size:
@@ -110,6 +109,23 @@ def _(self: Any, size: Any, memory_format: Any) -> Any:
             )
     if memory_format is preserve_format:
         raise RuntimeError("Unsupported memory format Preserve")
+
+
+@resize.functionalized
+def _(mode: Any, op: OpOverload, args: tuple[Any, ...]) -> Any:
+    target, size, memory_format = args
+    check_resize(target, size, memory_format)
+    if memory_format not in (None, contiguous_format):
+        raise error("RL0703", NotImplementedError, op=op.name())
+    if not geometry.same_sizes(sizes_of(target), tuple(size)):
+        mode.resize(target, tuple(size))
+        history.bump_version(target)
+    return target
+
+
+@resize.kernel
+def _(self: Any, size: Any, memory_format: Any) -> Any:
+    check_resize(self, size, memory_format)
     if geometry.same_sizes(sizes_of(self), tuple(size)) and memory_format is None:
         return self
     changed = not geometry.same_sizes(sizes_of(self), tuple(size))

@@ -488,10 +488,20 @@ expand = view(
         scope={"expanded_number": expanded_number},
     ),
     vjp=lambda grad, self_shape: grad.sum_to_size(self_shape),
-    inverse=lambda source, changed, size, implicit: (
-        source + (changed - source).sum_to_size(source.shape)
-    ),
+    inverse=lambda source, changed, size, implicit: unexpanded(source, changed),
 )
+
+
+def unexpanded(source: Any, changed: Any) -> Any:
+    """One of the copies that a write to an expanded tensor leaves: all are one element."""
+    if changed.numel() == 0:
+        return source
+    for _ in range(changed.dim() - source.dim()):
+        changed = changed.select(0, 0)
+    for dim, size in enumerate(source.shape):
+        if size == 1 and changed.shape[dim] != 1:
+            changed = changed.narrow(dim, 0, 1)
+    return changed
 
 
 @expand.shape

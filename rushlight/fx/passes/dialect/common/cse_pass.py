@@ -17,9 +17,10 @@ def merge_common(
     module: GraphModule,
     is_banned: Callable[[Node], bool] = lambda node: False,
     place_of: Callable[[Node], Any] = lambda node: None,
+    is_kept: Callable[[Node], bool] = lambda node: False,
 ) -> bool:
     """Let calls that give the same be one; answers whether there were any. Random calls, writes and
-    calls in two places are never the same."""
+    calls in two places are never the same; one that is kept stays beside the first."""
     graph = module.graph
     seen: dict[Any, Node] = {}
     modified = False
@@ -31,7 +32,7 @@ def merge_common(
             known = seen.setdefault(key, node)
         except TypeError:
             continue
-        if known is not node:
+        if known is not node and not is_kept(node):
             node.replace_all_uses_with(known)
             graph.erase_node(node)
             modified = True
