@@ -52,6 +52,10 @@ LIFTS = ("lift_fresh", "lift_fresh_copy")
 CONSTANT_LIMIT = 1
 
 
+# Ops on fake COO tensors that do the same to their values, beside those that preserve zeros.
+OF_PARTS = ("alias", "clone", "detach", "mul")
+
+
 class UnsupportedFakeTensorException(RuntimeError):
     """A kind of tensor that has no fake form."""
 
@@ -114,6 +118,8 @@ class FakeTensor(Tensor):
         parts = [f"..., size=({shape}{',' if self.dim() == 1 else ''})"]
         if self._dtype.name != "float32":
             parts.append(f"dtype={self._dtype}")
+        if self.layout.name != "strided":
+            parts.append(f"layout={self.layout}")
         if self.device.type != "cpu":
             parts.insert(0, f"..., device='{self.device}'")
             parts[1] = parts[1][5:]
@@ -149,7 +155,7 @@ def snapshot(value: Any) -> Any:
     assert copy._unusual is not None
     if value._unusual is not None:
         copy._unusual.conj, copy._unusual.neg = value._unusual.conj, value._unusual.neg
-        copy._unusual.layout = value._unusual.layout
+        copy._unusual.layout, copy._unusual.parts = value._unusual.layout, value._unusual.parts
     made = fake_of(copy, mode)
     made._requires_grad = value.requires_grad
     if isinstance(value, FakeTensor):
@@ -166,6 +172,15 @@ def attribute_of(source: SourceLike | None, name: str) -> SourceLike | None:
     from rushlight.symbolic import AttrSource
 
     return AttrSource(source, name)
+
+
+def refuse_sparse(op: OpOverload, args: tuple[Any, ...]) -> None:
+    """Refuse ops on sparse fakes whose result depends on which elements are specified."""
+    for position in op.tensor_positions:
+        value = args[position]
+        if isinstance(value, FakeTensor) and value._unusual and value._unusual.parts is not None:
+            reason = f"{op} on tensors of layout {value.layout}"
+            raise UnsupportedFakeTensorException(reason)
 
 
 def active_fake_mode() -> Any:
@@ -252,7 +267,7 @@ class FakeTensorMode(Occupant):
         context: StatelessSymbolicContext | None,
     ) -> Any:
         if tensor._unusual is not None and tensor._unusual.parts is not None:
-            raise error("RL0708", UnsupportedFakeTensorException, layout=tensor.layout)
+            return self.faked_sparse(tensor, static_shapes, source, context)
         from rushlight.core.modes import is_traceable_wrapper_subclass, transform_subclass
 
         if is_traceable_wrapper_subclass(tensor):
@@ -288,6 +303,37 @@ class FakeTensorMode(Occupant):
                 static_shapes=static_shapes,
                 source=attribute_of(source, "grad"),
             )
+        return made
+
+    def faked_sparse(
+        self,
+        tensor: Tensor,
+        static_shapes: bool | None,
+        source: SourceLike | None,
+        context: StatelessSymbolicContext | None,
+    ) -> Any:
+        """The fake of a COO tensor: over fakes of its parts."""
+        from rushlight.core.parts import Coo, parts_of, sparse_tensor
+
+        parts = parts_of(tensor)
+        if not isinstance(parts, Coo):
+            raise error("RL0708", UnsupportedFakeTensorException, layout=tensor.layout)
+        sizes = sizes_of(tensor)
+        static = self.static_shapes if static_shapes is None else static_shapes
+        if self.shape_env is not None and not static:
+            found = self.shape_env.create_symbolic_sizes_strides_storage_offset(
+                sizes, source, symbolic_context=context
+            )
+            sizes = tuple(found[0])
+        indices, values = [
+            self.from_tensor(
+                part, static_shapes=static_shapes, source=attribute_of(source, f"{name}()")
+            )
+            for name, part in (("_indices", parts.indices), ("_values", parts.values))
+        ]
+        made = sparse_tensor(tensor.layout, sizes, Coo(indices, values, parts.coalesced))
+        made = fake_of(made, self)
+        made._requires_grad = tensor.requires_grad
         return made
 
     def shell_over(
@@ -378,6 +424,10 @@ class FakeTensorMode(Occupant):
         return result
 
     def run_shapes(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        if op.options.get("structural"):
+            return op.rule("kernel")(*args)
+        if not (op.options.get("zero_preserving") or op.base_name in OF_PARTS):
+            refuse_sparse(op, args)
         rule = op.rule("shape")
         if isinstance(rule, Refused) and not op.mutated_positions:
             tensors = any(entry.type.is_tensor_like for entry in op._schema.returns)

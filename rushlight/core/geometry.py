@@ -481,6 +481,18 @@ def storage_extent(sizes: Ints, strides: Ints, offset: IntLike = 0) -> Any:
     return offset + extent
 
 
+def check_extent(sizes: Ints, strides: Ints, offset: IntLike, held: Any, itemsize: int) -> None:
+    """Refuse a geometry that reaches beyond a storage of `held` bytes. Symbolic ones are taken to
+    fit: what runs is checked."""
+    needed = storage_extent(sizes, strides, offset) * itemsize
+    if needed.__class__ is int and held.__class__ is int and needed > held and 0 not in sizes:
+        raise RuntimeError(
+            f"setStorage: sizes {show(sizes)}, strides {show(strides)}, storage offset {offset}, "
+            f"and itemsize {itemsize} requiring a storage size of {needed} are out of bounds for "
+            f"storage of size {held}"
+        )
+
+
 def internal_overlap(sizes: Ints, strides: Ints) -> int:
     """Whether elements share memory: NO_OVERLAP, OVERLAP, or TOO_HARD to tell."""
     if is_non_overlapping_and_dense(sizes, strides):

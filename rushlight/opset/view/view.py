@@ -338,7 +338,7 @@ def _(self: Any, size: Any, stride: Any, storage_offset: Any) -> Any:
                 f"Storage size calculation overflowed with sizes={geometry.show(size)} and "
                 f"strides={geometry.show(stride)}"
             )
-    check_storage_bounds(self, size, stride, offset)
+    geometry.check_extent(size, stride, offset, storage_of(self).nbytes_, self._dtype.itemsize)
     return size, stride, offset
 
 
@@ -357,22 +357,6 @@ as_strided.errors = lambda make: [
     (RuntimeError, (make(4), (2,), (1,), -1)),
     (RuntimeError, (make(4), (2, 4), (3, 1))),
 ]
-
-
-def check_storage_bounds(self: Any, size: Any, stride: Any, offset: Any) -> None:
-    """Refuse a geometry that reaches beyond the tensor's storage. Symbolic ones are taken to fit:
-    what runs is checked."""
-    extent = geometry.storage_extent(size, stride, offset)
-    held = storage_of(self).nbytes_
-    needed = extent * self._dtype.itemsize
-    if not (type(needed) is type(held) is int):
-        return
-    if needed > held and 0 not in size:
-        raise RuntimeError(
-            f"setStorage: sizes {geometry.show(size)}, strides {geometry.show(stride)}, storage "
-            f"offset {offset}, and itemsize {self._dtype.itemsize} requiring a storage size of "
-            f"{needed} are out of bounds for storage of size {held}"
-        )
 
 
 # -- order of dimensions -------------------------------------------------------------------------
