@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -20,6 +19,9 @@ from rushlight.aot.api import aot_function
 from rushlight.aot.compilers import nop
 from rushlight.aot.partition import default_partition, min_cut_rematerialization_partition
 from tests.aot.programs import Program, comes_from, execute, generate, observe, shrink
+
+# Outputs that are resized, Functions that mark what is no input: eager execution warns of them.
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
 @dataclass(frozen=True)
@@ -267,9 +269,7 @@ def unexplained(program: Program, different: list[str], eager: Seen, compiled: S
 
 def differs(program: Program, setting: Setting) -> list[str]:
     """What differs and is not meant to."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return unexplained(program, *compare(program, setting))
+    return unexplained(program, *compare(program, setting))
 
 
 def check(number: int, setting: Setting) -> None:
