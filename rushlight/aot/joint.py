@@ -191,7 +191,8 @@ class BackwardWrites:
         offset = len(facts.returned_inputs)
         for place, entry in enumerate(facts.outputs):
             writes = state_of(self.outputs[offset + place])[0]
-            if not entry.rebuilt and writes != self.output_writes[offset + place]:
+            of_input = entry.kind in (OutputKind.IS_INPUT, OutputKind.ALIAS_OF_INPUT)
+            if not of_input and writes != self.output_writes[offset + place]:
                 raise error("RL0628", position=place)
         after = [state_of(value) for value in (*self.primals, *self.given, *self.tangents)]
         count = len(self.primals)

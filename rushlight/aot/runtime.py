@@ -464,7 +464,8 @@ def rebuild_all(
             base = inputs[entry.base or 0]
             if entry.from_start:
                 base = base.as_strided(*starts[entry.base or 0])
-            found[place] = rebuild(base, outputs[place], entry)
+            is_written = facts.inputs[entry.base or 0].writes_data
+            found[place] = rebuild(base, outputs[place], entry, is_written)
         elif entry.kind is OutputKind.ALIAS_OF_BASE:
             found[place] = rebuild(bases[entry.base or 0], outputs[place], entry)
     for place, entry in enumerate(facts.outputs):
@@ -478,7 +479,9 @@ def rebuild_all(
     return found
 
 
-def rebuild(base: Tensor, graph_output: Tensor, entry: OutputFacts) -> Any:
+def rebuild(
+    base: Tensor, graph_output: Tensor, entry: OutputFacts, is_written: bool = False
+) -> Any:
     """A view of `base` with the geometry that the graph's output has."""
     made = None
     if entry.is_data:
@@ -486,11 +489,15 @@ def rebuild(base: Tensor, graph_output: Tensor, entry: OutputFacts) -> Any:
     if config.view_replay_for_aliased_outputs:
         made = replayed(base, entry.chain, graph_output)
     if made is None:
+        offset = graph_output.storage_offset()
+        if is_written:
+            # The graph's output is a view of the value that was written, which is dense.
+            if not base.is_contiguous():
+                raise error("RL0630", shape=tuple(base.shape), strides=strides_of(base))
+            offset += base.storage_offset()
         quiet = entry.is_quiet or any([step.quiet for step in entry.chain or ()])
         with changed(grad=LOCAL.state.grad and not quiet):
-            made = base.as_strided(
-                sizes_of(graph_output), strides_of(graph_output), graph_output.storage_offset()
-            )
+            made = base.as_strided(sizes_of(graph_output), strides_of(graph_output), offset)
         if made._dtype is not graph_output._dtype:
             made = made.view(graph_output._dtype)
     if made.requires_grad and not entry.requires_grad:

@@ -428,6 +428,12 @@ REASONS: dict[str, Reason] = {
         "What is written back is the argument as the function leaves it, which is not all of it.",
         "Make a view instead of changing the argument in place.",
     ),
+    "RL0630": Reason(
+        "an output is a view of symbolic sizes of a written argument of shape {shape} and strides "
+        "{strides}, which is not contiguous",
+        "The view is made by its strides, which are known for contiguous memory only.",
+        "Pass a contiguous argument, return a clone, or compile with fixed sizes.",
+    ),
     "RL0640": Reason(
         "a compiled module has other parameters or buffers than when it was compiled: {names}",
         "They are arguments of its graphs, in the order in which the module had them.",

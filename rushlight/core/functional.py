@@ -173,6 +173,8 @@ class FunctionalTensor(Tensor):
         """Whether a view's ops lead from this tensor, its base, to it. They do not where the base
         has become a view of itself since: then both are brought up to date, so that their strides
         belong together, which those of values from different times do not."""
+        if self.functional_storage is not view.functional_storage:
+            raise error("RL0743")
         start = view.chain[: len(self.chain)]
         if len(start) == len(self.chain) and all([a is b for a, b in zip(start, self.chain)]):
             return True
@@ -413,10 +415,11 @@ class FunctionalMode(Occupant):
         before = [sizes_of(target) for target in written]
         check_write(op, args)
         for target, sizes in zip(written, before, strict=True):
-            if not geometry.same_sizes(sizes_of(target), sizes) and isinstance(
-                target, FunctionalTensor
-            ):
-                wanted = sizes_of(target)
+            is_own = isinstance(target, FunctionalTensor)
+            if is_own and not geometry.same_sizes(sizes_of(target), sizes):
+                wanted, strides = sizes_of(target), strides_of(target)
+                if strides != geometry.contiguous_strides(wanted):
+                    raise error("RL0741", sizes=sizes, wanted=wanted)
                 take_value(target, target.functional_value)
                 self.resize(target, wanted)
         values = map_tensors(op, args, from_functional)
@@ -504,7 +507,7 @@ class FunctionalMode(Occupant):
                 self.become_view(target, find_overload("aten", name, overload), args)
             return
         storage = target.functional_storage
-        if storage.is_given or storage.tensors > 1 or not target.is_contiguous():
+        if storage.is_given or storage.tensors > 1 or target.chain or not target.is_contiguous():
             raise error("RL0741", sizes=tuple(target.shape), wanted=tuple(size))
         sync(target)
         value = target.functional_value
@@ -524,7 +527,8 @@ class FunctionalMode(Occupant):
         was: other tensors over that are not the target's aliases any more."""
         if not isinstance(target, FunctionalTensor) or not isinstance(source, FunctionalTensor):
             raise error("RL0703", NotImplementedError, op=op.name())
-        if LOCAL.state.grad and source.requires_grad and not target.requires_grad:
+        is_given = target.functional_storage.is_given
+        if LOCAL.state.grad and source.requires_grad and not (is_given and target.requires_grad):
             raise error("RL0611", name="set_")
         if target.functional_storage is source.functional_storage and target is not source:
             raise error("RL0743")

@@ -503,6 +503,20 @@ def internal_overlap(sizes: Ints, strides: Ints) -> int:
     return TOO_HARD
 
 
+def is_nested(sizes: Ints, strides: Ints) -> bool:
+    """Whether each stride steps over all that smaller ones reach: then no elements share memory.
+    Symbolic ones are taken to do so."""
+    extent = 0
+    if not all([type(n) is int for n in (*sizes, *strides)]):
+        return True
+    for stride, size in sorted(zip(strides, sizes, strict=True)):
+        if size > 1:
+            if stride <= extent:
+                return False
+            extent += stride * (size - 1)
+    return True
+
+
 def is_overlapping(sizes: Ints, strides: Ints) -> bool:
     """Whether elements surely share memory."""
     return internal_overlap(sizes, strides) == OVERLAP

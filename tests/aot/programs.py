@@ -585,6 +585,8 @@ def choose_step(
     if any([value.untyped_storage().nbytes() == 0 and value.numel() for value in found]):
         # Its memory was given up.
         return None
+    if name == "set_" and type(found[0]) is not type(found[1]):
+        return None
     arguments = OPS[name].choose(rng, found[0])
     if arguments is None:
         return None

@@ -11,6 +11,7 @@ from typing import Any
 
 from numpy import ndarray
 
+from rushlight.base.errors import error
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.device import contiguous_format
@@ -313,10 +314,17 @@ as_strided = view(
     vjp=lambda grad, self_meta, size, stride, storage_offset: as_strided_backward(
         grad, self_meta, size, stride, storage_offset
     ),
-    inverse=lambda source, changed, size, stride, storage_offset: source.as_strided_scatter(
-        changed, size, stride, storage_offset
+    inverse=lambda source, changed, size, stride, storage_offset: strided_inverse(
+        source, changed, size, stride, storage_offset
     ),
 )
+
+
+def strided_inverse(source: Any, changed: Any, size: Any, stride: Any, offset: Any) -> Any:
+    if not geometry.is_nested(tuple(size), tuple(stride)):
+        # A write to one element may be one to others.
+        raise error("RL0702", NotImplementedError, op="aten::as_strided")
+    return source.as_strided_scatter(changed, size, stride, offset)
 
 
 @as_strided.shape
