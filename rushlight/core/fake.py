@@ -171,7 +171,8 @@ def attribute_of(source: SourceLike | None, name: str) -> SourceLike | None:
         return None
     from rushlight.symbolic import AttrSource
 
-    return AttrSource(source, name)
+    made: SourceLike = AttrSource(source, name)
+    return made
 
 
 def refuse_sparse(op: OpOverload, args: tuple[Any, ...]) -> None:
