@@ -28,6 +28,7 @@ OTHERS = {
     ("sin", "opset/lists/foreach.py"): "the op _foreach_sin",
     ("gelu", "nn/transformer.py"): "an argument of a layer",
     ("conv2d", "nn/init.py"): "a gain by the name of a layer",
+    ("conv2d", "higher_order/precision.py"): "torch's list of the ops that out_dtype takes",
     ("index_select", "opset/sparse/shape.py"): "a refusal that speaks of the op",
 }
 

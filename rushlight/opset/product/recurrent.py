@@ -308,7 +308,7 @@ def _(
     result3: Any, needs: Any,
 ) -> Any:  # fmt: skip
     operands = (input, weight0, weight1, weight2, weight3, hx_, cx_)
-    if LOCAL.state.follows_gradients():
+    if LOCAL.state.grad:
         return differentiable(grads, operands, reverse, batch_sizes, mode, has_biases, needs)
     options = (hidden_size, num_layers, has_biases)
     workspace = result3
