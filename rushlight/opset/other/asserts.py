@@ -117,3 +117,22 @@ for name, for_size in (("sym_constrain_range", False), ("sym_constrain_range_for
         errors=lambda make: [(RuntimeError, sample(5, min=6, max=9))],
         **FACTS,
     )
+
+
+# -- texts -----------------------------------------------------------------------------------------
+
+
+def write_text(xp: Any, s: str) -> None:
+    print(s)
+
+
+op(
+    "_print(str s) -> ()",
+    kind=STATEMENT,
+    method=False,
+    out=False,
+    jvp=refuse("it returns nothing"),
+    shape=lambda s: None,
+    kernel=write_text,
+    samples=refuse("it writes to the output of the program"),
+)
