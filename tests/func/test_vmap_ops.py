@@ -37,8 +37,8 @@ LOOPS = {
         _histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors
         histogram.bin_ct histogram.bins_tensor histc
     """,
-    "how many elements a mask takes, or how often a row is asked for, differs between samples": """
-        nonzero_static masked_scatter_backward embedding_dense_backward
+    "how many elements a mask takes differs between samples": """
+        nonzero_static masked_scatter_backward
     """,
     "numbers are read from tensors": """
         linspace.Scalar_Tensor linspace.Tensor_Scalar linspace.Tensor_Tensor
