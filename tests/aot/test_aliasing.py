@@ -218,6 +218,11 @@ def writes_nothing_late(program: Program, eager: Seen, compiled: Seen) -> bool:
     return cuts and compiled["after"] == [look["values"] for look in looks(compiled)]
 
 
+def shares_data(program: Program, eager: Seen, compiled: Seen) -> bool:
+    """The `data` of something made inside is the tensor itself."""
+    return any([comes_from(program, ref, {"data"}) for ref in program.outputs])
+
+
 def looks(seen: Seen) -> list[Seen]:
     return [*seen["args"], *seen["outputs"]]
 
@@ -253,6 +258,7 @@ RULES = [
     rule("outputs", restrides),
     rule("memory views", copies_views),
     rule("after", writes_nothing_late),
+    rule("same", shares_data),
 ]
 
 
