@@ -51,6 +51,8 @@ OPERATORS = {
     if callable(function) and not name.startswith("_") and not isinstance(function, type)
 }
 OPERATOR_NAMES = {id(function): name for name, function in OPERATORS.items()}
+LAYOUT_NAMES = {each.name: each for each in LAYOUTS}
+FORMAT_NAMES = {each.name: each for each in MEMORY_FORMATS}
 # Records that are their fields; `number` is that of the compilation, not of the entry.
 RECORDS: dict[str, type] = {
     cls.__name__: cls
@@ -127,12 +129,17 @@ class Writer:
         assert unusual is not None
         if unusual.parts is not None or value.constant is not None:
             raise Unencodable("a sparse tensor" if unusual.parts else "a fake with known values")
-        facts = (
-            sizes_of(value), strides_of(value), value._offset, value._dtype, value.device,
-            unusual.layout, bool(value.requires_grad), bool(unusual.conj), bool(unusual.neg),
-            self.storage_number(value), storage_of(value).nbytes_,
-        )  # fmt: skip
-        return {"fake": [self.value(fact) for fact in facts]}
+        sizes, strides, offset = sizes_of(value), strides_of(value), value._offset
+        nbytes = storage_of(value).nbytes_
+        if not all([type(number) is int for number in (*sizes, *strides, offset, nbytes)]):
+            raise Unencodable("a symbolic number")
+        return {
+            "fake": [
+                sizes, strides, offset, value._dtype.name, str(value.device), unusual.layout.name,
+                bool(value.requires_grad), bool(unusual.conj), bool(unusual.neg),
+                self.storage_number(value), nbytes,
+            ]
+        }  # fmt: skip
 
     def tensor(self, value: Tensor) -> Any:
         path = self.attributes.get(id(value))
@@ -263,32 +270,32 @@ class Reader:
         self.nodes: dict[str, Node] = {}
 
     def value(self, data: Any) -> Any:
-        if data is None or type(data) in (bool, int, str):
+        cls = type(data)
+        if data is None or cls is str or cls is int or cls is bool:
             return data
-        if type(data) is list:
+        if cls is list:
             return [self.value(item) for item in data]
-        if type(data) is dict and len(data) == 1:
+        if cls is dict and len(data) == 1:
             ((tag, contents),) = data.items()
             read = READERS.get(tag)
             if read is not None:
                 return read(self, contents)
-        raise Damaged(f"no value: {type(data).__name__}")
+        raise Damaged(f"no value: {cls.__name__}")
 
     def items(self, data: Any) -> list[Any]:
         return [self.value(item) for item in plain(data, list)]
 
     def fake(self, data: Any) -> FakeTensor:
-        sizes, strides, offset, kind, place, how, needs, conj, neg, number, nbytes = self.items(
-            data
-        )
-        if not all(type(n) is int for n in (*sizes, *strides, offset, number, nbytes)):
+        sizes, strides, offset, kind, place, how, needs, conj, neg, number, nbytes = data
+        if not all([type(n) is int for n in (*sizes, *strides, offset, number, nbytes)]):
             raise Damaged("a size that is no number")
-        made = shell(tuple(sizes), tuple(strides), of(kind, dtype), of(place, device), offset)
+        where = device(plain(place, str))
+        made = shell(tuple(sizes), tuple(strides), BY_NAME[kind], where, offset)
         unusual: Any = made._unusual
-        unusual.layout, unusual.conj, unusual.neg = of(how, layout), conj is True, neg is True
+        unusual.layout, unusual.conj, unusual.neg = LAYOUT_NAMES[how], conj is True, neg is True
         storage = self.storages.get(number)
         if storage is None:
-            storage = self.storages[number] = Storage(None, nbytes, place)
+            storage = self.storages[number] = Storage(None, nbytes, where)
         made._storage = storage
         fake: FakeTensor = fake_of(made, self.mode)
         fake._requires_grad = needs is True
@@ -416,11 +423,6 @@ def read_attribute(reader: Reader, data: Any) -> Tensor:
     return of(owner, Tensor)  # type: ignore[no-any-return]
 
 
-def by_name(known: Any) -> Callable[[Reader, Any], Any]:
-    table = {value.name: value for value in known}
-    return lambda reader, data: table[data]
-
-
 READERS: dict[str, Callable[[Reader, Any], Any]] = {
     "float": lambda r, d: unpack("<d", bytes.fromhex(d))[0],
     "complex": lambda r, d: complex(*unpack("<dd", bytes.fromhex(d))),
@@ -434,8 +436,8 @@ READERS: dict[str, Callable[[Reader, Any], Any]] = {
     "ellipsis": lambda r, d: ...,
     "dtype": lambda r, d: BY_NAME[d],
     "device": lambda r, d: device(plain(d, str)),
-    "layout": by_name(LAYOUTS),
-    "memory_format": by_name(MEMORY_FORMATS),
+    "layout": lambda r, d: LAYOUT_NAMES[d],
+    "memory_format": lambda r, d: FORMAT_NAMES[d],
     "node": lambda r, d: r.nodes[d],
     "op": read_op,
     "hop": lambda r, d: of(find_op(identifier(d)), HigherOrderOperator),

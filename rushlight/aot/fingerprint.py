@@ -14,6 +14,7 @@ import os
 import platform
 import sys
 from collections.abc import Sequence
+from enum import Enum
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -33,6 +34,7 @@ from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.node import Node
 from rushlight.graph.printing import CodeGen
+from rushlight.nn import module
 from rushlight.nn.module import Buffer, Module
 
 __all__ = ["Fingerprint"]
@@ -41,11 +43,28 @@ __all__ = ["Fingerprint"]
 OWN_SWITCHES = ("enable_autograd_cache", "strict_autograd_cache")
 # Modules whose functions do the same in every process.
 STANDARD = ("builtins", "math", "operator", "_operator")
+# Those of this package whose functions are made of operators, and read no state that is not told.
+FUNCTIONAL = (
+    "rushlight", "rushlight.opset.functions", "rushlight.opset.product.einsum",
+    "rushlight.core.construct", "rushlight.functional", "rushlight.nn.functional",
+)  # fmt: skip
+# What nodes say of themselves and passes heed; the rest only tells where they come from.
+HEEDED = (
+    "recompute", "ac_graph_id", "has_backward_hook", "quantization_tag", "custom",
+    "partitioner_tag",
+)  # fmt: skip
 # What graphs read of a tensor that the description of an input tells.
 READABLE = (
     "shape", "dtype", "device", "ndim", "layout", "requires_grad", "is_leaf", "itemsize", "nbytes",
     "T", "mT", "H", "mH", "real", "imag", "is_cuda", "is_cpu", "is_meta", "is_sparse",
 )  # fmt: skip
+# Tables that are filled and emptied.
+GLOBAL_HOOKS = (
+    module.GLOBAL_FORWARD_HOOKS,
+    module.GLOBAL_FORWARD_PRE_HOOKS,
+    module.GLOBAL_BACKWARD_HOOKS,
+    module.GLOBAL_BACKWARD_PRE_HOOKS,
+)
 # Classes of tensors that do nothing of their own.
 PLAIN = (Tensor, Parameter, Buffer, FakeTensor)
 
@@ -72,7 +91,7 @@ class Fingerprint(Writer):
             "state": self.state(),
             "versions": versions(),
         }
-        return json.dumps(parts, indent=0)
+        return json.dumps(parts)
 
     # -- arguments ---------------------------------------------------------------------------------
 
@@ -132,7 +151,8 @@ class Fingerprint(Writer):
             if node.op in ("get_attr", "call_module"):
                 path = f"{prefix}{node.target}"
                 held = self.held(attribute(module, str(node.target)), path)
-            parts = (node.name, node.op, node.target, node.args, dict(node.kwargs))
+            meta = {name: node.meta[name] for name in HEEDED if name in node.meta}
+            parts = (node.name, node.op, node.target, node.args, dict(node.kwargs), meta)
             nodes.append([*[self.value(part) for part in parts], held])
         return [nodes, module.training]
 
@@ -182,6 +202,10 @@ class Fingerprint(Writer):
             return {"packet": str(value)}
         if isinstance(value, (FunctionType, BuiltinFunctionType)):
             return {"function": identity(value)}
+        if isinstance(value, functools.partial):
+            return {"partial": [self.value(v) for v in (value.func, value.args, value.keywords)]}
+        if isinstance(value, Enum):
+            return {"enum": [identity(type(value)), value.name]}
         return super().other(value)
 
     def named_class(self, cls: type) -> Any:
@@ -196,16 +220,17 @@ class Fingerprint(Writer):
         if options.dynamic:
             raise Unencodable("symbolic sizes")
         compilers = (options.fw_compiler, options.bw_compiler, options.inference_compiler)
-        rules = [
-            [self.value(op), identity(rule)] for op, rule in (options.decompositions or {}).items()
-        ]
+        rules = [[self.value(op), self.function(r)] for op, r in options.decompositions.items()]
         return {
             "compilers": [compiler_name(compiler) for compiler in compilers],
-            "partition": identity(options.partition_fn),
+            "partition": self.function(options.partition_fn),
             "decompositions": sorted(rules, key=str),
             "parameters": options.parameters,
             "keep_writes": options.keep_writes,
         }
+
+    def function(self, value: Any) -> Any:
+        return self.value(value) if isinstance(value, functools.partial) else identity(value)
 
     def state(self) -> Any:
         state = LOCAL.state
@@ -243,8 +268,12 @@ def refuse_modes(state: Any) -> None:
     ]  # fmt: skip
     if occupied:
         raise Unencodable(f"an active mode ({occupied[0]})")
+    if any([name in HEEDED for name in state.node_meta or ()]):
+        raise Unencodable("marks for the nodes that are recorded")
     if state.fake is not None and state.fake.shape_env is not None:
         raise Unencodable("symbolic sizes")
+    if any(GLOBAL_HOOKS):
+        raise Unencodable("hooks of all modules")
     from rushlight.library.registration import INSTALLED
 
     for op, _ in INSTALLED:
@@ -281,8 +310,7 @@ def check_call(node: Node) -> None:
         if node.args[1] not in READABLE:
             raise Unencodable(f"a read of {node.args[1]}")
     else:
-        module = getattr(target, "__module__", None) or ""
-        if not is_own(module) and module not in STANDARD:
+        if getattr(target, "__module__", None) not in (*FUNCTIONAL, *STANDARD):
             raise Unencodable(f"a call of {name_of(target)}, which is no operator")
 
 

@@ -212,8 +212,7 @@ class BackwardWrites:
                     "Found a graph input that had its metadata mutated in the backward. This is "
                     "not supported"
                 )
-            entry = facts.inputs[place % count]
-            if entry.is_changed:
+            if facts.inputs[place % count].is_changed:
                 raise error("RL0623", position=place % count)
             if written != writes and place < count:
                 found.append(place)

@@ -114,6 +114,8 @@ def default_partition(
         if "tensor_meta" not in node.meta and not is_number(node) and node.op == "call_function":
             # A tuple is saved by its members.
             saved += [user for user in node.users if user.target is operator.getitem]
+        elif is_number(node):
+            saved.append(node)
         elif users and not is_gradient and all(is_number(user) for user in users):
             # Only its sizes are wanted: those are saved, not the tensor.
             saved += users

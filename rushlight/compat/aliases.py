@@ -337,6 +337,9 @@ ALIASES: dict[str, Entry] = {
         **absent("list_backends lookup_backend optimize reset"),
         "is_compiling": ".compiler:is_compiling",
     },
+    "torch._dynamo.source": same(
+        ".symbolic", "ConstantSource LocalSource AttrSource TensorPropertySource"
+    ),
     "torch._dynamo.exc": absent(
         "BackendCompilerFailed InternalTorchDynamoError Unsupported UserError"
     ),

@@ -9,12 +9,13 @@ environment, becomes an unbacked symbol. Small constants keep their values.
 from __future__ import annotations
 
 import weakref
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from rushlight.base.errors import error
 from rushlight.core import dispatch, geometry
 from rushlight.core.device import device
-from rushlight.core.op import OpOverload, Refused, Tag
+from rushlight.core.op import OpOverload, Refused, Tag, find_overload
 from rushlight.core.refusals import DataDependentOutputException, DynamicOutputShapeException
 from rushlight.core.state import (
     BELOW_FAKE,
@@ -49,6 +50,10 @@ __all__ = [
 LIFTS = ("lift_fresh", "lift_fresh_copy")
 # torch: constants larger than this are not followed.
 CONSTANT_LIMIT = 1
+
+
+# Ops on fake COO tensors that do the same to their values, beside those that preserve zeros.
+OF_PARTS = ("alias", "clone", "detach", "mul")
 
 
 class UnsupportedFakeTensorException(RuntimeError):
@@ -113,6 +118,8 @@ class FakeTensor(Tensor):
         parts = [f"..., size=({shape}{',' if self.dim() == 1 else ''})"]
         if self._dtype.name != "float32":
             parts.append(f"dtype={self._dtype}")
+        if self.layout.name != "strided":
+            parts.append(f"layout={self.layout}")
         if self.device.type != "cpu":
             parts.insert(0, f"..., device='{self.device}'")
             parts[1] = parts[1][5:]
@@ -148,7 +155,7 @@ def snapshot(value: Any) -> Any:
     assert copy._unusual is not None
     if value._unusual is not None:
         copy._unusual.conj, copy._unusual.neg = value._unusual.conj, value._unusual.neg
-        copy._unusual.layout = value._unusual.layout
+        copy._unusual.layout, copy._unusual.parts = value._unusual.layout, value._unusual.parts
     made = fake_of(copy, mode)
     made._requires_grad = value.requires_grad
     if isinstance(value, FakeTensor):
@@ -156,6 +163,25 @@ def snapshot(value: Any) -> Any:
             storage_of(value) if value._unusual is None or not value._unusual.parts else None
         )
     return made
+
+
+def attribute_of(source: SourceLike | None, name: str) -> SourceLike | None:
+    """The source of an attribute of what a source reads."""
+    if source is None:
+        return None
+    from rushlight.symbolic import AttrSource
+
+    made: SourceLike = AttrSource(source, name)
+    return made
+
+
+def refuse_sparse(op: OpOverload, args: tuple[Any, ...]) -> None:
+    """Refuse ops on sparse fakes whose result depends on which elements are specified."""
+    for position in op.tensor_positions:
+        value = args[position]
+        if isinstance(value, FakeTensor) and value._unusual and value._unusual.parts is not None:
+            reason = f"{op} on tensors of layout {value.layout}"
+            raise UnsupportedFakeTensorException(reason)
 
 
 def active_fake_mode() -> Any:
@@ -242,7 +268,7 @@ class FakeTensorMode(Occupant):
         context: StatelessSymbolicContext | None,
     ) -> Any:
         if tensor._unusual is not None and tensor._unusual.parts is not None:
-            raise error("RL0708", UnsupportedFakeTensorException, layout=tensor.layout)
+            return self.faked_sparse(tensor, static_shapes, source, context)
         from rushlight.core.modes import is_traceable_wrapper_subclass, transform_subclass
 
         if is_traceable_wrapper_subclass(tensor):
@@ -251,7 +277,7 @@ class FakeTensorMode(Occupant):
                 lambda name, inner: self.from_tensor(
                     inner,
                     static_shapes=static_shapes,
-                    source=None if source is None else f"{source}.{name}",
+                    source=attribute_of(source, name),
                 ),
             )
             made._requires_grad = tensor.requires_grad
@@ -266,14 +292,49 @@ class FakeTensorMode(Occupant):
             sizes, strides, offset = tuple(found[0]), tuple(found[1]), found[2]
         view = tensor._view
         if view is not None:
-            return self.faked_view(tensor, sizes, strides, offset)
+            return self.faked_view(tensor, sizes, strides, offset, source, context)
         made = self.shell_over(tensor, sizes, strides, offset)
         if tensor.requires_grad:
             made._requires_grad = True
             if not tensor.is_leaf:
                 made = self.with_history(made)
         if tensor._autograd is not None and tensor._autograd.grad is not None:
-            made.grad = self.from_tensor(tensor._autograd.grad, static_shapes=static_shapes)
+            made.grad = self.from_tensor(
+                tensor._autograd.grad,
+                static_shapes=static_shapes,
+                source=attribute_of(source, "grad"),
+            )
+        return made
+
+    def faked_sparse(
+        self,
+        tensor: Tensor,
+        static_shapes: bool | None,
+        source: SourceLike | None,
+        context: StatelessSymbolicContext | None,
+    ) -> Any:
+        """The fake of a COO tensor: over fakes of its parts."""
+        from rushlight.core.parts import Coo, parts_of, sparse_tensor
+
+        parts = parts_of(tensor)
+        if not isinstance(parts, Coo):
+            raise error("RL0708", UnsupportedFakeTensorException, layout=tensor.layout)
+        sizes = sizes_of(tensor)
+        static = self.static_shapes if static_shapes is None else static_shapes
+        if self.shape_env is not None and not static:
+            found = self.shape_env.create_symbolic_sizes_strides_storage_offset(
+                sizes, source, symbolic_context=context
+            )
+            sizes = tuple(found[0])
+        indices, values = [
+            self.from_tensor(
+                part, static_shapes=static_shapes, source=attribute_of(source, f"{name}()")
+            )
+            for name, part in (("_indices", parts.indices), ("_values", parts.values))
+        ]
+        made = sparse_tensor(tensor.layout, sizes, Coo(indices, values, parts.coalesced))
+        made = fake_of(made, self)
+        made._requires_grad = tensor.requires_grad
         return made
 
     def shell_over(
@@ -313,11 +374,21 @@ class FakeTensorMode(Occupant):
         sizes: tuple[IntLike, ...],
         strides: tuple[IntLike, ...],
         offset: IntLike,
+        source: SourceLike | None,
+        context: StatelessSymbolicContext | None,
     ) -> Any:
-        """The fake of a view: a view of the fake of its base."""
-        base = self.from_tensor(tensor._base)
+        """The fake of a view: a view of the fake of its base. That it fits there is no condition
+        on the view."""
+        base = self.from_tensor(
+            tensor._base,
+            source=attribute_of(source, "_base"),
+            symbolic_context=getattr(context, "view_base_context", None),
+        )
         # A view made without grad mode keeps its base's need for a gradient.
-        with only_fake(grad=tensor._requires_grad or not base.requires_grad):
+        with (
+            only_fake(grad=tensor._requires_grad or not base.requires_grad),
+            nullcontext() if self.shape_env is None else self.shape_env.suppress_guards(),
+        ):
             if base._dtype is tensor._dtype:
                 made = base.as_strided(sizes, strides, offset)
             else:
@@ -343,16 +414,21 @@ class FakeTensorMode(Occupant):
         if op.base_name == "_local_scalar_dense":
             return self.number_of(op, args[0])
         args = with_numbered_device(op, self.all_fake(op, args))
-        constant = self.constant_result(op, args)
         with changed(excluded=LOCAL.state.excluded | BELOW_FAKE, fake=self):
             result = self.run_shapes(op, args)
-        self.forget_written(op, args)
+        constant = self.constant_result(op, args)
+        if constant is None:
+            self.forget_written(op, args)
         result = self.marked(result)
         if constant is not None and isinstance(result, FakeTensor):
             self.remember(result, constant)
         return result
 
     def run_shapes(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        if op.options.get("structural"):
+            return op.rule("kernel")(*args)
+        if not (op.options.get("zero_preserving") or op.base_name in OF_PARTS):
+            refuse_sparse(op, args)
         rule = op.rule("shape")
         if isinstance(rule, Refused) and not op.mutated_positions:
             tensors = any(entry.type.is_tensor_like for entry in op._schema.returns)
@@ -402,7 +478,9 @@ class FakeTensorMode(Occupant):
 
     def constant_of(self, value: Tensor) -> Any:
         made = self.shell_over(value, sizes_of(value), strides_of(value), value._offset)
-        self.remember(made, value)
+        with excluding(BELOW_FAKE):
+            # What the program writes must not reach the constant that the graph keeps.
+            self.remember(made, find_overload("aten", "clone", "default").backend(value, None))
         return made
 
     def remember(self, fake: FakeTensor, constant: Tensor) -> None:
@@ -424,10 +502,13 @@ class FakeTensorMode(Occupant):
         for position in op.list_positions:
             operands += args[position] or ()
         operands = [value for value in operands if value is not None]
-        if not operands or op.mutated_positions or "nondeterministic_seeded" in op.tags:
+        if not operands or "nondeterministic_seeded" in op.tags:
             return None
         for value in operands:
             if isinstance(value, Tensor) and getattr(value, "constant", None) is None:
+                return None
+        for position in op.mutated_positions:
+            if position in op.list_positions or args[position].constant.numel() > CONSTANT_LIMIT:
                 return None
         real = list(args)
         for position in op.tensor_positions:

@@ -223,7 +223,7 @@ def functional_over(value: Tensor, storage: FunctionalStorage, mode: FunctionalM
 def has_geometry_of(tensor: Tensor, value: Tensor) -> bool:
     return bool(
         strides_of(tensor) == strides_of(value)
-        and sizes_of(tensor) == sizes_of(value)
+        and geometry.same_sizes(sizes_of(tensor), sizes_of(value))
         and tensor._offset == value._offset
     )
 
@@ -281,7 +281,7 @@ def sync(tensor: FunctionalTensor) -> None:
             value = step.replay(value)
     tensor.generation = storage.generation
     tensor.functional_value = value
-    if sizes_of(tensor) != sizes_of(value):
+    if not geometry.same_sizes(sizes_of(tensor), sizes_of(value)):
         # It was given more memory, or is an out= tensor that was given its size.
         take_value(tensor, value)
 
@@ -418,7 +418,8 @@ class FunctionalMode(Occupant):
         before = [sizes_of(target) for target in written]
         check_write(op, args)
         for target, sizes in zip(written, before, strict=True):
-            if sizes_of(target) != sizes and isinstance(target, FunctionalTensor):
+            is_own = isinstance(target, FunctionalTensor)
+            if is_own and not geometry.same_sizes(sizes_of(target), sizes):
                 wanted, strides = sizes_of(target), strides_of(target)
                 if strides != geometry.contiguous_strides(wanted):
                     raise error("RL0741", sizes=sizes, wanted=wanted)

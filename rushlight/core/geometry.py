@@ -131,6 +131,32 @@ def equal(a: Ints, b: Ints) -> bool:
         return all(decided(x == y) for x, y in zip(a, b, strict=True))
 
 
+def known_equal(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    """Whether sizes or strides are the same for all values of the symbols. Asks nothing."""
+    if len(a) != len(b):
+        return False
+    for x, y in zip(a, b, strict=True):
+        test = x == y
+        if test is True:
+            continue
+        if test is False:
+            return False
+        from rushlight.symbolic import statically_known_true
+
+        if not statically_known_true(test):
+            return False
+    return True
+
+
+def minimum(a: IntLike, b: IntLike) -> IntLike:
+    """min(a, b), without asking which it is."""
+    if a.__class__ is int and b.__class__ is int:
+        return min(a, b)
+    from rushlight.symbolic import sym_min
+
+    return sym_min(a, b)  # type: ignore[no-any-return]
+
+
 def at_least_one(size: IntLike) -> IntLike:
     """max(size, 1)."""
     return 1 if is_size(size, 0) else size
@@ -246,11 +272,13 @@ def is_contiguous(sizes: Ints, strides: Ints) -> bool:
     expected: Any = 1
     for axis in range(len(sizes) - 1, -1, -1):
         size = sizes[axis]
-        if not is_size(size, 1):
-            fits = strides[axis] == expected
-            if fits is not True and not decided(fits):
+        fits = strides[axis] == expected
+        if fits is not True:
+            if is_size(size, 1):
+                continue
+            if not decided(fits):
                 return any(is_size(entry, 0) for entry in sizes)
-            expected = expected * size
+        expected = expected * size
     return True
 
 
@@ -274,11 +302,13 @@ def is_dense_in_order(sizes: Ints, strides: Ints, order: Sequence[int]) -> bool:
     expected: Any = 1
     for axis in order:
         size = sizes[axis]
-        if not is_size(size, 1):
-            fits = strides[axis] == expected
-            if fits is not True and not decided(fits):
+        fits = strides[axis] == expected
+        if fits is not True:
+            if is_size(size, 1):
+                continue
+            if not decided(fits):
                 return False
-            expected = expected * size
+        expected = expected * size
     return True
 
 
@@ -400,7 +430,7 @@ def elementwise_strides(out_shape: Ints, operands: Sequence[tuple[Ints, Ints]]) 
     for sizes, strides in operands:
         if not equal(sizes, out_shape):
             break
-        if not equal(strides, contiguous) and not is_contiguous(sizes, strides):
+        if not known_equal(strides, contiguous) and not is_contiguous(sizes, strides):
             common = agreed_strides(out_shape, operands)
             if common is not None:
                 return common
@@ -449,6 +479,18 @@ def storage_extent(sizes: Ints, strides: Ints, offset: IntLike = 0) -> Any:
             return 0
         extent = extent + stride * (size - 1)
     return offset + extent
+
+
+def check_extent(sizes: Ints, strides: Ints, offset: IntLike, held: Any, itemsize: int) -> None:
+    """Refuse a geometry that reaches beyond a storage of `held` bytes. Symbolic ones are taken to
+    fit: what runs is checked."""
+    needed = storage_extent(sizes, strides, offset) * itemsize
+    if needed.__class__ is int and held.__class__ is int and needed > held and 0 not in sizes:
+        raise RuntimeError(
+            f"setStorage: sizes {show(sizes)}, strides {show(strides)}, storage offset {offset}, "
+            f"and itemsize {itemsize} requiring a storage size of {needed} are out of bounds for "
+            f"storage of size {held}"
+        )
 
 
 def internal_overlap(sizes: Ints, strides: Ints) -> int:
@@ -750,8 +792,8 @@ def diagonal_geometry(
     else:
         rows = rows + offset
         skipped = -offset * strides[first]
-    length = min(columns, rows)
-    if length <= 0:
+    length = minimum(columns, rows)
+    if not decided(length > 0):
         length = skipped = 0
     kept = [axis for axis in range(len(sizes)) if axis not in (first, second)]
     return (

@@ -128,6 +128,8 @@ def record_view(
     source = args[0]
     if isinstance(result, Tensor):
         if result is not source and result._view is None:
+            if state is not None and state.proxy is not None and op.base_name == "lift_fresh":
+                return  # a recorder has made it a copy
             view_of(source, result, op, args, grad, state, ViewInfo.NORMAL, 0)
         return
     for number, output in enumerate(result):

@@ -64,6 +64,7 @@ OPTIONS: dict[str, str] = {
     "manual": "what it writes is checked and counted by what its kernel calls",
     # Results and samples
     "reads_values": "what it reads of operands' values, so that it may refuse tensors without",
+    "structural": "its kernel takes sparse tensors without values: it runs on fakes too",
     "unwritten": "what its result holds is whatever was in memory",
     "takes_tensors": "the kernel takes tensors as they are, and answers what the op returns",
     "layout": "strides of results, see `opset.kinds`",

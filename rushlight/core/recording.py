@@ -314,22 +314,23 @@ class Recorder(Occupant):
         except BaseException:
             self.graph.erase_node(node)
             raise
-        seeded = "nondeterministic_seeded" in op.tags
-        stays = fixed and not op.mutated_positions and not seeded
-        self.track(result, node, stays and small(result))
+        stays = fixed and "nondeterministic_seeded" not in op.tags and small(result)
+        self.track(result, node, stays)
         bind_fresh_symbols(node, result)
         if op.mutated_positions:
-            self.track_writes(op, args, result, node)
+            self.track_writes(op, args, result, node, stays)
         return result
 
-    def track_writes(self, op: OpOverload, args: tuple[Any, ...], result: Any, node: Node) -> None:
+    def track_writes(
+        self, op: OpOverload, args: tuple[Any, ...], result: Any, node: Node, fixed: bool
+    ) -> None:
         """Later uses of a written tensor depend on the write."""
         returned = result if isinstance(result, (list, tuple)) else (result,)
         for position in op.mutated_positions:
             target = args[position]
             if isinstance(target, Tensor) and not any(target is value for value in returned):
                 known = self.known(target)
-                self.track(target, node if known is None else known.node)
+                self.track(target, node if known is None else known.node, fixed)
 
     def is_fixed(self, tensor: Tensor) -> bool:
         found = self.known(tensor)

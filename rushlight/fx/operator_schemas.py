@@ -82,6 +82,9 @@ def overloads_of(op: Any) -> list[OpOverload] | None:
         return [op]
     if isinstance(op, OpOverloadPacket):
         return list(op.table.values())
+    if str(getattr(op, "__module__", "")).endswith("nn.functional"):
+        # Written in Python: its parameters need not be an operator's.
+        return None
     code = getattr(op, "__code__", None)
     if code is None or not code.co_filename.startswith("<rushlight"):
         return None

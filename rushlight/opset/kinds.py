@@ -840,8 +840,8 @@ REDUCTION = Reduction("REDUCTION", recompute=True)
 SCAN = Lanes("SCAN", along_dims=True)
 GATHER = Gather("GATHER", along_dims=True, recompute=True)
 SCATTER = Scatter("SCATTER", along_dims=True)
-# Whole elements move.
-REARRANGEMENT = Kind("REARRANGEMENT", along_dims=True, recompute=True).checked
+# Whole elements move: memory is what it costs, so that a result is as well kept.
+REARRANGEMENT = Kind("REARRANGEMENT", along_dims=True).checked
 CONTRACTION = Contraction("CONTRACTION")
 WINDOW = Window("WINDOW")
 LOSS = Loss("LOSS", "elementwise")

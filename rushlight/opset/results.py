@@ -73,7 +73,7 @@ class Sizes:
                 more = shape[:split]
                 batch = more if batch is None else geometry.broadcast_shapes(batch, more)
         if "k" not in sizes and sizes.keys() >= {"m", "n"}:
-            sizes["k"] = min(sizes["m"], sizes["n"])
+            sizes["k"] = geometry.minimum(sizes["m"], sizes["n"])
         source = tensors[0]._dtype
         found = []
         for letters, word in self.results:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from rushlight.autograd.grad_mode import set_grad_enabled
 from rushlight.base.signatures import signed
+from rushlight.core import construct
 from rushlight.core.dtype import float32, float64, get_default_dtype
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN, Tensor
@@ -31,7 +32,7 @@ def number(value: Any) -> Any:
 def step_count(value: float = 0.0) -> Any:
     """A number kept as a tensor, so that it is saved like the rest of the state."""
     wide = get_default_dtype() is float64
-    return functions.scalar_tensor(value, dtype=float64 if wide else float32)
+    return construct.tensor(value, dtype=float64 if wide else float32)
 
 
 def zeros_after(value: Any) -> Any:

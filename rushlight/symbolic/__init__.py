@@ -23,7 +23,7 @@ MODULES = {
     "StatefulSymbolicContext",
     "guards": "ShapeGuard RuntimeAssert",
     "bindings": "CallMethodKey ConvertIntKey unbacked_bindings",
-    "sources": "Source",
+    "sources": "Source ConstantSource LocalSource AttrSource TensorPropertySource",
     "expressions": "build FloorDiv CleanDiv Mod Max Min IntTrueDiv FloatTrueDiv ToFloat",
 }
 HOMES = {name: f".{module}" for module, names in MODULES.items() for name in names.split()}

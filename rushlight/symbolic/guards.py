@@ -15,7 +15,7 @@ from rushlight.symbolic import expressions as ex
 from rushlight.symbolic.facts import Facts
 from rushlight.symbolic.numbers import Number, SymNumber
 from rushlight.symbolic.ranges import ValueRanges, int_oo
-from rushlight.symbolic.sources import Source, SourceLike, source_name
+from rushlight.symbolic.sources import SourceLike, TensorPropertySource
 
 if TYPE_CHECKING:
     from rushlight.symbolic.protocols import Expr
@@ -197,19 +197,22 @@ def product_text(expr: Expr, name: Callable[[Expr], str]) -> str:
 # ---------------------------------------------------------------- inputs
 
 
-def properties(value: Any, source: SourceLike) -> list[tuple[Source, Any]]:
+def properties(value: Any, source: SourceLike) -> list[tuple[SourceLike, Any]]:
     """Each number that an input gives, with the expression that reads it."""
-    base = source_name(source)
     if isinstance(value, (SymNumber, int, float)):
-        return [(Source(base, source), value)]
+        return [(source, value)]
     if value is None or not hasattr(value, "storage_offset"):
         return []
-    result = []
+    result: list[tuple[SourceLike, Any]] = []
     for kind in ("size", "stride"):
         for dim, number in enumerate(getattr(value, kind)()):
-            result.append((Source(f"{base}.{kind}()[{dim}]", source, kind, dim), number))
-    offset = Source(f"{base}.storage_offset()", source, "storage_offset")
-    return [*result, (offset, value.storage_offset())]
+            result.append((TensorPropertySource(source, kind, dim), number))
+    return [*result, (TensorPropertySource(source, "storage_offset"), value.storage_offset())]
+
+
+def property_of(source: SourceLike) -> str:
+    """Which property of a tensor a source reads; empty for a number."""
+    return source.prop if isinstance(source, TensorPropertySource) else ""
 
 
 def expression(number: Number) -> Expr:
@@ -230,7 +233,7 @@ def produce(
         for value, origin in zip(placeholders, sources)
         for source, number in properties(value, origin)
     ]
-    readers: dict[Expr, Source] = {}
+    readers: dict[Expr, SourceLike] = {}
     for source, expr in inputs:
         if expr.is_Symbol:
             readers.setdefault(expr, source)
@@ -248,7 +251,7 @@ def produce(
     for source, expr in inputs:
         if readers.get(expr) is source:
             continue
-        if expr.is_number and ignore_static and source.kind:
+        if expr.is_number and ignore_static and property_of(source):
             continue
         if ex.is_boolean(expr) and not expr.is_Atom:
             result[f"bool({source_ref(source)}) == ({python_text(expr, name)})"] = None
@@ -256,11 +259,23 @@ def produce(
         result[f"{source_ref(source)} == {python_text(expr, name)}"] = None
     for guard in nontrivial(env, guards):
         result[python_text(ex.canonical(guard) if is_loose(guard) else guard, name)] = None
+    add_other_readers(env, readers, env.guards if guards is None else guards)
     for symbol, source in readers.items():
-        text = range_text(env.facts.ranges.get(symbol), source_ref(source), source.kind)
+        text = range_text(env.facts.ranges.get(symbol), source_ref(source), property_of(source))
         if text is not None:
             result[text] = None
     return list(result)
+
+
+def add_other_readers(
+    env: ShapeEnv, readers: dict[Expr, SourceLike], guards: Sequence[ShapeGuard]
+) -> None:
+    """Who reads the symbols in guards that no input gives, such as sizes of a view's base."""
+    for guard in guards:
+        for symbol in guard.expr.free_symbols:
+            known = env.var_to_sources.get(symbol)
+            if known and symbol not in env.facts.replacements:
+                readers.setdefault(symbol, known[0])
 
 
 def is_loose(expr: Expr) -> bool:

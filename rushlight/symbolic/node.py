@@ -259,6 +259,8 @@ class SymNode:
         found = self.operand(other)
         if found is None:
             return NotImplemented
+        if name == "mul" and found[0] is ex.One and found[2] is self.pytype:
+            return WRAPPERS[self.pytype](self)
         result = self.apply(name, (self.expr, self.hint, self.pytype), found)
         return observed(recorded(name), (self, self.plainly(other)), result)
 
@@ -266,6 +268,8 @@ class SymNode:
         found = self.operand(other)
         if found is None:
             return NotImplemented
+        if name == "mul" and found[0] is ex.One and found[2] is self.pytype:
+            return WRAPPERS[self.pytype](self)
         result = self.apply(name, found, (self.expr, self.hint, self.pytype))
         return observed(recorded(name), (self.plainly(other), self), result)
 

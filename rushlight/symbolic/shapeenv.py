@@ -28,7 +28,12 @@ from rushlight.symbolic.numbers import (
     SymInt,
 )
 from rushlight.symbolic.ranges import ValueRanges, int_oo
-from rushlight.symbolic.sources import Source, SourceLike, source_name
+from rushlight.symbolic.sources import (
+    ConstantSource,
+    SourceLike,
+    TensorPropertySource,
+    source_name,
+)
 
 if TYPE_CHECKING:
     from rushlight.symbolic.protocols import Expr, Symbol
@@ -137,6 +142,7 @@ class ShapeEnv:
         self.runtime_asserts_frozen = False
         self.guards_suppressed = 0
         self.fresh_symbols_ignored = 0
+        self.unknown_tensors = 0
 
     # ------------------------------------------------------------ what is known
 
@@ -377,8 +383,12 @@ class ShapeEnv:
         """(sizes, strides, storage offset) of a tensor like the example, as symbols.
 
         The example is an object with size(), stride() and storage_offset(), or the sizes
-        themselves, with strides and offset beside them; without strides it is contiguous.
+        themselves, with strides and offset beside them; without strides it is contiguous. One
+        without a source gets a name of its own.
         """
+        if source is None:
+            source = ConstantSource(f"__unknown_tensor{self.unknown_tensors}")
+            self.unknown_tensors += 1
         if hasattr(ex_size, "storage_offset"):
             example = ex_size
             sizes, strides = tuple(example.size()), tuple(example.stride())
@@ -398,7 +408,7 @@ class ShapeEnv:
         size_exprs = [
             self.create_symbol(
                 size,
-                Source(f"{source_name(source)}.size()[{dim}]", source, "size", dim),
+                TensorPropertySource(source, "size", dim),
                 context.dynamic_sizes[dim],
                 context.constraint_sizes[dim],
                 do_not_specialize_zero_one=context.constraint_sizes[dim] is not None
@@ -411,7 +421,7 @@ class ShapeEnv:
         stride_exprs = self.symbolic_strides(
             size_exprs, sizes, strides, source, context, all_static
         )
-        offset_source = Source(f"{source_name(source)}.storage_offset()", source, "storage_offset")
+        offset_source = TensorPropertySource(source, "storage_offset")
         offset = self.create_symbol(
             ex_storage_offset,
             offset_source,
@@ -432,7 +442,7 @@ class ShapeEnv:
         size_exprs: Sequence[Expr],
         sizes: Sequence[int],
         strides: Sequence[int],
-        source: SourceLike | None,
+        source: SourceLike,
         context: StatelessSymbolicContext,
         all_static: bool,
     ) -> list[Expr]:
@@ -457,7 +467,7 @@ class ShapeEnv:
                     kind = DimDynamic.STATIC if all_static else DimDynamic.DUCK
                 expr = self.create_symbol(
                     stride,
-                    Source(f"{source_name(source)}.stride()[{dim}]", source, "stride", dim),
+                    TensorPropertySource(source, "stride", dim),
                     kind,
                     context.constraint_strides[dim],
                     symbolic_context=context,

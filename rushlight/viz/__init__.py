@@ -1,5 +1,6 @@
-"""Pictures of autograd graphs: as text, as DOT, and as one HTML file."""
+"""Pictures of autograd graphs and of fx graphs: as text, as DOT, and as one HTML file."""
 
 from rushlight.viz.graphs import Drawing, graph
+from rushlight.viz.programs import ProgramDrawing, program
 
-__all__ = ["Drawing", "graph"]
+__all__ = ["Drawing", "ProgramDrawing", "graph", "program"]

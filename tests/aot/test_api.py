@@ -505,3 +505,32 @@ def test_running_statistics_are_updated(keep):
     assert torch.allclose(mine.running_var, theirs.running_var)
     assert mine.num_batches_tracked == 3
     assert ("copy_" in seen.text()) == keep
+
+
+@pytest.mark.parametrize(
+    ("partition", "saved"),
+    [
+        (default_partition, "primals_4 cat mm view sym_size_int sym_size_int_1 sym_size_int_2 add"),
+        (
+            min_cut_rematerialization_partition,
+            "t t_1 t_2 t_3 sym_size_int sym_size_int_1 sym_size_int_2",
+        ),
+    ],
+)
+def test_numbers_are_saved_and_joined_tensors_not_made_again(partition, saved):
+    def joined(a, b, c, d):
+        cat = torch.cat([a.expand(b.size(0) + c.size(0), a.size(0)), b, c])
+        mm = torch.mm(cat, d)
+        return cat, torch.mm(mm, a.view(mm.size(1), a.size(0)))
+
+    graphs = []
+
+    def keep(module, _):
+        graphs.append(module.graph)
+        return module
+
+    shapes = ((10,), (3, 10), (2, 10), (10, 1))
+    inputs = [torch.randn(shape, requires_grad=True) for shape in shapes]
+    results = aot_function(joined, keep, keep, partition_fn=partition, dynamic=True)(*inputs)
+    sum(result.sum() for result in results).backward()
+    assert [node.name for node in graphs[0].output_node().args[0][2:]] == saved.split()

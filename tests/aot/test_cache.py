@@ -25,6 +25,7 @@ from rushlight.codegen import lower
 from rushlight.core.fake import FakeTensorMode
 from rushlight.core.modes import TorchDispatchMode
 from rushlight.higher_order.cond import cond
+from rushlight.nn.module import register_module_forward_hook
 from rushlight.symbolic.shapeenv import ShapeEnv
 from tests.aot.caching import (
     HIT,
@@ -254,10 +255,16 @@ class Logged(torch.Tensor):
     pass
 
 
+def reads_seed(graph, a, b, c):
+    seed = graph.call_function(torch.initial_seed)
+    return graph.call_function(aten.mul.Scalar, (a, seed))
+
+
 def bypass_cases():
     mode = FakeTensorMode(shape_env=ShapeEnv())
     return {
         "which is no operator": (graph_of(calls_user_function), plain_inputs(), {}),
+        "initial_seed": (graph_of(reads_seed), plain_inputs(), {}),
         "a read of grad": (graph_of(reads_gradient), plain_inputs(), {}),
         "symbolic": (graph_of(scaled), [mode.from_tensor(x) for x in plain_inputs()], {}),
         "which its name does not find": (
@@ -269,7 +276,14 @@ def bypass_cases():
 
 
 @pytest.mark.parametrize(
-    "reason", ["which is no operator", "a read of grad", "symbolic", "which its name does not find"]
+    "reason",
+    [
+        "which is no operator",
+        "initial_seed",
+        "a read of grad",
+        "symbolic",
+        "which its name does not find",
+    ],
 )
 def test_bypasses_are_counted_and_raised_in_strict_mode(folder, reason):
     module, args, options = bypass_cases()[reason]
@@ -293,6 +307,12 @@ def test_modes_hooks_and_users_kernels_bypass():
     module.layer.register_forward_hook(lambda *args: None)
     with pytest.raises(BypassAOTAutogradCache, match="hooks"):
         compiled(module, [torch.ones(2, 3)])
+    handle = register_module_forward_hook(lambda *args: None)
+    try:
+        with pytest.raises(BypassAOTAutogradCache, match="hooks of all modules"):
+            compiled()
+    finally:
+        handle.remove()
     library = torch.library.Library("aten", "IMPL")
     library.impl("sin", lambda x: x.cos(), "CPU")
     try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import sys
+from enum import Enum
 
 import numpy as np
 import pytest
@@ -56,6 +58,27 @@ def test_negative_zero_is_another_number():
     compiled(with_constant([-0.0])[0], [torch.ones(1)])
     compiled(graph_of(with_number(-0.0)))
     assert counts() == {"hit": 2}
+
+
+class Policy(Enum):
+    SAVE = 1
+    RECOMPUTE = 2
+
+
+def test_marks_of_nodes_miss():
+    found = []
+    for name, mark in [("recompute", Policy.SAVE), ("recompute", Policy.RECOMPUTE), ("custom", 1)]:
+        module = graph_of(scaled)
+        next(n for n in module.graph.nodes if n.op == "call_function").meta[name] = mark
+        compiled(module)
+        found.append(counts())
+    assert found == [MISS] * 3
+    module = graph_of(scaled)
+    for node in module.graph.nodes:
+        node.meta["stack_trace"] = "where it comes from"
+    compiled(module)
+    compiled(graph_of(scaled))
+    assert counts() == {"miss": 1, "saved": 1, "hit": 1}
 
 
 def test_other_ops_and_names_miss():
@@ -176,6 +199,12 @@ def sin_as_tan(x):
 OTHER_OPTIONS = {
     "keep": {"keep_inference_input_mutations": True},
     "partition": {"partition_fn": min_cut_rematerialization_partition},
+    "bound partition": {
+        "partition_fn": functools.partial(min_cut_rematerialization_partition, compiler="a")
+    },
+    "another bound one": {
+        "partition_fn": functools.partial(min_cut_rematerialization_partition, compiler="b")
+    },
     "decompositions": {"decompositions": {aten.sin.default: sin_as_cos}},
     "another rule": {"decompositions": {aten.sin.default: sin_as_tan}},
     "another op": {"decompositions": {aten.cos.default: sin_as_cos}},

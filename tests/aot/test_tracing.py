@@ -296,3 +296,58 @@ def test_computed_numbers_have_the_trace_of_where_they_were_computed():
     graph = make_fx(f, tracing_mode="symbolic")(torch.ones(7))
     traces = {node.name: node.meta.get("stack_trace") for node in graph.graph.nodes}
     assert traces["mul"] == "here" and traces["new_zeros"] == "there"
+
+
+# -- constants that are written --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["real", "fake"])
+@pytest.mark.parametrize(
+    ("make", "count"),
+    [
+        # How many nodes PyTorch 2.13 has, without those of its profiler.
+        (lambda p: torch.optim.SGD([p], lr=0.1), 5),
+        (lambda p: torch.optim.SGD([p], lr=0.1, momentum=0.9), 9),
+        (lambda p: torch.optim.Adam([p]), 23),
+        (lambda p: torch.optim.AdamW([p]), 25),
+    ],
+)
+def test_steps_of_optimisers_are_traced(make, count, mode):
+    def f(p, g):
+        p.grad = g
+        optimizer = make(p)
+        optimizer.step()
+        optimizer.step()
+        return p
+
+    graph = make_fx(f, tracing_mode=mode)(torch.ones(3), torch.ones(3))
+    assert len(graph.graph.nodes) == count
+    expected = f(torch.ones(3), torch.full((3,), 2.0))
+    for _ in range(2):  # what a run writes does not reach the constants
+        assert torch.equal(graph(torch.ones(3), torch.full((3,), 2.0)), expected)
+
+
+def test_numbers_of_written_constants_are_known():
+    def f(x):
+        count = torch.tensor(1.0)
+        count += 2
+        view = count[None]
+        view.mul_(2)
+        return x * count.item()
+
+    for mode in ("real", "fake", "symbolic"):
+        assert torch.equal(
+            make_fx(f, tracing_mode=mode)(torch.ones(2))(torch.ones(2)), f(torch.ones(2))
+        )
+
+
+def test_numbers_of_constants_written_with_inputs_are_not_known():
+    def f(x):
+        total = torch.tensor(1.0)
+        total += x.sum()
+        return x * total.item()
+
+    with pytest.raises(RuntimeError, match="trying to get value out of a tracing tensor"):
+        make_fx(f)(torch.ones(2))
+    graph = make_fx(f, tracing_mode="symbolic")(torch.ones(2))
+    assert torch.equal(graph(torch.ones(3)), torch.full((3,), 4.0))

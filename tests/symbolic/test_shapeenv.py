@@ -9,13 +9,18 @@ import pytest
 
 pytest.importorskip("sympy")
 
+import rushlight as torch
+from rushlight.core.fake import FakeTensorMode
 from rushlight.symbolic import (
+    AttrSource,
     ConstraintViolationError,
     DimDynamic,
     GuardOnDataDependentSymNode,
+    LocalSource,
     ShapeEnv,
     StatefulSymbolicContext,
     StatelessSymbolicContext,
+    TensorPropertySource,
     ValueRanges,
     check,
     check_is_size,
@@ -423,3 +428,43 @@ def test_guards_hold_exactly_where_the_answers_do():
         for other in itertools.product(range(2, 9), repeat=3):
             if eval(check_code, dict(zip(sources, other))):
                 assert ask(list(other)) == expected, (values, other, code)
+
+
+# -- sources ---------------------------------------------------------------------------------------
+
+
+def test_guards_of_a_view_are_conditions_on_the_view():
+    env = ShapeEnv()
+    mode = FakeTensorMode(shape_env=env)
+    source = LocalSource("x")
+    view = torch.randn(10, 6)[2:9].t()
+    fake = mode.from_tensor(view, source=source)
+    assert env.guards == []
+    assert env.produce_guards([fake], [source]) == [
+        "L['x'].stride()[1] == L['x'].size()[0]",
+        "2 <= L['x'].size()[0]",
+        "2 <= L['x'].size()[1]",
+        "2 <= L['x'].storage_offset()",
+    ]
+    base = AttrSource(source, "_base")
+    rows = fake._base.shape[0].node.expr
+    assert env.var_to_sources[rows] == [TensorPropertySource(base, "size", 0)]
+
+
+def test_guards_that_read_a_base_can_be_evaluated():
+    env = ShapeEnv()
+    mode = FakeTensorMode(shape_env=env)
+    fake = mode.from_tensor(torch.randn(10, 6)[2:9], source="L['x']")
+    assert bool(fake._base.shape[0] > 8)
+    (text,) = [t for t in env.produce_guards([fake], ["L['x']"]) if "_base" in t]
+    assert text == "9 <= L['x']._base.size()[0]"
+    assert eval(text, {}, {"L": {"x": torch.randn(9, 6)[1:3]}})
+    assert not eval(text, {}, {"L": {"x": torch.randn(8, 6)[1:3]}})
+
+
+def test_tensors_without_a_source_have_names_of_their_own():
+    env = ShapeEnv()
+    mode = FakeTensorMode(shape_env=env)
+    first, second = mode.from_tensor(torch.ones(4)), mode.from_tensor(torch.ones(5))
+    names = [env.var_to_sources[fake.shape[0].node.expr][0].name for fake in (first, second)]
+    assert names == ["__unknown_tensor0.size()[0]", "__unknown_tensor1.size()[0]"]

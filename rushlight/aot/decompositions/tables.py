@@ -7,11 +7,20 @@ about it already (the body of a composite, the text of an elementwise op), or wh
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from rushlight.aot.decompositions import written
+from rushlight.aot.decompositions import (
+    creating,
+    losses,
+    moving,
+    normalizing,
+    products,
+    reducing,
+    resizing,
+    writing,
+    written,
+)
 from rushlight.aot.decompositions.names import CORE_TABLE, DEFAULT_TABLE, TEXTS
 from rushlight.aot.decompositions.texts import from_text
 from rushlight.base import pytree
@@ -26,9 +35,8 @@ __all__ = [
     "remove_decompositions", "select_decomp_table",
 ]  # fmt: skip
 
-FAMILIES = (
-    "creating", "losses", "moving", "normalizing", "products", "reducing", "resizing", "writing",
-)  # fmt: skip
+# Importing a family keeps its programs.
+FAMILIES = (creating, losses, moving, normalizing, products, reducing, resizing, writing)
 Decomposition = Callable[..., Any]
 Table = dict[Any, Decomposition]
 
@@ -182,9 +190,6 @@ def differs(strides: Any, wanted: Any) -> bool:
     )
 
 
-# Importing a module of programs keeps them.
-for family in FAMILIES:
-    importlib.import_module(f"rushlight.aot.decompositions.{family}")
 fill()
 # The tables that compilers start from.
 default_decompositions: Table = get_decompositions(named_ops(DEFAULT_TABLE))

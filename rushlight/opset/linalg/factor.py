@@ -424,7 +424,7 @@ def permutation_of(pivots: Any, rows: int, dtype: Any) -> Any:
 def part_shapes(self: Any) -> tuple[Any, Any, Any]:
     """Sizes of P, L and U."""
     batch, rows, columns = self.shape[:-2], self.shape[-2], self.shape[-1]
-    rank = min(rows, columns)
+    rank = geometry.minimum(rows, columns)
     return (*batch, rows, rows), (*batch, rows, rank), (*batch, rank, columns)
 
 

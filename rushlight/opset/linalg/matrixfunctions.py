@@ -145,7 +145,7 @@ def refuse_complex(name: str, **tolerances: Any) -> None:
 def relative_tolerance(dtype: DType, shape: Any) -> float:
     if dtype not in COMPUTABLE:
         raise RuntimeError("This function doesn't handle types other than float and double")
-    tolerance: float = dtypes.finfo(dtype.to_real()).eps * max(shape[-2], shape[-1])
+    tolerance: float = dtypes.finfo(dtype.to_real()).eps * max(shape[-1], shape[-2])
     return tolerance
 
 

@@ -67,7 +67,7 @@ def _(A: Any, mode: str) -> Any:
     check_mode(mode)
     check_kernel("geqrf_cpu", A)
     batch, rows, columns = A.shape[:-2], A.shape[-2], A.shape[-1]
-    rank = rows if mode == "complete" else min(rows, columns)
+    rank = rows if mode == "complete" else geometry.minimum(rows, columns)
     second = matrix_spec((*batch, rank, columns), A._dtype)
     if mode == "r":
         return Spec((0,), A._dtype), second
@@ -336,7 +336,7 @@ def _(self: Any, input2: Any, input3: Any, left: bool) -> None:
     count = input2.shape[geometry.wrap_dim(-1, input2.dim(), False)]
     if input3.shape[side] != self.shape[-2]:
         raise RuntimeError(f"{name}: other.shape[{side}] must be equal to input.shape[-2]")
-    if min(input3.shape[side], self.shape[-1]) != count:
+    if geometry.minimum(self.shape[-1], input3.shape[side]) != count:
         raise RuntimeError(
             f"{name}: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])"
         )

@@ -13,6 +13,7 @@ import numpy as np
 
 from rushlight.base.errors import LinAlgError
 from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
 from rushlight.core.dtype import dtype as DType
 from rushlight.core.dtype import unsupported
 from rushlight.core.duals import tangent_of
@@ -581,7 +582,7 @@ def _(A: Any, full_matrices: bool, compute_uv: bool, driver: str | None) -> Any:
     dtype = A._dtype
     check_svd(A, dtype, driver)
     *batch, rows, columns = tuple(A.shape)
-    count = min(rows, columns)
+    count = geometry.minimum(rows, columns)
     if not compute_uv:
         return Spec((0,), dtype), Spec((*batch, count), dtype.to_real()), Spec((0,), dtype)
     left = (*batch, rows, rows if full_matrices else count)

@@ -567,10 +567,9 @@ def cross(self: Any, other: Any, dim: int | None = None) -> Any:
             "the dim explicitly or simply use torch.linalg.cross.\nThe default value of dim will "
             "change to agree with that of linalg.cross in a future release.",
         )
-        found = [axis for axis, size in enumerate(self.shape) if size == 3]
-        if not found:
+        dim = next((axis for axis, size in enumerate(self.shape) if size == 3), None)
+        if dim is None:
             raise RuntimeError("no dimension of size 3 in input")
-        dim = found[0]
     return aten.linalg_cross(self, other, dim=dim)
 
 
@@ -743,6 +742,12 @@ def _(xp: Any, x1: Any, x2: Any) -> Any:
 MATRIX_MODE_THRESHOLD = 25
 
 
+def is_large(x1: Any, x2: Any) -> bool:
+    """Whether one product of matrices is the better way to all distances."""
+    rows = x1.shape[-2], x2.shape[-2]
+    return 0 not in rows and any(count > MATRIX_MODE_THRESHOLD for count in rows)
+
+
 @composite(
     "cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor",
     autocast="float32",
@@ -772,8 +777,7 @@ def pairwise_distances(x1: Any, x2: Any, p: float = 2.0, compute_mode: Any = Non
     mode = compute_mode or 0
     if mode not in (0, 1, 2):
         raise RuntimeError(f"possible modes: 0, 1, 2, but was: {mode}")
-    rows = max(x1.shape[-2], x2.shape[-2])
-    if p == 2 and (mode == 1 or (mode == 0 and rows > MATRIX_MODE_THRESHOLD)):
+    if p == 2 and (mode == 1 or (mode == 0 and is_large(x1, x2))):
         return aten._euclidean_dist(x1, x2)
     return aten._cdist_forward(x1, x2, p, compute_mode)
 

@@ -107,8 +107,8 @@ def norm_gradient(grad: Any, self: Any, ord: Any, result: Any, dim: Any, keepdim
     if ord == 2:
         return grad * (self / result).masked_fill(result == 0, 0)
     if ord in (INFINITY, -INFINITY):
-        sizes = self.abs()
-        mask = (sizes == result).logical_or(sizes.isnan())
+        magnitudes = self.abs()
+        mask = (magnitudes == result).logical_or(magnitudes.isnan())
         count = mask.sum() if dim is None or dim == () else mask.sum(dim, True)
         return self.sgn() * ((grad / count) * mask)
     if ord < 1:

@@ -17,7 +17,7 @@ from rushlight.core import geometry
 from rushlight.core.dispatch import call
 from rushlight.core.op import refuse
 from rushlight.core.parts import copied_parts, parts_of
-from rushlight.core.tensor import values_of, wrap
+from rushlight.core.tensor import shell, sizes_of, values_of, wrap
 from rushlight.opset.rules import aten, linear_in, sample
 from rushlight.opset.sparse.coo import (
     LAYOUT_NAMES,
@@ -57,6 +57,7 @@ def to_dense_grad(grad: Any, self: Any, masked_grad: Any) -> Any:
 to_dense_op = native(
     "_to_dense(Tensor self, ScalarType? dtype=None, bool? masked_grad=None) -> Tensor",
     function=False,
+    structural=True,
     vjp=to_dense_grad,
     differentiable=["self"],
     node="ToDenseBackward0",
@@ -66,6 +67,8 @@ to_dense_op = native(
 
 @to_dense_op.kernel
 def _(self: Any, dtype: Any, masked_grad: Any) -> Any:
+    if parts_of(self).values._array is None:
+        return shell(sizes_of(self), None, dtype or self._dtype, self.device)
     if is_coo(self):
         array = scattered(self)
     else:

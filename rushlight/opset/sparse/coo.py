@@ -319,6 +319,7 @@ with_dims = native(
     "-> Tensor",
     method=False,
     function=False,
+    structural=True,
     samples=lambda make: [sample(1, 1, (2, 3), dtype=make.dtype, layout=devices.sparse_coo)],
 )
 
@@ -359,6 +360,7 @@ with_dims_and_tensors = native(
     f"Tensor indices, Tensor values, *, {FALSE_PIN}, bool? is_coalesced=None) -> Tensor",
     method=False,
     function=False,
+    structural=True,
     vjp={"values": values_grad},
     jvp=linear_in("values"),
 )
@@ -622,7 +624,13 @@ def dims_op(name: str, position: int, samples: Any) -> None:
             )
         return dims(self)[position]
 
-    native(f"{name}(Tensor self) -> int", function=False, kernel=kernel, samples=samples)
+    native(
+        f"{name}(Tensor self) -> int",
+        function=False,
+        structural=True,
+        kernel=kernel,
+        samples=samples,
+    )
 
 
 dims_op("sparse_dim", 0, any_samples)
@@ -630,7 +638,7 @@ dims_op("dense_dim", 1, any_samples)
 dims_op("_dimI", 0, coo_samples)
 dims_op("_dimV", 1, coo_samples)
 
-nnz = native("_nnz(Tensor self) -> int", function=False, samples=coo_samples)
+nnz = native("_nnz(Tensor self) -> int", function=False, structural=True, samples=coo_samples)
 
 
 @nnz.kernel
@@ -648,7 +656,9 @@ def _(self: Any) -> int:
     return int(parts.indices.shape[1] if isinstance(parts, Coo) else parts.plain.shape[-1])
 
 
-is_coalesced = native("is_coalesced(Tensor self) -> bool", function=False, samples=coo_samples)
+is_coalesced = native(
+    "is_coalesced(Tensor self) -> bool", function=False, structural=True, samples=coo_samples
+)
 
 
 @is_coalesced.kernel
@@ -662,6 +672,7 @@ def part_op(name: str, kernel: Callable[[Any], Any], **options: Any) -> OpOverlo
     return native(
         f"{name}(Tensor(a) self) -> Tensor(a)",
         function=False,
+        structural=True,
         untracked=True,
         vjp=refuse("the part is handed out without its history"),
         jvp=refuse("the part is handed out without its history"),
@@ -718,6 +729,7 @@ def rebuilt_from_values(grad: Any, self: Any) -> Any:
 values_op = native(
     "values(Tensor(a) self) -> Tensor(a)",
     function=False,
+    structural=True,
     vjp=rebuilt_from_values,
     samples=coo_samples,
 )

@@ -66,6 +66,7 @@ def lower_triangle(build: Any, op: Any, self: Any, diagonal: Any) -> Any:
 
 for record in (tril, triu):
     record.lower = lower_triangle
+    record.options["recompute"] = True
     record.rules["shape"] = triangle_shape(record.base_name)
     record.rules["kernel"] = triangle_kernel(record.base_name)
     record.samples = lambda make: [

@@ -302,6 +302,13 @@ def ravel(self: Any) -> Any:
     return self.contiguous().view(-1)
 
 
+def strided_inverse(source: Any, changed: Any, size: Any, stride: Any, offset: Any) -> Any:
+    if not geometry.is_nested(tuple(size), tuple(stride)):
+        # A write to one element may be one to others.
+        raise error("RL0702", NotImplementedError, op="aten::as_strided")
+    return source.as_strided_scatter(changed, size, stride, offset)
+
+
 view_as.samples = lambda make: [(make(2, 3), make(3, 2))]
 reshape_as.samples = lambda make: [(make.strided(2, 3), make(3, 2))]
 ravel.samples = lambda make: [(make(2, 3),), (make.strided(2, 3),), (make(),)]
@@ -314,17 +321,8 @@ as_strided = view(
     vjp=lambda grad, self_meta, size, stride, storage_offset: as_strided_backward(
         grad, self_meta, size, stride, storage_offset
     ),
-    inverse=lambda source, changed, size, stride, storage_offset: strided_inverse(
-        source, changed, size, stride, storage_offset
-    ),
+    inverse=strided_inverse,
 )
-
-
-def strided_inverse(source: Any, changed: Any, size: Any, stride: Any, offset: Any) -> Any:
-    if not geometry.is_nested(tuple(size), tuple(stride)):
-        # A write to one element may be one to others.
-        raise error("RL0702", NotImplementedError, op="aten::as_strided")
-    return source.as_strided_scatter(changed, size, stride, offset)
 
 
 @as_strided.shape
@@ -346,7 +344,7 @@ def _(self: Any, size: Any, stride: Any, storage_offset: Any) -> Any:
                 f"Storage size calculation overflowed with sizes={geometry.show(size)} and "
                 f"strides={geometry.show(stride)}"
             )
-    check_storage_bounds(self, size, stride, offset)
+    geometry.check_extent(size, stride, offset, storage_of(self).nbytes_, self._dtype.itemsize)
     return size, stride, offset
 
 
@@ -365,19 +363,6 @@ as_strided.errors = lambda make: [
     (RuntimeError, (make(4), (2,), (1,), -1)),
     (RuntimeError, (make(4), (2, 4), (3, 1))),
 ]
-
-
-def check_storage_bounds(self: Any, size: Any, stride: Any, offset: Any) -> None:
-    """Refuse a geometry that reaches beyond the tensor's storage."""
-    extent = geometry.storage_extent(size, stride, offset)
-    held = storage_of(self).nbytes_
-    needed = extent * self._dtype.itemsize
-    if needed > held and 0 not in size:
-        raise RuntimeError(
-            f"setStorage: sizes {geometry.show(size)}, strides {geometry.show(stride)}, storage "
-            f"offset {offset}, and itemsize {self._dtype.itemsize} requiring a storage size of "
-            f"{needed} are out of bounds for storage of size {held}"
-        )
 
 
 # -- order of dimensions -------------------------------------------------------------------------
@@ -480,6 +465,18 @@ def expanded_number(array: Any, size: Any) -> Any:
     return ndarray(size, array.dtype, array, 0, (0,) * len(size))
 
 
+def unexpanded(source: Any, changed: Any, size: Any, implicit: bool) -> Any:
+    """One of the copies that a write to an expanded tensor leaves: all are one element."""
+    if changed.numel() == 0:
+        return source
+    for _ in range(changed.dim() - source.dim()):
+        changed = changed.select(0, 0)
+    for dim, extent in enumerate(source.shape):
+        if extent == 1 and changed.shape[dim] != 1:
+            changed = changed.narrow(dim, 0, 1)
+    return changed
+
+
 expand = view(
     "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
     batch=late("view.batched:expand"),
@@ -493,20 +490,8 @@ expand = view(
         scope={"expanded_number": expanded_number},
     ),
     vjp=lambda grad, self_shape: grad.sum_to_size(self_shape),
-    inverse=lambda source, changed, size, implicit: unexpanded(source, changed),
+    inverse=unexpanded,
 )
-
-
-def unexpanded(source: Any, changed: Any) -> Any:
-    """One of the copies that a write to an expanded tensor leaves: all are one element."""
-    if changed.numel() == 0:
-        return source
-    for _ in range(changed.dim() - source.dim()):
-        changed = changed.select(0, 0)
-    for dim, size in enumerate(source.shape):
-        if size == 1 and changed.shape[dim] != 1:
-            changed = changed.narrow(dim, 0, 1)
-    return changed
 
 
 @expand.shape

@@ -362,7 +362,7 @@ def define(name: str, count: int, method: str, aligned: bool) -> None:  # noqa: 
                 f"Non-empty {count + 2}D data tensor expected but got a tensor with sizes "
                 f"{geometry.show(shape)}"
             )
-        if not (method in FILTERS and geometry.same_sizes(tuple(output_size), shape[2:])):
+        if not (method in FILTERS and geometry.known_equal(tuple(output_size), shape[2:])):
             check_dtype(method, count, self._dtype)
 
     @forward.kernel
