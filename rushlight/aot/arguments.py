@@ -161,6 +161,13 @@ class Bases(Wrapper):
         refuse_subclasses(task, "aliased")
         grouped = {place for group in found for place in group}
         facts = task.facts
+        for place in grouped:
+            view = task.args[place]
+            if facts.inputs[place].sets_storage:
+                raise error("RL0743")
+            if view._base is not None and view.requires_grad and view.grad_fn is None:
+                # Taken without grad mode: it has no part in its base's gradient.
+                raise error("RL0621")
         moved = [i for i in sorted(grouped) if facts.inputs[i].writes_geometry]
         same = {
             place: entry.base

@@ -189,9 +189,9 @@ class BackwardWrites:
 
     def written(self, facts: Facts) -> list[int]:
         offset = len(facts.returned_inputs)
-        for place, entry in enumerate(facts.outputs):
+        for place, output in enumerate(facts.outputs):
             writes = state_of(self.outputs[offset + place])[0]
-            of_input = entry.kind in (OutputKind.IS_INPUT, OutputKind.ALIAS_OF_INPUT)
+            of_input = output.kind in (OutputKind.IS_INPUT, OutputKind.ALIAS_OF_INPUT)
             if not of_input and writes != self.output_writes[offset + place]:
                 raise error("RL0628", position=place)
         after = [state_of(value) for value in (*self.primals, *self.given, *self.tangents)]

@@ -344,6 +344,7 @@ def input_facts(
         requires_grad=value.requires_grad,
         writes_data=writes > 0 and not sets,
         writes_geometry=moved
+        and not sets
         and (value is not parts[0] or geometry_of(moved_form(source, value)) != geometry),
         becomes_view=becomes_view,
         moves=value.chain if moved and value is parts[0] else (),
@@ -459,7 +460,12 @@ class Classifier:
                 raise error("RL0627", position=position, argument=source)
             return OutputKind.ALIAS_OF_INPUT, source, self.chain_from_input(value, source)
         base = value._base
-        if base is not None and value.requires_grad and base.requires_grad:
+        if (
+            base is not None
+            and value.requires_grad
+            and base.requires_grad
+            and not is_custom_view(value, base)
+        ):
             return self.view_of_intermediate(value, base)
         if self.aliases[key] > 1 and not value.requires_grad:
             for other, place in self.twins(value):

@@ -490,11 +490,9 @@ def rebuild(
         made = replayed(base, entry.chain, graph_output)
     if made is None:
         offset = graph_output.storage_offset()
-        if is_written:
-            # The graph's output is a view of the value that was written, which is dense.
-            if not base.is_contiguous():
-                raise error("RL0630", shape=tuple(base.shape), strides=strides_of(base))
-            offset += base.storage_offset()
+        # The graph's output is a view of the value that was written, which is dense.
+        if is_written and not (base.is_contiguous() and base.storage_offset() == 0):
+            raise error("RL0630", shape=tuple(base.shape), strides=strides_of(base))
         quiet = entry.is_quiet or any([step.quiet for step in entry.chain or ()])
         with changed(grad=LOCAL.state.grad and not quiet):
             made = base.as_strided(sizes_of(graph_output), strides_of(graph_output), offset)

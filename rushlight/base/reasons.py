@@ -430,7 +430,7 @@ REASONS: dict[str, Reason] = {
     ),
     "RL0630": Reason(
         "an output is a view of symbolic sizes of a written argument of shape {shape} and strides "
-        "{strides}, which is not contiguous",
+        "{strides}, which is not contiguous or not at the start of its memory",
         "The view is made by its strides, which are known for contiguous memory only.",
         "Pass a contiguous argument, return a clone, or compile with fixed sizes.",
     ),

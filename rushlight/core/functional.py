@@ -127,6 +127,9 @@ class FunctionalStorage:
             sources = [self.base] if chain else []
             for step in chain[:-1]:
                 sources.append(step.replay(sources[-1]))
+                if step.op.base_name == "expand" and sources[-1].numel() != sources[-2].numel():
+                    # A write to one of the copies is one to all.
+                    raise error("RL0702", NotImplementedError, op=step.op.name())
             for step, source in zip(reversed(chain), reversed(sources)):
                 value = step.inverse(source, value)
             self.base = value

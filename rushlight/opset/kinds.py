@@ -828,6 +828,9 @@ def scattered(op: Any, source: Any, changed: Any, args: tuple[Any, ...]) -> Any:
     several = any(entry.type.kind == "List" for entry in op._schema.returns)
     found = op.rule("shape")(source, *(args[1:] if several else args))
     sizes, strides, offset = (found[args[0]] if several else found)[:3]
+    if not geometry.is_nested(tuple(sizes), tuple(strides)):
+        # A write to one element may be one to others.
+        raise error("RL0702", NotImplementedError, op=op.name())
     return source.as_strided_scatter(changed, sizes, strides, offset)
 
 

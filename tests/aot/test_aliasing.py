@@ -84,6 +84,8 @@ REFUSALS = (
     "cannot mutate tensors with frozen storage",
     "__tensor_unflatten__() gave a tensor of shape",
     "Can't detach views in-place",
+    "are out of bounds for storage of size 0",
+    "view size is not compatible with input tensor's size and stride",
     "leaf Variable that requires grad is being used in an in-place operation",
 )
 CODES = (
@@ -139,6 +141,9 @@ def writes_leaf(program: Program, eager: Seen, compiled: Seen) -> bool:
 
 def has_fewer_versions(program: Program, eager: Seen, compiled: Seen) -> bool:
     """An in-place view op on a view of an argument leaves the argument as it is."""
+    if any([step.name == "set_" for step in program.steps]):
+        # It leaves a tensor its own counter.
+        return True
     return all([e or not c for e, c in zip(eager["written"], compiled["written"], strict=True)])
 
 
@@ -158,7 +163,9 @@ def checks_less(program: Program, eager: Seen, compiled: Seen) -> bool:
     where anything was done in place since; a graph has values of their own."""
     return "some elements of the input tensor and the written-to tensor" in eager.get(
         "text", ""
-    ) or "modified by an inplace operation" in eager.get("backward", "")
+    ) or "modified by an inplace operation" in eager.get("backward", "") + compiled.get(
+        "backward", ""
+    )
 
 
 def starts_gradients(program: Program, eager: Seen, compiled: Seen) -> bool:
@@ -218,6 +225,20 @@ def writes_nothing_late(program: Program, eager: Seen, compiled: Seen) -> bool:
     return cuts and compiled["after"] == [look["values"] for look in looks(compiled)]
 
 
+def shares_data(program: Program, eager: Seen, compiled: Seen) -> bool:
+    """The `data` of something made inside is the tensor itself, and equal views are one."""
+    return any([comes_from(program, ref, {"data", *SPLIT_VIEWS}) for ref in program.outputs])
+
+
+def cuts_history(program: Program, eager: Seen, compiled: Seen) -> bool:
+    """A view of symbolic sizes of a view taken without grad mode has no history at all."""
+    different = [
+        {name for name in e if e[name] != c[name]} for e, c in pairs(eager, compiled, "outputs")
+    ]
+    quiet = any([step.quiet for step in program.steps])
+    return quiet and all([names <= {"leaf"} for names in different])
+
+
 def looks(seen: Seen) -> list[Seen]:
     return [*seen["args"], *seen["outputs"]]
 
@@ -253,6 +274,8 @@ RULES = [
     rule("outputs", restrides),
     rule("memory views", copies_views),
     rule("after", writes_nothing_late),
+    rule("same", shares_data),
+    rule("outputs", cuts_history),
 ]
 
 

@@ -172,20 +172,28 @@ unfold_backward.samples = lambda make: [
 
 def same_strides_copy(self: Tensor) -> Tensor:
     """A copy with equal sizes, strides and offset over memory of its own."""
-    sizes, strides = sizes_of(self), strides_of(self)
+    sizes, strides = sizes_of(self), scattered_strides(self)
     dtype = self._dtype
     if self._array is None:
         return shell(sizes, strides, dtype, self.device, self._offset)
     if self._is_contiguous and self._offset == 0:
         return lay_out(self._array.copy(), strides, dtype)
-    if geometry.is_overlapping(sizes, strides):
-        return lay_out(values_of(self).copy(), geometry.like_strides(sizes, strides), dtype)
+    if strides != strides_of(self):
+        return lay_out(values_of(self).copy(), strides, dtype)
     extent = geometry.storage_extent(sizes, strides, self._offset) * dtype.itemsize
     if extent == 0:
         return empty_strided(sizes, strides, dtype)
     storage = Storage(storage_of(self).buffer[:extent].copy())
     array = alias_array(storage, dtype, sizes, strides, self._offset)
     return wrap_strided(array, dtype, storage, self._offset)
+
+
+def scattered_strides(self: Tensor) -> Any:
+    """Those of a tensor, made dense where its elements share memory."""
+    sizes, strides = sizes_of(self), strides_of(self)
+    if geometry.is_overlapping(sizes, strides):
+        return geometry.like_strides(sizes, strides)
+    return strides
 
 
 def scatter_of_view(schema: str, view: tuple[str, str], **options: Any) -> OpOverload:
@@ -211,7 +219,7 @@ def scatter_of_view(schema: str, view: tuple[str, str], **options: Any) -> OpOve
     @record.shape
     def _(self: Any, *args: Any) -> Any:
         part_of(self, *args)
-        return Spec(self.shape, self._dtype, strides_of(self))
+        return Spec(self.shape, self._dtype, scattered_strides(self))
 
     @record.kernel
     def _(self: Any, src: Any, *args: Any) -> Any:
