@@ -9,6 +9,7 @@ from rushlight.aot.decompositions.texts import cast
 from rushlight.aot.decompositions.written import program
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import FLOAT
+from rushlight.core.tensor import Tensor
 from rushlight.opset.rules import aten
 
 __all__: list[str] = []
@@ -33,48 +34,48 @@ program("ones_like")(filled_like(1))
 
 
 @program("zero")
-def zero(self: Any) -> Any:
+def zero(self: Tensor) -> Any:
     return aten.full_like(self, 0)
 
 
 @program("fill.Tensor")
-def fill(self: Any, value: Any) -> Any:
+def fill(self: Tensor, value: Any) -> Any:
     return aten.copy(self, value)
 
 
-def as_own(self: Any, options: dict[str, Any]) -> dict[str, Any]:
+def as_own(self: Tensor, options: dict[str, Any]) -> dict[str, Any]:
     """Options of a new tensor, where those of another are the defaults."""
     chosen = {name: value for name, value in options.items() if value is not None}
     return {"dtype": self.dtype, "device": self.device, **chosen}
 
 
 @program("new_full")
-def new_full(self: Any, size: Any, fill_value: Any, **options: Any) -> Any:
+def new_full(self: Tensor, size: Any, fill_value: Any, **options: Any) -> Any:
     return aten.full(size, fill_value, **as_own(self, options))
 
 
 @program("new_zeros")
-def new_zeros(self: Any, size: Any, **options: Any) -> Any:
+def new_zeros(self: Tensor, size: Any, **options: Any) -> Any:
     return new_full(self, size, 0, **options)
 
 
 @program("new_ones")
-def new_ones(self: Any, size: Any, **options: Any) -> Any:
+def new_ones(self: Tensor, size: Any, **options: Any) -> Any:
     return new_full(self, size, 1, **options)
 
 
 @program("new_empty")
-def new_empty(self: Any, size: Any, **options: Any) -> Any:
+def new_empty(self: Tensor, size: Any, **options: Any) -> Any:
     return aten.empty(size, **as_own(self, options))
 
 
 @program("new_empty_strided")
-def new_empty_strided(self: Any, size: Any, stride: Any, **options: Any) -> Any:
+def new_empty_strided(self: Tensor, size: Any, stride: Any, **options: Any) -> Any:
     return aten.empty_strided(size, stride, **as_own(self, options))
 
 
 @program("empty_like")
-def empty_like(self: Any, **options: Any) -> Any:
+def empty_like(self: Tensor, **options: Any) -> Any:
     return aten.full_like(self, 0, **options)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from rushlight.aot.decompositions.texts import MATH, as_tensor, cast, wide
 from rushlight.aot.decompositions.written import program
 from rushlight.core import dtype as dtypes
+from rushlight.core.tensor import Tensor
 from rushlight.opset.network.loss import promoted
 from rushlight.opset.rules import aten
 
@@ -16,7 +17,7 @@ __all__: list[str] = []
 NONE, MEAN = 0, 1
 
 
-def complement(x: Any) -> Any:
+def complement(x: Tensor) -> Any:
     """1 - x."""
     return aten.add(aten.neg(x), 1)
 
@@ -27,7 +28,7 @@ def reduced(loss: Any, reduction: int) -> Any:
     return aten.mean(loss) if reduction == MEAN else aten.sum(loss, list(range(loss.dim())))
 
 
-def per_element(grad: Any, like: Any, reduction: int) -> Any:
+def per_element(grad: Tensor, like: Any, reduction: int) -> Any:
     """The gradient of each element's loss."""
     return aten.div(grad, like.numel()) if reduction == MEAN else grad
 
@@ -36,14 +37,14 @@ def per_element(grad: Any, like: Any, reduction: int) -> Any:
 
 
 @program("_softmax")
-def _softmax(self: Any, dim: int, half_to_float: bool) -> Any:
+def _softmax(self: Tensor, dim: int, half_to_float: bool) -> Any:
     powers = aten.exp(shifted(wide(self), dim))
     result = aten.div(powers, aten.sum(powers, [dim], True))
     return result if half_to_float else cast(result, self.dtype)
 
 
 @program("_log_softmax")
-def _log_softmax(self: Any, dim: int, half_to_float: bool) -> Any:
+def _log_softmax(self: Tensor, dim: int, half_to_float: bool) -> Any:
     if self.dtype.category != dtypes.FLOAT:
         return NotImplemented
     x = shifted(wide(self), dim)
@@ -51,27 +52,29 @@ def _log_softmax(self: Any, dim: int, half_to_float: bool) -> Any:
     return result if half_to_float else cast(result, self.dtype)
 
 
-def shifted(x: Any, dim: int) -> Any:
+def shifted(x: Tensor, dim: int) -> Any:
     """A tensor less its largest elements along a dim, so that no power is too large."""
     return x if x.numel() == 0 else aten.sub(x, aten.amax(x, [dim], True))
 
 
 @program("_softmax_backward_data")
-def _softmax_backward_data(grad_output: Any, output: Any, dim: int, input_dtype: Any) -> Any:
+def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Any:
     weighted = aten.mul(wide(grad_output), wide(output))
     total = aten.sum(weighted, [dim], True)
     return cast(aten.sub(weighted, aten.mul(wide(output), total)), input_dtype)
 
 
 @program("_log_softmax_backward_data")
-def _log_softmax_backward_data(grad_output: Any, output: Any, dim: int, input_dtype: Any) -> Any:
+def _log_softmax_backward_data(
+    grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any
+) -> Any:
     grad = wide(grad_output)
     total = aten.sum(grad, [dim], True)
     return cast(aten.sub(grad, aten.mul(aten.exp(wide(output)), total)), input_dtype)
 
 
 @program("_safe_softmax")
-def _safe_softmax(self: Any, dim: int, dtype: Any = None) -> Any:
+def _safe_softmax(self: Tensor, dim: int, dtype: Any = None) -> Any:
     x = self if dtype is None else cast(self, dtype)
     result = aten._softmax(x, dim, False)
     seen = aten.any(aten.ne(x, float("-inf")), dim, True)
@@ -81,26 +84,26 @@ def _safe_softmax(self: Any, dim: int, dtype: Any = None) -> Any:
 # -- losses of a difference ------------------------------------------------------------------------
 
 
-def squared(difference: Any) -> Any:
+def squared(difference: Tensor) -> Any:
     return aten.mul(difference, difference)
 
 
-def squared_slope(difference: Any) -> Any:
+def squared_slope(difference: Tensor) -> Any:
     return aten.mul(difference, 2)
 
 
-def huber(difference: Any, delta: float) -> Any:
+def huber(difference: Tensor, delta: float) -> Any:
     size = aten.abs(difference)
     near = aten.mul(squared(difference), 0.5)
     far = aten.mul(aten.sub(size, 0.5 * delta), delta)
     return aten.where(aten.le(size, delta), near, far)
 
 
-def huber_slope(difference: Any, delta: float) -> Any:
+def huber_slope(difference: Tensor, delta: float) -> Any:
     return aten.clamp(difference, -delta, delta)
 
 
-def smooth(difference: Any, beta: float) -> Any:
+def smooth(difference: Tensor, beta: float) -> Any:
     size = aten.abs(difference)
     if beta == 0:
         return size
@@ -108,7 +111,7 @@ def smooth(difference: Any, beta: float) -> Any:
     return aten.where(aten.lt(size, beta), near, aten.sub(size, 0.5 * beta))
 
 
-def smooth_slope(difference: Any, beta: float) -> Any:
+def smooth_slope(difference: Tensor, beta: float) -> Any:
     if beta == 0:
         return aten.sign(difference)
     size = aten.abs(difference)
@@ -116,7 +119,7 @@ def smooth_slope(difference: Any, beta: float) -> Any:
 
 
 def loss_of_difference(value: Callable[..., Any]) -> Callable[..., Any]:
-    def loss(self: Any, target: Any, reduction: int = 1, *rest: float) -> Any:
+    def loss(self: Tensor, target: Tensor, reduction: int = 1, *rest: float) -> Any:
         common = promoted(self, target)
         difference = aten.sub(wide(cast(self, common)), wide(cast(target, common)))
         return cast(reduced(value(difference, *(rest or defaults(value))), reduction), common)
@@ -129,7 +132,9 @@ def defaults(value: Callable[..., Any]) -> tuple[float, ...]:
 
 
 def gradient_of_difference(slope: Callable[..., Any]) -> Callable[..., Any]:
-    def gradient(grad_output: Any, self: Any, target: Any, reduction: int, *rest: float) -> Any:
+    def gradient(
+        grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, *rest: float
+    ) -> Any:
         common = promoted(grad_output, self, target)
         difference = aten.sub(wide(cast(self, common)), wide(cast(target, common)))
         grad = per_element(wide(cast(grad_output, common)), difference, reduction)
@@ -148,7 +153,7 @@ for name, value, slope in (
 
 
 @program("soft_margin_loss")
-def soft_margin_loss(self: Any, target: Any, reduction: int = 1) -> Any:
+def soft_margin_loss(self: Tensor, target: Tensor, reduction: int = 1) -> Any:
     common = promoted(self, target)
     x = aten.mul(wide(cast(self, common)), wide(cast(target, common)))
     return cast(reduced(aten.log1p(aten.exp(aten.neg(x))), reduction), common)
@@ -158,7 +163,9 @@ def soft_margin_loss(self: Any, target: Any, reduction: int = 1) -> Any:
 
 
 @program("binary_cross_entropy")
-def binary_cross_entropy(self: Any, target: Any, weight: Any = None, reduction: int = 1) -> Any:
+def binary_cross_entropy(
+    self: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = 1
+) -> Any:
     x, y = wide(self), wide(target)
     # torch: logarithms are cut off at -100.
     near = aten.mul(aten.sub(y, 1), aten.clamp(aten.log1p(aten.neg(x)), -100))
@@ -170,7 +177,11 @@ def binary_cross_entropy(self: Any, target: Any, weight: Any = None, reduction: 
 
 @program("binary_cross_entropy_backward")
 def binary_cross_entropy_backward(
-    grad_output: Any, self: Any, target: Any, weight: Any = None, reduction: int = 1
+    grad_output: Tensor,
+    self: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    reduction: int = 1,
 ) -> Any:
     x, y, grad = wide(self), wide(target), wide(grad_output)
     spread = aten.clamp(aten.mul(complement(x), x), 1e-12)
@@ -182,7 +193,11 @@ def binary_cross_entropy_backward(
 
 @program("binary_cross_entropy_with_logits")
 def binary_cross_entropy_with_logits(
-    self: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = 1
+    self: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    pos_weight: Any = None,
+    reduction: int = 1,
 ) -> Any:
     common = promoted(self, target)
     x, y = wide(self), wide(target)
@@ -199,14 +214,14 @@ def binary_cross_entropy_with_logits(
     return cast(reduced(loss, reduction), common)
 
 
-def picked(target: Any, ignore_index: Any, dim: int) -> tuple[Any, Any]:
+def picked(target: Tensor, ignore_index: Any, dim: int) -> tuple[Any, Any]:
     """Which targets count, and an index that is safe for those that do not."""
     counts = aten.ne(target, ignore_index)
     index = aten.where(counts, target, as_tensor(0, target))
     return counts, aten.unsqueeze(index, dim)
 
 
-def class_weights(self: Any, weight: Any, index: Any, dim: int) -> Any:
+def class_weights(self: Tensor, weight: Tensor | None, index: Tensor, dim: int) -> Any:
     """The weight of each target."""
     shape = [1] * self.dim()
     shape[dim] = self.shape[dim]
@@ -215,7 +230,9 @@ def class_weights(self: Any, weight: Any, index: Any, dim: int) -> Any:
 
 
 @program("nll_loss_forward", "nll_loss2d_forward")
-def nll_loss_forward(self: Any, target: Any, weight: Any, reduction: int, ignore_index: Any) -> Any:
+def nll_loss_forward(
+    self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: Any
+) -> Any:
     dim = 0 if self.dim() == 1 else 1
     x = wide(self)
     counts, index = picked(target, ignore_index, dim)
@@ -239,9 +256,14 @@ def nll_loss_forward(self: Any, target: Any, weight: Any, reduction: int, ignore
 
 @program("nll_loss_backward", "nll_loss2d_backward")
 def nll_loss_backward(
-    grad_output: Any, self: Any, target: Any, weight: Any, reduction: int, ignore_index: Any,
+    grad_output: Tensor,
+    self: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: int,
+    ignore_index: Any,
     total_weight: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     dim = 0 if self.dim() == 1 else 1
     grad = wide(grad_output)
     counts, index = picked(target, ignore_index, dim)
@@ -259,19 +281,19 @@ def nll_loss_backward(
 # -- other activations -----------------------------------------------------------------------------
 
 
-def halves(self: Any, dim: int) -> Any:
+def halves(self: Tensor, dim: int) -> Any:
     half = self.shape[dim] // 2
     return aten.slice(self, dim, 0, half), aten.slice(self, dim, half, 2 * half)
 
 
 @program("glu")
-def glu(self: Any, dim: int = -1) -> Any:
+def glu(self: Tensor, dim: int = -1) -> Any:
     first, second = halves(wide(self), dim)
     return cast(aten.mul(first, aten.sigmoid(second)), self.dtype)
 
 
 @program("glu_backward")
-def glu_backward(grad_output: Any, self: Any, dim: int) -> Any:
+def glu_backward(grad_output: Tensor, self: Tensor, dim: int) -> Any:
     first, second = halves(wide(self), dim)
     gate = aten.sigmoid(second)
     left = aten.mul(gate, wide(grad_output))
@@ -280,12 +302,12 @@ def glu_backward(grad_output: Any, self: Any, dim: int) -> Any:
 
 
 @program("native_dropout_backward")
-def native_dropout_backward(grad_output: Any, mask: Any, scale: float) -> Any:
+def native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) -> Any:
     return aten.mul(grad_output, aten.mul(cast(mask, grad_output.dtype), scale))
 
 
 @program("nan_to_num")
-def nan_to_num(self: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
+def nan_to_num(self: Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
     if self.dtype.category != dtypes.FLOAT:
         return aten.clone(self)
     limits = dtypes.finfo(self.dtype)
@@ -297,7 +319,7 @@ def nan_to_num(self: Any, nan: Any = None, posinf: Any = None, neginf: Any = Non
 
 
 @program("special_log_ndtr")
-def special_log_ndtr(self: Any) -> Any:
+def special_log_ndtr(self: Tensor) -> Any:
     x = wide(
         self if self.dtype.category >= dtypes.FLOAT else cast(self, dtypes.get_default_dtype())
     )

@@ -3,39 +3,42 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from rushlight.aot.decompositions.texts import as_tensor, cast, wide
 from rushlight.aot.decompositions.written import program
 from rushlight.core import geometry
 from rushlight.core.device import contiguous_format
+from rushlight.core.tensor import Tensor
 from rushlight.opset.rules import aten
+from rushlight.symbolic.numbers import IntLike
 
 __all__ = ["split_sizes", "swapped"]
 
 
 @program("detach")
-def detach(self: Any) -> Any:
+def detach(self: Tensor) -> Any:
     return aten.alias(self)
 
 
 @program("alias_copy", "detach_copy", "lift_fresh_copy")
-def alias_copy(self: Any) -> Any:
+def alias_copy(self: Tensor) -> Any:
     return aten.clone(self)
 
 
 @program("_reshape_alias")
-def _reshape_alias(self: Any, size: Any, stride: Any) -> Any:
+def _reshape_alias(self: Tensor, size: Sequence[IntLike], stride: Sequence[IntLike]) -> Any:
     return aten.view(self, size)
 
 
 @program("_unsafe_view")
-def _unsafe_view(self: Any, size: Any) -> Any:
+def _unsafe_view(self: Tensor, size: Sequence[IntLike]) -> Any:
     return aten.view(self, size)
 
 
 @program("view_copy")
-def view_copy(self: Any, size: Any) -> Any:
+def view_copy(self: Tensor, size: Sequence[IntLike]) -> Any:
     return aten.clone(aten.view(self, size))
 
 
@@ -49,39 +52,39 @@ def swapped(ndim: int, dim0: int, dim1: int) -> list[int]:
 
 
 @program("transpose.int")
-def transpose(self: Any, dim0: int, dim1: int) -> Any:
+def transpose(self: Tensor, dim0: int, dim1: int) -> Any:
     return aten.permute(self, swapped(self.dim(), dim0, dim1))
 
 
 @program("t")
-def t(self: Any) -> Any:
+def t(self: Tensor) -> Any:
     return aten.permute(self, [1, 0]) if self.dim() == 2 else aten.alias(self)
 
 
 @program("squeeze")
-def squeeze(self: Any) -> Any:
+def squeeze(self: Tensor) -> Any:
     return aten.squeeze(self, [dim for dim, size in enumerate(self.shape) if size == 1])
 
 
 @program("transpose_copy.int")
-def transpose_copy(self: Any, dim0: int, dim1: int) -> Any:
+def transpose_copy(self: Tensor, dim0: int, dim1: int) -> Any:
     return aten.clone(transpose(self, dim0, dim1))
 
 
 @program("t_copy")
-def t_copy(self: Any) -> Any:
+def t_copy(self: Tensor) -> Any:
     return aten.clone(t(self))
 
 
 @program("squeeze_copy")
-def squeeze_copy(self: Any) -> Any:
+def squeeze_copy(self: Tensor) -> Any:
     return aten.clone(squeeze(self))
 
 
 def copied(view: str) -> Any:
     """The copy of a view that is a core op."""
 
-    def program_of_copy(self: Any, *args: Any, **options: Any) -> Any:
+    def program_of_copy(self: Tensor, *args: Any, **options: Any) -> Any:
         return aten.clone(getattr(aten, view)(self, *args, **options))
 
     return program_of_copy
@@ -109,32 +112,32 @@ def split_sizes(size: Any, each: Any) -> list[Any]:
 
 
 @program("split.Tensor", "unsafe_split.Tensor")
-def split(self: Any, split_size: Any, dim: int = 0) -> Any:
+def split(self: Tensor, split_size: Any, dim: int = 0) -> Any:
     return aten.split_with_sizes(self, split_sizes(self.shape[dim], split_size), dim)
 
 
 @program("unsafe_split_with_sizes")
-def unsafe_split_with_sizes(self: Any, split_sizes: Any, dim: int = 0) -> Any:
+def unsafe_split_with_sizes(self: Tensor, split_sizes: Any, dim: int = 0) -> Any:
     return aten.split_with_sizes(self, split_sizes, dim)
 
 
 @program("split_with_sizes_copy")
-def split_with_sizes_copy(self: Any, split_sizes: Any, dim: int = 0) -> Any:
+def split_with_sizes_copy(self: Tensor, split_sizes: Any, dim: int = 0) -> Any:
     return [aten.clone(part) for part in aten.split_with_sizes(self, split_sizes, dim)]
 
 
 @program("unbind.int")
-def unbind(self: Any, dim: int = 0) -> Any:
+def unbind(self: Tensor, dim: int = 0) -> Any:
     return [aten.select(self, dim, index) for index in range(int(self.shape[dim]))]
 
 
 @program("unbind_copy.int")
-def unbind_copy(self: Any, dim: int = 0) -> Any:
+def unbind_copy(self: Tensor, dim: int = 0) -> Any:
     return [aten.clone(part) for part in unbind(self, dim)]
 
 
 @program("unfold")
-def unfold(self: Any, dimension: int, size: int, step: int) -> Any:
+def unfold(self: Tensor, dimension: int, size: int, step: int) -> Any:
     sizes, strides = list(self.shape), list(self.stride())
     if not sizes:
         return aten.as_strided(self, [size], [1])
@@ -145,7 +148,7 @@ def unfold(self: Any, dimension: int, size: int, step: int) -> Any:
 
 
 @program("unfold_copy")
-def unfold_copy(self: Any, dimension: int, size: int, step: int) -> Any:
+def unfold_copy(self: Tensor, dimension: int, size: int, step: int) -> Any:
     if not self.dim():
         return aten.clone(aten.slice(aten.unsqueeze(self, 0), 0, 0, size))
     dim = geometry.wrap_dim(dimension, self.dim())
@@ -163,7 +166,7 @@ def stack(tensors: Any, dim: int = 0) -> Any:
 
 
 @program("roll")
-def roll(self: Any, shifts: Any, dims: Any = ()) -> Any:
+def roll(self: Tensor, shifts: Any, dims: Any = ()) -> Any:
     shifts = [shifts] if isinstance(shifts, int) else list(shifts)
     dims = [dims] if isinstance(dims, int) else list(dims)
     if not dims:
@@ -177,7 +180,7 @@ def roll(self: Any, shifts: Any, dims: Any = ()) -> Any:
 
 
 @program("rot90")
-def rot90(self: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
+def rot90(self: Tensor, k: int = 1, dims: Any = (0, 1)) -> Any:
     turns = k % 4
     if turns == 2:
         return aten.flip(self, list(dims))
@@ -189,7 +192,7 @@ def rot90(self: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
 
 
 @program("channel_shuffle")
-def channel_shuffle(self: Any, groups: Any) -> Any:
+def channel_shuffle(self: Tensor, groups: Any) -> Any:
     batch, channels, *rest = self.shape
     parts = view_or_copy(self, [batch, groups, channels // groups, *rest])
     order = [0, 2, 1, *range(3, self.dim() + 1)]
@@ -198,14 +201,14 @@ def channel_shuffle(self: Any, groups: Any) -> Any:
     )
 
 
-def view_or_copy(self: Any, size: Any) -> Any:
+def view_or_copy(self: Tensor, size: Sequence[IntLike]) -> Any:
     """A reshape by core ops."""
     source = self if self.is_contiguous() else aten.clone(self, memory_format=contiguous_format)
     return aten.view(source, size)
 
 
 @program("pixel_shuffle")
-def pixel_shuffle(self: Any, upscale_factor: int) -> Any:
+def pixel_shuffle(self: Tensor, upscale_factor: int) -> Any:
     *batch, channels, height, width = self.shape
     r, n = upscale_factor, len(batch)
     parts = view_or_copy(self, [*batch, channels // (r * r), r, r, height, width])
@@ -217,7 +220,7 @@ def pixel_shuffle(self: Any, upscale_factor: int) -> Any:
 
 
 @program("pixel_unshuffle")
-def pixel_unshuffle(self: Any, downscale_factor: int) -> Any:
+def pixel_unshuffle(self: Tensor, downscale_factor: int) -> Any:
     *batch, channels, height, width = self.shape
     r, n = downscale_factor, len(batch)
     parts = view_or_copy(self, [*batch, channels, height // r, r, width // r, r])
@@ -228,14 +231,14 @@ def pixel_unshuffle(self: Any, downscale_factor: int) -> Any:
     )
 
 
-def places(self: Any, rows: Any, columns: Any) -> tuple[Any, Any]:
+def places(self: Tensor, rows: Any, columns: Any) -> tuple[Any, Any]:
     """Row numbers as a column, column numbers as a row."""
     row = aten.arange(0, rows, 1, device=self.device)
     column = aten.arange(0, columns, 1, device=self.device)
     return aten.unsqueeze(row, -1), aten.unsqueeze(column, 0)
 
 
-def triangle(self: Any, diagonal: Any, keeps: Any) -> Any:
+def triangle(self: Tensor, diagonal: Any, keeps: Any) -> Any:
     row, column = places(self, self.shape[-2], self.shape[-1])
     mask = keeps(column - row, diagonal)
     result = aten.where(mask, self, as_tensor(0, self))
@@ -243,22 +246,22 @@ def triangle(self: Any, diagonal: Any, keeps: Any) -> Any:
 
 
 @program("tril")
-def tril(self: Any, diagonal: Any = 0) -> Any:
+def tril(self: Tensor, diagonal: Any = 0) -> Any:
     return triangle(self, diagonal, aten.le)
 
 
 @program("triu")
-def triu(self: Any, diagonal: Any = 0) -> Any:
+def triu(self: Tensor, diagonal: Any = 0) -> Any:
     return triangle(self, diagonal, aten.ge)
 
 
 @program("trace")
-def trace(self: Any) -> Any:
+def trace(self: Tensor) -> Any:
     return aten.sum(aten.diagonal(self), [0])
 
 
 @program("diag_embed")
-def diag_embed(self: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+def diag_embed(self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     ndim = self.dim() + 1
     dim1, dim2 = geometry.wrap_dim(dim1, ndim), geometry.wrap_dim(dim2, ndim)
     if dim1 > dim2:
@@ -294,7 +297,7 @@ def block_diag(tensors: Any) -> Any:
 
 
 @program("take")
-def take(self: Any, index: Any) -> Any:
+def take(self: Tensor, index: Tensor) -> Any:
     flat = view_or_copy(self, [self.numel()])
     if index.dim() == 0:
         return aten.squeeze(aten.index_select(flat, 0, aten.unsqueeze(index, 0)), 0)
@@ -302,24 +305,24 @@ def take(self: Any, index: Any) -> Any:
 
 
 @program("_unsafe_index.Tensor")
-def _unsafe_index(self: Any, indices: Any) -> Any:
+def _unsafe_index(self: Tensor, indices: Tensor) -> Any:
     return aten.index(self, indices)
 
 
-def pad_positions(self: Any, size: Any, before: Any, after: Any) -> Any:
+def pad_positions(self: Tensor, size: Any, before: Any, after: Any) -> Any:
     place = aten.arange(-before, size + after, 1, device=self.device)
     return aten.clamp(place, 0, size - 1)
 
 
 @program("replication_pad1d")
-def replication_pad1d(self: Any, padding: Any) -> Any:
+def replication_pad1d(self: Tensor, padding: Any) -> Any:
     size = self.shape[-1]
     before, after = padding
     index = pad_positions(self, size, before, after)
     return aten.index_select(self, -1, index)
 
 
-def unreflected(grad_output: Any, self: Any, padding: Any) -> Any:
+def unreflected(grad_output: Tensor, self: Tensor, padding: Any) -> Any:
     """The gradient of a reflected border: what fell outside is folded back in, dim by dim."""
     result = wide(grad_output)
     for number in range(len(padding) // 2):
@@ -337,7 +340,7 @@ def unreflected(grad_output: Any, self: Any, padding: Any) -> Any:
     return cast(result, grad_output.dtype)
 
 
-def padded_along(self: Any, dim: int, before: Any, after: Any) -> Any:
+def padded_along(self: Tensor, dim: int, before: Any, after: Any) -> Any:
     pad = [0, 0] * (self.dim() - 1 - dim) + [before, after]
     return aten.constant_pad_nd(self, pad, 0)
 

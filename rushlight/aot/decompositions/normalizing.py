@@ -13,12 +13,13 @@ from rushlight.aot.decompositions.moving import view_or_copy
 from rushlight.aot.decompositions.texts import cast, wide
 from rushlight.aot.decompositions.written import program
 from rushlight.core import dtype as dtypes
+from rushlight.core.tensor import Tensor
 from rushlight.opset.rules import aten
 
 __all__: list[str] = []
 
 
-def moments(x: Any, dims: list[int], eps: float) -> tuple[Any, Any, Any]:
+def moments(x: Tensor, dims: list[int], eps: float) -> tuple[Any, Any, Any]:
     """(mean, biased variance, 1 / standard deviation), each with its dims kept."""
     mean = aten.mean(x, dims, True)
     spread = aten.sub(x, mean)
@@ -26,7 +27,7 @@ def moments(x: Any, dims: list[int], eps: float) -> tuple[Any, Any, Any]:
     return mean, variance, aten.rsqrt(aten.add(variance, eps))
 
 
-def scaled(x: Any, weight: Any, bias: Any, shape: Any) -> Any:
+def scaled(x: Tensor, weight: Tensor | None, bias: Tensor | None, shape: Any) -> Any:
     if weight is not None:
         x = aten.mul(x, aten.view(wide(weight), shape))
     if bias is not None:
@@ -35,7 +36,12 @@ def scaled(x: Any, weight: Any, bias: Any, shape: Any) -> Any:
 
 
 def gradient(
-    grad: Any, normal: Any, rstd: Any, weight: Any, dims: list[int], moving: bool = True
+    grad: Tensor,
+    normal: Any,
+    rstd: Tensor,
+    weight: Tensor | None,
+    dims: list[int],
+    moving: bool = True,
 ) -> Any:
     """The gradient of the input: `normal` is the normalised input, `weight` broadcasts over it.
     Unless statistics are `moving` with the input they are constants."""
@@ -50,21 +56,27 @@ def gradient(
 # -- batch norm ------------------------------------------------------------------------------------
 
 
-def channels(input: Any) -> tuple[list[int], list[Any]]:
+def channels(input: Tensor) -> tuple[list[int], list[Any]]:
     """(dims of statistics, shape of parameters) of a batch norm."""
     dims = [0, *range(2, input.dim())]
     return dims, [1, input.shape[1], *[1] * (input.dim() - 2)]
 
 
-def statistics_dtype(input: Any, *others: Any) -> Any:
+def statistics_dtype(input: Tensor, *others: Any) -> Any:
     mixed = any([other is not None and other.dtype is not input.dtype for other in others])
     return dtypes.float32 if mixed else input.dtype
 
 
 def batch_norm(
-    input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
-    momentum: float, eps: float,
-) -> tuple[Any, ...]:  # fmt: skip
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Any, ...]:
     """(result, saved mean, saved 1 / deviation, new running mean, new running variance)."""
     dims, shape = channels(input)
     x = wide(input)
@@ -95,18 +107,30 @@ def moved(running: Any, found: Any, momentum: float) -> Any:
 
 @program("_native_batch_norm_legit_functional")
 def native_batch_norm_functional(
-    input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
-    momentum: float, eps: float,
-) -> Any:  # fmt: skip
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Any:
     found = batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
     return found if training else (*found[:3], aten.clone(found[3]), aten.clone(found[4]))
 
 
 @program("native_batch_norm", "_native_batch_norm_legit")
 def native_batch_norm(
-    input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
-    momentum: float, eps: float,
-) -> Any:  # fmt: skip
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Any:
     found = batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
     if training and running_mean is not None:
         aten.copy_(running_mean, found[3])
@@ -117,24 +141,42 @@ def native_batch_norm(
 
 @program("_native_batch_norm_legit.no_stats")
 def native_batch_norm_alone(
-    input: Any, weight: Any, bias: Any, training: bool, momentum: float, eps: float
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
 ) -> Any:
     return batch_norm(input, weight, bias, None, None, training, momentum, eps)[:3]
 
 
 @program("_native_batch_norm_legit_no_training")
 def native_batch_norm_fixed(
-    input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, momentum: float,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    momentum: float,
     eps: float,
-) -> Any:  # fmt: skip
+) -> Any:
     return batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)[:3]
 
 
 @program("native_batch_norm_backward")
 def native_batch_norm_backward(
-    grad_out: Any, input: Any, weight: Any, running_mean: Any, running_var: Any, save_mean: Any,
-    save_invstd: Any, train: bool, eps: float, output_mask: Any,
-) -> Any:  # fmt: skip
+    grad_out: Tensor,
+    input: Tensor,
+    weight: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    save_mean: Any,
+    save_invstd: Any,
+    train: bool,
+    eps: float,
+    output_mask: Any,
+) -> Any:
     dims, shape = channels(input)
     x, grad = wide(input), wide(grad_out)
     if train:
@@ -153,7 +195,7 @@ def native_batch_norm_backward(
     )
 
 
-def masked(mask: Any, *gradients: Any) -> tuple[Any, ...]:
+def masked(mask: Tensor, *gradients: Any) -> tuple[Any, ...]:
     """The gradients that are wanted."""
     pairs = zip(mask, gradients, strict=True)
     return tuple([find() if wanted else None for wanted, find in pairs])
@@ -162,14 +204,16 @@ def masked(mask: Any, *gradients: Any) -> tuple[Any, ...]:
 # -- layer norm, group norm ------------------------------------------------------------------------
 
 
-def trailing(input: Any, normalized_shape: Any) -> tuple[list[int], list[int]]:
+def trailing(input: Tensor, normalized_shape: Any) -> tuple[list[int], list[int]]:
     """(leading dims, dims of statistics) of a layer norm."""
     first = input.dim() - len(normalized_shape)
     return list(range(first)), list(range(first, input.dim()))
 
 
 @program("native_layer_norm")
-def native_layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+def native_layer_norm(
+    input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> Any:
     _, dims = trailing(input, normalized_shape)
     x = wide(input)
     mean, _, rstd = moments(x, dims, eps)
@@ -184,9 +228,15 @@ def native_layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any,
 
 @program("native_layer_norm_backward")
 def native_layer_norm_backward(
-    grad_out: Any, input: Any, normalized_shape: Any, mean: Any, rstd: Any, weight: Any, bias: Any,
+    grad_out: Tensor,
+    input: Tensor,
+    normalized_shape: Any,
+    mean: Tensor,
+    rstd: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
     output_mask: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     outer, dims = trailing(input, normalized_shape)
     grad = wide(grad_out)
     normal = aten.mul(aten.sub(wide(input), wide(mean)), wide(rstd))
@@ -206,7 +256,14 @@ def native_layer_norm_backward(
 
 @program("native_group_norm")
 def native_group_norm(
-    input: Any, weight: Any, bias: Any, N: Any, C: Any, HxW: Any, group: int, eps: float
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    N: Any,
+    C: Any,
+    HxW: Any,
+    group: int,
+    eps: float,
 ) -> Any:
     x = view_or_copy(wide(input), [N, group, C // group, HxW])
     mean, _, rstd = moments(x, [2, 3], eps)
@@ -218,9 +275,17 @@ def native_group_norm(
 
 @program("native_group_norm_backward")
 def native_group_norm_backward(
-    grad_out: Any, input: Any, mean: Any, rstd: Any, weight: Any, N: Any, C: Any, HxW: Any,
-    group: int, output_mask: Any,
-) -> Any:  # fmt: skip
+    grad_out: Tensor,
+    input: Tensor,
+    mean: Tensor,
+    rstd: Tensor,
+    weight: Tensor | None,
+    N: Any,
+    C: Any,
+    HxW: Any,
+    group: int,
+    output_mask: Any,
+) -> Any:
     shape = [N, group, C // group, HxW]
     grad, x = view_or_copy(wide(grad_out), shape), view_or_copy(wide(input), shape)
     deviation = aten.view(wide(rstd), [N, group, 1, 1])

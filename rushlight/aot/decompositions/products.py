@@ -9,13 +9,14 @@ from rushlight.aot.decompositions.moving import matrix_product, swapped, view_or
 from rushlight.aot.decompositions.texts import as_tensor, cast, wide
 from rushlight.aot.decompositions.written import program
 from rushlight.core import dtype as dtypes
+from rushlight.core.tensor import Tensor
 from rushlight.opset.network.loss import promoted as result_type
 from rushlight.opset.rules import aten
 
 __all__: list[str] = []
 
 
-def added(self: Any, product: Any, beta: Any, alpha: Any) -> Any:
+def added(self: Tensor, product: Any, beta: Any, alpha: Any) -> Any:
     """beta * self + alpha * product, where nothing of `self` is read for a beta of zero."""
     if alpha != 1:
         product = aten.mul(product, alpha)
@@ -25,32 +26,32 @@ def added(self: Any, product: Any, beta: Any, alpha: Any) -> Any:
 
 
 @program("addmm")
-def addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Any:
     return added(self, aten.mm(mat1, mat2), beta, alpha)
 
 
 @program("baddbmm")
-def baddbmm(self: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Any:
     return added(self, aten.bmm(batch1, batch2), beta, alpha)
 
 
 @program("addbmm")
-def addbmm(self: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Any:
     return added(self, aten.sum(aten.bmm(batch1, batch2), [0]), beta, alpha)
 
 
 @program("mv")
-def mv(self: Any, vec: Any) -> Any:
+def mv(self: Tensor, vec: Tensor) -> Any:
     return aten.squeeze(aten.mm(self, aten.unsqueeze(vec, 1)), 1)
 
 
 @program("addmv")
-def addmv(self: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addmv(self: Tensor, mat: Any, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Any:
     return added(self, mv(mat, vec), beta, alpha)
 
 
 @program("addr")
-def addr(self: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addr(self: Tensor, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     product = aten.mul(aten.unsqueeze(vec1, 1), vec2)
     if self.dtype is dtypes.bool_ and product.dtype is dtypes.bool_:
         found = product if alpha else aten.full_like(product, False)
@@ -59,17 +60,17 @@ def addr(self: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> A
 
 
 @program("dot")
-def dot(self: Any, tensor: Any) -> Any:
+def dot(self: Tensor, tensor: Tensor) -> Any:
     return cast(aten.sum(aten.mul(wide(self), wide(tensor)), [0]), self.dtype)
 
 
 @program("vdot")
-def vdot(self: Any, other: Any) -> Any:
+def vdot(self: Tensor, other: Tensor) -> Any:
     return dot(aten._conj_physical(self) if self.dtype.is_complex else self, other)
 
 
 @program("linalg_cross")
-def linalg_cross(self: Any, other: Any, *, dim: int = -1) -> Any:
+def linalg_cross(self: Tensor, other: Tensor, *, dim: int = -1) -> Any:
     index = aten.arange(0, 3, 1, device=self.device)
     one = aten.remainder(aten.add(index, 1), 3)
     two = aten.remainder(aten.add(index, 2), 3)
@@ -81,9 +82,15 @@ def linalg_cross(self: Any, other: Any, *, dim: int = -1) -> Any:
 
 @program("_scaled_dot_product_flash_attention_for_cpu")
 def attention(
-    query: Any, key: Any, value: Any, dropout_p: float = 0.0, is_causal: bool = False, *,
-    attn_mask: Any = None, scale: Any = None,
-) -> Any:  # fmt: skip
+    query: Any,
+    key: Any,
+    value: Any,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: Any = None,
+    scale: Any = None,
+) -> Any:
     if key.shape[1] != query.shape[1]:
         return NotImplemented
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale

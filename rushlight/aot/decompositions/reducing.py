@@ -9,12 +9,13 @@ from rushlight.aot.decompositions.texts import as_tensor, cast, wide
 from rushlight.aot.decompositions.written import program
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import COMPLEX, FLOAT
+from rushlight.core.tensor import Tensor
 from rushlight.opset.rules import aten
 
 __all__ = ["every"]
 
 
-def every(self: Any, dim: Any) -> list[int]:
+def every(self: Tensor, dim: Any) -> list[int]:
     """The dims that a reduction's `dim` names; none named are all."""
     if dim is None or (not isinstance(dim, int) and not dim):
         return list(range(self.dim()))
@@ -22,55 +23,55 @@ def every(self: Any, dim: Any) -> list[int]:
 
 
 @program("sum")
-def sum(self: Any, *, dtype: Any = None) -> Any:
+def sum(self: Tensor, *, dtype: Any = None) -> Any:
     return aten.sum(self, every(self, None), dtype=dtype)
 
 
 @program("max")
-def max(self: Any) -> Any:
+def max(self: Tensor) -> Any:
     return aten.amax(self, every(self, None))
 
 
 @program("min")
-def min(self: Any) -> Any:
+def min(self: Tensor) -> Any:
     return aten.amin(self, every(self, None))
 
 
-def inverted_any(self: Any, **options: Any) -> Any:
+def inverted_any(self: Tensor, **options: Any) -> Any:
     found = aten.logical_not(aten.any(aten.logical_not(self), **options))
     return cast(found, dtypes.uint8) if self.dtype is dtypes.uint8 else found
 
 
 @program("all")
-def all(self: Any) -> Any:
+def all(self: Tensor) -> Any:
     return inverted_any(self)
 
 
 @program("all.dim", "all.dims")
-def all_dims(self: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def all_dims(self: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     return inverted_any(self, dim=dim, keepdim=keepdim)
 
 
 @program("aminmax")
-def aminmax(self: Any, *, dim: Any = None, keepdim: bool = False) -> Any:
+def aminmax(self: Tensor, *, dim: Any = None, keepdim: bool = False) -> Any:
     dims = every(self, dim)
     return aten.amin(self, dims, keepdim), aten.amax(self, dims, keepdim)
 
 
 @program("count_nonzero", "count_nonzero.dim_IntList")
-def count_nonzero(self: Any, dim: Any = None) -> Any:
+def count_nonzero(self: Tensor, dim: Any = None) -> Any:
     return aten.sum(aten.ne(self, 0), every(self, dim))
 
 
 @program("nansum")
-def nansum(self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def nansum(self: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     if self.dtype.category >= FLOAT:
         self = aten.where(aten.isnan(self), as_tensor(0, self), self)
     return aten.sum(self, every(self, dim), keepdim, dtype=dtype)
 
 
 @program("logsumexp")
-def logsumexp(self: Any, dim: Any, keepdim: bool = False) -> Any:
+def logsumexp(self: Tensor, dim: Any, keepdim: bool = False) -> Any:
     result = self.dtype if self.dtype.category >= FLOAT else dtypes.get_default_dtype()
     x = wide(cast(self, result))
     dims = every(x, dim)
@@ -84,12 +85,14 @@ def logsumexp(self: Any, dim: Any, keepdim: bool = False) -> Any:
 
 
 @program("var.correction")
-def var(self: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
+def var(self: Tensor, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
     return var_mean(self, dim, correction=correction, keepdim=keepdim)[0]
 
 
 @program("var_mean.correction")
-def var_mean(self: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
+def var_mean(
+    self: Tensor, dim: Any = None, *, correction: Any = None, keepdim: bool = False
+) -> Any:
     dims = every(self, dim)
     x = wide(self)
     mean = aten.mean(x, dims, True)
@@ -110,13 +113,15 @@ def var_mean(self: Any, dim: Any = None, *, correction: Any = None, keepdim: boo
 
 
 @program("std.correction")
-def std(self: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
+def std(self: Tensor, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
     found = aten.var(wide(self), every(self, dim), correction=correction, keepdim=keepdim)
     return cast(aten.sqrt(found), self.dtype.to_real())
 
 
 @program("std_mean.correction")
-def std_mean(self: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
+def std_mean(
+    self: Tensor, dim: Any = None, *, correction: Any = None, keepdim: bool = False
+) -> Any:
     dims = every(self, dim)
     mean = aten.mean(self, dims, keepdim)
     return std(self, dims, correction=correction, keepdim=keepdim), mean
@@ -124,7 +129,7 @@ def std_mean(self: Any, dim: Any = None, *, correction: Any = None, keepdim: boo
 
 @program("linalg_vector_norm")
 def linalg_vector_norm(
-    self: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+    self: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Any:
     x = self if dtype is None else cast(self, dtype)
     result = x.dtype.to_real()
@@ -146,27 +151,27 @@ def linalg_vector_norm(
 
 
 @program("norm.Scalar")
-def norm(self: Any, p: Any = 2) -> Any:
+def norm(self: Tensor, p: Any = 2) -> Any:
     return linalg_vector_norm(self, p)
 
 
 @program("norm.ScalarOpt_dtype")
-def norm_as(self: Any, p: Any, *, dtype: Any) -> Any:
+def norm_as(self: Tensor, p: Any, *, dtype: Any) -> Any:
     return linalg_vector_norm(self, 2 if p is None else p, dtype=dtype)
 
 
 @program("norm.ScalarOpt_dim", "norm.ScalarOpt_dim_dtype")
-def norm_along(self: Any, p: Any, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def norm_along(self: Tensor, p: Any, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Any:
     return linalg_vector_norm(self, 2 if p is None else p, dim, keepdim, dtype=dtype)
 
 
 @program("dist")
-def dist(self: Any, other: Any, p: Any = 2) -> Any:
+def dist(self: Tensor, other: Tensor, p: Any = 2) -> Any:
     return linalg_vector_norm(aten.sub(self, other), p)
 
 
 @program("renorm")
-def renorm(self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
+def renorm(self: Tensor, p: Any, dim: int, maxnorm: Any) -> Any:
     rest = [d for d in range(self.dim()) if d != dim % self.dim()]
     size = linalg_vector_norm(wide(self), p, rest, True)
     scale = aten.div(as_tensor(maxnorm, size), aten.add(size, 1e-7))

@@ -8,12 +8,13 @@ from rushlight.aot.decompositions.moving import view_or_copy
 from rushlight.aot.decompositions.texts import cast, wide
 from rushlight.aot.decompositions.written import program
 from rushlight.core import dtype as dtypes
+from rushlight.core.tensor import Tensor
 from rushlight.opset.rules import aten
 
 __all__: list[str] = []
 
 
-def nearest(self: Any, output_size: Any, scales: Any, shift: float) -> Any:
+def nearest(self: Tensor, output_size: Any, scales: Any, shift: float) -> Any:
     """Each element of the result is the one of the input whose cell it falls into."""
     result = self
     for number, (size, scale) in enumerate(zip(output_size, scales, strict=True)):
@@ -29,7 +30,7 @@ def nearest(self: Any, output_size: Any, scales: Any, shift: float) -> Any:
 
 
 def nearest_program(shift: float) -> Any:
-    def upsample(self: Any, output_size: Any, *scales: Any) -> Any:
+    def upsample(self: Tensor, output_size: Any, *scales: Any) -> Any:
         given = [*scales, *[None] * (len(output_size) - len(scales))]
         return nearest(self, output_size, given, shift)
 
@@ -42,7 +43,9 @@ for rank in (1, 2, 3):
 
 
 @program("upsample_linear1d")
-def upsample_linear1d(self: Any, output_size: Any, align_corners: bool, scales: Any = None) -> Any:
+def upsample_linear1d(
+    self: Tensor, output_size: Any, align_corners: bool, scales: Any = None
+) -> Any:
     length, size = self.shape[-1], output_size[0]
     work = dtypes.float64 if self.dtype is dtypes.float64 else dtypes.float32
     place = aten.arange(0, size, 1, dtype=work, device=self.device)
@@ -86,7 +89,7 @@ def affine_grid_generator(theta: Any, size: Any, align_corners: bool) -> Any:
 
 
 @program("im2col")
-def im2col(self: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+def im2col(self: Tensor, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
     picture = self if self.dim() == 4 else aten.unsqueeze(self, 0)
     padded = aten.constant_pad_nd(picture, [padding[1], padding[1], padding[0], padding[0]], 0)
     places = []
@@ -114,7 +117,7 @@ def im2col(self: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any
     return result if self.dim() == 4 else aten.squeeze(result, 0)
 
 
-def unpooled(self: Any, indices: Any, output_size: Any) -> Any:
+def unpooled(self: Tensor, indices: Tensor, output_size: Any) -> Any:
     """Values put where they were the largest."""
     rank = len(output_size)
     lead = list(self.shape[: self.dim() - rank])
@@ -128,10 +131,10 @@ def unpooled(self: Any, indices: Any, output_size: Any) -> Any:
 
 
 @program("max_unpool2d")
-def max_unpool2d(self: Any, indices: Any, output_size: Any) -> Any:
+def max_unpool2d(self: Tensor, indices: Tensor, output_size: Any) -> Any:
     return unpooled(self, indices, output_size)
 
 
 @program("max_unpool3d")
-def max_unpool3d(self: Any, indices: Any, output_size: Any, stride: Any, padding: Any) -> Any:
+def max_unpool3d(self: Tensor, indices: Tensor, output_size: Any, stride: Any, padding: Any) -> Any:
     return unpooled(self, indices, output_size)

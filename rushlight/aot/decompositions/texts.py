@@ -42,8 +42,9 @@ def cast(tensor: Tensor, to: dtype) -> Tensor:
     return tensor if tensor.dtype is to else aten._to_copy(tensor, dtype=to)
 
 
-def wide(self: Any) -> Any:
+def wide(self: Tensor | None) -> Any:
     """Halves in float32."""
+    assert self is not None
     return cast(self, float32) if self.dtype in HALVES else self
 
 
@@ -63,13 +64,13 @@ class OpMath:
 
         return call
 
-    def subtract(self, x: Any, y: Any) -> Any:
+    def subtract(self, x: Tensor, y: Tensor) -> Any:
         return aten.sub(x, y) if isinstance(x, Tensor) else aten.add(aten.neg(y), x)
 
-    def floor_divide(self, x: Any, y: Any) -> Any:
+    def floor_divide(self, x: Tensor, y: Tensor) -> Any:
         return pairwise("div")(x, y, rounding_mode="floor")
 
-    def trunc_divide(self, x: Any, y: Any) -> Any:
+    def trunc_divide(self, x: Tensor, y: Tensor) -> Any:
         return pairwise("div")(x, y, rounding_mode="trunc")
 
     def where(self, condition: Any, x: Any, y: Any) -> Any:
@@ -78,36 +79,36 @@ class OpMath:
         like = x if isinstance(x, Tensor) else y
         return aten.where(condition, as_tensor(x, like), as_tensor(y, like))
 
-    def zero_where(self, mask: Any, x: Any) -> Any:
+    def zero_where(self, mask: Tensor, x: Tensor) -> Any:
         return self.where(mask, 0, x)
 
-    def positive(self, x: Any) -> Any:
+    def positive(self, x: Tensor) -> Any:
         return x
 
-    def real(self, x: Any) -> Any:
+    def real(self, x: Tensor) -> Any:
         return x if x.dtype.category != COMPLEX else aten.select(aten.view_as_real(x), -1, 0)
 
-    def conj(self, x: Any) -> Any:
+    def conj(self, x: Tensor) -> Any:
         return x if x.dtype.category != COMPLEX else aten._conj_physical(x)
 
-    def isfinite(self, x: Any) -> Any:
+    def isfinite(self, x: Tensor) -> Any:
         if x.dtype.category <= INTEGER:
             return aten.full_like(x, True, dtype=bool_)
         return aten.logical_not(aten.logical_or(aten.isinf(x), aten.isnan(x)))
 
-    def sign(self, x: Any) -> Any:
+    def sign(self, x: Tensor) -> Any:
         return aten.sign(x)
 
-    def heaviside(self, x: Any, values: Any) -> Any:
+    def heaviside(self, x: Tensor, values: Tensor) -> Any:
         return self.where(aten.eq(x, 0), values, cast(aten.gt(x, 0), x.dtype))
 
-    def logaddexp(self, x: Any, y: Any) -> Any:
+    def logaddexp(self, x: Tensor, y: Tensor) -> Any:
         return self.log_of_sum(x, y, aten.exp, aten.log1p)
 
-    def logaddexp2(self, x: Any, y: Any) -> Any:
+    def logaddexp2(self, x: Tensor, y: Tensor) -> Any:
         return self.log_of_sum(x, y, lambda d: aten.pow(2, d), lambda d: aten.log2(aten.add(d, 1)))
 
-    def log_of_sum(self, x: Any, y: Any, power: Any, log: Any) -> Any:
+    def log_of_sum(self, x: Tensor, y: Tensor, power: Any, log: Any) -> Any:
         top = aten.maximum(x, y)
         both = aten.logical_and(aten.isinf(x), aten.eq(x, y))
         return self.where(both, x, aten.add(top, log(power(aten.neg(aten.abs(aten.sub(x, y)))))))
@@ -123,7 +124,7 @@ def pairwise(name: str) -> Callable[..., Any]:
     """An op of two operands, the first of which may be a number too."""
     packet = getattr(aten, name)
 
-    def call(x: Any, y: Any, **options: Any) -> Any:
+    def call(x: Tensor, y: Tensor, **options: Any) -> Any:
         if not isinstance(x, Tensor):
             x = as_tensor(x, y)
         elif not isinstance(y, Tensor) and name in TENSORS_ONLY:

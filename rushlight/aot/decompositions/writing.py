@@ -9,28 +9,31 @@ from rushlight.aot.decompositions.texts import as_tensor, cast, wide
 from rushlight.aot.decompositions.written import program
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
+from rushlight.core.tensor import Tensor
 from rushlight.opset.rules import aten
 
 __all__: list[str] = []
 
 
 @program("masked_fill.Scalar", "masked_fill.Tensor")
-def masked_fill(self: Any, mask: Any, value: Any) -> Any:
+def masked_fill(self: Tensor, mask: Tensor, value: Any) -> Any:
     found = cast(as_tensor(value, self), self.dtype)
     return aten.where(mask, found, self)
 
 
-def at(dim: int, index: Any, ndim: int) -> list[Any]:
+def at(dim: int, index: Tensor, ndim: int) -> list[Any]:
     """The subscripts that take `index` along a dim."""
     return [*[None] * geometry.wrap_dim(dim, ndim), index]
 
 
 @program("_unsafe_index_put")
-def _unsafe_index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+def _unsafe_index_put(
+    self: Tensor, indices: Tensor, values: Tensor, accumulate: bool = False
+) -> Any:
     return aten.index_put(self, indices, values, accumulate)
 
 
-def put_along(self: Any, dim: int, index: Any, source: Any, accumulate: bool) -> Any:
+def put_along(self: Tensor, dim: int, index: Tensor, source: Tensor, accumulate: bool) -> Any:
     if not self.dim():
         return aten.squeeze(put_along(aten.unsqueeze(self, 0), 0, index, source, accumulate), 0)
     place = index if index.dim() else aten.unsqueeze(index, 0)
@@ -40,47 +43,51 @@ def put_along(self: Any, dim: int, index: Any, source: Any, accumulate: bool) ->
 
 
 @program("index_add")
-def index_add(self: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
+def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Any:
     if alpha != 1:
         source = cast(aten.mul(source, alpha), self.dtype)
     return put_along(self, dim, index, source, True)
 
 
 @program("index_copy")
-def index_copy(self: Any, dim: int, index: Any, source: Any) -> Any:
+def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Any:
     return put_along(self, dim, index, source, False)
 
 
 @program("index_fill.int_Scalar", "index_fill.int_Tensor")
-def index_fill(self: Any, dim: int, index: Any, value: Any) -> Any:
+def index_fill(self: Tensor, dim: int, index: Tensor, value: Any) -> Any:
     found = cast(as_tensor(value, self), self.dtype)
     return put_along(self, dim, index, found, False)
 
 
-def zeros(grad: Any, sizes: Any) -> Any:
+def zeros(grad: Tensor, sizes: Any) -> Any:
     return aten.full(sizes, 0, dtype=grad.dtype, device=grad.device)
 
 
 @program("select_backward")
-def select_backward(grad_output: Any, input_sizes: Any, dim: int, index: Any) -> Any:
+def select_backward(grad_output: Tensor, input_sizes: Any, dim: int, index: Tensor) -> Any:
     return aten.select_scatter(zeros(grad_output, input_sizes), grad_output, dim, index)
 
 
 @program("slice_backward")
 def slice_backward(
-    grad_output: Any, input_sizes: Any, dim: int, start: Any, end: Any, step: Any
+    grad_output: Tensor, input_sizes: Any, dim: int, start: Any, end: Any, step: Any
 ) -> Any:
     blank = zeros(grad_output, input_sizes)
     return aten.slice_scatter(blank, grad_output, dim, start, end, step)
 
 
 @program("diagonal_backward")
-def diagonal_backward(grad_output: Any, input_sizes: Any, offset: int, dim1: int, dim2: int) -> Any:
+def diagonal_backward(
+    grad_output: Tensor, input_sizes: Any, offset: int, dim1: int, dim2: int
+) -> Any:
     return diagonal_scatter(zeros(grad_output, input_sizes), grad_output, offset, dim1, dim2)
 
 
 @program("diagonal_scatter")
-def diagonal_scatter(self: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+def diagonal_scatter(
+    self: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Any:
     first, second = geometry.wrap_dim(dim1, self.dim()), geometry.wrap_dim(dim2, self.dim())
     place = aten.arange(0, src.shape[-1], 1, device=self.device)
     rows = aten.add(place, max(-offset, 0))
@@ -120,9 +127,12 @@ def unfold_backward(grad_in: Any, input_sizes: Any, dim: int, size: int, step: i
 
 @program("embedding")
 def embedding(
-    weight: Any, indices: Any, padding_idx: Any = -1, scale_grad_by_freq: bool = False,
+    weight: Tensor | None,
+    indices: Tensor,
+    padding_idx: Any = -1,
+    scale_grad_by_freq: bool = False,
     sparse: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     if indices.dim() == 1:
         return aten.index_select(weight, 0, indices)
     return aten.index(weight, [indices])
@@ -130,7 +140,11 @@ def embedding(
 
 @program("embedding_dense_backward")
 def embedding_dense_backward(
-    grad_output: Any, indices: Any, num_weights: Any, padding_idx: Any, scale_grad_by_freq: bool
+    grad_output: Tensor,
+    indices: Tensor,
+    num_weights: Any,
+    padding_idx: Any,
+    scale_grad_by_freq: bool,
 ) -> Any:
     if grad_output.dtype.category != dtypes.FLOAT:
         return NotImplemented
