@@ -14,25 +14,9 @@ from typing import Any
 from rushlight.base import pytree
 from rushlight.base.errors import error
 from rushlight.core import dispatch
+from rushlight.core import state as bits
 from rushlight.core.node import needs_grad
-from rushlight.core.state import (
-    LAYER_AUTOGRAD,
-    LAYER_FAKE,
-    LAYER_FUNCTION_MODES,
-    LAYER_FUNCTIONAL,
-    LAYER_MODES,
-    LAYER_PRE,
-    LAYER_PRE_FUNCTIONAL,
-    LAYER_PRE_PROXY,
-    LAYER_PROXY,
-    LAYER_SUBCLASS,
-    LAYER_TRANSFORMS,
-    LOCAL,
-    PROCESS,
-    ThreadState,
-    as_python,
-    changed,
-)
+from rushlight.core.state import LOCAL, PROCESS, ThreadState, as_python, changed
 from rushlight.core.tensor import Tensor
 
 __all__ = ["HOPS", "RULES", "HigherOrderOperator", "find_hop"]
@@ -139,7 +123,7 @@ class HigherOrderOperator:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if PROCESS.special:
             state = LOCAL.state
-            if state.function_modes and not state.excluded & LAYER_FUNCTION_MODES:
+            if state.function_modes and not state.excluded & bits.LAYER_FUNCTION_MODES:
                 return dispatch.call_function_mode(state, self, args, kwargs)
         handled, result = dispatch.try_function_override(self, args, kwargs)
         return result if handled else self.dispatch(*args, **kwargs)
@@ -148,16 +132,16 @@ class HigherOrderOperator:
         """Give the call to the first layer that is active and not switched off."""
         state = LOCAL.state
         open_to = ~state.excluded
-        if state.transforms and open_to & LAYER_TRANSFORMS:
+        if state.transforms and open_to & bits.LAYER_TRANSFORMS:
             return self.at_level(state.transforms[-1], args, kwargs)
-        if state.pre_modes and open_to & LAYER_PRE:
+        if state.pre_modes and open_to & bits.LAYER_PRE:
             return self.by_mode(state, "pre_modes", args, kwargs)
-        if state.pre_functional is not None and open_to & LAYER_PRE_FUNCTIONAL:
+        if state.pre_functional is not None and open_to & bits.LAYER_PRE_FUNCTIONAL:
             mode = state.pre_functional
             return self.rule_for("functional", mode)(mode, *args, **kwargs)
-        if state.pre_proxy is not None and open_to & LAYER_PRE_PROXY:
+        if state.pre_proxy is not None and open_to & bits.LAYER_PRE_PROXY:
             return self.rule_for("proxy", state.pre_proxy)(state.pre_proxy, *args, **kwargs)
-        if open_to & LAYER_AUTOGRAD and state.grad:
+        if open_to & bits.LAYER_AUTOGRAD and state.grad:
             return self.rule_for("autograd", "autograd")(*args, **kwargs)
         return self.below_autograd(state, args, kwargs)
 
@@ -165,30 +149,30 @@ class HigherOrderOperator:
         self, state: ThreadState, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         open_to = ~state.excluded
-        if state.dispatch_modes and open_to & LAYER_MODES:
+        if state.dispatch_modes and open_to & bits.LAYER_MODES:
             return self.by_mode(state, "dispatch_modes", args, kwargs)
         asked = 0
         occupants: dict[int, Any] = {}
         for tensor in tensors_in(args, kwargs):
             layer = dispatch.layer_of(type(tensor))
             asked |= layer
-            if layer & (LAYER_FUNCTIONAL | LAYER_FAKE):
+            if layer & (bits.LAYER_FUNCTIONAL | bits.LAYER_FAKE):
                 occupants.setdefault(layer, tensor.handling_mode)
-        if asked & LAYER_SUBCLASS and open_to & LAYER_SUBCLASS:
+        if asked & bits.LAYER_SUBCLASS and open_to & bits.LAYER_SUBCLASS:
             return self.by_class(args, kwargs)
-        functional = state.functional or occupants.get(LAYER_FUNCTIONAL)
-        if functional is not None and open_to & LAYER_FUNCTIONAL:
+        functional = state.functional or occupants.get(bits.LAYER_FUNCTIONAL)
+        if functional is not None and open_to & bits.LAYER_FUNCTIONAL:
             return self.rule_for("functional", functional)(functional, *args, **kwargs)
-        if state.proxy is not None and open_to & LAYER_PROXY:
+        if state.proxy is not None and open_to & bits.LAYER_PROXY:
             return self.rule_for("proxy", state.proxy)(state.proxy, *args, **kwargs)
-        fake = state.fake or occupants.get(LAYER_FAKE)
-        if fake is not None and open_to & LAYER_FAKE:
+        fake = state.fake or occupants.get(bits.LAYER_FAKE)
+        if fake is not None and open_to & bits.LAYER_FAKE:
             return self.rule_for("fake", fake)(fake, *args, **kwargs)
         return self.rule_for("eager", "kernels")(*args, **kwargs)
 
     def go_on(self, *args: Any, **kwargs: Any) -> Any:
         """The call below an autograd rule, which found nothing to record."""
-        with changed(excluded=LOCAL.state.excluded | LAYER_AUTOGRAD):
+        with changed(excluded=LOCAL.state.excluded | bits.LAYER_AUTOGRAD):
             return self.dispatch(*args, **kwargs)
 
     def at_level(self, level: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -217,7 +201,7 @@ class HigherOrderOperator:
         classes = dict.fromkeys(
             type(value)
             for value in tensors_in(args, kwargs)
-            if dispatch.layer_of(type(value)) & LAYER_SUBCLASS
+            if dispatch.layer_of(type(value)) & bits.LAYER_SUBCLASS
         )
         for cls in classes:
             rule = self.class_rules.get(cls)
