@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from keyword import iskeyword
+from threading import Lock
 from typing import Any, NoReturn
 
 from rushlight.base.errors import fail
@@ -289,6 +290,10 @@ class Return:
 HEADER_FIELDS = frozenset({"namespace", "base_name", "name", "overload_name"})
 
 
+# Held while a schema takes what was parsed.
+PARSED = Lock()
+
+
 class Schema:
     """An operator's signature, parsed on first use.
 
@@ -360,11 +365,16 @@ class Schema:
         inside = text[text.index("(") + 1 : text.rindex(")", 0, arrow)]
         arguments, is_vararg = parse_arguments(inside, text)
         returns, is_varret = parse_returns(text[arrow + 2 :].strip(), text)
-        self.arguments = arguments
-        self.is_vararg = is_vararg
-        self.returns = returns
-        self.is_varret = is_varret
-        self.is_mutable = any(argument.is_write for argument in arguments)
+        with PARSED:
+            try:
+                # Arguments are known by identity: those of whichever thread was first.
+                object.__getattribute__(self, "is_mutable")
+            except AttributeError:
+                self.arguments = arguments
+                self.is_vararg = is_vararg
+                self.returns = returns
+                self.is_varret = is_varret
+                self.is_mutable = any(argument.is_write for argument in arguments)
 
     def __str__(self) -> str:
         parts: list[str] = []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -182,3 +184,26 @@ def test_schemas_and_types_survive_pickling() -> None:
 def test_malformed_schemas_are_refused(text: str, words: str) -> None:
     with pytest.raises(RuntimeError, match=words):
         parse(text)
+
+
+def test_threads_that_read_a_schema_first_get_the_same_arguments():
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(50):
+            schema = Schema("f(Tensor a, Tensor b, *, int c=1) -> Tensor")
+            found: list[tuple] = []
+            start = threading.Barrier(4)
+
+            def read(schema=schema, found=found, start=start):
+                start.wait()
+                found.append(schema.arguments)
+
+            threads = [threading.Thread(target=read) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert all(entry is found[0] for entry in found)
+    finally:
+        sys.setswitchinterval(interval)
