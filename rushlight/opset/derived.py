@@ -553,9 +553,11 @@ def out_record(base: OpOverload) -> OpOverload | None:
     if any(entry.type.kind != "Tensor" for entry in returns) or not returns:
         return None
     name = base.options.get("out_name")
-    if name is None:
-        name = "out" if base.overload in ("", "Tensor") else f"{base.overload}_out"
     table: dict[str, OpOverload] = base.packet.table
+    if name is None:
+        # The plain name is the first overload's, whichever is asked for first.
+        is_first = not base.overload or (base.overload == "Tensor" and "default" not in table)
+        name = "out" if is_first else f"{base.overload}_out"
     if name in table:
         return table[name]
     names = ["out"] if len(returns) == 1 else [e.name or f"out{i}" for i, e in enumerate(returns)]

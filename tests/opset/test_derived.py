@@ -7,6 +7,7 @@ import warnings
 import pytest
 
 import rushlight as torch
+from rushlight.opset.derived import out_record
 
 
 def test_elementwise_results_keep_their_strides():
@@ -143,3 +144,16 @@ def test_out_is_the_dtype_in_which_sums_are_made():
     for reduce, expected in ((torch.sum, 2), (torch.prod, 0)):
         assert reduce(halves, 0, out=torch.empty(0, dtype=INT)).item() == expected
     assert torch.cumsum(halves, 0, out=torch.empty(0, dtype=INT)).tolist() == [0, 0, 2]
+
+
+@pytest.mark.parametrize("name", ["clamp", "clamp_min", "clamp_max"])
+def test_forms_with_out_keep_apart_whichever_is_asked_for_first(name):
+    packet = getattr(torch.ops.aten, name)
+    kept = {form: packet.table.pop(form) for form in ("out", "Tensor_out") if form in packet.table}
+    try:
+        assert out_record(packet.Tensor)._overloadname == "Tensor_out"
+        assert out_record(packet.default)._overloadname == "out"
+        assert packet.out.functional is packet.default
+        assert packet.Tensor_out.functional is packet.Tensor
+    finally:
+        packet.table.update(kept)
