@@ -403,7 +403,7 @@ def autograd_call(
                 break
     result = op.backend(*args) if state is None else run_below(op, args, state, node)
     if op.is_view_op:
-        if state is not None and state.functional is not None:
+        if state is not None and state.below:
             result = seen_again(op, result, state)
         history.record_view(op, args, result, grad, state)
     if node is not None:
@@ -416,9 +416,10 @@ def autograd_call(
 
 
 def seen_again(op: OpOverload, result: Any, state: ThreadState) -> Any:
-    """torch, up to 2.5: below functionalization `detach` runs twice more, on its result."""
+    """torch, up to 2.5: modes see `detach` twice, the second time on the first result; below
+    functionalization there is one more."""
     if op.options.get("seen_again"):
-        for _ in range(2):
+        for _ in range(1 if state.functional is None else 2):
             result = run_below(op, (result,), state)
     return result
 
