@@ -273,12 +273,23 @@ def inverse_of_centre(x: Any) -> Any:
     return y
 
 
-# erfinv(x) / x as a quotient of polynomials in -log(1 - x * x), for all x that float32 has between
-# 0 and 1, to 2e-8.
-ERFINV_TOP = (0.8862269377529665, 0.3066923721888475, 0.059628247472703656, 0.00777083084783135,
-              0.000644230603223561, 2.4237426248524624e-05)  # fmt: skip
-ERFINV_BOTTOM = (1.0, 0.08426628463912537, 0.03218865497962479, 0.0018810218208337082,
-                 0.0001792451667553012, 1.2851835098559933e-06)  # fmt: skip
+# erfinv(x) / x as a factor times a quotient of polynomials in log(1 - x * x), whose highest
+# coefficient is 1, for all x that float32 has between 0 and 1, to 2e-8.
+ERFINV_FACTOR = 18.859117054217776
+ERFINV_TOP = (
+    -36564.39956395588,
+    12653.669124935095,
+    -2460.1724152263623,
+    320.61287234672346,
+    -26.579992306847206,
+)
+ERFINV_BOTTOM = (
+    -778098.9970156491,
+    65567.51155993866,
+    -25045.960154928827,
+    1463.6211921552583,
+    -139.47048447220266,
+)
 
 
 def erfinv_single(x: Any) -> Any:
@@ -287,9 +298,9 @@ def erfinv_single(x: Any) -> Any:
         w = answer * answer
         np.subtract(1.0, w, out=w)
         np.log(w, out=w)
-        np.negative(w, out=w)
-        answer *= polynomial(w, ERFINV_TOP)
-        answer /= polynomial(w, ERFINV_BOTTOM)
+        answer *= ERFINV_FACTOR
+        answer *= monic(w, ERFINV_TOP)
+        answer /= monic(w, ERFINV_BOTTOM)
         found = answer.astype(np.float32)
         ends = np.isinf(w)
         return np.where(ends, np.copysign(np.float32(np.inf), x), found) if ends.any() else found
