@@ -185,8 +185,8 @@ def erfc_positive(x: Any) -> Any:
     return exp_minus_square(bounded) * erfcx_positive(bounded)
 
 
-# exp(x * x) * erfc(x) for x in [0, 10.3], beyond which float32 rounds erfc to 0, to 6e-9: a quotient
-# of polynomials whose highest coefficient is 1, times a factor of which this is the logarithm.
+# exp(x * x) * erfc(x) for x in [0, 10.3], beyond which float32 rounds erfc to 0, to 6e-9: a
+# quotient of polynomials whose highest coefficient is 1, times a factor given by its logarithm.
 ERFCX_TOP = (30.31973731895914, 37.60156554707984, 22.23796451922256, 6.976549240126165)
 ERFCX_BOTTOM = (
     17.10627585334387,
