@@ -71,6 +71,10 @@ READS = ("_local_scalar_dense", "item")
 __all__ = ["Recorder", "TensorMetadata", "inherit_meta", "tensor_metadata"]
 
 
+# The format with channels last, by the number of dims.
+CHANNELS_LAST = {4: channels_last, 5: channels_last_3d}
+
+
 class TensorMetadata(NamedTuple):
     """The facts about a tensor that graph passes read."""
 
@@ -87,8 +91,12 @@ def tensor_metadata(tensor: Tensor, include_contiguity: bool = True) -> TensorMe
     found, strides = None, ()
     if tensor.layout.name == "strided":
         strides = strides_of(tensor)
-        formats = (contiguous_format, channels_last, channels_last_3d) if include_contiguity else ()
-        found = next((f for f in formats if tensor.is_contiguous(memory_format=f)), None)
+        if include_contiguity:
+            if tensor.is_contiguous():
+                found = contiguous_format
+            else:
+                last = CHANNELS_LAST.get(len(strides))
+                found = last if last and tensor.is_contiguous(memory_format=last) else None
     return TensorMetadata(tensor.shape, tensor._dtype, tensor.requires_grad, strides, found)
 
 
