@@ -381,7 +381,9 @@ class SymNode:
                 f"sym_ite chooses between values of one type, "
                 f"not {left[2].__name__} and {right[2].__name__}"
             )
-        chosen = self.wrap(ex.where(self.expr, ex.constant(left[0]), ex.constant(right[0])), left[2])
+        chosen = self.wrap(
+            ex.where(self.expr, ex.constant(left[0]), ex.constant(right[0])), left[2]
+        )
         return observed(sym_ite, (self, positive, negative), chosen)
 
 
