@@ -26,7 +26,7 @@ from rushlight.fx.graph_module import GraphModule
 
 __all__ = ["AOTAutogradCache", "BypassAOTAutogradCache", "autograd_cache_key"]
 
-ENTRIES = DiskCache("aot", b"rushlight-aot-1\n")
+ENTRIES = DiskCache("aot", b"rushlight-aot-2\n")
 
 
 class BypassAOTAutogradCache(RuntimeError):

@@ -38,6 +38,7 @@ from rushlight.graph.immutable_collections import immutable_dict, immutable_list
 from rushlight.graph.node import Node
 from rushlight.graph.printing import CodeGen
 from rushlight.higher_order import find_op
+from rushlight.higher_order.effects import EffectType
 from rushlight.nn.module import Module
 from rushlight.opset import registry
 from rushlight.symbolic.numbers import NUMBERS
@@ -64,7 +65,7 @@ LEFT_OUT = ("number", "tangents")
 # itself.
 ARGUMENTS = (
     "float", "complex", "tuple", "dict", "slice", "ellipsis", "dtype", "device", "layout",
-    "memory_format", "node",
+    "memory_format", "node", "op",
 )  # fmt: skip
 NODE_KINDS = ("placeholder", "get_attr", "call_function", "output")
 
@@ -234,6 +235,7 @@ WRITERS: dict[type, Callable[[Any, Any], Any]] = {
     FakeTensor: Writer.fake,
     ViewStep: lambda w, v: {"view": [w.value(part) for part in (v.op, v.args, v.number, v.quiet)]},
     OutputKind: lambda w, v: {"kind": v.name},
+    EffectType: lambda w, v: {"effect": v.name},
     **dict.fromkeys(RECORDS.values(), record_of),
 }
 
@@ -448,6 +450,7 @@ READERS: dict[str, Callable[[Reader, Any], Any]] = {
     "attribute": read_attribute,
     "view": read_view,
     "kind": lambda r, d: OutputKind[d],
+    "effect": lambda r, d: EffectType[d],
     "class": read_class,
     "record": read_record,
 }

@@ -34,6 +34,7 @@ from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.node import Node
 from rushlight.graph.printing import CodeGen
+from rushlight.higher_order.effects import EFFECTS
 from rushlight.nn import module
 from rushlight.nn.module import Buffer, Module
 
@@ -251,6 +252,7 @@ class Fingerprint(Writer):
             "deterministic": process.get_deterministic_debug_mode(),
             "precision": process.get_float32_matmul_precision(),
             "threads": process.get_num_threads(),
+            "effects": sorted([[op.name(), effect.name] for op, effect in EFFECTS.items()]),
             "switches": {module: found for module, found in switches.items() if found},
         }
 
