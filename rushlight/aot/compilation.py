@@ -22,6 +22,7 @@ from rushlight.aot.joint import (
 )
 from rushlight.aot.metadata import Facts, check_subclasses, collect_facts
 from rushlight.aot.runtime import Boxed, Epilogue, InferenceRun, TrainingRun
+from rushlight.aot.subclasses import flatten
 from rushlight.aot.tracing import shape_environment, sizes_as_tuples
 from rushlight.aot.wrappers import Chain, GradGuard, Task, Tokens, Wrapper
 from rushlight.base import pytree
@@ -198,16 +199,16 @@ def check_arguments(args: Sequence[Any]) -> None:
 
 def mode_for(args: Sequence[Any], dynamic: bool) -> FakeTensorMode:
     """The fake mode that inputs belong to, the active one, or a new one."""
-    for value in args:
-        if isinstance(value, FakeTensor):
-            return value.fake_mode
+    for part in flat_parts(args):
+        if isinstance(part, FakeTensor):
+            return part.fake_mode
     if LOCAL.state.fake is not None:
         return LOCAL.state.fake
     return FakeTensorMode(shape_env=shape_environment(required=True) if dynamic else None)
 
 
 def fake_argument(mode: FakeTensorMode, value: Any, place: int, parameters: int) -> Any:
-    if not isinstance(value, Tensor) or isinstance(value, FakeTensor):
+    if not isinstance(value, Tensor) or all([isinstance(v, FakeTensor) for v in flatten(value)]):
         return value
     static = True if place < parameters else None
     return mode.from_tensor(value, static_shapes=static, source=f"args[{place}]")

@@ -267,7 +267,11 @@ def bypass_cases():
         "which is no operator": (graph_of(calls_user_function), plain_inputs(), {}),
         "initial_seed": (graph_of(reads_seed), plain_inputs(), {}),
         "a read of grad": (graph_of(reads_gradient), plain_inputs(), {}),
-        "symbolic": (graph_of(scaled), [mode.from_tensor(x) for x in plain_inputs()], {}),
+        "beside symbolic sizes": (
+            graph_of(scaled),
+            [mode.from_tensor(plain_inputs()[0]), *plain_inputs()[1:]],
+            {},
+        ),
         "which its name does not find": (
             graph_of(scaled),
             plain_inputs(),
@@ -282,7 +286,7 @@ def bypass_cases():
         "which is no operator",
         "initial_seed",
         "a read of grad",
-        "symbolic",
+        "beside symbolic sizes",
         "which its name does not find",
     ],
 )

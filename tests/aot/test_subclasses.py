@@ -145,3 +145,18 @@ def test_gradients_of_another_make_are_refused():
 def test_what_wrappers_cannot_do_is_refused(f, make, words):
     with pytest.raises(RuntimeError, match=words):
         aot_function(f, nop)(*make())
+
+
+def test_sizes_of_wrappers_are_symbols_like_those_of_their_parts():
+    seen = []
+
+    def keep(graph, examples):
+        seen.append([str(value.shape[0]) for value in examples if isinstance(value, torch.Tensor)])
+        return graph
+
+    f = aot_function(lambda x, y: x * 2 + y, keep, dynamic=True)
+    for count in (3, 5):
+        numbers = [float(i) for i in range(count)]
+        result = f(pair(*numbers), torch.ones(count))
+        assert parts(result)[0] == [2 * n + 1 for n in numbers]
+    assert seen == [["s0", "s0", "s0"]]
