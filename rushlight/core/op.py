@@ -80,6 +80,7 @@ OPTIONS: dict[str, str] = {
     "each": "function (op, arguments) -> pairs of the same: the calls on single tensors that one "
     "on lists stands for",
     "traced": "the op as a composite, for factors whose values are not known",
+    "functional_body": "what a composite is under functionalization, if not its body",
     "functional": "whether nn.functional has it under its name",
     "functional_inplace": "whether nn.functional has `name_`; others only take `inplace` there",
     # Stubs
