@@ -92,7 +92,9 @@ def run_again(
     random_state = default_generator._seed, default_generator._offset
     try:
         with changed(grad=False), mode:
-            found = collect_facts(keep_outputs, args, keep_writes=True)
+            # Graphs are below autograd: what is written is a view of nothing.
+            plain = [value.detach() if isinstance(value, Tensor) else value for value in args]
+            found = collect_facts(keep_outputs, plain, keep_writes=True)
     finally:
         default_generator._put(*random_state)
     written = {

@@ -21,6 +21,7 @@ from rushlight.aot.joint import (
 )
 from rushlight.aot.metadata import Facts, check_subclasses, collect_facts
 from rushlight.aot.runtime import Boxed, Epilogue, InferenceRun, TrainingRun
+from rushlight.aot.sizes import Sizes
 from rushlight.aot.tracing import shape_environment, sizes_as_tuples
 from rushlight.aot.wrappers import Chain, GradGuard, Task, Wrapper
 from rushlight.base import pytree
@@ -159,9 +160,8 @@ def trace_flat(function: Function, args: Sequence[Any], options: Options, number
                 check_subclasses(task.fakes, facts)
             facts.training = training and facts.needs_gradients
             trace = trace_training if facts.training else trace_without_gradients
-            return Traced(
-                [*wrappers, Epilogue.behind(wrappers, facts)], facts, *trace(task, options)
-            )
+            last = Epilogue.behind(wrappers, facts, Sizes.of(task.fakes))
+            return Traced([*wrappers, last], facts, *trace(task, options))
         finally:
             default_generator._put(*random_state)
 
