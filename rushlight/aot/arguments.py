@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,15 @@ from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.opset import functions
 from rushlight.symbolic.queries import hint_int
 
-__all__ = ["Bases", "Duplicates", "Member", "overlap", "take_geometry", "view_of"]
+__all__ = [
+    "Bases",
+    "Duplicates",
+    "Member",
+    "check_late_writes",
+    "overlap",
+    "take_geometry",
+    "view_of",
+]
 
 
 # -- duplicates ------------------------------------------------------------------------------------
@@ -42,7 +51,11 @@ class Duplicates(Wrapper):
     def plan(task: Task) -> Duplicates | None:
         seen: dict[int, int] = {}
         firsts = [seen.setdefault(id(v), i) for i, v in enumerate(tensors_only(task.args))]
-        written = [entry.is_changed or entry.becomes_view for entry in task.facts.inputs]
+        late = task.facts.written_in_backward
+        written = [
+            entry.is_changed or entry.becomes_view or place in late
+            for place, entry in enumerate(task.facts.inputs)
+        ]
         if not any([first != i and written[i] for i, first in enumerate(firsts)]):
             return None
         refuse_subclasses(task, "duplicated")
@@ -219,6 +232,15 @@ class Bases(Wrapper):
         for place, value in zip(self.same, kept[count:], strict=True):
             results[place] = value
         return results
+
+
+def check_late_writes(task: Task) -> None:
+    """Refuse two arguments that overlap, if the backward writes both."""
+    late = task.facts.written_in_backward
+    for first, second in combinations(late, 2):
+        a, b = task.args[first], task.args[second]
+        if a is not b and storage_of(a) is storage_of(b) and overlap(a, b):
+            raise error("RL0634", first=first, second=second)
 
 
 def take_geometry(target: Tensor, form: Tensor, quiet: bool) -> None:

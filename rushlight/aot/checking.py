@@ -109,7 +109,8 @@ def compare_writes(name: str, written: set[int], facts: Facts) -> None:
     expected = {
         place
         for place, entry in enumerate(facts.inputs)
-        if entry.kept_in_graph and (entry.writes_data or entry.sets_storage)
+        if entry.kept_in_graph
+        and ((entry.writes_data and not entry.gives_up_memory) or entry.sets_storage)
     }
     if written != expected:
         complain(name, f"writes of the inputs {sorted(expected)}", f"{sorted(written)}")

@@ -89,6 +89,7 @@ class Prepared:
         if not isinstance(value, Tensor) or not (self.training or entry.returns_start):
             return value
         is_copied = self.training and entry.seen_by_autograd and not entry.kept_in_graph
+        is_moved = entry.writes_geometry or entry.becomes_view
         if is_copied:
             copy = value.clone()
             if isinstance(copy, FunctionalTensor):
@@ -98,12 +99,13 @@ class Prepared:
         if entry.returns_start:
             self.starts[position] = value
             return value.view(value.shape)
-        if not is_copied and (entry.writes_geometry or entry.becomes_view):
+        # The history of a view follows its geometry whatever the grad mode.
+        if is_moved and entry.is_view and any(entry.quiet_moves):
+            return value.view(value.shape)
+        if is_moved and not is_copied:
             # What becomes a view of itself has another history, the argument keeps its own.
             alias = value.view(value.shape)
-            if not entry.is_view:
-                # The history of a view follows its geometry whatever the grad mode.
-                alias._node, alias._view = alias.grad_fn, None
+            alias._node, alias._view = alias.grad_fn, None
             return alias
         return value
 
@@ -205,14 +207,18 @@ class BackwardWrites:
         ]
         self.before = [state_of(value) for value in (*primals, *given, *tangents)]
 
-    def results(self) -> list[Any]:
-        """The values of outputs: of what the backward writes, those from before."""
-        return [
-            value_of(value) if state_of(value)[0] == writes or earlier is None else earlier
-            for value, writes, earlier in zip(
-                self.outputs, self.output_writes, self.output_values, strict=True
-            )
-        ]
+    def results(self, facts: Facts) -> list[Any]:
+        """The values of outputs: of views of what the backward writes, those from before."""
+        found = []
+        offset = len(facts.returned_inputs)
+        for place, value in enumerate(self.outputs):
+            is_output = offset <= place < offset + len(facts.outputs)
+            is_view = is_output and facts.outputs[place - offset].kind is OutputKind.ALIAS_OF_INPUT
+            is_stale = state_of(value)[0] != self.output_writes[place]
+            earlier = self.output_values[place]
+            is_kept = is_view and is_stale and earlier is not None
+            found.append(earlier if is_kept else value_of(value))
+        return found
 
     def written(self, facts: Facts) -> list[int]:
         offset = len(facts.returned_inputs)
@@ -363,7 +369,7 @@ def trace_joint(
                 gradients = loss_gradients(primals, outputs[len(facts.returned_inputs) + loss])
         keep_effects_late(builder.recorder.graph, last)
         facts.written_in_backward = watch.written(facts)
-        forward = watch.results()
+        forward = watch.results(facts)
         backward = [value_of(value) for value in gradients]
         facts.result_layouts = layouts_of(forward)
         facts.gradient_layouts = layouts_of(backward)

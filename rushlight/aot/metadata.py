@@ -81,6 +81,7 @@ class InputFacts:
     # It was given other memory, or its memory another size.
     sets_storage: bool = False
     resizes_storage: bool = False
+    gives_up_memory: bool = False
     # The graph itself ends with a copy_ into the input, or with what gives it its memory.
     kept_in_graph: bool = False
     # All writes were on its `data`.
@@ -138,6 +139,8 @@ class OutputFacts:
     is_data: bool = False
     # The chain leads from the input as it was given, which the function gave another geometry.
     from_start: bool = False
+    # An earlier output that is another tensor over the same elements: the graph may give one.
+    twin: int | None = None
 
     @property
     def rebuilt(self) -> bool:
@@ -266,6 +269,7 @@ def collect_facts(
         allow_writes(value)
     geometries = [geometry_of(value) for value in inputs]
     storages = [[part.functional_storage for part in functional_parts(v)] for v in inputs]
+    given = [memory_of(value) for value in inputs]
     before = LOCAL.state.grad
     with kept_memory(args), FunctionalMode(pre_dispatch):
         outputs = list(function(*inputs))
@@ -285,7 +289,7 @@ def collect_facts(
             source.detach_()
         if source.requires_grad and (was_detached or value.grad_fn is None):
             raise error("RL0626", position=position)
-    classified, bases = Classifier(inputs, outputs).classify()
+    classified, bases = Classifier(inputs, outputs, given).classify()
     tangents = [
         source if entry.returns_start else value
         for source, value, entry in zip(args, inputs, found)
@@ -377,6 +381,7 @@ def input_facts(
         sets_storage=sets,
         unversioned=writes > 0 and sum([s.unversioned_writes for s in storages]) == writes,
         resizes_storage=any([storage.resized_to is not None for storage in storages]),
+        gives_up_memory=any([storage.resized_to == 0 for storage in storages]),
         quiet_moves=parts[0].moves,
         is_view=source._is_view(),
     )
@@ -409,6 +414,8 @@ def input_facts(
         )
     if sets and any([storage.is_given for storage in storages]):
         raise error("RL0743")
+    if sets and any([storage.writes for storage in originals]):
+        raise error("RL0633", use="written")
     return found
 
 
@@ -437,9 +444,14 @@ def moved_form(source: Tensor, value: FunctionalTensor) -> Tensor:
 class Classifier:
     """Sorts outputs by what they alias."""
 
-    def __init__(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    def __init__(
+        self, inputs: Sequence[Any], outputs: Sequence[Any], given: Sequence[int | None]
+    ) -> None:
         self.inputs = inputs
         self.outputs = outputs
+        # The memory that inputs came with, and of that what they were taken away from by `set_`.
+        self.given = given
+        self.lost = set(given) - {memory_of(value) for value in inputs}
         self.input_of_storage: dict[int, int] = {}
         self.input_of_tensor: dict[int, int] = {}
         for position, value in enumerate(inputs):
@@ -484,6 +496,7 @@ class Classifier:
                     first if first != position else None,
                     kind is OutputKind.ALIAS_OF_INPUT and is_no_view(value, chain),
                     kind is OutputKind.ALIAS_OF_INPUT and self.is_from_start(value, base or 0),
+                    self.twin_before(value, position) if kind is OutputKind.FRESH else None,
                 )
             )  # fmt: skip
         return found, self.bases
@@ -495,10 +508,15 @@ class Classifier:
         assert key is not None
         only_split = self.aliases[key] == self.split_aliases[key]
         source = self.input_of_storage.get(key)
+        if key in self.lost:
+            raise error("RL0633", use=f"that of output {position}")
         if source is not None:
             same = self.input_of_tensor.get(id(value))
             if same is not None:
                 return OutputKind.IS_INPUT, same, ()
+            if value.grad_fn is not None and memory_of(self.inputs[source]) not in self.given:
+                # What the input was set to has a history of its own.
+                return OutputKind.FRESH, None, None
             if is_hidden(value) and value.grad_fn is not None:
                 raise error("RL0627", position=position, argument=source)
             if is_custom_view(value, self.inputs[source]):
@@ -552,6 +570,11 @@ class Classifier:
             place = self.base_of_tensor[id(base)] = len(self.bases)
             self.bases.append(base)
         return OutputKind.ALIAS_OF_BASE, place, chain
+
+    def twin_before(self, value: FunctionalTensor, position: int) -> int | None:
+        if value.requires_grad:
+            return None
+        return next((place for _, place in self.twins(value) if place < position), None)
 
     def twins(self, value: FunctionalTensor) -> list[tuple[Tensor, int]]:
         """Other outputs over the same memory with the same geometry."""

@@ -341,7 +341,12 @@ class Epilogue(Wrapper):
         self.writes = facts.returned_inputs
         chains = [*[e.chain or () for e in facts.outputs], *[e.moves for e in facts.inputs]]
         self.has_symbols = any([has_symbols(step.args) for chain in chains for step in chain])
-        self.rebuilt = any([e.rebuilt or e.first is not None or e.is_quiet for e in facts.outputs])
+        self.rebuilt = any(
+            [
+                e.rebuilt or e.first is not None or e.twin is not None or e.is_quiet
+                for e in facts.outputs
+            ]
+        )
         # Inputs with another geometry afterwards, of which outputs are views as they were; outputs
         # that are made before an input loses elements.
         self.from_start = {e.base or 0 for e in facts.outputs if e.from_start}
@@ -388,6 +393,10 @@ class Epilogue(Wrapper):
         updated, outputs = results[: len(self.writes)], results[len(self.writes) :]
         bases = outputs[count : count + facts.bases]
         outputs = outputs[:count]
+        for place, known in enumerate(facts.outputs):
+            if known.from_start and outputs[place] is kept[known.base or 0]:
+                # The graph gave the input itself, whose geometry is about to change.
+                outputs[place] = outputs[place].detach()
         early: dict[int, Any] = {}
         if self.writes:
             with untouched_stay_valid(results, self.written(kept)):
@@ -518,6 +527,8 @@ def rebuild_all(
     for place, entry in enumerate(facts.outputs):
         if entry.first is not None:
             found[place] = found[entry.first]
+        elif entry.twin is not None and found[place] is found[entry.twin]:
+            found[place] = found[place].data
         elif entry.is_quiet and not entry.rebuilt:
             found[place].requires_grad_()
     return found

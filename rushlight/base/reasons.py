@@ -448,6 +448,18 @@ REASONS: dict[str, Reason] = {
         "The view is made anew from what it is a view of, as the function leaves that.",
         "Return a clone, or make a view instead of changing the geometry in place.",
     ),
+    "RL0633": Reason(
+        "an argument of a compiled function is given other memory by set_, and its old memory is "
+        "{use}",
+        "Graphs write and return what arguments have in the end.",
+        "Use clones of what is set, or call set_ outside of the compiled function.",
+    ),
+    "RL0634": Reason(
+        "arguments {first} and {second} overlap, and the backward of a compiled function writes to "
+        "both",
+        "A backward writes each argument as a whole, and the later write would undo the other.",
+        "Write to one of them, or pass one as a view of the other inside the function.",
+    ),
     "RL0640": Reason(
         "a compiled module has other parameters or buffers than when it was compiled: {names}",
         "They are arguments of its graphs, in the order in which the module had them.",

@@ -454,7 +454,12 @@ class FunctionalMode(Occupant):
             if is_own and not geometry.same_sizes(sizes_of(target), sizes):
                 wanted = sizes_of(target)
                 is_plain = strides == geometry.contiguous_strides(sizes)
-                if not is_plain or strides_of(target) != geometry.contiguous_strides(wanted):
+                if (
+                    not is_plain
+                    or strides_of(target) != geometry.contiguous_strides(wanted)
+                    # Its history would stay that of the old sizes.
+                    or target.requires_grad
+                ):
                     raise error("RL0741", sizes=sizes, wanted=wanted)
                 take_value(target, target.functional_value)
                 self.resize(target, wanted)

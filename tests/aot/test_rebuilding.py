@@ -305,6 +305,104 @@ def test_a_detached_alias_that_a_function_writes_has_a_history_of_its_own():
     assert caught.value.code == "RL0627"
 
 
+def test_data_from_before_a_move_keeps_its_sizes():
+    def f(a):
+        data = a.data
+        a.unsqueeze_(1)
+        return data
+
+    assert aot_function(f, nop)(torch.ones(3)).shape == (3,)
+
+
+def test_tensors_set_to_one_memory_are_two():
+    def f(a):
+        made = a * 2
+        return torch.empty(0).set_(made), made
+
+    first, second = aot_function(f, nop)(torch.ones(3))
+    assert first is not second
+    second.zero_()
+    assert first.tolist() == [0, 0, 0]
+
+
+def test_what_an_argument_is_set_to_keeps_its_history():
+    def f(a):
+        made = a * 2
+        with torch.no_grad():
+            a.set_(made)
+        return made
+
+    x = torch.ones(3, requires_grad=True)
+    value = x * 1
+    made = aot_function(f, nop, keep_inference_input_mutations=True)(value)
+    assert made.grad_fn is not None
+    made.sum().backward()
+    assert x.grad.tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("use", [lambda a: a.t(), lambda a: a.mul_(2)])
+def test_memory_that_an_argument_had_before_set_is_refused(use):
+    def f(a):
+        old = use(a)
+        a.set_(torch.zeros(2, 2))
+        return old.sum() if old is a else old
+
+    with pytest.raises(RuntimeError) as caught:
+        aot_function(f, nop, keep_inference_input_mutations=True)(torch.ones(2, 2))
+    assert caught.value.code == "RL0633"
+
+
+class Tripling(torch.autograd.Function):
+    """The backward triples another tensor."""
+
+    @staticmethod
+    def forward(ctx, x, other):
+        ctx.other = other
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        with torch.no_grad():
+            ctx.other.mul_(3)
+        return grad * 2, None
+
+
+def test_duplicates_that_only_the_backward_writes_are_one():
+    f = aot_function(lambda x, a, b: Tripling.apply(Tripling.apply(x, a), b), nop)
+    x, other = torch.ones(2, requires_grad=True), torch.ones(2)
+    f(x, other, other).sum().backward()
+    assert other.tolist() == [9, 9]
+
+
+def test_overlapping_arguments_that_the_backward_writes_are_refused():
+    f = aot_function(lambda x, a, b: Tripling.apply(Tripling.apply(x, a), b), nop)
+    other = torch.ones(3)
+    with pytest.raises(RuntimeError) as caught:
+        f(torch.ones(2, requires_grad=True), other[:2], other[1:])
+    assert caught.value.code == "RL0634"
+
+
+def test_a_view_that_moves_without_grad_mode_has_the_history_of_its_geometry():
+    def f(a):
+        with torch.no_grad():
+            a.t_()
+        return a.masked_fill_(a > 1, 0)
+
+    x = leaf(2, 2)
+    aot_function(f, nop)((x * 1).view(2, 2)).sum().backward()
+    assert x.grad.tolist() == [[1, 1], [0, 0]]
+
+
+def test_memory_given_up_after_a_write_is_not_written():
+    def f(a):
+        a.mul_(2)
+        torch.ops.inductor.resize_storage_bytes_(a, 0)
+
+    x = torch.ones(3)
+    aot_function(f, nop, keep_inference_input_mutations=True)(x)
+    assert x.untyped_storage().nbytes() == 0
+
+
 # -- resize_ ---------------------------------------------------------------------------------------
 
 
