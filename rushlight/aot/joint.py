@@ -99,13 +99,12 @@ class Prepared:
         if entry.returns_start:
             self.starts[position] = value
             return value.view(value.shape)
-        # The history of a view follows its geometry whatever the grad mode.
-        if is_moved and entry.is_view and any(entry.quiet_moves):
-            return value.view(value.shape)
-        if is_moved and not is_copied:
+        if is_moved and (not is_copied or (entry.is_view and any(entry.quiet_moves))):
             # What becomes a view of itself has another history, the argument keeps its own.
             alias = value.view(value.shape)
-            alias._node, alias._view = alias.grad_fn, None
+            if not entry.is_view:
+                # The history of a view follows its geometry whatever the grad mode.
+                alias._node, alias._view = alias.grad_fn, None
             return alias
         return value
 

@@ -97,7 +97,7 @@ def test_strides_decide_as_they_do_eagerly():
 def test_views_of_what_the_graph_writes_are_not_saved(part):
     def f(a):
         view = part(a)
-        result = (view * 2).sin()
+        result = torch.where(view > 0, view, 1).sin()
         with torch.no_grad():
             a.zero_()
         return result
@@ -110,7 +110,7 @@ def test_views_of_what_the_graph_writes_are_not_saved(part):
         keep_inference_input_mutations=True,
     )
     function(x).sum().backward()
-    assert torch.allclose(x.grad, torch.full_like(x, 2).cos() * 2)
+    assert torch.allclose(x.grad, torch.ones_like(x).cos())
 
 
 def test_equal_outputs_are_two_tensors():
@@ -185,7 +185,7 @@ def test_moves_with_and_without_grad_mode_leave_what_each_leaves():
 
 def test_an_argument_that_is_written_and_then_repeats_elements_keeps_its_gradient():
     x = leaf(4)
-    value = x * 1
+    value = (x * 1).view(2, 2)
     f = aot_function(lambda a: a.mul_(2).as_strided_((2, 2), (1, 1), 0), nop)
     f(value).sum().backward()
     assert value.tolist() == [[0, 2], [2, 4]]
@@ -244,7 +244,7 @@ def test_data_has_the_strides_of_its_tensor():
 def test_out_of_other_sizes_over_transposed_memory_is_refused():
     def f(a):
         turned = a.t()
-        turned.mul_(2)
+        turned.masked_fill_(turned > 2, 0)
         return torch.sin(torch.ones(4, 2), out=turned)
 
     with pytest.raises(RuntimeError) as caught, pytest.warns(UserWarning, match="resized"):
