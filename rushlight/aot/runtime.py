@@ -132,9 +132,12 @@ class TrainingRun:
             for place, entry in enumerate(self.facts.outputs)
             if entry.is_split or entry.kind is OutputKind.CUSTOM_VIEW
         }
-        # Results that the caller has as another one: nobody gives their gradient.
+        # Results that are one tensor for the caller: one of them has its gradient.
         self.repeated = {
-            offset + place for place, e in enumerate(self.facts.outputs) if e.first is not None
+            offset + same
+            for place, e in enumerate(self.facts.outputs)
+            if e.first is not None
+            for same in (e.first, place)
         }
 
     def __call__(self, args: list[Any]) -> list[Any]:
@@ -147,7 +150,7 @@ class TrainingRun:
         layouts = self.facts.tangent_layouts
         found: list[Any] = []
         for number, (place, shape) in enumerate(zip(self.tangent_places, shapes, strict=True)):
-            if place in self.repeated:
+            if place in self.repeated and grads[place] is None:
                 found += [tangent(None, part) for part in shape]
                 continue
             # torch: a gradient that nobody gives is a plain tensor, also that of a wrapper.
