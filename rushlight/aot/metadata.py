@@ -573,6 +573,9 @@ class Classifier:
         if returned is not None:
             return OutputKind.ALIAS_OF_OUTPUT, returned, chain
         place = self.base_of_tensor.get(id(base))
+        if place is None and not any([has_history_of(base, other) for other in self.outputs]):
+            # Taken without grad mode, all of them: no gradient reaches the base.
+            return OutputKind.FRESH, None, None
         if place is None:
             place = self.base_of_tensor[id(base)] = len(self.bases)
             self.bases.append(base)
@@ -640,6 +643,10 @@ def is_custom_view(value: Tensor, source: Tensor) -> bool:
         nodes = [before for before, _ in node.next_functions if before is not None]
         node = nodes[0] if len(nodes) == 1 else None
     return False
+
+
+def has_history_of(base: Tensor, value: object) -> bool:
+    return isinstance(value, Tensor) and value._base is base and value.grad_fn is not None
 
 
 def starts_with(chain: tuple[ViewStep, ...], start: tuple[ViewStep, ...]) -> bool:

@@ -186,6 +186,14 @@ def uses_released_memory(program: Program, eager: Seen, compiled: Seen) -> bool:
     return any([step.name == "release" for step in program.steps])
 
 
+def requires_more(program: Program, eager: Seen, compiled: Seen) -> bool:
+    """A traced argument is no view: with `requires_grad_` its views require a gradient, and cannot
+    be `out`. The reference says the same."""
+    return "don't support automatic differentiation" in compiled.get("text", "") and any(
+        [step.name == "requires_grad_" for step in program.steps]
+    )
+
+
 def starts_gradients(program: Program, eager: Seen, compiled: Seen) -> bool:
     """`requires_grad_` stays inside: an argument is as it was, and where no argument required a
     gradient, the function is compiled without."""
@@ -283,11 +291,12 @@ RULES = [
     rule("error", is_early),
     rule(EVERYTHING, is_ambiguous),
     rule("error", writes_leaf),
+    rule("error", requires_more),
     rule("error backward grads after", checks_less),
     rule("backward grads after", loses_its_base),
     rule("backward grads after", uses_released_memory),
     rule("written", has_fewer_versions),
-    rule("written backward grads", loses_set),
+    rule("written backward grads after", loses_set),
     rule("error args outputs backward grads after", has_broken_history),
     rule("args outputs same memory views backward grads after", starts_gradients),
     rule("views", hides_views),

@@ -305,6 +305,24 @@ def test_a_detached_alias_that_a_function_writes_has_a_history_of_its_own():
     assert caught.value.code == "RL0627"
 
 
+def test_views_without_grad_mode_need_no_gradient_of_what_they_are_views_of():
+    def f(a):
+        made = a * a
+        a.mul_(2)
+        with torch.no_grad():
+            return made[0], made[1]
+
+    first, second = aot_function(f, nop)(leaf(2) * 1)
+    assert (first.item(), second.item()) == (0, 1)
+    assert first.grad_fn is None and second.grad_fn is None
+
+
+def test_an_argument_that_shrinks_has_contiguous_strides():
+    x = torch.ones(1, 4).diagonal()
+    aot_function(lambda a: a.resize_(0), nop)(x)
+    assert x.stride() == (1,)
+
+
 def test_data_of_a_view_of_another_output_requires_no_gradient():
     def f(a):
         made = a.sin()
