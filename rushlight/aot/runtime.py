@@ -413,7 +413,7 @@ class Epilogue(Wrapper):
         updated, outputs = results[: len(self.writes)], results[len(self.writes) :]
         bases = outputs[count : count + facts.bases]
         outputs = outputs[:count]
-        for place, known in enumerate(facts.outputs):
+        for place, known in enumerate(facts.outputs if self.from_start else ()):
             if known.from_start and outputs[place] is kept[known.base or 0]:
                 # The graph gave the input itself, whose geometry is about to change.
                 outputs[place] = outputs[place].detach()
