@@ -127,6 +127,12 @@ class TrainingRun:
         # Inputs that the graph itself writes.
         self.kept = [place for place, e in enumerate(self.facts.inputs) if e.kept_in_graph]
         offset = len(self.facts.returned_inputs)
+        # Those that are given back as the same tensor as another, which has their gradient.
+        self.repeated = {
+            offset + place
+            for place, entry in enumerate(self.facts.outputs)
+            if entry.first is not None
+        }
         self.views = {
             offset + place
             for place, entry in enumerate(self.facts.outputs)
@@ -142,9 +148,12 @@ class TrainingRun:
         """Incoming gradients as the backward graph takes them."""
         layouts = self.facts.tangent_layouts
         found: list[Any] = []
-        for number, (place, shape) in enumerate(zip(self.tangent_places, shapes, strict=True)):
+        for number, (place, parts) in enumerate(zip(self.tangent_places, shapes, strict=True)):
+            if grads[place] is None and place in self.repeated:
+                found += [tangent(None, shape) for shape in parts]
+                continue
             # torch: a gradient that nobody gives is a plain tensor, also that of a wrapper.
-            grad = tangent(grads[place], shape)
+            grad = tangent(grads[place], parts[0])
             if layouts is not None or is_traceable_wrapper_subclass(grad):
                 check_tangent(grad, Layout() if layouts is None else layouts[number])
             found += flatten(grad)
@@ -215,7 +224,9 @@ class CompiledFunction(Function):
             ]
         )
         ctx.set_materialize_grads(False)
-        ctx.results = [like(results[place]) for place in plan.tangent_places]
+        ctx.results = [
+            [like(part) for part in flatten(results[place])] for place in plan.tangent_places
+        ]
         return tuple(
             Alias(value) if place in plan.hidden else value for place, value in enumerate(results)
         )
