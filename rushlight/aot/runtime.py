@@ -127,16 +127,17 @@ class TrainingRun:
         # Inputs that the graph itself writes.
         self.kept = [place for place, e in enumerate(self.facts.inputs) if e.kept_in_graph]
         offset = len(self.facts.returned_inputs)
-        # Those that are given back as the same tensor as another, which has their gradient.
-        self.repeated = {
-            offset + place
-            for place, entry in enumerate(self.facts.outputs)
-            if entry.first is not None
-        }
         self.views = {
             offset + place
             for place, entry in enumerate(self.facts.outputs)
             if entry.is_split or entry.kind is OutputKind.CUSTOM_VIEW
+        }
+        # Results that are one tensor for the caller: one of them has its gradient.
+        self.repeated = {
+            offset + same
+            for place, e in enumerate(self.facts.outputs)
+            if e.first is not None
+            for same in (e.first, place)
         }
 
     def __call__(self, args: list[Any]) -> list[Any]:
@@ -192,9 +193,13 @@ class CompiledFunction(Function):
         given = [part for value in args for part in flatten(value)] if mixed else list(args)
         outputs = list(plan.forward(given))
         count = plan.count
+        values = wrap_all(plan.facts.result_layouts, outputs[:count])
+        needing = {id(values[place]) for place in plan.tangent_places}
         results = [
-            value if place in plan.views or place not in plan.tangent_places else unlinked(value)
-            for place, value in enumerate(wrap_all(plan.facts.result_layouts, outputs[:count]))
+            unlinked(value)
+            if place not in plan.views and (place in plan.tangent_places or is_view(value, needing))
+            else value
+            for place, value in enumerate(values)
         ]
         saved = outputs[count:]
         first_number = len(saved) - plan.saved_numbers
@@ -304,6 +309,11 @@ def shares_memory(tensor: Tensor, others: Sequence[Tensor]) -> bool:
 
 def is_strided(tensor: Tensor) -> bool:
     return not is_traceable_wrapper_subclass(tensor) and tensor.layout.name == "strided"
+
+
+def is_view(value: Any, bases: set[int]) -> bool:
+    """Whether a graph's result is a view of one of these, whose history it would take part in."""
+    return isinstance(value, Tensor) and value._view is not None and id(value._view.base) in bases
 
 
 def unlinked(value: Any) -> Any:
