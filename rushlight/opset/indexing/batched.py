@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dispatch, geometry
+from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions as aten
 from rushlight.opset.batching import settled
@@ -16,8 +17,11 @@ if TYPE_CHECKING:
 __all__ = [
     "embedding",
     "embedding_dense_backward",
+    "embedding_renorm",
     "index_fill",
     "masked_scatter",
+    "masked_scatter_backward",
+    "nonzero_static",
     "put",
     "take",
     "write_rows",
@@ -156,3 +160,49 @@ def masked_scatter(level: VmapLevel, op: OpOverload, self: Any, mask: Any, sourc
     ranks = (chosen.cumsum(0) - 1).clamp_min(0)
     taken = source.reshape((-1,)).gather(0, aten.where(chosen, ranks, 0)).reshape(shape)
     return settled(op, self, aten.where(mask, taken, self))
+
+
+def collected(values: Any, chosen: Any, blank: Any) -> Any:
+    """The values that are chosen, in the order they have, at the front of `blank`: flat tensors.
+    What finds no room is dropped."""
+    count = blank.shape[0]
+    ranks = chosen.cumsum(0) - 1
+    places = aten.where(chosen & (ranks < count), ranks, count)
+    room = aten.cat([blank, blank.new_zeros((1,))])
+    return room.scatter(0, places, values).narrow(0, 0, count)
+
+
+def masked_scatter_backward(
+    level: VmapLevel, op: OpOverload, grad_output: Any, mask: Any, sizes: Any
+) -> Any:
+    if op.out_positions:
+        return level.loop(op, (grad_output, mask, sizes))
+    chosen = mask.expand(grad_output.shape).reshape((-1,))
+    blank = grad_output.new_zeros((geometry.numel(sizes),))
+    return collected(grad_output.reshape((-1,)), chosen, blank).reshape(sizes)
+
+
+def nonzero_static(level: VmapLevel, op: OpOverload, self: Any, size: Any, fill_value: int) -> Any:
+    if op.out_positions or size < 0:
+        return level.loop(op, (self, size, fill_value))
+    chosen = (self != 0).reshape((-1,))
+    places = aten.arange(self.numel(), device=self.device)
+    found = collected(places, chosen, places.new_full((size,), -1))
+    axes = []
+    for length in reversed(self.shape):
+        axes.insert(0, aten.where(found < 0, fill_value, found % max(length, 1)))
+        found = aten.where(found < 0, found, found // max(length, 1))
+    return aten.stack(axes, 1) if axes else places.new_zeros((size, 0))
+
+
+def embedding_renorm(
+    level: VmapLevel, op: OpOverload, self: Any, indices: Any, max_norm: float, norm_type: float
+) -> Any:
+    """Rows that an index names get a norm of at most `max_norm`."""
+    if op.out_positions or self.dtype.itemsize < 4:
+        return level.loop(op, (self, indices, max_norm, norm_type))
+    flat = indices.reshape((-1,)).to(dtypes.int64)
+    is_used = self.new_zeros((self.shape[0],)).index_fill(0, flat, 1).unsqueeze(1) != 0
+    norms = aten.linalg_vector_norm(self, norm_type, [1], True)
+    factors = aten.where(is_used & (norms > max_norm), max_norm / (norms + 1e-7), 1)
+    return settled(op, self, self * factors)

@@ -653,6 +653,7 @@ histc = op(
         (RuntimeError, (make(3), 2, 3, 1)),
     ],
     kind=SORT.checked,
+    batch=late("reduction.batched:histc"),
     vjp=refuse("counts are piecewise constant"),
     jvp=refuse("counts are piecewise constant"),
 )
@@ -694,107 +695,6 @@ def _(make: Any) -> Any:
         yield make(8), 4
         yield make(8), 5, -1, 1
         yield make(2, 3), 3
-
-
-HISTOGRAM = "Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)"
-UNDERIVED: dict[str, Any] = {
-    "node": "NotImplemented",
-    "vjp": {
-        "self": refuse_gradient("aten::histogram"),
-        "weight": refuse_gradient("aten::histogram"),
-    },
-}
-histogram_edges = op(
-    "histogram.bins_tensor(Tensor self, Tensor bins, *, " + HISTOGRAM,
-    kind=SORT.checked,
-    **UNDERIVED,
-)
-histogram_count = op(
-    "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, " + HISTOGRAM,
-    kind=SORT.checked,
-    **UNDERIVED,
-)
-
-
-def check_weight_dtype(self: Any, weight: Any) -> None:
-    if weight is not None and weight._dtype is not self._dtype:
-        raise RuntimeError(
-            "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor "
-            f"should have the same dtype, but got input({self._dtype.cpp_name}), and "
-            f"weight({weight._dtype.cpp_name})"
-        )
-
-
-@histogram_edges.shape
-def _(self: Any, bins: Any, weight: Any, density: bool) -> Any:
-    if bins._dtype is not self._dtype:
-        raise RuntimeError(
-            "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got "
-            f"input with dtype {self._dtype.cpp_name} and bins for dimension 0 with dtype "
-            f"{bins._dtype.cpp_name}"
-        )
-    if bins.dim() != 1:
-        raise RuntimeError(
-            f"torch.histogramdd: bins tensor should have one dimension, but got {bins.dim()} "
-            "dimensions in the bins tensor for dimension 0"
-        )
-    check_weight_dtype(self, weight)
-    check_histogram(self._dtype, bins.numel() - 1, "histogramdd")
-    return Spec((bins.numel() - 1,), self._dtype), Spec((bins.numel(),), self._dtype)
-
-
-@histogram_count.shape
-def _(self: Any, bins: int, range: Any, weight: Any, density: bool) -> Any:
-    if range is not None and len(range) != 2:
-        raise RuntimeError(
-            "torch.histogramdd: for a 1-dimensional histogram range should have 2 elements, but "
-            f"got {len(range)}"
-        )
-    check_weight_dtype(self, weight)
-    check_histogram(self._dtype, bins, "histogramdd")
-    return Spec((bins,), self._dtype), Spec((bins + 1,), self._dtype)
-
-
-@histogram_edges.kernel
-def _(xp: Any, self: Any, bins: Any, weight: Any, density: bool) -> Any:
-    return counted(self, bins.copy(), weight, density)
-
-
-@histogram_count.kernel
-def _(xp: Any, self: Any, bins: int, range: Any, weight: Any, density: bool) -> Any:
-    if range is not None:
-        low, high = range
-        if low > high:
-            raise RuntimeError(
-                f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g} "
-                "for dimension 0"
-            )
-    elif self.size:
-        low, high = float(self.min()), float(self.max())
-    else:
-        low, high = 0.0, 1.0
-    check_finite(low, high, "torch.histogramdd: dimension 0's range")
-    if low == high:
-        low, high = low - 0.5, high + 0.5
-    return counted(self, xp.linspace(low, high, bins + 1).astype(self.dtype), weight, density)
-
-
-def counted(self: Any, edges: Any, weight: Any, density: bool) -> Any:
-    """(weights summed per bin, edges); the last bin includes its end."""
-    if weight is not None and not geometry.same_sizes(weight.shape, self.shape):
-        raise RuntimeError(
-            "torch.histogramdd: if weight tensor is provided it should have the same shape as the "
-            "input tensor excluding its innermost dimension, but got input with shape "
-            f"[{self.size}, 1] and weight with shape [{weight.size}]"
-        )
-    flat = self.reshape(-1)
-    inside = (flat >= edges[0]) & (flat <= edges[-1])
-    place = np.minimum(np.searchsorted(edges, flat[inside], "right") - 1, edges.size - 2)
-    share = None if weight is None else weight.reshape(-1)[inside].astype(np.float64)
-    hist = np.bincount(place, share, edges.size - 1).astype(np.float64)
-    if density:
-        hist = hist / np.diff(edges) / hist.sum()
-    return hist.astype(self.dtype), edges
 
 
 @composite(
@@ -845,20 +745,6 @@ def _(make: Any) -> Any:
 @isin_records[2].samples
 def _(make: Any) -> Any:
     yield 2, make.ints(2, 3, high=4)
-
-
-@histogram_count.samples
-def _(make: Any) -> Any:
-    if make.dtype.name in ("float32", "float64"):
-        yield make(8), 4
-        yield sample(make(8), 4, range=(-1.0, 1.0), density=True)
-        yield sample(make(2, 3), 3, weight=make.positive(2, 3))
-
-
-@histogram_edges.samples
-def _(make: Any) -> Any:
-    if make.dtype.name in ("float32", "float64"):
-        yield make(8), make.distinct(5).sort()[0]
 
 
 @one_hot.samples
