@@ -276,8 +276,7 @@ OPS: dict[str, str] = {
         rnn_relu_cell rnn_tanh rnn_tanh_cell
     """,
     "reduction.histogram": """
-        _histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors histogram
-        histogramdd
+        _histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors histogramdd
     """,
     "reduction.magnitudes": """
         dist linalg_vector_norm logsumexp norm norm_except_dim renorm renorm_
@@ -288,8 +287,8 @@ OPS: dict[str, str] = {
     """,
     "reduction.segment": "_segment_reduce_backward hash_tensor segment_reduce",
     "reduction.sort": """
-        _unique _unique2 argsort bincount bucketize histc isin msort one_hot searchsorted sort topk
-        unique_consecutive unique_dim unique_dim_consecutive
+        _unique _unique2 argsort bincount bucketize histc histogram isin msort one_hot searchsorted
+        sort topk unique_consecutive unique_dim unique_dim_consecutive
     """,
     "reduction.statistics": """
         corrcoef cov kthvalue median mode nanmedian nanquantile quantile std std_mean var var_mean
@@ -393,11 +392,12 @@ ATTRIBUTES: dict[str, str] = {
         lgamma lgamma_ mvlgamma mvlgamma_ polygamma polygamma_
     """,
     "product.products": "cross matrix_power",
-    "reduction.histogram": "histogram",
     "reduction.magnitudes": "dist logsumexp norm renorm renorm_",
     "reduction.scan": "cummax cummin cumprod cumprod_ cumsum cumsum_ diff logcumsumexp",
     "reduction.segment": "hash_tensor",
-    "reduction.sort": "argsort bincount histc msort sort topk unique unique_consecutive",
+    "reduction.sort": """
+        argsort bincount histc histogram msort sort topk unique unique_consecutive
+    """,
     "reduction.statistics": """
         corrcoef cov kthvalue median mode nanmedian nanquantile quantile std var
     """,

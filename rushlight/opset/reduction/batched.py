@@ -9,7 +9,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions as aten
 from rushlight.opset.batching import settled
-from rushlight.opset.reduction.histogram import check_shares
+from rushlight.opset.reduction.bins import check_shares
 from rushlight.opset.registry import find
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Histograms of numbers and of points: `histogramdd` counts rows of numbers in boxes.
+"""Histograms of points: `histogramdd` counts rows of numbers in boxes.
 
 A box belongs to the bin whose left edge is the last one not beyond it; the last bin of every
 dimension includes its right edge.
@@ -16,7 +16,7 @@ from rushlight.core.dtype import unsupported
 from rushlight.opset.creation.series import spaced_values
 from rushlight.opset.indexing.writing import refuse_gradient
 from rushlight.opset.kinds import SORT, Spec
-from rushlight.opset.reduction.sort import check_finite, check_histogram
+from rushlight.opset.reduction.bins import check_weight_dtype, column_ends, counted
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, late, sample
 
@@ -50,15 +50,6 @@ from_edges = op(
     kind=SORT.checked,
     **underived("_histogramdd_from_bin_tensors"),
 )
-
-
-def check_weight_dtype(self: Any, weight: Any) -> None:
-    if weight is not None and weight._dtype is not self._dtype:
-        raise RuntimeError(
-            "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor "
-            f"should have the same dtype, but got input({self._dtype.cpp_name}), and "
-            f"weight({weight._dtype.cpp_name})"
-        )
 
 
 def check_points(self: Any) -> None:
@@ -122,56 +113,15 @@ def check_edges(self: Any, bins: Any, weight: Any) -> None:
     check_operands(self, weight)
 
 
-def dimension_ends(values: Any, range: Any, at: int) -> tuple[float, float]:
-    """Where the bins of one column of points begin and end: at `range`, else at its extremes."""
-    if range is not None:
-        low, high = range
-    elif values.size:
-        low, high = float(values.min()), float(values.max())
-    else:
-        low, high = 0.0, 1.0
-    check_finite(low, high, f"torch.histogramdd: dimension {at}'s range")
-    if low > high:
-        raise RuntimeError(
-            f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g} "
-            f"for dimension {at}"
-        )
-    return (low - 0.5, high + 0.5) if low == high else (low, high)
-
-
 def spaced_edges(self: Any, bins: Any, range: Any) -> list[Any]:
     """Edges at equal distances, within `range` or the extremes of each column."""
     points = self.reshape(-1, self.shape[-1])
     found = []
     for at, count in enumerate(bins):
         own = None if range is None else range[2 * at : 2 * at + 2]
-        low, high = dimension_ends(points[:, at], own, at)
+        low, high = column_ends(points[:, at], own, at)
         found.append(spaced_values(np, low, high, count + 1, self.dtype))
     return found
-
-
-def counted(self: Any, edges: list[Any], weight: Any, density: bool) -> Any:
-    points = self.reshape(-1, len(edges)) if edges else self.reshape(0, 0)
-    shape = [entry.size - 1 for entry in edges]
-    inside = np.ones(points.shape[0], np.bool_)
-    place = np.zeros(points.shape[0], np.int64)
-    for at, entry in enumerate(edges):
-        column = points[:, at]
-        inside &= (column >= entry[0]) & (column <= entry[-1])
-        position = np.minimum(np.searchsorted(entry, column, "right") - 1, max(shape[at] - 1, 0))
-        place = place * shape[at] + position
-    share = None if weight is None else weight.reshape(-1)[inside].astype(np.float64)
-    total = int(np.prod(shape, dtype=np.int64))
-    if total:
-        hist = np.bincount(place[inside], share, total).astype(np.float64).reshape(shape)
-    else:
-        hist = np.zeros(shape)
-    if density:
-        hist = hist / hist.sum()
-        for at, entry in enumerate(edges):
-            widths = np.diff(entry).reshape([-1 if axis == at else 1 for axis in range(len(edges))])
-            hist = hist / widths
-    return hist.astype(self.dtype)
 
 
 @bin_edges.shape
@@ -244,87 +194,6 @@ def by_edges(self: Any, bins: Any, range: Any, weight: Any, density: bool) -> An
     return hist, list(bins)
 
 
-# -- of numbers ------------------------------------------------------------------------------------
-
-HISTOGRAM = "Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)"
-UNDERIVED: dict[str, Any] = {
-    "node": "NotImplemented",
-    "batch": late("reduction.batched:histogram"),
-    "vjp": {
-        "self": refuse_gradient("aten::histogram"),
-        "weight": refuse_gradient("aten::histogram"),
-    },
-}
-histogram_edges = op(
-    "histogram.bins_tensor(Tensor self, Tensor bins, *, " + HISTOGRAM,
-    kind=SORT.checked,
-    **UNDERIVED,
-)
-histogram_count = op(
-    "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, " + HISTOGRAM,
-    kind=SORT.checked,
-    **UNDERIVED,
-)
-
-
-@histogram_edges.shape
-def _(self: Any, bins: Any, weight: Any, density: bool) -> Any:
-    if bins._dtype is not self._dtype:
-        raise RuntimeError(
-            "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got "
-            f"input with dtype {self._dtype.cpp_name} and bins for dimension 0 with dtype "
-            f"{bins._dtype.cpp_name}"
-        )
-    if bins.dim() != 1:
-        raise RuntimeError(
-            f"torch.histogramdd: bins tensor should have one dimension, but got {bins.dim()} "
-            "dimensions in the bins tensor for dimension 0"
-        )
-    check_weight_dtype(self, weight)
-    check_histogram(self._dtype, bins.numel() - 1, "histogramdd")
-    return Spec((bins.numel() - 1,), self._dtype), Spec((bins.numel(),), self._dtype)
-
-
-@histogram_count.shape
-def _(self: Any, bins: int, range: Any, weight: Any, density: bool) -> Any:
-    if range is not None and len(range) != 2:
-        raise RuntimeError(
-            "torch.histogramdd: for a 1-dimensional histogram range should have 2 elements, but "
-            f"got {len(range)}"
-        )
-    check_weight_dtype(self, weight)
-    check_histogram(self._dtype, bins, "histogramdd")
-    return Spec((bins,), self._dtype), Spec((bins + 1,), self._dtype)
-
-
-@histogram_edges.kernel
-def _(xp: Any, self: Any, bins: Any, weight: Any, density: bool) -> Any:
-    return counted_flat(self, bins.copy(), weight, density)
-
-
-@histogram_count.kernel
-def _(xp: Any, self: Any, bins: int, range: Any, weight: Any, density: bool) -> Any:
-    low, high = dimension_ends(self, range, 0)
-    edges = xp.linspace(low, high, bins + 1).astype(self.dtype)
-    return counted_flat(self, edges, weight, density)
-
-
-def check_shares(self: Any, weight: Any) -> None:
-    if weight is not None and not geometry.same_sizes(weight.shape, self.shape):
-        raise RuntimeError(
-            "torch.histogramdd: if weight tensor is provided it should have the same shape as the "
-            "input tensor excluding its innermost dimension, but got input with shape "
-            f"[{geometry.numel(self.shape)}, 1] and weight with shape "
-            f"[{geometry.numel(weight.shape)}]"
-        )
-
-
-def counted_flat(self: Any, edges: Any, weight: Any, density: bool) -> Any:
-    """(the histogram, edges) of numbers, which are points of one column."""
-    check_shares(self, weight)
-    return counted(self.reshape(-1, 1), [edges], weight, density), edges
-
-
 # -- samples --------------------------------------------------------------------------------------
 
 
@@ -388,17 +257,3 @@ by_one_count.errors = lambda make: [
     (RuntimeError, (make(6), 2)),
     (RuntimeError, (make(6, 2), 0)),
 ]
-
-
-@histogram_count.samples
-def _(make: Any) -> Any:
-    if make.dtype.name in ("float32", "float64"):
-        yield make(8), 4
-        yield sample(make(8), 4, range=(-1.0, 1.0), density=True)
-        yield sample(make(2, 3), 3, weight=make.positive(2, 3))
-
-
-@histogram_edges.samples
-def _(make: Any) -> Any:
-    if make.dtype.name in ("float32", "float64"):
-        yield make(8), make.distinct(5).sort()[0]

@@ -29,6 +29,12 @@ from rushlight.core.tensor import Tensor, sizes_of
 from rushlight.opset.exposure import attribute
 from rushlight.opset.indexing.writing import refuse_gradient
 from rushlight.opset.kinds import SORT, Spec
+from rushlight.opset.reduction.bins import (
+    check_finite,
+    check_weight_dtype,
+    column_ends,
+    counted_flat,
+)
 from rushlight.opset.reduction.reduce import has_values
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, late, sample
@@ -640,11 +646,6 @@ def _(make: Any) -> Any:
         yield make.ints(6, high=5), make(6)
 
 
-def check_finite(low: float, high: float, name: str) -> None:
-    if not (np.isfinite(low) and np.isfinite(high)):
-        raise RuntimeError(f"{name} [{low:g}, {high:g}] is not finite")
-
-
 histc = op(
     "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
     errors=lambda make: [
@@ -697,6 +698,69 @@ def _(make: Any) -> Any:
         yield make(2, 3), 3
 
 
+HISTOGRAM = "Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)"
+UNDERIVED: dict[str, Any] = {
+    "node": "NotImplemented",
+    "batch": late("reduction.batched:histogram"),
+    "vjp": {
+        "self": refuse_gradient("aten::histogram"),
+        "weight": refuse_gradient("aten::histogram"),
+    },
+}
+histogram_edges = op(
+    "histogram.bins_tensor(Tensor self, Tensor bins, *, " + HISTOGRAM,
+    kind=SORT.checked,
+    **UNDERIVED,
+)
+histogram_count = op(
+    "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, " + HISTOGRAM,
+    kind=SORT.checked,
+    **UNDERIVED,
+)
+
+
+@histogram_edges.shape
+def _(self: Any, bins: Any, weight: Any, density: bool) -> Any:
+    if bins._dtype is not self._dtype:
+        raise RuntimeError(
+            "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got "
+            f"input with dtype {self._dtype.cpp_name} and bins for dimension 0 with dtype "
+            f"{bins._dtype.cpp_name}"
+        )
+    if bins.dim() != 1:
+        raise RuntimeError(
+            f"torch.histogramdd: bins tensor should have one dimension, but got {bins.dim()} "
+            "dimensions in the bins tensor for dimension 0"
+        )
+    check_weight_dtype(self, weight)
+    check_histogram(self._dtype, bins.numel() - 1, "histogramdd")
+    return Spec((bins.numel() - 1,), self._dtype), Spec((bins.numel(),), self._dtype)
+
+
+@histogram_count.shape
+def _(self: Any, bins: int, range: Any, weight: Any, density: bool) -> Any:
+    if range is not None and len(range) != 2:
+        raise RuntimeError(
+            "torch.histogramdd: for a 1-dimensional histogram range should have 2 elements, but "
+            f"got {len(range)}"
+        )
+    check_weight_dtype(self, weight)
+    check_histogram(self._dtype, bins, "histogramdd")
+    return Spec((bins,), self._dtype), Spec((bins + 1,), self._dtype)
+
+
+@histogram_edges.kernel
+def _(xp: Any, self: Any, bins: Any, weight: Any, density: bool) -> Any:
+    return counted_flat(self, bins.copy(), weight, density)
+
+
+@histogram_count.kernel
+def _(xp: Any, self: Any, bins: int, range: Any, weight: Any, density: bool) -> Any:
+    low, high = column_ends(self, range, 0)
+    edges = xp.linspace(low, high, bins + 1).astype(self.dtype)
+    return counted_flat(self, edges, weight, density)
+
+
 @composite(
     "one_hot(Tensor self, int num_classes=-1) -> Tensor",
     reads_values="the largest class, where their number is not given",
@@ -745,6 +809,20 @@ def _(make: Any) -> Any:
 @isin_records[2].samples
 def _(make: Any) -> Any:
     yield 2, make.ints(2, 3, high=4)
+
+
+@histogram_count.samples
+def _(make: Any) -> Any:
+    if make.dtype.name in ("float32", "float64"):
+        yield make(8), 4
+        yield sample(make(8), 4, range=(-1.0, 1.0), density=True)
+        yield sample(make(2, 3), 3, weight=make.positive(2, 3))
+
+
+@histogram_edges.samples
+def _(make: Any) -> Any:
+    if make.dtype.name in ("float32", "float64"):
+        yield make(8), make.distinct(5).sort()[0]
 
 
 @one_hot.samples
