@@ -90,8 +90,8 @@ REFUSALS = (
 )
 CODES = (
     "RL0611", "RL0621", "RL0623", "RL0624", "RL0626", "RL0627", "RL0628", "RL0629", "RL0630",
-    "RL0702", "RL0711",
-    "RL0735", "RL0741", "RL0742", "RL0743",
+    "RL0631", "RL0632", "RL0633", "RL0634", "RL0702", "RL0711",
+    "RL0717", "RL0735", "RL0741", "RL0742", "RL0743",
 )  # fmt: skip
 # Views that eager execution lets nobody use once their base was written.
 AMBIGUOUS = (
@@ -106,8 +106,8 @@ SPLIT_VIEWS = {"unbind", "split", "chunk", "own_view"}
 
 
 def is_refused(program: Program, eager: Seen, compiled: Seen) -> bool:
-    """The compiled function says that it cannot do it."""
-    if "error" in eager or "error" not in compiled:
+    """The compiled function says that it cannot do it; eager execution may fail later."""
+    if "error" not in compiled:
         return False
     return compiled.get("code") in CODES or any([r in compiled["text"] for r in REFUSALS])
 
@@ -166,6 +166,24 @@ def checks_less(program: Program, eager: Seen, compiled: Seen) -> bool:
     ) or "modified by an inplace operation" in eager.get("backward", "") + compiled.get(
         "backward", ""
     )
+
+
+def loses_its_base(program: Program, eager: Seen, compiled: Seen) -> bool:
+    """Eager execution cannot make the gradient of a view whose base was given fewer elements in
+    place, and fails in the backward; the reference's compiled functions make it too. Writes of a
+    backward to elements that repeat likewise."""
+    reasons = (
+        "are out of bounds for storage of size",
+        "invalid storage offset",
+        "more than one element of the written-to tensor",
+    )
+    return any([reason in eager["backward"] for reason in reasons])
+
+
+def uses_released_memory(program: Program, eager: Seen, compiled: Seen) -> bool:
+    """A backward that needs memory which was given up: whoever gives it up fills it again before
+    the backward. The reference crashes, eagerly and compiled."""
+    return any([step.name == "release" for step in program.steps])
 
 
 def starts_gradients(program: Program, eager: Seen, compiled: Seen) -> bool:
@@ -266,6 +284,8 @@ RULES = [
     rule(EVERYTHING, is_ambiguous),
     rule("error", writes_leaf),
     rule("error backward grads after", checks_less),
+    rule("backward grads after", loses_its_base),
+    rule("backward grads after", uses_released_memory),
     rule("written", has_fewer_versions),
     rule("written backward grads", loses_set),
     rule("error args outputs backward grads after", has_broken_history),
