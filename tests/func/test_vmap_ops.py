@@ -34,8 +34,6 @@ NEEDS_UNIT_STRIDE = frozenset(("view_as_complex", "view_as_complex_copy", "view_
 # What runs sample by sample, and why: all or some samples of these ops.
 LOOPS = {
     "whole networks in one call": "mkldnn_rnn_layer mkldnn_rnn_layer_backward",
-    "bags are laid out by each sample's values": "_embedding_bag",
-    "arguments that the op refuses, or answers for nothing": "_linalg_solve_ex",
 }
 LOOPING = frozenset(name for names in LOOPS.values() for name in names.split())
 # Ops that loop inside others only: a write to statistics that samples share.

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "embedding",
+    "embedding_bag",
     "embedding_dense_backward",
     "embedding_renorm",
     "index_fill",
@@ -206,3 +207,58 @@ def embedding_renorm(
     norms = aten.linalg_vector_norm(self, norm_type, [1], True)
     factors = aten.where(is_used & (norms > max_norm), max_norm / (norms + 1e-7), 1)
     return settled(op, self, self * factors)
+
+
+def embedding_bag(
+    level: VmapLevel, op: OpOverload, weight: Any, indices: Any, offsets: Any,
+    scale_grad_by_freq: bool, mode: int, sparse: bool, per_sample_weights: Any,
+    include_last_offset: bool, padding_idx: int,
+) -> Any:  # fmt: skip
+    """The bags of all samples, one after the other; tables of their own are joined to one."""
+    from rushlight.opset.indexing.embeddingbag import MAX, bag_count
+
+    options = (scale_grad_by_freq, mode, sparse)
+    bags, (rows, width) = bag_count(offsets, include_last_offset), weight.shape
+    count = indices.shape[0]
+    if op.out_positions or not (level.size and bags) or indices.dim() != 1:
+        given = (*options, per_sample_weights, include_last_offset, padding_idx)
+        return level.loop(op, (weight, indices, offsets, *given))
+    is_own = level.holds(weight)
+    aten._assert_async(offsets[0] == 0, "embedding_bag: offsets[0] has to be 0")
+    aten._assert_async(
+        (offsets <= count).all(), f"embedding_bag: offsets must not exceed the {count} indices"
+    )
+    aten._assert_async(
+        ((indices >= 0) & (indices < rows)).all(),
+        f"embedding_bag: indices must be in the valid range [0, {rows})",
+    )
+    tables, places, starts, shares = [
+        level.front(weight), *[level.full(v) for v in (indices, offsets, per_sample_weights)]
+    ]  # fmt: skip
+
+    def every() -> Any:
+        number = aten.arange(level.size, dtype=places.dtype, device=places.device).unsqueeze(1)
+        table, chosen, padding = tables, places, padding_idx
+        if is_own:
+            table, chosen = tables.flatten(0, 1), places + number * rows
+            if padding_idx >= 0:
+                # One row stands for the padding of all tables.
+                padding = table.shape[0]
+                chosen = aten.where(places == padding_idx, padding, chosen).to(places.dtype)
+                table = aten.cat([table, table.new_zeros((1, width))])
+        ends = (starts[:, :bags] + (number * count).to(starts.dtype)).flatten()
+        own_shares = None if shares is None else shares.flatten()
+        args = (table, chosen.flatten(), ends, *options, own_shares, False, padding)
+        found, owners, sizes, most = dispatch.call(op, args)
+        sizes = sizes.reshape((level.size, bags))
+        most = most.reshape((level.size, bags, *most.shape[1:]))
+        if is_own and mode == MAX:
+            most = aten.where(sizes.unsqueeze(2) > 0, most - number.unsqueeze(2) * rows, most)
+        owners = (
+            owners.reshape((level.size, count)) - number * bags
+            if owners.shape[0]
+            else owners.expand((level.size, 0))
+        )
+        return found.reshape((level.size, bags, width)), owners, sizes, most
+
+    return level.wrap(level.run(every))
