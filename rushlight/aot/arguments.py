@@ -7,7 +7,8 @@ they are given, before anything is traced; disjoint parts of one storage stay ap
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.opset import functions
 from rushlight.symbolic.queries import hint_int
 
-__all__ = ["Bases", "Duplicates", "Member", "overlap", "view_of"]
+__all__ = ["Bases", "Duplicates", "Member", "overlap", "view_of", "views_stay_valid"]
 
 
 # -- duplicates ------------------------------------------------------------------------------------
@@ -208,11 +209,30 @@ class Bases(Wrapper):
         count = len(self.moved)
         if count:
             results, forms = results[:-count], results[-count:]
-            for target, form in zip(kept, forms):
-                target.as_strided_(sizes_of(form), strides_of(form), form.storage_offset())
+            with views_stay_valid(results, kept):
+                for target, form in zip(kept, forms):
+                    target.as_strided_(sizes_of(form), strides_of(form), form.storage_offset())
         for place, value in zip(self.same, kept[count:], strict=True):
             results[place] = value
         return results
+
+
+@contextmanager
+def views_stay_valid(results: Sequence[Any], targets: Sequence[Tensor]) -> Iterator[None]:
+    """Inside, `targets` are written as the function wrote them. A result that is a view of one was
+    valid when the function returned it, or else tracing had failed."""
+    counters = {id(t._counter): t._counter.value for t in targets if t._counter is not None}
+    views = [
+        value
+        for value in results
+        if isinstance(value, Tensor)
+        and value._view is not None
+        and value._counter is not None
+        and counters.get(id(value._counter)) == value._view.version
+    ]
+    yield
+    for value in views:
+        value._view.version = value._counter.value
 
 
 def overlapping(args: Sequence[Any], facts: Facts) -> list[list[int]]:

@@ -123,6 +123,8 @@ class OutputFacts:
     first: int | None = None
     # Made from its input's `data`, or given its memory: no view of it.
     is_data: bool = False
+    # Whether autograd knows it as a view, which what was detached is not.
+    is_view: bool = False
     # The chain leads from the input as it was given, which the function gave another geometry.
     from_start: bool = False
 
@@ -375,6 +377,8 @@ def input_facts(
         )
     if sets and any([storage.is_given for storage in storages]):
         raise error("RL0743")
+    if sets and any([storage.writes for storage in originals]):
+        raise error("RL0744", shape=tuple(source.shape))
     return found
 
 
@@ -436,6 +440,7 @@ class Classifier:
                     kind, True, needs, base, chain, symbolic, split, quiet,
                     first if first != position else None,
                     kind is OutputKind.ALIAS_OF_INPUT and is_no_view(value, chain),
+                    value._is_view(),
                     kind is OutputKind.ALIAS_OF_INPUT and self.is_from_start(value, base or 0),
                 )
             )  # fmt: skip

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rushlight.aot import config
-from rushlight.aot.arguments import Bases, Member, overlap, view_of
+from rushlight.aot.arguments import Bases, Member, overlap, view_of, views_stay_valid
 from rushlight.aot.metadata import Facts, InputFacts, OutputFacts, OutputKind, geometry_of
 from rushlight.aot.subclasses import Layout, flatten, layout_of, wrap_all
 from rushlight.aot.wrappers import Wrapper
@@ -362,7 +362,8 @@ class Epilogue(Wrapper):
         facts, count = self.facts, len(self.facts.outputs)
         updated, outputs = results[: len(self.writes)], results[len(self.writes) :]
         if self.writes:
-            with untouched_stay_valid(results, self.written(kept)):
+            targets = self.written(kept)
+            with untouched_stay_valid(results, targets), views_stay_valid(results, targets):
                 for (position, entry), value in zip(self.writes, updated):
                     write(kept[position], value, entry)
         bases = outputs[count : count + facts.bases]
@@ -498,6 +499,11 @@ def rebuild(
             made = base.as_strided(sizes_of(graph_output), strides_of(graph_output), offset)
         if made._dtype is not graph_output._dtype:
             made = made.view(graph_output._dtype)
+        if quiet and made.requires_grad and not entry.is_quiet:
+            # A view with grad mode of what was made without: its history begins there.
+            made = made.view(sizes_of(made))
+    if made._is_view() and not entry.is_view:
+        made = made.data if entry.is_data else made.detach()
     if made.requires_grad and not entry.requires_grad:
         return made.detach()
     if entry.requires_grad and not made.requires_grad:

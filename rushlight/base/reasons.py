@@ -555,6 +555,12 @@ REASONS: dict[str, Reason] = {
         "A graph cannot tell which of its arguments share memory afterwards.",
         "Copy the values, or call set_ outside of the traced function.",
     ),
+    "RL0744": Reason(
+        "an argument of shape {shape} is written by a compiled function and then given other "
+        "memory by set_",
+        "What was written belongs to the memory that the argument had, which others may share.",
+        "Call set_ before the write, or write to a clone.",
+    ),
     "RL0734": Reason(
         "A function given to {op} closes over a tensor that requires a gradient",
         "The gradient of a higher-order op is taken with respect to its operands.",

@@ -130,6 +130,60 @@ def test_an_argument_that_becomes_a_view_of_itself_keeps_its_gradient():
     assert x.grad.tolist() == [[2, 2], [2, 2]]
 
 
+def move_detached(a):
+    made = a.detach()
+    made.unsqueeze_(0)
+    return made
+
+
+@pytest.mark.parametrize("f", [move_detached, lambda a: a.view(-1).data])
+def test_what_is_no_view_comes_back_as_none(f):
+    value = leaf(2, 2) * 1
+    assert not f(value)._is_view()
+    found = aot_function(f, nop)(value)
+    assert not found._is_view()
+    assert not found.requires_grad
+    found.fill_(7)
+    assert value.tolist() == [[7, 7], [7, 7]]
+
+
+def test_a_view_of_symbolic_sizes_of_a_quiet_view_has_a_history():
+    def f(a):
+        with torch.no_grad():
+            view = a[:, : a.shape[1] - 1]
+        return view.view(a.shape[0], -1, 1)
+
+    value = leaf(4, 3) * 1
+    assert f(value).grad_fn is not None
+    assert aot_function(f, nop, dynamic=True)(value).grad_fn is not None
+
+
+def test_parts_of_an_argument_that_moved_are_valid():
+    def f(a):
+        a.t_()
+        return a.unbind()[0]
+
+    x = leaf(2, 3)
+    part = aot_function(f, nop)(x * 1)
+    assert part.grad_fn is not None
+    part.sum().backward()
+    assert x.grad.tolist() == [[1, 0, 0], [1, 0, 0]]
+
+
+def test_parts_of_an_argument_that_moved_and_overlaps_another_are_valid():
+    def f(a, b):
+        b.t_()
+        with torch.no_grad():
+            a.mul_(2)
+        return b.unbind()[0]
+
+    x = leaf(2, 3)
+    value = x * 1
+    part = aot_function(f, nop)(value.view(-1), value.view(2, 3))
+    assert part.tolist() == [0, 6]
+    assert part.grad_fn is not None
+
+
 # -- resize_ ---------------------------------------------------------------------------------------
 
 
@@ -155,6 +209,7 @@ REFUSED = {
     "RL0626": lambda a: a.detach_(),
     "RL0627": lambda a: a.detach().add_(a),
     "RL0629": lambda a: a.mul_(2).resize_(1),
+    "RL0744": lambda a: a.mul_(2).set_(torch.ones(2)),
 }
 
 
@@ -163,5 +218,5 @@ def test_what_cannot_be_done_is_refused(code):
     needs = code in ("RL0626", "RL0627")
     argument = leaf(4) * 1 if needs else torch.ones(4)
     with pytest.raises(RuntimeError) as caught:
-        aot_function(REFUSED[code], nop)(argument)
+        aot_function(REFUSED[code], nop, keep_inference_input_mutations=True)(argument)
     assert caught.value.code == code
