@@ -221,18 +221,16 @@ class Bases(Wrapper):
 def views_stay_valid(results: Sequence[Any], targets: Sequence[Tensor]) -> Iterator[None]:
     """Inside, `targets` are written as the function wrote them. A result that is a view of one was
     valid when the function returned it, or else tracing had failed."""
-    counters = {id(t._counter): t._counter.value for t in targets if t._counter is not None}
+    before = {id(t._counter): t._counter.value for t in targets if t._counter is not None}
     views = [
-        value
+        (value._view, value._counter)
         for value in results
-        if isinstance(value, Tensor)
-        and value._view is not None
-        and value._counter is not None
-        and counters.get(id(value._counter)) == value._view.version
+        if isinstance(value, Tensor) and value._view is not None and value._counter is not None
     ]
+    valid = [(view, c) for view, c in views if before.get(id(c)) == view.version]
     yield
-    for value in views:
-        value._view.version = value._counter.value
+    for view, counter in valid:
+        view.version = counter.value
 
 
 def overlapping(args: Sequence[Any], facts: Facts) -> list[list[int]]:
