@@ -348,9 +348,11 @@ class Epilogue(Wrapper):
         return args, ({position: args[position] for position in self.needed}, starts)
 
     def written(self, kept: dict[int, Any]) -> list[Tensor]:
-        """The tensors that the function writes."""
+        """The tensors whose values the function writes."""
         found = []
-        for position, _ in self.writes:
+        for position, entry in self.writes:
+            if not entry.writes_data:
+                continue
             if position < len(self.groups):
                 found += written_parts(kept[position], self.groups[position])
             else:
@@ -362,8 +364,9 @@ class Epilogue(Wrapper):
         facts, count = self.facts, len(self.facts.outputs)
         updated, outputs = results[: len(self.writes)], results[len(self.writes) :]
         if self.writes:
-            targets = self.written(kept)
-            with untouched_stay_valid(results, targets), views_stay_valid(results, targets):
+            targets = [kept[position] for position, _ in self.writes]
+            written = self.written(kept)
+            with untouched_stay_valid(results, targets, written), views_stay_valid(results, targets):
                 for (position, entry), value in zip(self.writes, updated):
                     write(kept[position], value, entry)
         bases = outputs[count : count + facts.bases]
@@ -386,16 +389,21 @@ def written_parts(base: Tensor, group: Sequence[Member]) -> list[Tensor]:
 
 
 @contextmanager
-def untouched_stay_valid(results: Sequence[Any], targets: Sequence[Tensor]) -> Iterator[None]:
-    """Inside, `targets` are written. What a call saved for its backward and the writes leave alone
-    is as valid afterwards as before, though it may share a version counter with a target."""
+def untouched_stay_valid(
+    results: Sequence[Any], targets: Sequence[Tensor], written: Sequence[Tensor]
+) -> Iterator[None]:
+    """Inside, `targets` change, and the values of those `written`. What a call saved for its
+    backward and the writes leave alone is as valid afterwards as before, though it may share a
+    version counter with a target."""
     counters = [target._counter for target in targets if target._counter is not None]
     saved = saved_under(results, counters)
     before = {id(counter): counter.value for counter in counters}
     yield
     for node, place, tensor, version in saved:
         assert tensor._counter is not None
-        if version == before[id(tensor._counter)] and not shares_memory(tensor, targets):
+        if version != before[id(tensor._counter)] or any([tensor is t for t in targets]):
+            continue
+        if not shares_memory(tensor, written):
             node.saved_slots[place] = new_saved(tensor)
 
 
@@ -490,6 +498,9 @@ def rebuild(
     if config.view_replay_for_aliased_outputs:
         made = replayed(base, entry.chain, graph_output)
     if made is None:
+        if entry.is_view and base.requires_grad and not entry.requires_grad:
+            # A view of something detached.
+            base = base.detach()
         offset = graph_output.storage_offset()
         # The graph's output is a view of the value that was written, which is dense.
         if is_written and not (base.is_contiguous() and base.storage_offset() == 0):

@@ -158,6 +158,19 @@ def test_a_view_of_symbolic_sizes_of_a_quiet_view_has_a_history():
     assert aot_function(f, nop, dynamic=True)(value).grad_fn is not None
 
 
+def test_views_of_symbolic_sizes_of_something_detached_are_views():
+    found = aot_function(lambda a: a.detach().view(a.numel()), nop, dynamic=True)(leaf(2, 3) * 1)
+    assert found._is_view()
+    assert not found.requires_grad
+    assert not found._base.requires_grad
+
+
+def test_an_argument_that_only_moves_may_be_saved_for_the_backward():
+    x = leaf(2, 3)
+    aot_function(lambda a: a.t_().exp(), nop)(x * 1).sum().backward()
+    assert torch.equal(x.grad, x.detach().exp())
+
+
 def test_parts_of_an_argument_that_moved_are_valid():
     def f(a):
         a.t_()
