@@ -542,7 +542,7 @@ def has_own_history(value: Any, source: Tensor) -> bool:
     if node is None:
         return False
     if isinstance(value, FunctionalTensor):
-        return value.hidden
+        return value.hidden or value.was_set
     if value._base is not source:
         return True
     while node is not None and node is not last:

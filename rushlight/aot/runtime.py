@@ -328,6 +328,12 @@ class Epilogue(Wrapper):
         facts = self.facts
         self.writes = [(position, facts.inputs[position]) for position in facts.returned_inputs]
         self.rebuilt = any([e.rebuilt or e.first is not None or e.is_quiet for e in facts.outputs])
+        # Outputs that are no views, though the graph may compute them as views.
+        self.own = [
+            place
+            for place, e in enumerate(facts.outputs)
+            if e.is_tensor and not (e.rebuilt or e.is_view or e.requires_grad)
+        ]
         # Inputs with another geometry afterwards, of which outputs are views as they were.
         self.from_start = {e.base or 0 for e in facts.outputs if e.from_start}
         # The inputs that a call's results are written to or made from.
@@ -366,11 +372,16 @@ class Epilogue(Wrapper):
         if self.writes:
             targets = [kept[position] for position, _ in self.writes]
             written = self.written(kept)
-            with untouched_stay_valid(results, targets, written), views_stay_valid(results, targets):
+            with (
+                untouched_stay_valid(results, targets, written),
+                views_stay_valid(results, targets),
+            ):
                 for (position, entry), value in zip(self.writes, updated):
                     write(kept[position], value, entry)
         bases = outputs[count : count + facts.bases]
         outputs = outputs[:count]
+        for place in self.own:
+            outputs[place] = unlinked(outputs[place])
         if self.rebuilt:
             outputs = rebuild_all(kept, starts, outputs, bases, facts)
         for value, known in zip(outputs, facts.outputs):

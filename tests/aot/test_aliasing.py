@@ -19,7 +19,16 @@ import rushlight as torch
 from rushlight.aot.api import aot_function
 from rushlight.aot.compilers import nop
 from rushlight.aot.partition import default_partition, min_cut_rematerialization_partition
-from tests.aot.programs import Program, comes_from, execute, generate, observe, shrink, writers_of
+from tests.aot.programs import (
+    OPS,
+    Program,
+    comes_from,
+    execute,
+    generate,
+    observe,
+    shrink,
+    writers_of,
+)
 
 # Outputs that are resized, Functions that mark what is no input: eager execution warns of them.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -141,10 +150,6 @@ class Case:
     compiled: Seen
 
     @property
-    def both_ran(self) -> bool:
-        return "error" not in self.eager and "error" not in self.compiled
-
-    @property
     def late_errors(self) -> str:
         """What eager execution raises in the backward."""
         return str(self.eager["backward"]) if "error" not in self.eager else ""
@@ -162,6 +167,26 @@ class Case:
         """Whether an output has memory of its own, not an argument's."""
         count = len(self.eager["args"])
         return bool(self.eager["memory"][count + output] >= count)
+
+    def is_alone(self, output: int) -> bool:
+        """Whether no other tensor that the caller has is over an output's memory."""
+        memory, count = self.eager["memory"], len(self.eager["args"])
+        found = [
+            same
+            for one, same in zip(memory, self.eager["same"], strict=True)
+            if one == memory[count + output]
+        ]
+        return len(set(found)) == 1
+
+    def is_copied(self, output: int) -> bool:
+        """Whether an output is one of several views of a written argument, as a graph gives it."""
+        count = len(self.eager["args"])
+        place = self.eager["memory"][count + output] if output >= 0 else count
+        return place < count and self.eager["written"][place] and self.is_split(output)
+
+    @property
+    def writes(self) -> bool:
+        return any([OPS[step.name].writes for step in self.program.steps])
 
     def is_split(self, output: int) -> bool:
         return comes_from(self.program, self.program.outputs[output], SPLIT_VIEWS)
@@ -252,25 +277,36 @@ def starts_gradients(case: Case, path: Path) -> bool:
 
 
 def hides_views(case: Case, path: Path) -> bool:
-    """Nobody can tell that the only view of something inside is a view."""
-    return path[0] == "views" and case.is_inside(path[1])
+    """Nobody can tell that the only view of something inside is a view, or one of several, or one
+    without a gradient."""
+    if path[0] != "views" or not case.eager["views"][path[1]] or not case.is_inside(path[1]):
+        return False
+    return (
+        case.is_alone(path[1])
+        or case.is_split(path[1])
+        or not case.eager["outputs"][path[1]]["requires_grad"]
+        or case.has("detach_")
+    )
 
 
 def restrides(case: Case, path: Path) -> bool:
-    """What was made inside and written has the strides of the op that computed it anew, and so do
-    dims of one element in views of symbolic sizes."""
-    if path[0] != "outputs" or path[2] != "stride":
+    """What was written has the strides of the op that computed it anew, and so has what is made
+    from it inside. Where it is an argument, dims of one element may have any stride."""
+    if path[0] != "outputs" or path[2] != "stride" or not case.writes:
         return False
-    return case.is_inside(path[1]) or case.is_split(path[1])
+    if case.is_inside(path[1]) or case.is_copied(path[1]):
+        return True
+    eager, compiled = [seen["outputs"][path[1]] for seen in (case.eager, case.compiled)]
+    places = zip(eager["shape"], eager["stride"], compiled["stride"], strict=True)
+    return all([size == 1 or one == other for size, one, other in places])
 
 
 def copies_views(case: Case, path: Path) -> bool:
     """One of several views of a written argument, or a view by a Function, is returned as the graph
     computed it."""
-    if path[0] == "views":
-        return case.is_split(path[1])
-    place = path[1] - len(case.eager["args"]) if path[0] == "memory" else -1
-    return place >= 0 and case.is_split(place)
+    if path[0] == "memory":
+        return case.is_copied(path[1] - len(case.eager["args"]))
+    return path[0] == "views" and bool(case.eager["views"][path[1]]) and case.is_split(path[1])
 
 
 def writes_nothing_late(case: Case, path: Path) -> bool:

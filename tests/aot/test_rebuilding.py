@@ -147,6 +147,12 @@ def test_what_is_no_view_comes_back_as_none(f):
     assert value.tolist() == [[7, 7], [7, 7]]
 
 
+def test_what_moved_inside_may_be_detached_in_place():
+    found = aot_function(lambda a: (a * 2).t_(), nop)(torch.ones(2, 3))
+    assert not found._is_view()
+    found.detach_()
+
+
 def test_a_view_of_symbolic_sizes_of_a_quiet_view_has_a_history():
     def f(a):
         with torch.no_grad():
@@ -217,19 +223,28 @@ def test_what_is_made_inside_may_grow():
     assert aot_function(f, nop)(torch.arange(3.0)).tolist() == [0, 2, 4, 1, 1]
 
 
+def set_to_argument(a):
+    made = a * 2
+    with torch.no_grad():
+        made.set_(a)
+    return made
+
+
 REFUSED = {
     "RL0741": lambda a: a.resize_(9),
     "RL0626": lambda a: a.detach_(),
     "RL0627": lambda a: a.detach().add_(a),
     "RL0629": lambda a: a.mul_(2).resize_(1),
+    "RL0627 set_": set_to_argument,
     "RL0744": lambda a: a.mul_(2).set_(torch.ones(2)),
 }
 
 
-@pytest.mark.parametrize("code", REFUSED)
-def test_what_cannot_be_done_is_refused(code):
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_done_is_refused(name):
+    code = name.split()[0]
     needs = code in ("RL0626", "RL0627")
     argument = leaf(4) * 1 if needs else torch.ones(4)
     with pytest.raises(RuntimeError) as caught:
-        aot_function(REFUSED[code], nop, keep_inference_input_mutations=True)(argument)
+        aot_function(REFUSED[name], nop, keep_inference_input_mutations=True)(argument)
     assert caught.value.code == code
