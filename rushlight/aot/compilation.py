@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rushlight.aot import config
-from rushlight.aot.arguments import Bases, Duplicates
+from rushlight.aot.arguments import Bases, Duplicates, check_late_writes
 from rushlight.aot.checking import check_backward, check_facts, check_forward, check_joint
 from rushlight.aot.joint import (
     Decompositions,
@@ -21,6 +21,7 @@ from rushlight.aot.joint import (
 )
 from rushlight.aot.metadata import Facts, check_subclasses, collect_facts
 from rushlight.aot.runtime import Boxed, Epilogue, InferenceRun, TrainingRun
+from rushlight.aot.sizes import Sizes
 from rushlight.aot.tracing import shape_environment, sizes_as_tuples
 from rushlight.aot.wrappers import Chain, GradGuard, Task, Wrapper
 from rushlight.base import pytree
@@ -154,14 +155,16 @@ def trace_flat(function: Function, args: Sequence[Any], options: Options, number
                     wrappers.append(found)
                     if config.debug_assert:
                         check_facts(task)
-            facts = task.facts
-            if facts.has_subclasses:
-                check_subclasses(task.fakes, facts)
-            facts.training = training and facts.needs_gradients
-            trace = trace_training if facts.training else trace_without_gradients
-            return Traced(
-                [*wrappers, Epilogue.behind(wrappers, facts)], facts, *trace(task, options)
-            )
+            graphs = trace_graphs(task, options, training)
+            found = Duplicates.plan(task)
+            if found is not None:
+                # Only the backward writes them.
+                task = found.rewrite(task)
+                wrappers.append(found)
+                graphs = trace_graphs(task, options, training)
+            check_late_writes(task)
+            last = Epilogue.behind(wrappers, task.facts, Sizes.of(task.fakes))
+            return Traced([*wrappers, last], task.facts, *graphs)
         finally:
             default_generator._put(*random_state)
 
@@ -210,6 +213,17 @@ def fake_argument(mode: FakeTensorMode, value: Any, place: int, parameters: int)
         return value
     static = True if place < parameters else None
     return mode.from_tensor(value, static_shapes=static, source=f"args[{place}]")
+
+
+def trace_graphs(
+    task: Task, options: Options, training: bool
+) -> tuple[GraphModule, GraphModule | None]:
+    facts = task.facts
+    if facts.has_subclasses:
+        check_subclasses(task.fakes, facts)
+    facts.training = training and facts.needs_gradients
+    trace = trace_training if facts.training else trace_without_gradients
+    return trace(task, options)
 
 
 def trace_without_gradients(task: Task, options: Options) -> tuple[GraphModule, None]:

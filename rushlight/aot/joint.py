@@ -61,11 +61,18 @@ class Prepared:
     def __call__(self, inputs: Sequence[Any]) -> tuple[list[Any], list[bool]]:
         """(mutated inputs, outputs and intermediate bases; which of them have a tangent)."""
         facts = self.facts
-        given = [self.guarded(value, entry) for value, entry in zip(inputs, facts.inputs)]
+        # Of inputs that lose elements: all that was written to them.
+        self.starts: dict[int, Any] = {}
+        given = [
+            self.guarded(value, entry, position)
+            for position, (value, entry) in enumerate(zip(inputs, facts.inputs, strict=True))
+        ]
         # As the function has them.
         self.given = given
         outputs = list(self.function(*given))
-        returned = [given[position] for position in facts.returned_inputs]
+        returned = [
+            self.starts.get(position, given[position]) for position in facts.returned_inputs
+        ]
         has_tangent = [
             facts.inputs[position].seen_by_autograd and facts.inputs[position].requires_grad
             for position in facts.returned_inputs
@@ -77,19 +84,28 @@ class Prepared:
             has_tangent.append(entry.is_tensor and entry.requires_grad and not entry.rebuilt)
         return returned + outputs + bases, has_tangent + [True] * len(bases)
 
-    def guarded(self, value: Any, entry: InputFacts) -> Any:
+    def guarded(self, value: Any, entry: InputFacts, position: int) -> Any:
         """An input as the function may have it: gradients are taken before any write."""
-        if not self.training or not isinstance(value, Tensor):
+        if not isinstance(value, Tensor) or not (self.training or entry.returns_start):
             return value
-        if entry.seen_by_autograd and not entry.kept_in_graph:
+        is_copied = self.training and entry.seen_by_autograd and not entry.kept_in_graph
+        is_moved = entry.writes_geometry or entry.becomes_view
+        if is_copied:
             copy = value.clone()
             if isinstance(copy, FunctionalTensor):
                 # Strides decide what the function does: they are the argument's.
                 take_geometry(copy, value)
-            return copy
-        if entry.writes_geometry or entry.becomes_view:
-            # What becomes a view of itself has another history, the argument keeps its own.
+            value = copy
+        if entry.returns_start:
+            self.starts[position] = value
             return value.view(value.shape)
+        if is_moved and (not is_copied or (entry.is_view and any(entry.quiet_moves))):
+            # What becomes a view of itself has another history, the argument keeps its own.
+            alias = value.view(value.shape)
+            if not entry.is_view:
+                # The history of a view follows its geometry whatever the grad mode.
+                alias._node, alias._view = alias.grad_fn, None
+            return alias
         return value
 
 
@@ -185,7 +201,23 @@ class BackwardWrites:
         self.primals, self.given, self.tangents = primals, given, tangents
         self.outputs = outputs
         self.output_writes = [state_of(value)[0] for value in outputs]
+        self.output_values = [
+            v.functional_value if isinstance(v, FunctionalTensor) else None for v in outputs
+        ]
         self.before = [state_of(value) for value in (*primals, *given, *tangents)]
+
+    def results(self, facts: Facts) -> list[Any]:
+        """The values of outputs: of views of what the backward writes, those from before."""
+        found = []
+        offset = len(facts.returned_inputs)
+        for place, value in enumerate(self.outputs):
+            is_output = offset <= place < offset + len(facts.outputs)
+            is_view = is_output and facts.outputs[place - offset].kind is OutputKind.ALIAS_OF_INPUT
+            is_stale = state_of(value)[0] != self.output_writes[place]
+            earlier = self.output_values[place]
+            is_kept = is_view and is_stale and earlier is not None
+            found.append(earlier if is_kept else value_of(value))
+        return found
 
     def written(self, facts: Facts) -> list[int]:
         offset = len(facts.returned_inputs)
@@ -336,7 +368,7 @@ def trace_joint(
                 gradients = loss_gradients(primals, outputs[len(facts.returned_inputs) + loss])
         keep_effects_late(builder.recorder.graph, last)
         facts.written_in_backward = watch.written(facts)
-        forward = [value_of(value) for value in outputs]
+        forward = watch.results(facts)
         backward = [value_of(value) for value in gradients]
         facts.result_layouts = layouts_of(forward)
         facts.gradient_layouts = layouts_of(backward)

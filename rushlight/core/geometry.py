@@ -505,10 +505,14 @@ def internal_overlap(sizes: Ints, strides: Ints) -> int:
 
 def is_nested(sizes: Ints, strides: Ints) -> bool:
     """Whether each stride steps over all that smaller ones reach: then no elements share memory.
-    Symbolic ones are taken to do so."""
+    Of symbolic ones, those of the example do; sizes that depend on data are taken to."""
     extent = 0
     if not all([type(n) is int for n in (*sizes, *strides)]):
-        return True
+        from rushlight.symbolic import has_hint, hint_int
+
+        if not all([has_hint(n) for n in (*sizes, *strides)]):
+            return True
+        sizes, strides = tuple(map(hint_int, sizes)), tuple(map(hint_int, strides))
     for stride, size in sorted(zip(strides, sizes, strict=True)):
         if size > 1:
             if stride <= extent:

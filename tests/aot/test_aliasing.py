@@ -124,8 +124,8 @@ REFUSALS = (
 )
 CODES = (
     "RL0611", "RL0621", "RL0623", "RL0624", "RL0626", "RL0627", "RL0628", "RL0629", "RL0630",
-    "RL0702", "RL0711",
-    "RL0735", "RL0741", "RL0742", "RL0743", "RL0744",
+    "RL0631", "RL0632", "RL0633", "RL0634", "RL0702", "RL0711",
+    "RL0717", "RL0735", "RL0741", "RL0742", "RL0743",
 )  # fmt: skip
 # Views that eager execution lets nobody use once their base was written.
 AMBIGUOUS = (
@@ -200,8 +200,8 @@ class Case:
 
 
 def is_refused(case: Case, path: Path) -> bool:
-    """The compiled function says that it cannot do it."""
-    if path != ("error",) or "error" in case.eager:
+    """The compiled function says that it cannot do it; eager execution may fail later."""
+    if path != ("error",) or "error" not in case.compiled:
         return False
     text = case.compiled["text"]
     return case.compiled.get("code") in CODES or any([reason in text for reason in REFUSALS])
@@ -242,6 +242,28 @@ def checks_less(case: Case, path: Path) -> bool:
         reason = "some elements of the input tensor and the written-to tensor"
         return reason in case.eager.get("text", "")
     return case.is_backward(path) and "modified by an inplace operation" in case.late_errors
+
+
+def loses_its_base(case: Case, path: Path) -> bool:
+    """Eager execution cannot make the gradient of a view whose base was given fewer elements in
+    place, and fails in the backward; the reference's compiled functions make it too. Writes of a
+    backward to elements that repeat likewise."""
+    reasons = (
+        "are out of bounds for storage of size",
+        "invalid storage offset",
+        "more than one element of the written-to tensor",
+    )
+    return case.is_backward(path) and any([reason in case.late_errors for reason in reasons])
+
+
+def uses_released_memory(case: Case, path: Path) -> bool:
+    """A backward that needs memory which was given up: whoever gives it up fills it again before
+    the backward. The reference crashes, eagerly and compiled."""
+    if not case.is_backward(path) or not case.has("release"):
+        return False
+    return any(
+        [seen["backward"].startswith("RuntimeError") for seen in (case.eager, case.compiled)]
+    )
 
 
 def has_fewer_versions(case: Case, path: Path) -> bool:
@@ -326,9 +348,9 @@ def looks(seen: Seen) -> list[Seen]:
 
 
 RULES = [
-    is_refused, is_early, is_ambiguous, writes_leaf, checks_less, has_fewer_versions, loses_set,
-    has_broken_history, starts_gradients, hides_views, restrides, copies_views,
-    writes_nothing_late,
+    is_refused, is_early, is_ambiguous, writes_leaf, checks_less, loses_its_base,
+    uses_released_memory, has_fewer_versions, loses_set, has_broken_history, starts_gradients,
+    hides_views, restrides, copies_views, writes_nothing_late,
 ]  # fmt: skip
 
 
