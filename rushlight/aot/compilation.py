@@ -16,14 +16,16 @@ from rushlight.aot.joint import (
     Function,
     Tracing,
     flat_parts,
+    joint_inputs,
     trace_inference,
     trace_joint,
 )
 from rushlight.aot.metadata import Facts, check_subclasses, collect_facts
 from rushlight.aot.runtime import Boxed, Epilogue, InferenceRun, TrainingRun
 from rushlight.aot.sizes import Sizes
+from rushlight.aot.subclasses import flatten
 from rushlight.aot.tracing import shape_environment, sizes_as_tuples
-from rushlight.aot.wrappers import Chain, GradGuard, Task, Wrapper
+from rushlight.aot.wrappers import Chain, GradGuard, Task, Tokens, Wrapper
 from rushlight.base import pytree
 from rushlight.base.pytree import TreeSpec
 from rushlight.core.fake import FakeTensor, FakeTensorMode
@@ -200,16 +202,16 @@ def check_arguments(args: Sequence[Any]) -> None:
 
 def mode_for(args: Sequence[Any], dynamic: bool) -> FakeTensorMode:
     """The fake mode that inputs belong to, the active one, or a new one."""
-    for value in args:
-        if isinstance(value, FakeTensor):
-            return value.fake_mode
+    for part in flat_parts(args):
+        if isinstance(part, FakeTensor):
+            return part.fake_mode
     if LOCAL.state.fake is not None:
         return LOCAL.state.fake
     return FakeTensorMode(shape_env=shape_environment(required=True) if dynamic else None)
 
 
 def fake_argument(mode: FakeTensorMode, value: Any, place: int, parameters: int) -> Any:
-    if not isinstance(value, Tensor) or isinstance(value, FakeTensor):
+    if not isinstance(value, Tensor) or all([isinstance(v, FakeTensor) for v in flatten(value)]):
         return value
     static = True if place < parameters else None
     return mode.from_tensor(value, static_shapes=static, source=f"args[{place}]")
@@ -242,8 +244,8 @@ def trace_training(task: Task, options: Options) -> tuple[GraphModule, GraphModu
         check_joint(joint, fakes, facts, mode)
     forward, backward = options.partition_fn(
         joint,
-        [flat_parts(fakes), flat_parts(facts.tangents)],
-        num_fwd_outputs=facts.graph_count,
+        list(joint_inputs(fakes, facts)),
+        num_fwd_outputs=len(facts.tokens) + facts.graph_count,
     )
     if checks:
         check_forward(forward, fakes, facts, mode)
@@ -259,12 +261,14 @@ def examples_of(graph: GraphModule) -> list[Any]:
 def compile_inference(traced: Traced, options: Options, number: int) -> Callable[[list[Any]], Any]:
     with compiling(f"{number}_inference"):
         compiled = options.inference_compiler(traced.forward, examples_of(traced.forward))
-    return InferenceRun(Boxed(compiled), traced.facts)
+    facts = traced.facts
+    return InferenceRun(Tokens(len(facts.tokens)).around(Boxed(compiled)), facts)
 
 
 def compile_training(traced: Traced, options: Options, number: int) -> Callable[[list[Any]], Any]:
     backward = traced.backward
     assert backward is not None
+    facts = traced.facts
     examples = examples_of(backward)
     numbers = sum([isinstance(value, NUMBERS) for value in examples])
     with compiling(f"{number}_forward"):
@@ -272,12 +276,14 @@ def compile_training(traced: Traced, options: Options, number: int) -> Callable[
 
     def compile_backward() -> Callable[[list[Any]], Any]:
         with compiling(f"{number}_backward"):
-            return Boxed(options.bw_compiler(backward, examples))
+            compiled = Boxed(options.bw_compiler(backward, examples))
+        return Tokens(len(facts.backward_tokens), last=True).around(compiled)
 
     compiled_backward = Late(compile_backward)
     if numbers:
         compiled_backward()
-    return TrainingRun(Boxed(compiled_forward), compiled_backward, traced.facts, numbers)
+    run_forward = Tokens(len(facts.tokens)).around(Boxed(compiled_forward))
+    return TrainingRun(run_forward, compiled_backward, facts, numbers)
 
 
 class Late:

@@ -2,11 +2,13 @@
 
 The traced callable runs the user's function under functionalization on fake tensors; the joint
 one also runs the autograd engine, so that gradient formulas end up in the graph as operators.
-Writes to inputs become extra outputs, or a `copy_` at the end where the facts say so.
+Writes to inputs become extra outputs, or a `copy_` at the end where the facts say so. Tokens of
+effects lead the inputs and outputs of the forward, and end those of the backward.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -40,12 +42,12 @@ from rushlight.fx.traceback import follow_backward, preserve_node_meta
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node
 from rushlight.graph.printing import _PyTreeCodeGen, _PyTreeInfo
-from rushlight.higher_order import effects
+from rushlight.higher_order.effects import EffectType, constant_token, register_builtin
 from rushlight.symbolic.numbers import NUMBERS
 
-__all__ = ["Tracing", "flat_parts", "trace_inference", "trace_joint"]
+__all__ = ["Tracing", "flat_parts", "joint_inputs", "trace_inference", "trace_joint"]
 
-effects.register_builtin()
+register_builtin()
 Function = Callable[..., Sequence[Any]]
 Decompositions = dict[OpOverload, Callable[..., Any]]
 
@@ -134,6 +136,20 @@ class GraphBuilder:
         else:
             describe(node, value)
         return node
+
+    def token(self, name: str, effect: EffectType) -> Any:
+        """An input of the graph after those it has: the token of an effect."""
+        value = constant_token(effect)
+        if self.mode is not None:
+            value = self.mode.from_tensor(value, static_shapes=True)
+        graph = self.recorder.graph
+        inputs = [node for node in graph.nodes if node.op == "placeholder"]
+        if not inputs:
+            self.placeholder(name, value)
+            return value
+        with graph.inserting_after(inputs[-1]):
+            self.placeholder(name, value)
+        return value
 
     def run(self, callback: Callable[[], Any]) -> Any:
         with ExitStack() as stack:
@@ -303,7 +319,10 @@ def trace_inference(
     """The graph of the forward alone, with inputs `arg0_1`, ..."""
     builder = GraphBuilder(tracing)
     args = fresh_aliases(args)
-    for position, value in enumerate(flat_parts(args)):
+    mode = FunctionalMode(tracing.pre_dispatch)
+    mode.tokens = {e: builder.token(f"arg{place}_1", e) for place, e in enumerate(facts.tokens)}
+    mode.finds_tokens = False
+    for position, value in enumerate(flat_parts(args), len(facts.tokens)):
         builder.placeholder(f"arg{position}_1", value)
     prepared = Prepared(function, facts, training=False)
 
@@ -311,7 +330,7 @@ def trace_inference(
         inputs = [functional_input(value, {}) for value in args]
         for value in inputs:
             allow_writes(value)
-        with FunctionalMode(tracing.pre_dispatch):
+        with mode:
             outputs, _ = prepared(inputs)
         values = [value_of(value) for value in outputs]
         written = write_back(args, inputs, facts)
@@ -320,7 +339,7 @@ def trace_inference(
             if entry.kind is OutputKind.IS_INPUT and entry.base in written:
                 values[offset + position] = written[entry.base]
         facts.result_layouts = layouts_of(values)
-        return tuple(flat_parts(values))
+        return *mode.tokens.values(), *flat_parts(values)
 
     with kept_memory(args):
         outputs = builder.run(run)
@@ -336,10 +355,16 @@ def trace_joint(
 ) -> GraphModule:
     """The graph of forward and backward: a function of (primals, tangents). With a `loss`, which
     is the place of an output, it is one of primals alone and has flat results: those of the
-    forward, then a gradient for each primal that requires one."""
+    forward, then a gradient for each primal that requires one. Its effects are one sequence."""
     builder = GraphBuilder(tracing)
     args = fresh_aliases(args)
     count = 0
+    mode = FunctionalMode()
+    for effect in facts.tokens:
+        count += 1
+        name = f"primals_{count}" if loss is None else f"arg{count - 1}_1"
+        mode.tokens[effect] = builder.token(name, effect)
+    mode.finds_tokens = False
     for value, entry in zip(args, facts.inputs, strict=True):
         for part in flatten(value):
             count += 1
@@ -357,15 +382,22 @@ def trace_joint(
         for primal in primals:
             allow_writes(primal)
         tangents = [functional_input(value, {}) for value in facts.tangents]
-        with FunctionalMode():
+        with mode:
             outputs, has_tangent = prepared(primals)
+            forward_tokens = list(mode.tokens.values())
+            mode.finds_tokens = True
             watch = BackwardWrites(primals, prepared.given, tangents, outputs)
             follow_backward([v.grad_fn for v in outputs if isinstance(v, Tensor)])
             last = next(reversed(builder.recorder.graph.nodes))
             if loss is None:
+                mode.tokens.clear()
+                mode.make_token = functools.partial(builder.token, "tangents_token")
                 gradients = joint_gradients(primals, outputs, has_tangent, tangents)
+                facts.backward_tokens = list(mode.tokens)
+                backward_tokens = list(mode.tokens.values())
             else:
                 gradients = loss_gradients(primals, outputs[len(facts.returned_inputs) + loss])
+                forward_tokens, backward_tokens = list(mode.tokens.values()), []
         keep_effects_late(builder.recorder.graph, last)
         facts.written_in_backward = watch.written(facts)
         forward = watch.results(facts)
@@ -374,20 +406,34 @@ def trace_joint(
         facts.gradient_layouts = layouts_of(backward)
         write_back(args, primals, facts)
         write_in_backward(builder.recorder, args, primals, facts)
-        return flat_parts(forward), flat_parts(backward)
+        return (
+            [*forward_tokens, *flat_parts(forward)],
+            [*flat_parts(backward), *backward_tokens],
+        )
 
     with kept_memory(args):
         outputs = builder.run(run)
     if loss is not None:
+        if len(mode.tokens) > len(facts.tokens):
+            # An effect that only the backward has: its token is an input from the start.
+            facts.tokens = list(mode.tokens)
+            return trace_joint(function, args, facts, tracing, loss)
         forward, backward = outputs
         needed = zip(flat_parts(args), backward, strict=True)
         kept = [g for p, g in needed if isinstance(p, Tensor) and p.requires_grad]
         return builder.finish((*forward, *kept))
     names = ["primals", "tangents"]
-    structure = pytree.tree_structure((flat_parts(args), flat_parts(facts.tangents)))
+    structure = pytree.tree_structure(joint_inputs(args, facts))
     flat, out_structure = pytree.tree_flatten(outputs)
     builder.recorder.graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(names, structure, out_structure)))
     return builder.finish(flat)
+
+
+def joint_inputs(args: Sequence[Any], facts: Facts) -> tuple[list[Any], list[Any]]:
+    """Examples of what a joint graph takes: (primals, tangents), tokens included."""
+    leading = [constant_token(effect) for effect in facts.tokens]
+    trailing = [constant_token(effect) for effect in facts.backward_tokens]
+    return [*leading, *flat_parts(args)], [*flat_parts(facts.tangents), *trailing]
 
 
 def loss_gradients(primals: Sequence[Any], loss: Any) -> list[Any]:

@@ -30,6 +30,7 @@ from rushlight.core.modes import is_traceable_wrapper_subclass
 from rushlight.core.node import GraphNode
 from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
+from rushlight.higher_order.effects import EffectType
 from rushlight.symbolic.numbers import NUMBERS, IntLike, SymInt
 from rushlight.symbolic.queries import has_hint
 
@@ -171,6 +172,10 @@ class Facts:
     tangent_layouts: list[Layout] | None = None
     gradient_layouts: list[Layout] | None = None
     has_subclasses: bool = False
+    # The effects that the function has: the forward graph takes and returns a token of each first.
+    tokens: list[EffectType] = field(default_factory=list)
+    # Those of the backward, whose graph takes and returns tokens last. Known once it is traced.
+    backward_tokens: list[EffectType] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.returned_inputs = [i for i, entry in enumerate(self.inputs) if entry.returned]
@@ -184,7 +189,7 @@ class Facts:
 
     @property
     def forward_count(self) -> int:
-        """Results of the forward before what is saved for backward."""
+        """Results of the forward between tokens and what is saved for backward."""
         return len(self.returned_inputs) + len(self.outputs) + self.bases
 
     @property
@@ -273,7 +278,8 @@ def collect_facts(
     storages = [[part.functional_storage for part in functional_parts(v)] for v in inputs]
     given = [memory_of(value) for value in inputs]
     before = LOCAL.state.grad
-    with kept_memory(args), FunctionalMode(pre_dispatch):
+    mode = FunctionalMode(pre_dispatch)
+    with kept_memory(args), mode:
         outputs = list(function(*inputs))
     after = LOCAL.state.grad
     if after != before:
@@ -312,6 +318,7 @@ def collect_facts(
         keep_writes=keep_writes,
         tangent_layouts=layouts_of([value_of(value) for value in tangents]),
         has_subclasses=has_subclass([*args, *outputs]),
+        tokens=list(mode.tokens),
     )
 
 

@@ -149,12 +149,9 @@ class TrainingRun:
         """Incoming gradients as the backward graph takes them."""
         layouts = self.facts.tangent_layouts
         found: list[Any] = []
-        for number, (place, parts) in enumerate(zip(self.tangent_places, shapes, strict=True)):
-            grad = grads[place]
-            if grad is None:
-                found += [tangent(None, shape) for shape in parts]
-                continue
-            grad = grad.contiguous()
+        for number, (place, shape) in enumerate(zip(self.tangent_places, shapes, strict=True)):
+            # torch: a gradient that nobody gives is a plain tensor, also that of a wrapper.
+            grad = tangent(grads[place], shape)
             if layouts is not None or is_traceable_wrapper_subclass(grad):
                 check_tangent(grad, Layout() if layouts is None else layouts[number])
             found += flatten(grad)
@@ -175,7 +172,8 @@ def check_tangent(grad: Tensor, expected: Layout) -> None:
         raise AssertionError(
             "We incorrectly attempted to compile the backward with incorrect subclass metadata. "
             f"Expected a gradient of class {(expected.cls or Tensor).__name__}, got "
-            f"{type(grad).__name__}."
+            f"{type(grad).__name__}. An output, or an argument that was written, that is not used "
+            "has a plain gradient: let the loss depend on it."
         )
     if found.classes != expected.classes:
         raise RuntimeError("The grad inputs should be same tensor subclass type as forward output")
@@ -224,9 +222,7 @@ class CompiledFunction(Function):
             ]
         )
         ctx.set_materialize_grads(False)
-        ctx.results = [
-            [like(part) for part in flatten(results[place])] for place in plan.tangent_places
-        ]
+        ctx.results = [like(results[place]) for place in plan.tangent_places]
         return tuple(
             Alias(value) if place in plan.hidden else value for place, value in enumerate(results)
         )

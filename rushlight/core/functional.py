@@ -348,6 +348,8 @@ class FunctionalMode(Occupant):
         # input, or made by the first call that needs it where the mode `finds_tokens`.
         self.tokens: dict[Any, Tensor] = {}
         self.finds_tokens = True
+        # Makes the token that a first call needs; a constant where there is nothing else.
+        self.make_token: Callable[[Any], Tensor] | None = None
 
     def call_below(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         return dispatch.go_on(op, args)
@@ -356,7 +358,7 @@ class FunctionalMode(Occupant):
         """One op as a function of values."""
         if op.body is not None and not op.autograd_only:
             return dispatch.run_body(op, args) if may_alias(op) else self.run_whole(op, args)
-        own = op.rules.get("functionalized")
+        own = op.rules.get("effectful") or op.rules.get("functionalized")
         if own is not None:
             return own(self, op, args)
         if op.is_view_op and isinstance(args[0], FunctionalTensor):

@@ -413,6 +413,18 @@ def compare_axes(inner: int, outer: int, sizes: Ints, operands: Sequence[Ints]) 
     return 0
 
 
+def falls(strides: Sequence[int]) -> bool:
+    """Whether strides fall from axis to axis, apart from those that are 0 and say nothing: an
+    operand that `memory_order` finds in row-major order."""
+    last = 0
+    for stride in strides:
+        if stride:
+            if last and stride >= last:
+                return False
+            last = stride
+    return True
+
+
 def like_strides(sizes: Ints, strides: Ints) -> Ints:
     """The strides of `empty_like(x)`: those of x where dense, else their order made dense."""
     if is_non_overlapping_and_dense(sizes, strides):
