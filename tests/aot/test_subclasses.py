@@ -115,6 +115,14 @@ def test_a_wrapper_that_nobody_uses_has_no_gradient_of_its_class():
     assert parts(leaf.grad) == ([4.0, 4.0], [4.0, 4.0])
 
 
+def test_a_wrapper_that_is_given_back_twice_has_one_gradient():
+    x = pair(1.0, 2.0, needs=True)
+    first, second = aot_function(lambda x: [x * 3] * 2, nop)(x)
+    assert first is second
+    first.sum().backward()
+    assert parts(x.grad) == ([3.0, 3.0], [3.0, 3.0])
+
+
 def test_views_of_a_wrapper_are_views_again():
     x = pair(1.0, 2.0)
     view = aot_function(lambda x: x.view(2, 1), nop)(x)
