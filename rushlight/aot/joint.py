@@ -45,7 +45,14 @@ from rushlight.graph.printing import _PyTreeCodeGen, _PyTreeInfo
 from rushlight.higher_order.effects import EffectType, constant_token, register_builtin
 from rushlight.symbolic.numbers import NUMBERS
 
-__all__ = ["Tracing", "flat_parts", "joint_inputs", "trace_inference", "trace_joint"]
+__all__ = [
+    "Tracing",
+    "flat_parts",
+    "joint_inputs",
+    "storage_resize",
+    "trace_inference",
+    "trace_joint",
+]
 
 register_builtin()
 Function = Callable[..., Sequence[Any]]

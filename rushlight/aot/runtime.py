@@ -126,8 +126,11 @@ class TrainingRun:
     backward: Callable[[], Callable[[list[Any]], Any]]
     facts: Facts
     saved_numbers: int
+    # Whether the backward itself asks for memory again that the forward gives up.
+    asks_for_memory: bool = False
 
     def __post_init__(self) -> None:
+        self.gives_up_memory = any([entry.gives_up_memory for entry in self.facts.inputs])
         self.count = self.facts.graph_count
         self.tangent_places = tangents_among(self.facts)
         self.hidden = hidden_results(self.facts)
@@ -248,6 +251,8 @@ class CompiledFunction(Function):
         plan = ctx.plan
         if ctx.lost:
             raise error("RL0624", shape=tuple(ctx.lost[0].shape))
+        if plan.gives_up_memory and not plan.asks_for_memory:
+            check_memory(ctx.saved_tensors)
         tangents = plan.tangents(grads, ctx.results)
         args = [*ctx.numbers, *ctx.saved_tensors, *tangents]
         needing = [isinstance(value, Tensor) and value.requires_grad for value in args]
@@ -312,6 +317,13 @@ def shares_memory(tensor: Tensor, others: Sequence[Tensor]) -> bool:
         elif tensor._counter is other._counter:
             return True
     return False
+
+
+def check_memory(saved: Sequence[Any]) -> None:
+    """Refuse to read memory that was given up and that nobody has asked for again."""
+    for tensor in saved:
+        if isinstance(tensor, Tensor) and tensor.numel() and not storage_of(tensor).nbytes_:
+            raise error("RL0635", shape=tuple(tensor.shape))
 
 
 def is_strided(tensor: Tensor) -> bool:

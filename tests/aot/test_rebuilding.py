@@ -493,6 +493,34 @@ def test_a_view_that_moves_without_grad_mode_has_the_history_of_its_geometry():
     assert x.grad.tolist() == [[1, 1], [0, 0]]
 
 
+def test_a_backward_does_not_read_memory_that_was_given_up():
+    def f(a, other):
+        result = a * other
+        torch.ops.inductor.resize_storage_bytes_(other, 0)
+        return result
+
+    x, other = torch.ones(3, requires_grad=True), torch.full((3,), 2.0)
+    function = aot_function(f, nop, keep_inference_input_mutations=True)
+    result = function(x, other)
+    with pytest.raises(RuntimeError) as caught:
+        result.sum().backward()
+    assert caught.value.code == "RL0635"
+
+
+def test_a_backward_reads_memory_that_was_asked_for_again():
+    def f(a, other):
+        result = a * other
+        torch.ops.inductor.resize_storage_bytes_(other, 0)
+        return result
+
+    x, other = torch.ones(3, requires_grad=True), torch.full((3,), 2.0)
+    result = aot_function(f, nop, keep_inference_input_mutations=True)(x, other)
+    torch.ops.inductor.resize_storage_bytes_(other, 12)
+    other.data.fill_(2)
+    result.sum().backward()
+    assert x.grad.tolist() == [2, 2, 2]
+
+
 def test_memory_given_up_after_a_write_is_not_written():
     def f(a):
         a.mul_(2)
