@@ -169,14 +169,16 @@ class Case:
         return bool(self.eager["memory"][count + output] >= count)
 
     def is_alone(self, output: int) -> bool:
-        """Whether no other tensor that the caller has is over an output's memory."""
+        """Whether no other tensor that the caller has is over an output's memory, but for one of
+        several views."""
         memory, count = self.eager["memory"], len(self.eager["args"])
-        found = [
+        found = {
             same
-            for one, same in zip(memory, self.eager["same"], strict=True)
+            for place, (one, same) in enumerate(zip(memory, self.eager["same"], strict=True))
             if one == memory[count + output]
-        ]
-        return len(set(found)) == 1
+            and (place == count + output or place < count or not self.is_split(place - count))
+        }
+        return found == {self.eager["same"][count + output]}
 
     def is_copied(self, output: int) -> bool:
         """Whether an output is one of several views of a written argument, as a graph gives it."""
