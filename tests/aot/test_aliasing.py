@@ -288,6 +288,12 @@ def has_fewer_versions(case: Case, path: Path) -> bool:
     return is_gone or case.writers[path[1]] <= MOVES
 
 
+def has_more_versions(case: Case, path: Path) -> bool:
+    """What was set to an argument's memory counts its writes for itself; a compiled function writes
+    the argument. The reference likewise."""
+    return path[0] == "written" and not case.eager["written"][path[1]] and case.has("set_")
+
+
 def loses_set(case: Case, path: Path) -> bool:
     """`set_` has no gradient, and eager execution says so in the backward."""
     return case.is_backward(path) and "derivative for set_" in case.late_errors
@@ -362,8 +368,8 @@ def looks(seen: Seen) -> list[Seen]:
 
 RULES = [
     is_refused, is_early, is_ambiguous, writes_leaf, requires_more, checks_less, loses_its_base,
-    uses_released_memory, has_fewer_versions, loses_set, has_broken_history, starts_gradients,
-    hides_views, restrides, copies_views, writes_nothing_late,
+    uses_released_memory, has_fewer_versions, has_more_versions, loses_set, has_broken_history,
+    starts_gradients, hides_views, restrides, copies_views, writes_nothing_late,
 ]  # fmt: skip
 
 

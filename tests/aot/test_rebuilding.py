@@ -474,6 +474,13 @@ def test_duplicates_that_only_the_backward_writes_are_one():
     assert other.tolist() == [9, 9]
 
 
+def test_data_of_an_argument_that_the_backward_writes_is_returned():
+    x, other = torch.ones(2, requires_grad=True), torch.ones(2)
+    data, made = aot_function(lambda a, b: (b.data, Tripling.apply(a, b)), nop)(x, other)
+    made.sum().backward()
+    assert data.tolist() == other.tolist() == [3, 3]
+
+
 def test_overlapping_arguments_that_the_backward_writes_are_refused():
     f = aot_function(lambda x, a, b: Tripling.apply(Tripling.apply(x, a), b), nop)
     other = torch.ones(3)
