@@ -181,10 +181,12 @@ class Case:
         return found == {self.eager["same"][count + output]}
 
     def is_copied(self, output: int) -> bool:
-        """Whether an output is one of several views of a written argument, as a graph gives it."""
+        """Whether an output is one of several views of a written argument, as a graph gives it.
+        Writes to `data` raise no version."""
         count = len(self.eager["args"])
         place = self.eager["memory"][count + output] if output >= 0 else count
-        return place < count and self.eager["written"][place] and self.is_split(output)
+        is_written = place < count and (self.eager["written"][place] or self.has("data"))
+        return is_written and self.is_split(output)
 
     @property
     def writes(self) -> bool:
