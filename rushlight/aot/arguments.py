@@ -7,7 +7,8 @@ they are given, before anything is traced; disjoint parts of one storage stay ap
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -31,6 +32,7 @@ __all__ = [
     "overlap",
     "take_geometry",
     "view_of",
+    "views_stay_valid",
 ]
 
 
@@ -227,8 +229,9 @@ class Bases(Wrapper):
         count = len(self.moved)
         if count:
             results, forms = results[:-count], results[-count:]
-            for target, form, quiet in zip(kept, forms, self.quiet):
-                take_geometry(target, form, quiet)
+            with views_stay_valid(results, kept):
+                for target, form, quiet in zip(kept, forms, self.quiet):
+                    take_geometry(target, form, quiet)
         for place, value in zip(self.same, kept[count:], strict=True):
             results[place] = value
         return results
@@ -247,6 +250,22 @@ def take_geometry(target: Tensor, form: Tensor, quiet: bool) -> None:
     """Give a tensor the geometry of another over the same memory, as an in-place op does."""
     with changed(grad=LOCAL.state.grad and not quiet):
         target.as_strided_(sizes_of(form), strides_of(form), form.storage_offset())
+
+
+@contextmanager
+def views_stay_valid(results: Sequence[Any], targets: Sequence[Tensor]) -> Iterator[None]:
+    """Inside, `targets` are written as the function wrote them. A result that is a view of one was
+    valid when the function returned it, or else tracing had failed."""
+    before = {id(t._counter): t._counter.value for t in targets if t._counter is not None}
+    views = [
+        (value._view, value._counter)
+        for value in results
+        if isinstance(value, Tensor) and value._view is not None and value._counter is not None
+    ]
+    valid = [(view, c) for view, c in views if before.get(id(c)) == view.version]
+    yield
+    for view, counter in valid:
+        view.version = counter.value
 
 
 def overlapping(args: Sequence[Any], facts: Facts) -> list[list[int]]:

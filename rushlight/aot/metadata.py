@@ -138,6 +138,8 @@ class OutputFacts:
     first: int | None = None
     # Made from its input's `data`, or given its memory: no view of it.
     is_data: bool = False
+    # Whether autograd knows it as a view, which what was detached is not.
+    is_view: bool = False
     # The chain leads from the input as it was given, which the function gave another geometry.
     from_start: bool = False
     # An earlier output that is another tensor over the same elements: the graph may give one.
@@ -502,6 +504,7 @@ class Classifier:
                     kind, True, needs, base, chain, symbolic, split, quiet,
                     first if first != position else None,
                     kind is OutputKind.ALIAS_OF_INPUT and is_no_view(value, chain),
+                    value._is_view(),
                     kind is OutputKind.ALIAS_OF_INPUT and self.is_from_start(value, base or 0),
                     self.twin_before(value, position) if kind is OutputKind.FRESH else None,
                 )
@@ -621,7 +624,7 @@ def has_own_history(value: Any, source: Tensor) -> bool:
         return False
     if isinstance(value, FunctionalTensor):
         # Its history is that of its views, unless it is detached.
-        return False
+        return value.was_set
     if value._base is not source:
         return True
     while node is not None and node is not last:

@@ -13,7 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rushlight.aot import config
-from rushlight.aot.arguments import Bases, Member, overlap, take_geometry, view_of
+from rushlight.aot.arguments import (
+    Bases,
+    Member,
+    overlap,
+    take_geometry,
+    view_of,
+    views_stay_valid,
+)
 from rushlight.aot.metadata import (
     Facts,
     InputFacts,
@@ -132,6 +139,13 @@ class TrainingRun:
             for place, entry in enumerate(self.facts.outputs)
             if entry.is_split or entry.kind is OutputKind.CUSTOM_VIEW
         }
+        # Results that are one tensor for the caller: one of them has its gradient.
+        self.repeated = {
+            offset + same
+            for place, e in enumerate(self.facts.outputs)
+            if e.first is not None
+            for same in (e.first, place)
+        }
 
     def __call__(self, args: list[Any]) -> list[Any]:
         results = CompiledFunction.apply(self, *args)
@@ -142,9 +156,12 @@ class TrainingRun:
         """Incoming gradients as the backward graph takes them."""
         layouts = self.facts.tangent_layouts
         found: list[Any] = []
-        for number, (place, shape) in enumerate(zip(self.tangent_places, shapes, strict=True)):
+        for number, (place, parts) in enumerate(zip(self.tangent_places, shapes, strict=True)):
+            if grads[place] is None and place in self.repeated:
+                found += [tangent(None, shape) for shape in parts]
+                continue
             # torch: a gradient that nobody gives is a plain tensor, also that of a wrapper.
-            grad = tangent(grads[place], shape)
+            grad = tangent(grads[place], parts[0])
             if layouts is not None or is_traceable_wrapper_subclass(grad):
                 check_tangent(grad, Layout() if layouts is None else layouts[number])
             found += flatten(grad)
@@ -183,9 +200,13 @@ class CompiledFunction(Function):
         given = [part for value in args for part in flatten(value)] if mixed else list(args)
         outputs = list(plan.forward(given))
         count = plan.count
+        values = wrap_all(plan.facts.result_layouts, outputs[:count])
+        needing = {id(values[place]) for place in plan.tangent_places}
         results = [
-            value if place in plan.views or place not in plan.tangent_places else unlinked(value)
-            for place, value in enumerate(wrap_all(plan.facts.result_layouts, outputs[:count]))
+            unlinked(value)
+            if place not in plan.views and (place in plan.tangent_places or is_view(value, needing))
+            else value
+            for place, value in enumerate(values)
         ]
         saved = outputs[count:]
         first_number = len(saved) - plan.saved_numbers
@@ -215,7 +236,9 @@ class CompiledFunction(Function):
             ]
         )
         ctx.set_materialize_grads(False)
-        ctx.results = [like(results[place]) for place in plan.tangent_places]
+        ctx.results = [
+            [like(part) for part in flatten(results[place])] for place in plan.tangent_places
+        ]
         return tuple(
             Alias(value) if place in plan.hidden else value for place, value in enumerate(results)
         )
@@ -295,6 +318,11 @@ def is_strided(tensor: Tensor) -> bool:
     return not is_traceable_wrapper_subclass(tensor) and tensor.layout.name == "strided"
 
 
+def is_view(value: Any, bases: set[int]) -> bool:
+    """Whether a graph's result is a view of one of these, whose history it would take part in."""
+    return isinstance(value, Tensor) and value._view is not None and id(value._view.base) in bases
+
+
 def unlinked(value: Any) -> Any:
     """A graph's result without the record of its being a view, which is the graph's own affair."""
     return value.detach() if isinstance(value, Tensor) and value._is_view() else value
@@ -343,6 +371,12 @@ class Epilogue(Wrapper):
                 for e in facts.outputs
             ]
         )
+        # Outputs that are no views, though the graph may compute them as views.
+        self.own = [
+            place
+            for place, e in enumerate(facts.outputs)
+            if e.is_tensor and not (e.rebuilt or e.is_view or e.requires_grad)
+        ]
         # Inputs with another geometry afterwards, of which outputs are views as they were; outputs
         # that are made before an input loses elements.
         self.from_start = {e.base or 0 for e in facts.outputs if e.from_start}
@@ -372,9 +406,11 @@ class Epilogue(Wrapper):
         return args, ({position: args[position] for position in self.needed}, starts, facts)
 
     def written(self, kept: dict[int, Any]) -> list[Tensor]:
-        """The tensors that the function writes."""
+        """The tensors whose values the function writes."""
         found = []
         for position in self.writes:
+            if not self.facts.inputs[position].writes_data:
+                continue
             if position < len(self.groups):
                 found += written_parts(kept[position], self.groups[position])
             else:
@@ -393,9 +429,15 @@ class Epilogue(Wrapper):
             if known.from_start and outputs[place] is kept[known.base or 0]:
                 # The graph gave the input itself, whose geometry is about to change.
                 outputs[place] = outputs[place].detach()
+        for place in self.own:
+            outputs[place] = unlinked(outputs[place])
         early: dict[int, Any] = {}
         if self.writes:
-            with untouched_stay_valid(results, self.written(kept)):
+            targets, written = [kept[position] for position in self.writes], self.written(kept)
+            with (
+                untouched_stay_valid(results, targets, written),
+                views_stay_valid(results, targets),
+            ):
                 for position, value in zip(self.writes, updated):
                     write(kept[position], value, facts.inputs[position])
             for place in self.early:
@@ -421,16 +463,21 @@ def written_parts(base: Tensor, group: Sequence[Member]) -> list[Tensor]:
 
 
 @contextmanager
-def untouched_stay_valid(results: Sequence[Any], targets: Sequence[Tensor]) -> Iterator[None]:
-    """Inside, `targets` are written. What a call saved for its backward and the writes leave alone
-    is as valid afterwards as before, though it may share a version counter with a target."""
+def untouched_stay_valid(
+    results: Sequence[Any], targets: Sequence[Tensor], written: Sequence[Tensor]
+) -> Iterator[None]:
+    """Inside, `targets` change, and the values of those `written`. What a call saved for its
+    backward and the writes leave alone is as valid afterwards as before, though it may share a
+    version counter with a target."""
     counters = [target._counter for target in targets if target._counter is not None]
     saved = saved_under(results, counters)
     before = {id(counter): counter.value for counter in counters}
     yield
     for node, place, tensor, version in saved:
         assert tensor._counter is not None
-        if version == before[id(tensor._counter)] and not shares_memory(tensor, targets):
+        if version != before[id(tensor._counter)] or any([tensor is t for t in targets]):
+            continue
+        if not shares_memory(tensor, written):
             node.saved_slots[place] = new_saved(tensor)
 
 
@@ -551,6 +598,9 @@ def rebuild(
     if config.view_replay_for_aliased_outputs:
         made = replayed(base, entry.chain, graph_output)
     if made is None:
+        if entry.is_view and base.requires_grad and not entry.requires_grad:
+            # A view of something detached.
+            base = base.detach()
         offset = graph_output.storage_offset()
         # The graph's output is a view of the value that was written, which is dense.
         is_plain = base.is_contiguous() and base.storage_offset() == 0
@@ -562,6 +612,11 @@ def rebuild(
             made = base.as_strided(sizes_of(graph_output), strides_of(graph_output), offset)
         if made._dtype is not graph_output._dtype:
             made = made.view(graph_output._dtype)
+        if quiet and made.requires_grad and not entry.is_quiet:
+            # A view with grad mode of what was made without: its history begins there.
+            made = made.view(sizes_of(made))
+    if made._is_view() and not entry.is_view:
+        made = made.data if entry.is_data else made.detach()
     if made.requires_grad and not entry.requires_grad:
         return made.detach()
     if entry.requires_grad and not made.requires_grad:

@@ -150,6 +150,79 @@ def test_an_argument_that_becomes_a_view_of_itself_keeps_its_gradient():
     assert x.grad.tolist() == [[2, 2], [2, 2]]
 
 
+def move_detached(a):
+    made = a.detach()
+    made.unsqueeze_(0)
+    return made
+
+
+@pytest.mark.parametrize("f", [move_detached, lambda a: a.view(-1).data])
+def test_what_is_no_view_comes_back_as_none(f):
+    value = leaf(2, 2) * 1
+    assert not f(value)._is_view()
+    found = aot_function(f, nop)(value)
+    assert not found._is_view()
+    assert not found.requires_grad
+    found.fill_(7)
+    assert value.tolist() == [[7, 7], [7, 7]]
+
+
+def test_what_moved_inside_may_be_detached_in_place():
+    found = aot_function(lambda a: (a * 2).t_(), nop)(torch.ones(2, 3))
+    assert not found._is_view()
+    found.detach_()
+
+
+def test_a_view_of_symbolic_sizes_of_a_quiet_view_has_a_history():
+    def f(a):
+        with torch.no_grad():
+            view = a[:, : a.shape[1] - 1]
+        return view.view(a.shape[0], -1, 1)
+
+    value = leaf(4, 3) * 1
+    assert f(value).grad_fn is not None
+    assert aot_function(f, nop, dynamic=True)(value).grad_fn is not None
+
+
+def test_views_of_symbolic_sizes_of_something_detached_are_views():
+    found = aot_function(lambda a: a.detach().view(a.numel()), nop, dynamic=True)(leaf(2, 3) * 1)
+    assert found._is_view()
+    assert not found.requires_grad
+    assert not found._base.requires_grad
+
+
+def test_an_argument_that_only_moves_may_be_saved_for_the_backward():
+    x = leaf(2, 3)
+    aot_function(lambda a: a.t_().exp(), nop)(x * 1).sum().backward()
+    assert torch.equal(x.grad, x.detach().exp())
+
+
+def test_parts_of_an_argument_that_moved_are_valid():
+    def f(a):
+        a.t_()
+        return a.unbind()[0]
+
+    x = leaf(2, 3)
+    part = aot_function(f, nop)(x * 1)
+    assert part.grad_fn is not None
+    part.sum().backward()
+    assert x.grad.tolist() == [[1, 0, 0], [1, 0, 0]]
+
+
+def test_parts_of_an_argument_that_moved_and_overlaps_another_are_valid():
+    def f(a, b):
+        b.t_()
+        with torch.no_grad():
+            a.mul_(2)
+        return b.unbind()[0]
+
+    x = leaf(2, 3)
+    value = x * 1
+    part = aot_function(f, nop)(value.view(-1), value.view(2, 3))
+    assert part.tolist() == [0, 6]
+    assert part.grad_fn is not None
+
+
 def test_a_move_without_grad_mode_leaves_the_history_as_it_is():
     def f(a, part):
         with torch.no_grad():
@@ -305,6 +378,15 @@ def test_a_detached_alias_that_a_function_writes_has_a_history_of_its_own():
     assert caught.value.code == "RL0627"
 
 
+def test_data_of_a_view_of_another_output_requires_no_gradient():
+    def f(a):
+        made = a.sin()
+        return made, made[1:].data
+
+    _, data = aot_function(f, nop)(torch.ones(3, requires_grad=True))
+    assert not data.requires_grad and not data._is_view()
+
+
 def test_data_from_before_a_move_keeps_its_sizes():
     def f(a):
         data = a.data
@@ -423,12 +505,20 @@ def test_what_is_made_inside_may_grow():
     assert aot_function(f, nop)(torch.arange(3.0)).tolist() == [0, 2, 4, 1, 1]
 
 
+def set_to_argument(a):
+    made = a * 2
+    with torch.no_grad():
+        made.set_(a)
+    return made
+
+
 REFUSED = {
     "RL0741": lambda a: a.resize_(9),
     "RL0626": lambda a: a.detach_(),
     "RL0627": lambda a: a.detach().add_(a),
     "RL0629": lambda a: without_gradients(lambda: a.mul_(2), lambda: a.as_strided_((1,), (1,), 0)),
     "RL0632": lambda a: moved_after_a_view(a * 2),
+    "RL0627 set_": set_to_argument,
 }
 
 
@@ -445,9 +535,10 @@ def moved_after_a_view(made):
     return rows, made[:, 1:]
 
 
-@pytest.mark.parametrize("code", REFUSED)
-def test_what_cannot_be_done_is_refused(code):
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_done_is_refused(name):
+    code = name.split()[0]
     argument = leaf(4) * 1 if code != "RL0741" else torch.ones(4)
     with pytest.raises(RuntimeError) as caught:
-        aot_function(REFUSED[code], nop)(argument)
+        aot_function(REFUSED[name], nop, keep_inference_input_mutations=True)(argument)
     assert caught.value.code == code
