@@ -19,7 +19,7 @@ from sys import getrefcount
 from typing import Any
 
 from rushlight.core import geometry
-from rushlight.core.dispatch import dispatches
+from rushlight.core.dispatch import QUIET, dispatches
 from rushlight.core.node import (
     AccumulateGrad,
     GraphNode,
@@ -467,6 +467,12 @@ def validate(grad: Any, node: Any, number: int, producer: Any, index: int = 0) -
     # The common case, soonest: what was added to every row gets the sum over the rows.
     if plain and grad._dtype is dtype and grad._array.shape[1:] == shape and grad._array.ndim:
         return grad.sum((0,))
+    if type(grad) in QUIET and grad._dtype is dtype and unusual is not None:
+        # What levels wrap, where it fits as it is.
+        own = grad._unusual
+        is_near = own is not None and own.sizes is not None and own.device is unusual.device
+        if is_near and geometry.same_sizes(own.sizes, shape):
+            return grad
     if not isinstance(grad, Tensor):
         name = producer.name() if producer is not None else "backward"
         raise TypeError(

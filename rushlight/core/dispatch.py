@@ -359,6 +359,8 @@ def run_body(op: OpOverload, args: tuple[Any, ...]) -> Any:
         else:
             return body(*args)
     state = LOCAL.state
+    if state.functional is not None:
+        body = op.options.get("functional_body", body)
     before = state.excluded
     if before & INSIDE == INSIDE:
         return body(*args)

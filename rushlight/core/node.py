@@ -208,9 +208,11 @@ class AccumulateGrad(GraphNode):
 
 def output_meta(tensor: Tensor) -> tuple[Any, Any, Any]:
     """What the engine checks an incoming gradient against: (shape, dtype, unusual)."""
-    if tensor._unusual is None and tensor._array is not None:
+    unusual = tensor._unusual
+    if unusual is None and tensor._array is not None:
         return (tensor._array.shape, tensor._dtype, None)
-    return (tuple(tensor.shape), tensor._dtype, tensor._unusual)
+    sizes = None if unusual is None else unusual.sizes
+    return (tuple(tensor.shape if sizes is None else sizes), tensor._dtype, unusual)
 
 
 ACCUMULATOR_LOCK = threading.Lock()
