@@ -74,8 +74,8 @@ def required(test: BoolLike) -> bool:
 
 
 def plausible(test: BoolLike) -> bool:
-    """A comparison that must hold, and is made again when the op runs: no guard. False where it does
-    not hold in the example."""
+    """A comparison that must hold, and is made again when the op runs: no guard. False where it
+    does not hold in the example."""
     if test.__class__ is bool:
         return bool(test)
     from rushlight.symbolic import has_hint, hint_int

@@ -197,21 +197,17 @@ def scattered_strides(self: Tensor) -> Any:
     return strides
 
 
-def geometry_example(value: Any) -> Any:
+def example_of(value: Any) -> Any:
     """A tensor or number as it is in the example, where it has one: asking it makes no guard."""
-    from rushlight.symbolic import has_hint, hint_int
-
     if isinstance(value, SymInt):
-        return hint_int(value) if has_hint(value) else value
-    if not isinstance(value, Tensor) or value._unusual is None:
+        hint = value.node.hint
+        return value if hint is None else hint
+    if not isinstance(value, Tensor) or value._array is not None:
         return value
-    sizes, strides = sizes_of(value), strides_of(value)
-    if all([size.__class__ is int for size in (*sizes, *strides)]):
+    sizes, strides = (tuple(map(example_of, part)) for part in (sizes_of(value), strides_of(value)))
+    if not all([size.__class__ is int for size in (*sizes, *strides)]):
         return value
-    if not all([has_hint(size) for size in (*sizes, *strides)]):
-        return value
-    plain = [tuple([hint_int(size) for size in part]) for part in (sizes, strides)]
-    return shell(*plain, value._dtype, value.device)
+    return shell(sizes, strides, value._dtype, value.device)
 
 
 def scatter_of_view(schema: str, view: tuple[str, str], **options: Any) -> OpOverload:
@@ -237,13 +233,13 @@ def scatter_of_view(schema: str, view: tuple[str, str], **options: Any) -> OpOve
     @record.shape
     def _(self: Any, *args: Any) -> Any:
         # What part it is asks about sizes; those of the example say whether `src` fits it.
-        part_of(*[geometry_example(value) for value in (self, *args)])
+        part_of(*[example_of(value) for value in (self, *args)])
         return Spec(self.shape, self._dtype, scattered_strides(self))
 
     @record.kernel
     def _(self: Any, src: Any, *args: Any) -> Any:
         self, src = resolved(self), resolved(src)
-        part_of(*[geometry_example(value) for value in (self, src, *args)])
+        part_of(*[example_of(value) for value in (self, src, *args)])
         result = same_strides_copy(self)
         if result._array is not None and src._array is not None:
             part = make_view(result, *part_of(result, src, *args))
