@@ -9,18 +9,14 @@ also computes with them. Both systems do, at a cost that is not tracing's: the t
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
+from harness import Case, arguments, finish, import_torch, report
+from training import chosen, transformer
 
-from harness import Case, arguments, finish, import_torch, report  # noqa: E402
-from training import chosen, transformer  # noqa: E402
-
-import rushlight  # noqa: E402
-from rushlight.aot.tracing import make_fx as trace_ours  # noqa: E402
+import rushlight
+from rushlight.aot.tracing import make_fx as trace_ours
 
 # Layers x width, and how it is traced.
 CASES = {

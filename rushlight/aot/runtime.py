@@ -139,6 +139,13 @@ class TrainingRun:
             for place, entry in enumerate(self.facts.outputs)
             if entry.is_split or entry.kind is OutputKind.CUSTOM_VIEW
         }
+        # Results that are one tensor for the caller: one of them has its gradient.
+        self.repeated = {
+            offset + same
+            for place, e in enumerate(self.facts.outputs)
+            if e.first is not None
+            for same in (e.first, place)
+        }
 
     def __call__(self, args: list[Any]) -> list[Any]:
         results = CompiledFunction.apply(self, *args)
@@ -149,9 +156,12 @@ class TrainingRun:
         """Incoming gradients as the backward graph takes them."""
         layouts = self.facts.tangent_layouts
         found: list[Any] = []
-        for number, (place, shape) in enumerate(zip(self.tangent_places, shapes, strict=True)):
+        for number, (place, parts) in enumerate(zip(self.tangent_places, shapes, strict=True)):
+            if grads[place] is None and place in self.repeated:
+                found += [tangent(None, shape) for shape in parts]
+                continue
             # torch: a gradient that nobody gives is a plain tensor, also that of a wrapper.
-            grad = tangent(grads[place], shape)
+            grad = tangent(grads[place], parts[0])
             if layouts is not None or is_traceable_wrapper_subclass(grad):
                 check_tangent(grad, Layout() if layouts is None else layouts[number])
             found += flatten(grad)
@@ -190,9 +200,13 @@ class CompiledFunction(Function):
         given = [part for value in args for part in flatten(value)] if mixed else list(args)
         outputs = list(plan.forward(given))
         count = plan.count
+        values = wrap_all(plan.facts.result_layouts, outputs[:count])
+        needing = {id(values[place]) for place in plan.tangent_places}
         results = [
-            value if place in plan.views or place not in plan.tangent_places else unlinked(value)
-            for place, value in enumerate(wrap_all(plan.facts.result_layouts, outputs[:count]))
+            unlinked(value)
+            if place not in plan.views and (place in plan.tangent_places or is_view(value, needing))
+            else value
+            for place, value in enumerate(values)
         ]
         saved = outputs[count:]
         first_number = len(saved) - plan.saved_numbers
@@ -222,7 +236,9 @@ class CompiledFunction(Function):
             ]
         )
         ctx.set_materialize_grads(False)
-        ctx.results = [like(results[place]) for place in plan.tangent_places]
+        ctx.results = [
+            [like(part) for part in flatten(results[place])] for place in plan.tangent_places
+        ]
         return tuple(
             Alias(value) if place in plan.hidden else value for place, value in enumerate(results)
         )
@@ -300,6 +316,11 @@ def shares_memory(tensor: Tensor, others: Sequence[Tensor]) -> bool:
 
 def is_strided(tensor: Tensor) -> bool:
     return not is_traceable_wrapper_subclass(tensor) and tensor.layout.name == "strided"
+
+
+def is_view(value: Any, bases: set[int]) -> bool:
+    """Whether a graph's result is a view of one of these, whose history it would take part in."""
+    return isinstance(value, Tensor) and value._view is not None and id(value._view.base) in bases
 
 
 def unlinked(value: Any) -> Any:

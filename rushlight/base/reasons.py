@@ -632,6 +632,11 @@ REASONS: dict[str, Reason] = {
         "Native code is written for the inputs it was compiled with.",
         "Compile again for other inputs.",
     ),
+    "RL0804": Reason(
+        "a compiled graph cannot be found again because of {what}",
+        "An equal graph could not be told by its key.",
+        "compile_graph compiles it each time.",
+    ),
     # -- files
     "RL0901": Reason(
         "The file is not a valid checkpoint: {what}.",

@@ -159,7 +159,7 @@ HOSTILE = """
         assert not seen, (name, seen)
     assert "hostile_canary" not in sys.modules
     watched = True
-    assert read(good) is not None
+    read(good).forward(rushlight.ones(3))
     watched = False
     assert any(event == "exec" for event, _ in seen)
     print(len(bodies))

@@ -378,6 +378,15 @@ def test_a_detached_alias_that_a_function_writes_has_a_history_of_its_own():
     assert caught.value.code == "RL0627"
 
 
+def test_data_of_a_view_of_another_output_requires_no_gradient():
+    def f(a):
+        made = a.sin()
+        return made, made[1:].data
+
+    _, data = aot_function(f, nop)(torch.ones(3, requires_grad=True))
+    assert not data.requires_grad and not data._is_view()
+
+
 def test_data_from_before_a_move_keeps_its_sizes():
     def f(a):
         data = a.data

@@ -115,6 +115,14 @@ def test_a_wrapper_that_nobody_uses_has_no_gradient_of_its_class():
     assert parts(leaf.grad) == ([4.0, 4.0], [4.0, 4.0])
 
 
+def test_a_wrapper_that_is_given_back_twice_has_one_gradient():
+    x = pair(1.0, 2.0, needs=True)
+    first, second = aot_function(lambda x: [x * 3] * 2, nop)(x)
+    assert first is second
+    first.sum().backward()
+    assert parts(x.grad) == ([3.0, 3.0], [3.0, 3.0])
+
+
 def test_views_of_a_wrapper_are_views_again():
     x = pair(1.0, 2.0)
     view = aot_function(lambda x: x.view(2, 1), nop)(x)
@@ -175,3 +183,16 @@ def test_sizes_of_wrappers_are_symbols_like_those_of_their_parts():
         result = f(pair(*numbers), torch.ones(count))
         assert parts(result)[0] == [2 * n + 1 for n in numbers]
     assert seen == [["s0", "s0", "s0"]]
+
+
+def test_a_wrapper_returned_twice_has_one_gradient():
+    x = pair(1.0, 2.0, needs=True)
+
+    def f(a):
+        made = a * 2
+        return made, made
+
+    first, second = aot_function(f, nop)(x)
+    assert first is second
+    first.sum().backward()
+    assert parts(x.grad) == ([2, 2], [2, 2])
