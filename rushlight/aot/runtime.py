@@ -473,11 +473,11 @@ class Epilogue(Wrapper):
             ):
                 for position, value in zip(self.writes, updated):
                     write(kept[position], value, facts.inputs[position])
-            for place in self.early:
-                early[place] = rebuild_from_input(kept, {}, outputs[place], facts, place)
-            for position, value in zip(self.writes, updated):
-                if facts.inputs[position].loses:
-                    move(kept[position], value, facts.inputs[position])
+                for place in self.early:
+                    early[place] = rebuild_from_input(kept, {}, outputs[place], facts, place)
+                for position, value in zip(self.writes, updated):
+                    if facts.inputs[position].loses:
+                        move(kept[position], value, facts.inputs[position])
         if self.rebuilt:
             outputs = rebuild_all(kept, starts, outputs, bases, facts, early)
         for value, known in zip(outputs, facts.outputs):
