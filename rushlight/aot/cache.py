@@ -19,6 +19,7 @@ from rushlight.aot.encoding import Damaged, Reader, Unencodable, Writer
 from rushlight.aot.fingerprint import Fingerprint
 from rushlight.aot.metadata import Facts
 from rushlight.aot.runtime import Epilogue
+from rushlight.aot.sizes import Sizes
 from rushlight.aot.symbols import Symbols
 from rushlight.aot.wrappers import Wrapper
 from rushlight.base.counters import counters
@@ -124,10 +125,13 @@ class AOTAutogradCache:
 def encoded(traced: Traced, constants: dict[int, str], symbols: Symbols | None = None) -> bytes:
     """What is kept: before compilers have the graphs, which they may change."""
     writer = Writer(constants, symbols)
-    # The last wrapper is the epilogue, which the facts are all of.
+    # The last wrapper is the epilogue, which the facts are all of, but for where sizes are.
+    *wrappers, epilogue = traced.wrappers
+    assert isinstance(epilogue, Epilogue)
     parts = {
         "guards": [] if symbols is None else symbols.guards(),
-        "wrappers": [writer.value(wrapper) for wrapper in traced.wrappers[:-1]],
+        "wrappers": [writer.value(wrapper) for wrapper in wrappers],
+        "sizes": writer.value(epilogue.sizes),
         "facts": writer.value(traced.facts),
         "forward": writer.value(traced.forward),
         "backward": writer.value(traced.backward),
@@ -138,7 +142,7 @@ def encoded(traced: Traced, constants: dict[int, str], symbols: Symbols | None =
 def decoded(body: bytes, reader: Reader) -> Traced | None:
     """An entry; None where the sizes of now do not meet its guards, which else are noted."""
     data = json.loads(body)
-    if set(data) != {"guards", "wrappers", "facts", "forward", "backward"}:
+    if set(data) != {"guards", "wrappers", "sizes", "facts", "forward", "backward"}:
         raise Damaged("other parts")
     symbols, guards = reader.symbols, []
     if symbols is not None:
@@ -146,13 +150,14 @@ def decoded(body: bytes, reader: Reader) -> Traced | None:
         if held is None:
             return None
         guards = held
-    wrappers, facts = reader.items(data["wrappers"]), reader.value(data["facts"])
+    wrappers, sizes = reader.items(data["wrappers"]), reader.value(data["sizes"])
+    facts = reader.value(data["facts"])
     forward, backward = reader.value(data["forward"]), reader.value(data["backward"])
     graphs = isinstance(forward, GraphModule) and isinstance(backward, (GraphModule, type(None)))
-    if not graphs or not isinstance(facts, Facts):
+    if not graphs or not isinstance(facts, Facts) or not isinstance(sizes, Sizes):
         raise Damaged("parts of other kinds")
     if not all([isinstance(wrapper, Wrapper) for wrapper in wrappers]):
         raise Damaged("parts of other kinds")
     if symbols is not None:
         symbols.ask(guards)
-    return Traced([*wrappers, Epilogue.behind(wrappers, facts)], facts, forward, backward)
+    return Traced([*wrappers, Epilogue.behind(wrappers, facts, sizes)], facts, forward, backward)

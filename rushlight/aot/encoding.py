@@ -20,6 +20,7 @@ import numpy as np
 
 from rushlight.aot.arguments import Bases, Duplicates, Member
 from rushlight.aot.metadata import Facts, InputFacts, OutputFacts, OutputKind
+from rushlight.aot.sizes import Sizes
 from rushlight.aot.subclasses import Layout
 from rushlight.aot.wrappers import GradGuard
 from rushlight.core.device import LAYOUTS, MEMORY_FORMATS, device, layout, memory_format
@@ -60,7 +61,17 @@ FORMAT_NAMES = {each.name: each for each in MEMORY_FORMATS}
 # Records that are their fields; `number` is that of the compilation, not of the entry.
 RECORDS: dict[str, type] = {
     cls.__name__: cls
-    for cls in (Bases, Duplicates, Facts, GradGuard, InputFacts, Layout, Member, OutputFacts)
+    for cls in (
+        Bases,
+        Duplicates,
+        Facts,
+        GradGuard,
+        InputFacts,
+        Layout,
+        Member,
+        OutputFacts,
+        Sizes,
+    )
 }
 # Fields that belong to one compilation.
 LEFT_OUT = ("number", "tangents")

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from rushlight.aot import config
-from rushlight.aot.recompute import choose_saved, is_view, kept_for, region_of
+from rushlight.aot.recompute import choose_saved, is_of_written, is_view, kept_for, region_of
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.passes.dialect.common.cse_pass import merge_common
 from rushlight.graph.graph import Graph
-from rushlight.graph.node import Node, is_impure_function
+from rushlight.graph.node import Node
 from rushlight.symbolic.numbers import NUMBERS
 from rushlight.symbolic.queries import free_symbols
 
@@ -55,7 +55,7 @@ def needed_for(results: Sequence[Any], given: frozenset[Node] = frozenset()) -> 
 
 def has_effect(node: Node) -> bool:
     """`copy_` into an input, a check that may raise: wanted, whatever becomes of the result."""
-    return node.op == "call_function" and is_impure_function(node.target, impure_random=False)
+    return node.op == "call_function" and node.is_impure(impure_random=False)
 
 
 def effects_of(graph: Graph) -> tuple[list[Node], list[Node]]:
@@ -100,7 +100,7 @@ def default_partition(
     graph = joint_module.graph
     results = flat_outputs(graph)
     forward_outputs, backward_outputs = results[:num_fwd_outputs], results[num_fwd_outputs:]
-    forward = forward_nodes(graph, forward_outputs)
+    forward = forward_nodes(graph, forward_outputs) | needed_for(reads_of_written(graph))
     primals = [node for node in graph.nodes if is_primal(node)]
     available = forward | set(primals)
     saved: list[Node] = []
@@ -122,6 +122,19 @@ def default_partition(
         else:
             saved.append(node)
     return split(joint_module, kept_for(saved), num_fwd_outputs)
+
+
+def reads_of_written(graph: Graph) -> list[Node]:
+    """What is computed from inputs that are written: the backward would find other values there."""
+    late = after_tangents(graph)
+    return [
+        node
+        for node in graph.nodes
+        if node.op == "call_function"
+        and node not in late
+        and not is_of_written(node)
+        and any([is_of_written(source) for source in node.all_input_nodes])
+    ]
 
 
 def min_cut_rematerialization_partition(

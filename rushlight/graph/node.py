@@ -369,7 +369,10 @@ class Node:
             return bool(
                 getattr(self.graph.owning_module.get_submodule(self.target), "_is_impure", False)
             )
-        return self.op == "call_function" and is_impure_function(self.target, impure_random)
+        # A call of graphs does what they do.
+        return self.op == "call_function" and (
+            bool(self.meta.get("has_effects")) or is_impure_function(self.target, impure_random)
+        )
 
     def _rename(self, candidate: str) -> None:
         if candidate == self.name:

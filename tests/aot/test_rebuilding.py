@@ -209,6 +209,35 @@ def test_parts_of_an_argument_that_moved_are_valid():
     assert x.grad.tolist() == [[1, 0, 0], [1, 0, 0]]
 
 
+def test_parts_of_an_argument_that_became_smaller_are_valid():
+    def f(a):
+        view = a.view(2, 3)
+        a.as_strided_((2,), (1,), 0)
+        return view.unbind()[0]
+
+    def gradient(function):
+        x = leaf(2, 3)
+        part = function(x * 1)
+        assert part.grad_fn is not None
+        part.sum().backward()
+        return x.grad.tolist()
+
+    assert gradient(aot_function(f, nop)) == gradient(f)
+
+
+def test_the_backward_reads_no_written_argument_for_a_value_that_was_overwritten():
+    def f(a):
+        made = torch.zeros(3, dtype=torch.float64)
+        a[a > 1] = 0.25
+        with torch.no_grad():
+            torch.sin(made, out=a)
+        return a
+
+    x = leaf(3)
+    aot_function(f, nop)(x * 1).sum().backward()
+    assert x.grad.tolist() == [1, 1, 0]
+
+
 def test_parts_of_an_argument_that_moved_and_overlaps_another_are_valid():
     def f(a, b):
         b.t_()

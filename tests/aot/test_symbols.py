@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import random
 import subprocess
 import sys
 import textwrap
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -114,7 +116,7 @@ def outcome(program, sizes, compiler=nop, **options):
     fakes, env = symbolic(args)
     f = aot_module_simplified(fx.symbolic_trace(net), fakes, compiler, **options)
     results = f(*args)
-    total = sum([value.abs().sum() for value in results])
+    total = sum([value.abs().sum() for value in results if value.requires_grad])
     total.backward()
     gradients = [p.grad for p in net.parameters()]
     found = bits([*results, *args, args[0].grad, *gradients, *net.buffers()])
@@ -299,6 +301,71 @@ def test_a_key_has_so_many_entries(monkeypatch, folder):
     assert len(entries(folder)) == 2
     # The last one gives way to another.
     assert [count_for(rows) for rows in (5, 8, 6, 6, 8)] == [HIT, HIT, MISS, HIT, MISS]
+
+
+# -- any program ---------------------------------------------------------------------------------
+
+
+STEPS = [
+    lambda draw, a: a.sin(),
+    lambda draw, a: -a,
+    lambda draw, a: a.reshape(-1),
+    lambda draw, a: a.sum(0, keepdim=True),
+    lambda draw, a: a.sum(-1, keepdim=True),
+    lambda draw, a: a[: draw.randint(1, 7)],
+    lambda draw, a: a[1:],
+    lambda draw, a: a[: a.shape[0] // 2 + 1],
+    lambda draw, a: a * a.shape[0],
+    lambda draw, a: a.unsqueeze(0),
+    lambda draw, a: a.flatten().unsqueeze(1).t(),
+    lambda draw, a: a.softmax(-1),
+    lambda draw, a: a.flip(0).cumsum(0),
+    lambda draw, a: a.clone().mul_(3),
+]
+JOINTS = [
+    lambda a, b: torch.cat([a.reshape(-1), b.reshape(-1)]),
+    lambda a, b: a + b.sum(),
+    lambda a, b: a.reshape(-1, 1) * b.reshape(1, -1)[:, :3],
+]
+
+
+def random_program(number):
+    """A module of some steps, with views, writes to an argument, and several results."""
+
+    def run(x, y):
+        draw = random.Random(number)
+        values = [x, y]
+        for _ in range(draw.randint(2, 6)):
+            choice = draw.random()
+            if choice < 0.25:
+                values.append(draw.choice(JOINTS)(draw.choice(values), draw.choice(values)))
+            elif choice < 0.4:
+                y.add_(1)
+            else:
+                values.append(draw.choice(STEPS)(draw, draw.choice(values)))
+        return (*values[2:][-3:], x * 1)
+
+    return Wrapped(run)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_random_programs_are_equal_with_the_cache_and_without(part):
+    def values(number, sizes):
+        try:
+            return outcome(lambda: random_program(number), sizes)[0]
+        except RuntimeError as problem:
+            # What a gradient needs was written.
+            return str(problem)
+
+    seen = Counter()
+    for number in range(part * 6, part * 6 + 6):
+        for sizes in ((6, 3), (9, 5), (2, 2), (12, 12), (11, 4)):
+            with config.patch(enable_autograd_cache=False):
+                expected = values(number, sizes)
+            assert values(number, sizes) == expected
+            seen.update(counts())
+    assert seen["hit"] > 6
+    assert set(seen) == {"hit", "miss", "saved"}
 
 
 # -- expressions -----------------------------------------------------------------------------------

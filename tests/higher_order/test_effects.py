@@ -11,6 +11,7 @@ from rushlight.aot.api import aot_export_joint_simple, aot_export_module, aot_fu
 from rushlight.aot.partition import default_partition, min_cut_rematerialization_partition
 from rushlight.aot.wrappers import Chain, Tokens
 from rushlight.codegen import lower
+from rushlight.higher_order.cond import cond
 from rushlight.higher_order.effects import EffectType, register_effectful_op
 from tests.aot.test_subclasses import Pair, pair, parts
 
@@ -233,6 +234,28 @@ def test_a_joint_graph_of_tangents_has_tokens_at_both_ends(said):
     (_, value), (grad, _) = graph([token, torch.zeros(2)], [torch.ones(2), token])
     assert (value.tolist(), grad.tolist()) == ([0.0, 0.0], [2.0, 2.0])
     assert said == ["a", "b", "db", "da"]
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_effects_of_branches_happen_though_nobody_uses_the_result(said, nested):
+    def f(p, x):
+        def speaking(x):
+            return torch.ops.efftest.say(x, "inside")
+
+        def choosing(x):
+            return cond(p, speaking, lambda x: x.cos(), (x,))
+
+        torch.ops.efftest.say(x, "before")
+        cond(p, choosing if nested else speaking, lambda x: x.sin(), (x,))
+        torch.ops.efftest.say(x, "after")
+        return x * 2
+
+    for needs in (False, True):
+        compiled = aot_function(f, Keep())
+        for answer in (True, False):
+            said.clear()
+            compiled(torch.tensor(answer), torch.ones(2, requires_grad=needs))
+            assert said == ["before", *["inside"] * answer, "after"]
 
 
 def test_the_wrapper_of_tokens_is_data():
