@@ -66,7 +66,7 @@ def check_joint(
     if len(outputs) != expected:
         complain("joint", f"{expected} results", f"{len(outputs)}")
     compare_outputs("joint", outputs, facts)
-    compare_gradients("joint", outputs[facts.forward_count :], args)
+    compare_gradients("joint", outputs[facts.forward_count :], args, facts)
 
 
 def check_backward(
@@ -89,7 +89,7 @@ def check_backward(
         complain("backward", expected, f"inputs {sorted(written)} are")
     if len(outputs) != len(args):
         complain("backward", f"{len(args)} results", f"{len(outputs)}")
-    compare_gradients("backward", outputs, args)
+    compare_gradients("backward", outputs, args, facts)
 
 
 def tokens_of(count: int) -> list[Any]:
@@ -141,11 +141,13 @@ def compare_outputs(name: str, outputs: Sequence[Any], facts: Facts) -> None:
             complain(name, f"{expected} as output {place}", f"{type(outputs[first + place])}")
 
 
-def compare_gradients(name: str, gradients: Sequence[Any], args: Sequence[Any]) -> None:
-    for place, (value, source) in enumerate(zip(gradients, args)):
+def compare_gradients(
+    name: str, gradients: Sequence[Any], args: Sequence[Any], facts: Facts
+) -> None:
+    for place, (value, source, entry) in enumerate(zip(gradients, args, facts.inputs)):
         if isinstance(value, Tensor) and (
             not isinstance(source, Tensor)
-            or len(sizes_of(value)) != len(sizes_of(source))
+            or (len(sizes_of(value)) != len(sizes_of(source)) and not entry.is_moved_leaf)
             or value.dtype != source.dtype
         ):
             complain(name, f"a gradient like input {place}", f"{value.shape}, {value.dtype}")

@@ -33,6 +33,7 @@ from rushlight.base.errors import error
 from rushlight.core import dispatch
 from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.functional import FunctionalMode, FunctionalTensor, take_geometry
+from rushlight.core.node import output_meta
 from rushlight.core.op import OpOverload, find_overload
 from rushlight.core.recording import Recorder, describe
 from rushlight.core.state import changed
@@ -79,6 +80,10 @@ class Prepared:
         # As the function has them.
         self.given = given
         outputs = list(self.function(*given))
+        for value, alias, entry in zip(inputs, given, facts.inputs, strict=True):
+            if entry.is_moved_leaf and value is not alias and value._node is alias._node:
+                # The gradient of a leaf has the sizes that the leaf has in the backward.
+                value._node.output_metas = (output_meta(alias),)
         returned = [
             self.starts.get(position, given[position]) for position in facts.returned_inputs
         ]
@@ -111,7 +116,9 @@ class Prepared:
         if is_moved and (not is_copied or (entry.is_view and any(entry.quiet_moves))):
             # What becomes a view of itself has another history, the argument keeps its own.
             alias = value.view(value.shape)
-            if not entry.is_view:
+            if entry.is_moved_leaf:
+                alias._node, alias._view = value._node, None
+            elif not entry.is_view:
                 # The history of a view follows its geometry whatever the grad mode.
                 alias._node, alias._view = alias.grad_fn, None
             return alias

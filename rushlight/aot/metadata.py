@@ -113,6 +113,11 @@ class InputFacts:
         return self.writes_data and not self.hidden and not self.quiet
 
     @property
+    def is_moved_leaf(self) -> bool:
+        """Whether it is a leaf that is given another geometry, which its gradient has too."""
+        return self.is_leaf and self.requires_grad and any(self.quiet_moves)
+
+    @property
     def is_changed(self) -> bool:
         """Whether the caller finds anything changed afterwards."""
         return self.writes_data or self.writes_geometry or self.sets_storage or self.resizes_storage

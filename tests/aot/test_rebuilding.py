@@ -587,6 +587,45 @@ def test_what_is_made_inside_may_grow():
     assert aot_function(f, nop)(torch.arange(3.0)).tolist() == [0, 2, 4, 1, 1]
 
 
+LEAF_MOVES = {
+    "unsqueeze_": ((2, 3), lambda a: a.unsqueeze_(0)),
+    "squeeze_": ((1, 6), lambda a: a.squeeze_()),
+    "t_": ((2, 3), lambda a: a.t_()),
+    "as_strided_": ((6,), lambda a: a.as_strided_((2,), (2,), 1)),
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", LEAF_MOVES)
+def test_a_leaf_moved_without_grad_mode_has_a_gradient_of_its_new_sizes(name, dynamic):
+    shape, move = LEAF_MOVES[name]
+
+    def f(a):
+        with torch.no_grad():
+            move(a)
+        return a * a
+
+    seen = []
+    for function in (f, aot_function(f, nop, dynamic=dynamic)):
+        x = leaf(*shape)
+        function(x).sum().backward()
+        seen.append((x.tolist(), x.stride(), x.grad.tolist()))
+    assert seen[0] == seen[1]
+    assert len(seen[0][1]) == torch.tensor(seen[0][2]).dim()
+
+
+def test_a_write_through_a_window_of_an_argument_moved_past_its_start():
+    def f(a):
+        window = a.as_strided_((2,), (2,), 1).unfold(0, 2, 1)
+        window[0] = 4
+        return window
+
+    x = torch.arange(4.0)
+    memory = x.detach()
+    assert aot_function(f, nop)(x).tolist() == [[4, 4]]
+    assert memory.tolist() == [0, 4, 2, 4] and x.stride() == (2,)
+
+
 def set_to_argument(a):
     made = a * 2
     with torch.no_grad():

@@ -205,9 +205,10 @@ def example_of(value: Any) -> Any:
     if not isinstance(value, Tensor) or value._array is not None:
         return value
     sizes, strides = (tuple(map(example_of, part)) for part in (sizes_of(value), strides_of(value)))
-    if not all([size.__class__ is int for size in (*sizes, *strides)]):
+    offset = example_of(value._offset)
+    if not all([number.__class__ is int for number in (*sizes, *strides, offset)]):
         return value
-    return shell(sizes, strides, value._dtype, value.device)
+    return shell(sizes, strides, value._dtype, value.device, offset)
 
 
 def scatter_of_view(schema: str, view: tuple[str, str], **options: Any) -> OpOverload:

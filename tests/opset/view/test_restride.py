@@ -160,3 +160,16 @@ def test_is_set_to_asks_for_one_storage() -> None:
     assert x.is_set_to(x.detach()) and x.is_set_to(x.data) and x.view(2).is_set_to(x)
     assert not rl.tensor([]).is_set_to(rl.tensor([]))
     assert not x.is_set_to(rl.from_numpy(x.numpy()))
+
+
+def test_as_strided_scatter_of_a_fake_is_measured_from_where_it_starts() -> None:
+    from rushlight.core.fake import FakeTensorMode
+
+    view = rl.arange(4.0)[1::2]
+    strides = ((1, 2), (2, 2), 1)
+    assert rl.as_strided_scatter(view, rl.zeros(1, 2), *strides).tolist() == [0, 0]
+    with FakeTensorMode() as mode:
+        fake = mode.from_tensor(view)
+        assert rl.as_strided_scatter(fake, rl.zeros(1, 2), *strides).shape == (2,)
+        with pytest.raises(RuntimeError, match="out of bounds"):
+            rl.as_strided_scatter(fake, rl.zeros(1, 2), (1, 2), (2, 2), 2)
