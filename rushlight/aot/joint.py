@@ -81,7 +81,7 @@ class Prepared:
         self.given = given
         outputs = list(self.function(*given))
         for value, alias, entry in zip(inputs, given, facts.inputs, strict=True):
-            if entry.is_moved_leaf and value is not alias and value._node is alias._node:
+            if entry.is_moved_leaf and value is not alias and has_node_of(value, alias):
                 # The gradient of a leaf has the sizes that the leaf has in the backward.
                 value._node.output_metas = (output_meta(alias),)
         returned = [
@@ -123,6 +123,10 @@ class Prepared:
                 alias._node, alias._view = alias.grad_fn, None
             return alias
         return value
+
+
+def has_node_of(value: Tensor, alias: Tensor) -> bool:
+    return value._node is not None and value._node is alias._node
 
 
 @dataclass(frozen=True)
@@ -391,7 +395,9 @@ def trace_joint(
             name = f"primals_{count}" if loss is None else f"arg{count - 1}_1"
             node = builder.placeholder(name, part)
             # What the caller finds in it after the forward is not what the backward wants.
-            node.meta["is_written"] = entry.is_changed and not entry.resizes_storage
+            # Memory that is only given up is filled again with what it held.
+            is_refilled = entry.resizes_storage and not entry.writes_data
+            node.meta["is_written"] = entry.is_changed and not is_refilled
     for position, value in enumerate(flat_parts(facts.tangents) if loss is None else ()):
         # The forward must not take a size from what only the backward has.
         builder.placeholder(f"tangents_{position + 1}", value, binds_sizes=False)
@@ -424,7 +430,7 @@ def trace_joint(
         backward = [value_of(value) for value in gradients]
         facts.result_layouts = layouts_of(forward)
         facts.gradient_layouts = layouts_of(backward)
-        write_back(args, primals, facts)
+        write_back(args, prepared.given, facts)
         write_in_backward(builder.recorder, args, primals, facts)
         return (
             [*forward_tokens, *flat_parts(forward)],

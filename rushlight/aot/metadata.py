@@ -259,16 +259,24 @@ def allow_writes(tensor: object) -> None:
         tensor._node = node
 
 
+# Where a tensor has its memory, and how it lies in it.
+GEOMETRY = ("_storage", "_array", "_is_contiguous", "_offset", "_unusual")
+
+
 @contextmanager
 def kept_memory(args: Sequence[Any]) -> Iterator[None]:
-    """Fakes have as much memory after a run as before, whatever it asked for, and their versions:
-    the next run asks and writes again."""
+    """Fakes have the memory after a run that they had before, whatever it asked for or set them to,
+    and their versions: the next run asks and writes again."""
     parts = [part for value in args for part in flatten(value) if isinstance(part, Tensor)]
     storages = [storage_of(part) for part in parts]
     sizes = [storage.nbytes_ for storage in storages]
     counters = [part._counter for part in parts if part._counter is not None]
     versions = [counter.value for counter in counters]
+    forms = [[(name, getattr(part, name)) for name in GEOMETRY] for part in parts]
     yield
+    for part, form in zip(parts, forms, strict=True):
+        for name, value in form:
+            setattr(part, name, value)
     for storage, size in zip(storages, sizes, strict=True):
         storage.nbytes_ = size
     for counter, version in zip(counters, versions, strict=True):

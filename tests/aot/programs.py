@@ -41,6 +41,11 @@ class Step:
     arguments: tuple[Any, ...] = ()
     quiet: bool = False
 
+    @property
+    def written(self) -> int:
+        """Which operand it writes, if it does."""
+        return len(self.operands) - 1 if self.name.endswith("_out") else 0
+
 
 @dataclass(frozen=True)
 class Program:
@@ -405,17 +410,47 @@ def run_step(t: Any, step: Step, values: dict[int, list[Any]]) -> list[Any]:
     return [operands[0] if result is None else result]
 
 
-def writers_of(t: Any, program: Program) -> list[set[str]]:
-    """Of each argument, the ops that raise its version."""
+@dataclass(frozen=True)
+class Uses:
+    """What one step does to arguments, eagerly."""
+
+    step: Step
+    # Of each operand, the arguments over whose memory it is before the step: that which they came
+    # with, or have now.
+    operands: list[set[int]]
+    # Arguments whose version it raises.
+    raises: set[int]
+
+    @property
+    def target(self) -> set[int]:
+        """The arguments over whose memory the op writes, if it does."""
+        return self.operands[self.step.written]
+
+
+def uses_of(t: Any, program: Program) -> list[Uses]:
+    """The steps of a program, as far as it runs."""
     values: dict[int, list[Any]] = {-1: make_arguments(t, program)[1]}
     args = values[-1]
-    found: list[set[str]] = [set() for _ in args]
+    # Alive, so that memory given up is not taken for another's.
+    storages = [value.untyped_storage() for value in args]
+    given = [memory_of(t, value) for value in args]
+    found: list[Uses] = []
     for number, step in enumerate(program.steps):
+        memory = [{one, memory_of(t, value)} for one, value in zip(given, args, strict=True)]
+        operands = [memory_of(t, values[where][which]) for where, which in step.operands]
         versions = [value._version for value in args]
-        values[number] = run_step(t, step, values)
-        for names, value, version in zip(found, args, versions, strict=True):
-            if value._version != version:
-                names.add(step.name)
+        try:
+            values[number] = run_step(t, step, values)
+        except Exception:
+            break
+        found.append(
+            Uses(
+                step,
+                [{i for i, ones in enumerate(memory) if one in ones} for one in operands],
+                {i for i, value in enumerate(args) if value._version != versions[i]},
+            )
+        )
+    del storages
     return found
 
 

@@ -22,13 +22,14 @@ from rushlight.aot.partition import default_partition, min_cut_rematerialization
 from tests.aot.programs import (
     OPS,
     Program,
+    Uses,
     comes_from,
     execute,
     generate,
     make_arguments,
     observe,
     shrink,
-    writers_of,
+    uses_of,
 )
 
 # Outputs that are resized, Functions that mark what is no input: eager execution warns of them.
@@ -158,9 +159,24 @@ class Case:
         return str(self.eager["backward"]) if "error" not in self.eager else ""
 
     @cached_property
-    def writers(self) -> list[set[str]]:
-        """Of each argument, the ops that raised its version eagerly."""
-        return writers_of(torch, self.program)
+    def uses(self) -> list[Uses]:
+        """What the steps did to arguments eagerly."""
+        return uses_of(torch, self.program)
+
+    def writers(self, argument: int) -> set[str]:
+        """The ops that raised an argument's version eagerly."""
+        return {use.step.name for use in self.uses if argument in use.raises}
+
+    def is_set(self, argument: int) -> bool:
+        """Whether `set_` gave an argument's memory, or took it away."""
+        return any(
+            [
+                argument in owners
+                for use in self.uses
+                if use.step.name == "set_"
+                for owners in use.operands
+            ]
+        )
 
     def has(self, *names: str, quiet: bool = False) -> bool:
         """Whether one of these ops runs; with `quiet`, without grad mode."""
@@ -188,8 +204,16 @@ class Case:
         Writes to `data` raise no version."""
         count = len(self.eager["args"])
         place = self.eager["memory"][count + output] if output >= 0 else count
-        is_written = place < count and (self.eager["written"][place] or self.has("data"))
-        return is_written and self.is_split(output)
+        if place >= count or not self.is_split(output):
+            return False
+        return bool(self.eager["written"][place]) or any(
+            [
+                OPS[use.step.name].writes
+                and place in use.target
+                and comes_from(self.program, use.step.operands[use.step.written], {"data"})
+                for use in self.uses
+            ]
+        )
 
     @property
     def writes(self) -> bool:
@@ -246,10 +270,15 @@ def requires_more(case: Case, path: Path) -> bool:
     """A traced argument is no view: with `requires_grad_` its views require a gradient, and cannot
     be `out`. The reference says the same."""
     reason = "don't support automatic differentiation"
-    return (
-        path == ("error",)
-        and reason in case.compiled.get("text", "")
-        and case.has("requires_grad_")
+    if path != ("error",) or reason not in case.compiled.get("text", "") or "error" in case.eager:
+        return False
+    started = [use.operands[0] for use in case.uses if use.step.name == "requires_grad_"]
+    return any(
+        [
+            use.step.name.endswith("_out") and use.target & place
+            for use in case.uses
+            for place in started
+        ]
     )
 
 
@@ -271,17 +300,18 @@ def loses_its_base(case: Case, path: Path) -> bool:
         "invalid storage offset",
         "more than one element of the written-to tensor",
     )
-    return case.is_backward(path) and any([reason in case.late_errors for reason in reasons])
+    return (
+        case.is_backward(path)
+        and case.compiled["backward"] == "done"
+        and any([reason in case.late_errors for reason in reasons])
+    )
 
 
 def uses_released_memory(case: Case, path: Path) -> bool:
     """A backward that needs memory which was given up: whoever gives it up fills it again before
     the backward. The reference crashes, eagerly and compiled."""
-    if not case.is_backward(path) or not case.has("release"):
-        return False
-    return any(
-        [seen["backward"].startswith("RuntimeError") for seen in (case.eager, case.compiled)]
-    )
+    reason = "whose memory the compiled forward gave up"
+    return case.is_backward(path) and reason in case.compiled["backward"]
 
 
 def has_fewer_versions(case: Case, path: Path) -> bool:
@@ -289,18 +319,18 @@ def has_fewer_versions(case: Case, path: Path) -> bool:
     write to memory that is given up. What `set_` gives other memory keeps its counter eagerly."""
     if path[0] != "written":
         return False
-    if case.has("set_"):
-        return True
     if not case.eager["written"][path[1]]:
         return False
+    if case.is_set(path[1]):
+        return True
     is_gone = case.eager["args"][path[1]]["values"] == "no memory"
-    return is_gone or case.writers[path[1]] <= MOVES
+    return is_gone or case.writers(path[1]) <= MOVES
 
 
 def has_more_versions(case: Case, path: Path) -> bool:
     """What was set to an argument's memory counts its writes for itself; a compiled function writes
     the argument. The reference likewise."""
-    return path[0] == "written" and not case.eager["written"][path[1]] and case.has("set_")
+    return path[0] == "written" and not case.eager["written"][path[1]] and case.is_set(path[1])
 
 
 def loses_set(case: Case, path: Path) -> bool:
@@ -310,10 +340,7 @@ def loses_set(case: Case, path: Path) -> bool:
 
 def has_broken_history(case: Case, path: Path) -> bool:
     """A change of sizes without grad mode leaves a history of other sizes."""
-    reason = "invalid gradient at index"
-    if path == ("error",):
-        return reason in case.compiled.get("text", "") and case.has(*MOVES, quiet=True)
-    return case.is_backward(path) and reason in case.late_errors
+    return case.is_backward(path) and "invalid gradient at index" in case.late_errors
 
 
 def starts_gradients(case: Case, path: Path) -> bool:

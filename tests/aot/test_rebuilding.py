@@ -557,6 +557,21 @@ def test_a_backward_reads_memory_that_was_asked_for_again():
     assert x.grad.tolist() == [2, 2, 2]
 
 
+def test_a_backward_needs_no_argument_that_was_written_before_its_memory_was_given_up():
+    def f(a):
+        double = a + a
+        with torch.no_grad():
+            a.zero_()
+        torch.ops.inductor.resize_storage_bytes_(a, 0)
+        return double.sin()
+
+    x = leaf(3)
+    options = {"partition_fn": min_cut_rematerialization_partition}
+    function = aot_function(f, nop, keep_inference_input_mutations=True, **options)
+    function(x * 1).sum().backward()
+    assert torch.allclose(x.grad, 2 * (2 * x.detach()).cos())
+
+
 def test_memory_given_up_after_a_write_is_not_written():
     def f(a):
         a.mul_(2)
@@ -585,6 +600,30 @@ def test_what_is_made_inside_may_grow():
         return made
 
     assert aot_function(f, nop)(torch.arange(3.0)).tolist() == [0, 2, 4, 1, 1]
+
+
+def view_then_set(a):
+    view = a.view(4)
+    a.set_(torch.cat([view, view]))
+    return view * 2
+
+
+def move_then_set(a):
+    a.unsqueeze_(1)
+    a.set_(torch.cat([a, a]))
+    return a.detach() * 2
+
+
+@pytest.mark.parametrize("function", [view_then_set, move_then_set])
+@pytest.mark.parametrize("needs", [False, True])
+def test_an_argument_that_was_used_is_given_memory_of_another_size(function, needs):
+    seen = []
+    for run in (function, aot_function(function, nop, keep_inference_input_mutations=True)):
+        x = leaf(2, 2).detach().requires_grad_(needs) * 1
+        with torch.set_grad_enabled(function is move_then_set):
+            result = run(x)
+        seen.append((result.tolist(), x.tolist(), x.stride()))
+    assert seen[0] == seen[1]
 
 
 LEAF_MOVES = {
