@@ -546,8 +546,10 @@ class Classifier:
                 return OutputKind.IS_INPUT, same, ()
             if not has_memory_of(value, self.inputs[source]):
                 return OutputKind.FRESH, None, None
-            if value.grad_fn is not None and memory_of(self.inputs[source]) not in self.given:
-                # What the input was set to has a history of its own.
+            is_made_inside = memory_of(self.inputs[source]) not in self.given
+            if is_made_inside and (value.grad_fn is not None or self.is_from_start(value, source)):
+                # What the input was set to has a history of its own, and lies elsewhere in memory
+                # than the input came with.
                 return OutputKind.FRESH, None, None
             if is_hidden(value) and value.grad_fn is not None:
                 raise error("RL0627", position=position, argument=source)

@@ -576,8 +576,9 @@ class FunctionalMode(Occupant):
         was: other tensors over that are not the target's aliases any more."""
         if not isinstance(target, FunctionalTensor) or not isinstance(source, FunctionalTensor):
             raise error("RL0703", NotImplementedError, op=op.name())
-        is_given = target.functional_storage.is_given
-        if LOCAL.state.grad and source.requires_grad and not (is_given and target.requires_grad):
+        # An argument's history begins with it; that of a view would go on as its base's.
+        is_start = target.functional_storage.is_given and not target._is_view()
+        if LOCAL.state.grad and source.requires_grad and not (is_start and target.requires_grad):
             raise error("RL0611", name="set_")
         if target.functional_storage is source.functional_storage and target is not source:
             raise error("RL0743")

@@ -107,23 +107,24 @@ def compare(program: Program, setting: Setting) -> tuple[list[Path], Seen, Seen]
 
 # -- differences that are meant --------------------------------------------------------------------
 
-# What a compiled function refuses; texts without a code are the reference's own.
-REFUSALS = (
-    "Encountered a resize_ on a graph input",
-    "Encountered a set_ on a graph input",
-    "Encountered duplicated inputs that are mutated",
-    "Encountered aliased inputs that are mutated",
-    "Metadata mutations are currently not allowed on tensor subclasses",
-    "Mutations on non-contiguous inputs are currently not allowed on tensor subclasses",
-    "Two outputs are views of one intermediate, and a tensor subclass is involved",
-    "more than one element of the written-to tensor refers to a single memory location",
-    "cannot mutate tensors with frozen storage",
-    "__tensor_unflatten__() gave a tensor of shape",
-    "Can't detach views in-place",
-    "are out of bounds for storage of size 0",
-    "view size is not compatible with input tensor's size and stride",
-    "leaf Variable that requires grad is being used in an in-place operation",
-)
+STRIDED = {"as_strided", "as_strided_"}
+# What a compiled function refuses without a code: the reference's own texts, and what a program
+# has that they are about, ops or forms of arguments.
+REFUSALS = {
+    "Encountered a resize_ on a graph input": {"release"},
+    "Encountered a set_ on a graph input": {"set_"},
+    "Encountered duplicated inputs that are mutated": {"pair"},
+    "Encountered aliased inputs that are mutated": {"pair"},
+    "Metadata mutations are currently not allowed on tensor subclasses": {"pair"},
+    "Mutations on non-contiguous inputs are currently not allowed on tensor subclasses": {"pair"},
+    "Two outputs are views of one intermediate, and a tensor subclass is involved": {"pair"},
+    "__tensor_unflatten__() gave a tensor of shape": {"pair"},
+    "more than one element of the written-to tensor": {"expand", "unfold", *STRIDED},
+    "cannot mutate tensors with frozen storage": {"set_"},
+    "Can't detach views in-place": {"detach_"},
+    "are out of bounds for storage of size 0": {"release"},
+    "leaf Variable that requires grad is being used in an in-place operation": {"requires_grad_"},
+}
 CODES = (
     "RL0611", "RL0621", "RL0623", "RL0624", "RL0626", "RL0627", "RL0628", "RL0629", "RL0630",
     "RL0631", "RL0632", "RL0633", "RL0634", "RL0702", "RL0710", "RL0711",
@@ -231,11 +232,19 @@ class Case:
 
 
 def is_refused(case: Case, path: Path) -> bool:
-    """The compiled function says that it cannot do it; eager execution may fail later."""
-    if path != ("error",) or "error" not in case.compiled:
+    """The compiled function says that it cannot do it; eager execution may fail in the backward."""
+    if path != ("error",) or "error" not in case.compiled or "error" in case.eager:
         return False
+    if case.compiled["code"] in CODES:
+        return True
+    forms = {argument.form for argument in case.program.arguments}
     text = case.compiled["text"]
-    return case.compiled.get("code") in CODES or any([reason in text for reason in REFUSALS])
+    return any(
+        [
+            reason in text and (case.has(*subjects) or forms & subjects)
+            for reason, subjects in REFUSALS.items()
+        ]
+    )
 
 
 def is_early(case: Case, path: Path) -> bool:

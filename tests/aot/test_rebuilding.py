@@ -614,6 +614,18 @@ def move_then_set(a):
     return a.detach() * 2
 
 
+def test_what_an_argument_was_set_to_a_view_of_is_an_output():
+    def f(a, b):
+        made = b.clone()
+        a.set_(made.view(1, 2))
+        return made
+
+    x = torch.ones(4, 2)
+    result = aot_function(f, nop, keep_inference_input_mutations=True)(x, torch.arange(2.0))
+    assert (result.tolist(), x.tolist()) == ([0, 1], [[0, 1]])
+    assert result.data_ptr() == x.data_ptr()
+
+
 @pytest.mark.parametrize("function", [view_then_set, move_then_set])
 @pytest.mark.parametrize("needs", [False, True])
 def test_an_argument_that_was_used_is_given_memory_of_another_size(function, needs):
@@ -679,6 +691,7 @@ REFUSED = {
     "RL0629": lambda a: without_gradients(lambda: a.mul_(2), lambda: a.as_strided_((1,), (1,), 0)),
     "RL0632": lambda a: moved_after_a_view(a * 2),
     "RL0627 set_": set_to_argument,
+    "RL0611": lambda a: a.view(1, 4).set_(a * 2),
 }
 
 
