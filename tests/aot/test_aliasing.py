@@ -140,6 +140,11 @@ AMBIGUOUS = (
 LATE = ("modified by an inplace operation", "invalid gradient at index")
 
 
+# What may not be done to what requires a gradient.
+MORE = {
+    "don't support automatic differentiation": ("sin_out", "add_out"),
+    "cannot resize variables that require grad": ("resize_", "grow"),
+}
 # Views that a compiled function returns as its graph computed them.
 SPLIT_VIEWS = {"unbind", "split", "chunk", "own_view"}
 # Ops that change the geometry of a tensor, or its memory, and raise its version.
@@ -168,6 +173,13 @@ class Case:
         """The ops that raised an argument's version eagerly."""
         return {use.step.name for use in self.uses if argument in use.raises}
 
+    @cached_property
+    def started_views(self) -> set[int]:
+        """Arguments that are views, over whose memory `requires_grad_` is called."""
+        forms = [argument.form for argument in self.program.arguments]
+        started = [use.operands[0] for use in self.uses if use.step.name == "requires_grad_"]
+        return {place for places in started for place in places if forms[place].endswith("view")}
+
     def is_set(self, argument: int) -> bool:
         """Whether `set_` gave an argument's memory, or took it away."""
         return any(
@@ -179,14 +191,17 @@ class Case:
             ]
         )
 
-    def has(self, *names: str, quiet: bool = False) -> bool:
-        """Whether one of these ops runs; with `quiet`, without grad mode."""
-        return any([step.name in names and step.quiet >= quiet for step in self.program.steps])
+    def has(self, *names: str) -> bool:
+        """Whether one of these ops runs."""
+        return any([step.name in names for step in self.program.steps])
+
+    def memory_of(self, output: int) -> int:
+        """The first tensor over an output's memory; arguments come before outputs."""
+        return int(self.eager["memory"][len(self.eager["args"]) + output])
 
     def is_inside(self, output: int) -> bool:
         """Whether an output has memory of its own, not an argument's."""
-        count = len(self.eager["args"])
-        return bool(self.eager["memory"][count + output] >= count)
+        return self.memory_of(output) >= len(self.eager["args"])
 
     def is_alone(self, output: int) -> bool:
         """Whether no other tensor that the caller has is over an output's memory, but for one of
@@ -258,7 +273,7 @@ def is_early(case: Case, path: Path) -> bool:
         return True
     if all([any([r in one for r in (*AMBIGUOUS, *LATE)]) for one in (text, case.late_errors)]):
         return True
-    return is_about_views(text) and case.has("requires_grad_")
+    return is_about_views(text) and bool(case.started_views)
 
 
 def is_ambiguous(case: Case, path: Path) -> bool:
@@ -277,18 +292,13 @@ def writes_leaf(case: Case, path: Path) -> bool:
 
 def requires_more(case: Case, path: Path) -> bool:
     """A traced argument is no view: with `requires_grad_` its views require a gradient, and cannot
-    be `out`. The reference says the same."""
-    reason = "don't support automatic differentiation"
-    if path != ("error",) or reason not in case.compiled.get("text", "") or "error" in case.eager:
+    be `out` or resized. The reference says the same."""
+    if path != ("error",) or "error" in case.eager:
         return False
-    started = [use.operands[0] for use in case.uses if use.step.name == "requires_grad_"]
-    return any(
-        [
-            use.step.name.endswith("_out") and use.target & place
-            for use in case.uses
-            for place in started
-        ]
-    )
+    names = {
+        name for text, names in MORE.items() if text in case.compiled["text"] for name in names
+    }
+    return any([use.target & case.started_views for use in case.uses if use.step.name in names])
 
 
 def checks_less(case: Case, path: Path) -> bool:
@@ -378,7 +388,7 @@ def hides_views(case: Case, path: Path) -> bool:
     if path[0] != "views" or not case.eager["views"][path[1]]:
         return False
     if not case.is_inside(path[1]):
-        return case.has("set_")
+        return case.is_set(case.memory_of(path[1]))
     return (
         case.is_alone(path[1])
         or case.is_split(path[1])
