@@ -173,12 +173,11 @@ class Case:
         """The ops that raised an argument's version eagerly."""
         return {use.step.name for use in self.uses if argument in use.raises}
 
-    @cached_property
-    def started_views(self) -> set[int]:
-        """Arguments that are views, over whose memory `requires_grad_` is called."""
+    def views_under(self, *names: str) -> set[int]:
+        """Arguments that are views, over whose memory one of these ops runs."""
         forms = [argument.form for argument in self.program.arguments]
-        started = [use.operands[0] for use in self.uses if use.step.name == "requires_grad_"]
-        return {place for places in started for place in places if forms[place].endswith("view")}
+        owners = [use.operands[0] for use in self.uses if use.step.name in names]
+        return {place for places in owners for place in places if forms[place].endswith("view")}
 
     def is_set(self, argument: int) -> bool:
         """Whether `set_` gave an argument's memory, or took it away."""
@@ -265,7 +264,7 @@ def is_refused(case: Case, path: Path) -> bool:
 def is_early(case: Case, path: Path) -> bool:
     """Eager execution raises the like when history is asked for, or in the backward; a compiled
     function traces both at once. There `requires_grad_` of a written argument is one of its base,
-    which a view as an argument has not got eagerly."""
+    which a view as an argument has not got eagerly, and `detach_` of its base is none of it."""
     if path != ("error",) or "error" in case.eager:
         return False
     text = case.compiled["text"]
@@ -273,7 +272,7 @@ def is_early(case: Case, path: Path) -> bool:
         return True
     if all([any([r in one for r in (*AMBIGUOUS, *LATE)]) for one in (text, case.late_errors)]):
         return True
-    return is_about_views(text) and bool(case.started_views)
+    return is_about_views(text) and bool(case.views_under("requires_grad_", "detach_"))
 
 
 def is_ambiguous(case: Case, path: Path) -> bool:
@@ -298,7 +297,8 @@ def requires_more(case: Case, path: Path) -> bool:
     names = {
         name for text, names in MORE.items() if text in case.compiled["text"] for name in names
     }
-    return any([use.target & case.started_views for use in case.uses if use.step.name in names])
+    started = case.views_under("requires_grad_")
+    return any([use.target & started for use in case.uses if use.step.name in names])
 
 
 def checks_less(case: Case, path: Path) -> bool:
@@ -422,6 +422,8 @@ def writes_nothing_late(case: Case, path: Path) -> bool:
     if path[0] != "after" or not case.has("write_late", "write_saved"):
         return False
     cuts = any([step.quiet or step.name in ("detach", "data") for step in case.program.steps])
+    # What `requires_grad_` starts stays inside.
+    cuts |= case.has("requires_grad_") and case.compiled["backward"] == "nothing"
     return cuts and case.compiled["after"] == [look["values"] for look in looks(case.compiled)]
 
 
