@@ -80,8 +80,9 @@ class Prepared:
         # As the function has them.
         self.given = given
         outputs = list(self.function(*given))
-        for value, alias, entry in zip(inputs, given, facts.inputs, strict=True):
-            if entry.is_moved_leaf and value is not alias and has_node_of(value, alias):
+        for position, known in enumerate(facts.inputs):
+            value, alias = inputs[position], given[position]
+            if known.is_moved_leaf and value is not alias and has_node_of(value, alias):
                 # The gradient of a leaf has the sizes that the leaf has in the backward.
                 value._node.output_metas = (output_meta(alias),)
         returned = [

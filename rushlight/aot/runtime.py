@@ -609,6 +609,8 @@ def rebuild_all(
             )
         elif entry.kind is OutputKind.ALIAS_OF_BASE:
             found[place] = rebuild(bases[entry.base or 0], outputs[place], entry)
+        if entry.is_quiet and not entry.rebuilt and entry.first is None:
+            found[place].requires_grad_()
     for place, entry in enumerate(facts.outputs):
         if entry.kind is OutputKind.ALIAS_OF_OUTPUT:
             found[place] = rebuild(found[entry.base or 0], outputs[place], entry)
@@ -617,8 +619,6 @@ def rebuild_all(
             found[place] = found[entry.first]
         elif entry.twin is not None and found[place] is found[entry.twin]:
             found[place] = found[place].data
-        elif entry.is_quiet and not entry.rebuilt:
-            found[place].requires_grad_()
     return found
 
 

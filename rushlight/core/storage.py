@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
-from weakref import WeakValueDictionary
+from weakref import ReferenceType, WeakValueDictionary, ref
 
 import numpy as np
 
@@ -66,8 +66,8 @@ class Storage:
         self.device = place
         # False over memory that others own or see: it cannot move.
         self.can_grow = True
-        # Whether it had other memory before: arrays over that are still its own.
-        self.moved = False
+        # The memory that it had before, while arrays over that are alive: they are still its own.
+        self.moved: tuple[ReferenceType[Array], ...] = ()
         # Whether forked processes see writes to it.
         self.shared = False
 
@@ -119,9 +119,15 @@ class Storage:
             fresh = np.empty(nbytes, np.uint8)
             kept = min(nbytes, self.buffer.size)
             fresh[:kept] = self.buffer[:kept]
-            self.buffer, self.moved = fresh, True
+            self.move_to(fresh)
         self.nbytes_ = nbytes
         return self
+
+    def move_to(self, buffer: Any) -> None:
+        """Go on in other memory."""
+        alive = [former for former in self.moved if former() is not None]
+        self.moved = (*alive, ref(owner_of(self.buffer)))
+        self.buffer = buffer
 
     def clone(self) -> Storage:
         if self.buffer is None:
@@ -183,6 +189,13 @@ class Storage:
         return f"<rushlight.Storage {self.nbytes_} bytes on {self.device}>"
 
 
+def owner_of(array: Array) -> Array:
+    """The array whose memory another is a view of."""
+    while type(array.base) is np.ndarray:
+        array = array.base
+    return array
+
+
 class Former:
     """Memory that tensors had before they were given other memory. A view takes its base's storage
     when it first needs one: by then the base may have another."""
@@ -204,14 +217,13 @@ class Former:
             return current
         if not array.size or np.may_share_memory(array, current.buffer):
             return current
-        while type(array.base) is np.ndarray:
-            array = array.base
+        array = owner_of(array)
         address = int(array.ctypes.data)
         found = cls.by_address.get(address)
         # Its own first memory may be another's by now.
         if found is not None and np.may_share_memory(array, found.buffer):
             return found
-        if current.moved:
+        if any([former() is array for former in current.moved]):
             return current
         found = cls.by_address[address] = Storage.of_array(array)
         return found

@@ -246,11 +246,14 @@ class Case:
 
 
 def is_refused(case: Case, path: Path) -> bool:
-    """The compiled function says that it cannot do it; eager execution may fail in the backward."""
-    if path != ("error",) or "error" not in case.compiled or "error" in case.eager:
+    """The compiled function says that it cannot do it; eager execution may fail in the backward, or
+    in another step where the refusal has a code."""
+    if path != ("error",) or "error" not in case.compiled:
         return False
     if case.compiled["code"] in CODES:
         return True
+    if "error" in case.eager:
+        return False
     forms = {argument.form for argument in case.program.arguments}
     text = case.compiled["text"]
     return any(

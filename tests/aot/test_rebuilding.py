@@ -638,6 +638,18 @@ def test_an_argument_that_was_used_is_given_memory_of_another_size(function, nee
     assert seen[0] == seen[1]
 
 
+def test_an_alias_of_an_output_that_starts_a_gradient_has_none():
+    def f(a):
+        total = a.sum()
+        view = total.t()
+        return view.detach().requires_grad_(), view
+
+    for run in (f, aot_function(f, nop)):
+        started, view = run(torch.ones(2))
+        assert (started.requires_grad, view.requires_grad) == (True, False)
+        assert started.data_ptr() == view.data_ptr()
+
+
 LEAF_MOVES = {
     "unsqueeze_": ((2, 3), lambda a: a.unsqueeze_(0)),
     "squeeze_": ((1, 6), lambda a: a.squeeze_()),

@@ -173,3 +173,13 @@ def test_as_strided_scatter_of_a_fake_is_measured_from_where_it_starts() -> None
         assert rl.as_strided_scatter(fake, rl.zeros(1, 2), *strides).shape == (2,)
         with pytest.raises(RuntimeError, match="out of bounds"):
             rl.as_strided_scatter(fake, rl.zeros(1, 2), (1, 2), (2, 2), 2)
+
+
+def test_views_stay_where_they_are_when_their_base_is_set_to_memory_that_grew() -> None:
+    grown = rl.arange(3.0)
+    grown.resize_(5)
+    base = rl.full((3, 5), 7.0)
+    column = base.select(1, 1)
+    base.set_(grown)
+    assert column.detach().tolist() == [7, 7, 7]
+    assert column.untyped_storage().nbytes() == 60
