@@ -80,6 +80,8 @@ class ViewStep:
     def repeat(self, value: Tensor) -> Any:
         """The view of another value of its source."""
         self.check(value)
+        if is_cut(self.op, value, self.args):
+            return reshaped(value, self.args)
         return self.replay(value)
 
     def check(self, value: Tensor) -> None:
@@ -98,6 +100,19 @@ class ViewStep:
         if self.number is None:
             return rule(source, changed, *self.args)
         return rule(source, changed, self.number, *self.args)
+
+
+def is_cut(op: OpOverload, value: Tensor, args: tuple[Any, ...]) -> bool:
+    """Whether the strides of a value, which was computed anew, allow no view of these sizes."""
+    if op.base_name != "view" or not isinstance(args[0], (list, tuple)):
+        return False
+    wanted = geometry.infer_size(args[0], value.numel())
+    return geometry.view_strides(sizes_of(value), strides_of(value), wanted) is None
+
+
+def reshaped(value: Tensor, args: tuple[Any, ...]) -> Any:
+    """A value in other sizes, copied where need be: nobody writes to values."""
+    return dispatch.run_body(find_overload("aten", "reshape", "default"), (value, *args))
 
 
 class FunctionalStorage:
@@ -406,8 +421,7 @@ class FunctionalMode(Occupant):
         sync(source)
         forms = eager_forms(op, args)
         quiet = not LOCAL.state.grad
-        with self.below():
-            result = self.call_below(op, (source.functional_value, *rest))
+        result = self.view_value(op, source, rest, is_checked=forms is not None)
         if isinstance(result, (list, tuple)):
             return [
                 self.view_of(source, v, ViewStep(op, rest, n, quiet), forms and forms[n])
@@ -415,6 +429,16 @@ class FunctionalMode(Occupant):
             ]
         step = ViewStep(op, rest, None, quiet, source)
         return self.view_of(source, result, step, forms and forms[0])
+
+    def view_value(
+        self, op: OpOverload, source: FunctionalTensor, rest: tuple[Any, ...], is_checked: bool
+    ) -> Any:
+        """The value of a view, which the tensor has eagerly where that `is_checked`."""
+        value = source.functional_value
+        with self.below():
+            if is_checked and is_cut(op, value, rest):
+                return reshaped(value, rest)
+            return self.call_below(op, (value, *rest))
 
     def view_of(self, source: FunctionalTensor, value: Tensor, step: ViewStep, form: Any) -> Any:
         made = functional_over(value, source.functional_storage, self)
@@ -530,8 +554,7 @@ class FunctionalMode(Occupant):
 
     def become_view(self, target: Any, op: OpOverload, rest: tuple[Any, ...]) -> Any:
         forms = eager_forms(op, (target, *rest))
-        with self.below():
-            value = self.call_below(op, (target.functional_value, *rest))
+        value = self.view_value(op, target, rest, is_checked=forms is not None)
         # Its history goes on, whatever the grad mode.
         target.chain = (*target.chain, ViewStep(op, rest, None, False, target))
         target.moves = (*target.moves, not LOCAL.state.grad)

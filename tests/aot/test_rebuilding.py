@@ -650,6 +650,22 @@ def test_an_alias_of_an_output_that_starts_a_gradient_has_none():
         assert started.data_ptr() == view.data_ptr()
 
 
+def test_a_view_of_what_was_computed_anew_with_other_strides():
+    def f(a):
+        row = a.view(4)
+        a.t_()
+        a.masked_fill_(a > 2, 0)
+        return row, a.t().view(1, 4)
+
+    seen = []
+    for run in (f, aot_function(f, nop)):
+        x = torch.arange(4.0).view(2, 2)
+        results = run(x)
+        assert [result.data_ptr() for result in results] == [x.data_ptr()] * 2
+        seen.append([value.tolist() for value in (x, *results)])
+    assert seen[0] == seen[1]
+
+
 LEAF_MOVES = {
     "unsqueeze_": ((2, 3), lambda a: a.unsqueeze_(0)),
     "squeeze_": ((1, 6), lambda a: a.squeeze_()),
