@@ -170,6 +170,9 @@ class Bases(Wrapper):
     quiet: list[bool]
     # Results that are members as they are: result -> argument.
     same: dict[int, int]
+    # Results whose history is the one that their base has afterwards: arguments, and views from
+    # before a member's geometry changes.
+    stale: list[int]
 
     @staticmethod
     def plan(task: Task) -> Bases | None:
@@ -197,7 +200,12 @@ class Bases(Wrapper):
         groups = [[member_of(task.fakes[i], i) for i in group] for group in found]
         alone = [i for i in range(len(task.args)) if i not in grouped]
         quiet = [all(facts.inputs[i].quiet_moves) for i in moved]
-        return Bases(groups, alone, moved, quiet, same)
+        stale = [
+            place
+            for place, entry in enumerate(facts.outputs)
+            if entry.kind is OutputKind.IS_INPUT or (entry.from_start and entry.base in moved)
+        ]
+        return Bases(groups, alone, moved, quiet, same, stale)
 
     def rewrite(self, task: Task) -> Task:
         outer = task.function
@@ -229,7 +237,8 @@ class Bases(Wrapper):
         count = len(self.moved)
         if count:
             results, forms = results[:-count], results[-count:]
-            with views_stay_valid(results, kept):
+            made = [value for place, value in enumerate(results) if place not in self.stale]
+            with views_stay_valid(made, kept):
                 for target, form, quiet in zip(kept, forms, self.quiet):
                     take_geometry(target, form, quiet)
         for place, value in zip(self.same, kept[count:], strict=True):

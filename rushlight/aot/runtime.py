@@ -479,9 +479,11 @@ class Epilogue(Wrapper):
         early: dict[int, Any] = {}
         if self.writes:
             targets, written = [kept[position] for position in self.writes], self.written(kept)
+            # An argument that is returned has the history that its base has afterwards.
+            made = [v for v in results if not any([v is argument for argument in kept.values()])]
             with (
                 untouched_stay_valid(results, targets, written),
-                views_stay_valid(results, targets),
+                views_stay_valid(made, targets),
             ):
                 for position, value in zip(self.writes, updated):
                     write(kept[position], value, facts.inputs[position])

@@ -666,6 +666,31 @@ def test_a_view_of_what_was_computed_anew_with_other_strides():
     assert seen[0] == seen[1]
 
 
+def shrink_base(a, b):
+    a.as_strided_((2,), (1,), 0)
+    return b
+
+
+def write_view_and_shrink(a, b):
+    a.mul_(2)
+    view = a.view(2, 2)
+    a.as_strided_((2,), (1,), 0)
+    return view
+
+
+@pytest.mark.parametrize("compiler", [nop, torch.compiler.compile_graph])
+@pytest.mark.parametrize("function", [shrink_base, write_view_and_shrink])
+def test_views_of_a_base_that_loses_elements_have_its_gradient(function, compiler):
+    seen = []
+    for run in (function, aot_function(function, compiler)):
+        x = leaf(4)
+        base = x * 1
+        (run(base, base[::2]) * 3).sum().backward()
+        seen.append(x.grad.tolist())
+    assert seen[0] == seen[1]
+    assert seen[0][2:] == [0, 0]
+
+
 LEAF_MOVES = {
     "unsqueeze_": ((2, 3), lambda a: a.unsqueeze_(0)),
     "squeeze_": ((1, 6), lambda a: a.squeeze_()),
