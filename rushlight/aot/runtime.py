@@ -241,6 +241,7 @@ class CompiledFunction(Function):
             else value
             for place, value in enumerate(values)
         ]
+        separate(results, [place for place in plan.tangent_places if place not in plan.repeated])
         saved = outputs[count:]
         first_number = len(saved) - plan.saved_numbers
         ctx.save_for_backward(*[unlinked(tensor) for tensor in saved[:first_number]])
@@ -371,6 +372,16 @@ def is_view(value: Any, bases: set[int]) -> bool:
 def unlinked(value: Any) -> Any:
     """A graph's result without the record of its being a view, which is the graph's own affair."""
     return value.detach() if isinstance(value, Tensor) and value._is_view() else value
+
+
+def separate(results: list[Any], places: Sequence[int]) -> None:
+    """Make results that the function gave as several tensors several, where the graph, in which
+    equal nodes are one, gives one."""
+    seen: set[int] = set()
+    for place in places:
+        if id(results[place]) in seen:
+            results[place] = results[place].view(sizes_of(results[place]))
+        seen.add(id(results[place]))
 
 
 def like(tensor: Tensor) -> Likeness:

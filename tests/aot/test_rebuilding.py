@@ -666,6 +666,15 @@ def test_a_view_of_what_was_computed_anew_with_other_strides():
     assert seen[0] == seen[1]
 
 
+def test_equal_views_are_several_tensors():
+    options = {"partition_fn": min_cut_rematerialization_partition}
+    x = leaf(2, 2)
+    one, other = aot_function(lambda a: (a.unbind()[1], a.unbind()[1]), nop, **options)(x * 1)
+    assert one is not other and one.data_ptr() == other.data_ptr()
+    (one + 2 * other).sum().backward()
+    assert x.grad.tolist() == [[0, 0], [3, 3]]
+
+
 def shrink_base(a, b):
     a.as_strided_((2,), (1,), 0)
     return b
