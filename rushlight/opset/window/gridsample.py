@@ -210,7 +210,8 @@ def between_pixels(source: Any, grid: Any, align: bool) -> Any:
     size = batch * high * wide
     # Channels come first, since all of them are read at the same places. What follows the last of
     # them lets all be read from a few pixels further on.
-    store = np.zeros(channels * size + wide + 1, source.dtype)
+    make = np.zeros if margin else np.empty
+    store = make(channels * size + wide + 1, source.dtype)
     framed = store[: channels * size].reshape(channels, batch, high, wide)
     framed[:, :, margin : margin + height, margin : margin + width] = source.swapaxes(0, 1)
     # Numbers of 32 bits are quick to make; NumPy reads at those of 64.
