@@ -290,11 +290,10 @@ def overlapping(args: Sequence[Any], facts: Facts) -> list[list[int]]:
             touching = [p for p in parts if any([overlap(args[place], args[i]) for i in p])]
             merged = sorted([place, *[i for part in touching for i in part]])
             parts = [part for part in parts if part not in touching] + [merged]
-        groups += [
-            part
-            for part in parts
-            if len(part) > 1 and any([facts.inputs[i].writes_data for i in part])
-        ]
+        written = [part for part in parts if any([facts.inputs[i].writes_data for i in part])]
+        if any([len(part) > 1 for part in written]):
+            # What is written of a base is all of it: other writes to that memory are part of it.
+            groups.append(sorted([place for part in written for place in part]))
     return sorted(groups)
 
 

@@ -294,3 +294,16 @@ def test_a_fake_tensor_in_the_function_is_refused():
     stray = mode.from_tensor(torch.ones(3))
     with pytest.raises(AssertionError, match="Unexpected fake"):
         aot_function(lambda x: x + stray, nop)(mode.from_tensor(torch.ones(3)))
+
+
+def test_writes_beside_arguments_that_overlap_are_kept():
+    def f(a, b, c):
+        b.mul_(2)
+        a.fill_(7)
+        return c + 1
+
+    for keep in (False, True):
+        base = torch.arange(6.0).view(2, 3)
+        function = aot_function(f, nop, keep_inference_input_mutations=keep)
+        assert function(base[:, 2], base[:, 0], base[1, 0]).tolist() == 7
+        assert base.tolist() == [[0, 1, 7], [6, 4, 7]]
