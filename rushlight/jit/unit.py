@@ -1,4 +1,4 @@
-"""What compiled code consists of: functions with graphs, classes, objects, and the unit they are in.
+"""What compiled code consists of: functions with graphs, classes, objects, and their unit.
 
 A unit owns names: no two functions and no two classes of it have one name.
 Invariant: a function's graph and schema never change once somebody has read them; passes that

@@ -12,6 +12,7 @@ from typing import Any
 from rushlight.core.device import MEMORY_FORMATS, device, layout, memory_format
 from rushlight.core.dtype import dtype
 from rushlight.core.tensor import Tensor
+from rushlight.jit.ir.relations import unify_all, without_facts
 from rushlight.jit.ir.types import (
     ANY,
     BOOL,
@@ -26,8 +27,6 @@ from rushlight.jit.ir.types import (
     TupleType,
     Type,
     complete_type,
-    unify_all,
-    without_facts,
 )
 
 LAYOUTS = ("strided", "sparse_coo", "sparse_csr", "_mkldnn", "sparse_csc", "sparse_bsr",
@@ -107,7 +106,8 @@ def common_type(values: Any) -> Type:
 
 def plain(value: Any) -> Any:
     """An int, float, complex or str without its subclass."""
-    return next(kind(value) for kind in (int, float, complex, str) if isinstance(value, kind))
+    builtins: tuple[Any, ...] = (int, float, complex, str)
+    return next(each(value) for each in builtins if isinstance(value, each))
 
 
 def same_constant(a: Any, b: Any) -> bool:
@@ -115,7 +115,7 @@ def same_constant(a: Any, b: Any) -> bool:
     if type(a) is not type(b):
         return False
     if isinstance(a, float):
-        return a == b and math.copysign(1, a) == math.copysign(1, b) or (a != a and b != b)
+        return (a == b and math.copysign(1, a) == math.copysign(1, b)) or (a != a and b != b)
     if isinstance(a, complex):
         return same_constant(a.real, b.real) and same_constant(a.imag, b.imag)
     if isinstance(a, Tensor):
@@ -123,9 +123,7 @@ def same_constant(a: Any, b: Any) -> bool:
     if isinstance(a, list | tuple):
         return len(a) == len(b) and all([same_constant(x, y) for x, y in zip(a, b)])
     if isinstance(a, dict):
-        return same_constant(list(a), list(b)) and same_constant(
-            list(a.values()), list(b.values())
-        )
+        return same_constant(list(a), list(b)) and same_constant(list(a.values()), list(b.values()))
     return bool(a == b)
 
 

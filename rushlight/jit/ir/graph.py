@@ -15,7 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rushlight.base.errors import fail
+from rushlight.jit.ir.parts import NOWHERE, Attribute, PythonCall, SourceRange
 from rushlight.jit.ir.types import BOOL, NONE, TENSOR, TensorType, TupleType, Type, complete_type
+
+# The builtin, where a class below has a method of that name.
+Text = str
 
 # The letters by which attributes are read, and what torch says they are.
 ATTRIBUTES = (
@@ -24,39 +28,11 @@ ATTRIBUTES = (
 
 
 @dataclass(frozen=True, slots=True)
-class SourceRange:
-    """Where in the user's text something stands: `text[start:end]` of a file."""
-
-    file: str = ""
-    line: int = 0
-    column: int = 0
-    text: str = ""
-    start: int = 0
-    end: int = 0
-    # The calls that led here, outermost last: (function name, range).
-    callers: tuple[tuple[str, SourceRange], ...] = ()
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}" if self.file else ""
-
-
-NOWHERE = SourceRange()
-
-
-@dataclass(frozen=True, slots=True)
 class Use:
     """One place where a value is used: the input `offset` of the node `user`."""
 
     user: Node
     offset: int
-
-
-@dataclass(slots=True)
-class Attribute:
-    """A named constant of a node; `letter` says what it is, as in `node.i("value")`."""
-
-    letter: str
-    value: Any
 
 
 class Value:
@@ -306,12 +282,12 @@ class Node:
     def isNondeterministic(self) -> bool:
         from rushlight.jit.ir.operators import is_random
 
-        return is_random(self)
+        return bool(is_random(self))
 
     def hasSideEffects(self) -> bool:
         from rushlight.jit.ir.operators import has_side_effects
 
-        return has_side_effects(self)
+        return bool(has_side_effects(self))
 
     def findNode(self, kind: str, recurse: bool = True) -> Node | None:
         return next((n for block in self._blocks for n in block.findAllNodes(kind, recurse)), None)
@@ -528,7 +504,7 @@ class Node:
         return self is not other and not self.isAfter(other)
 
     def isAfter(self, other: Node) -> bool:
-        """Whether this runs later than `other`; nodes of inner blocks stand where their node does."""
+        """Whether this runs later than `other`; inner nodes stand where the outer one does."""
         mine, theirs = self.path(), other.path()
         for (block, node), (their_block, their_node) in zip(mine, theirs):
             if block is not their_block:
@@ -586,18 +562,6 @@ for _letter in ATTRIBUTES:
     setattr(Node, _letter + "_", _write)
 # torch: the tensors of ONNX graphs.
 Node.z, Node.z_, Node.zs, Node.zs_ = Node.t, Node.t_, Node.ts, Node.ts_  # type: ignore[attr-defined]
-
-
-@dataclass(slots=True)
-class PythonCall:
-    """What a `prim::PythonOp` calls: a Function class or a function, and its other arguments."""
-
-    target: Any
-    name: str
-    convention: str
-    constants: tuple[Any, ...] = ()
-    module: str = ""
-    is_function_class: bool = True
 
 
 class Block:
@@ -735,10 +699,10 @@ class Block:
 class Graph:
     """A program: one block, and where the next node goes."""
 
-    names: dict[str, Value] = field(default_factory=dict)
-    suffixes: dict[str, int] = field(default_factory=dict)
+    names: dict[Text, Value] = field(default_factory=dict)
+    suffixes: dict[Text, int] = field(default_factory=dict)
     next_unique: int = 0
-    scope: str = ""
+    scope: Text = ""
 
     def __post_init__(self) -> None:
         self.top = Block(self, None)
@@ -775,15 +739,15 @@ class Graph:
             yield node
             waiting += [block.nodes() for block in reversed(node._blocks)]
 
-    def findNode(self, kind: str, recurse: bool = True) -> Node | None:
+    def findNode(self, kind: Text, recurse: bool = True) -> Node | None:
         return self.top.findNode(kind, recurse)
 
-    def findAllNodes(self, kind: str, recurse: bool = True) -> list[Node]:
+    def findAllNodes(self, kind: Text, recurse: bool = True) -> list[Node]:
         return self.top.findAllNodes(kind, recurse)
 
     # -- changing
 
-    def addInput(self, name: str = "") -> Value:
+    def addInput(self, name: Text = "") -> Value:
         return self.top.addInput(name)
 
     def eraseInput(self, index: int) -> None:
@@ -795,12 +759,13 @@ class Graph:
     def eraseOutput(self, index: int) -> None:
         self.top.eraseOutput(index)
 
-    def create(self, kind: str, inputs: Iterable[Value] | int = (), outputs: int = 1) -> Node:
+    def create(self, kind: Text, inputs: Iterable[Value] | int = (), outputs: int = 1) -> Node:
         """A node that stands nowhere yet. `create(kind, 2)` gives one with two outputs."""
-        if isinstance(inputs, int):
-            inputs, outputs = (), inputs
         node = Node(self, kind)
-        node.addInputs(inputs)
+        if isinstance(inputs, int):
+            outputs = inputs
+        else:
+            node.addInputs(inputs)
         for _ in range(outputs):
             node.addOutput()
         return node
@@ -846,7 +811,7 @@ class Graph:
         finally:
             self.insert_before = before
 
-    def insert(self, kind: str, *inputs: Any, type: Type | None = None) -> Value:
+    def insert(self, kind: Text, *inputs: Any, type: Type | None = None) -> Value:
         """A new node at the insert point; numbers and the like become constants. Its output."""
         values = [x if isinstance(x, Value) else self.insertConstant(x) for x in inputs]
         node = self.insertNode(self.create(kind, values))
@@ -902,12 +867,12 @@ class Graph:
 
         check_graph(self)
 
-    def str(self, print_source_ranges: bool = True) -> str:
+    def str(self, print_source_ranges: bool = True) -> Text:
         from rushlight.jit.ir.printing import print_graph
 
         return print_graph(self, print_source_ranges)
 
-    def __str__(self) -> str:
+    def __str__(self) -> Text:
         return self.str()
 
     __repr__ = __str__

@@ -218,8 +218,10 @@ def matrix_lines(texts: list[str], columns: int, width: int, indent: str) -> lis
             if first:
                 lines.append("")
             lines.append(f"Columns {first + 1} to {last}")
-        for row in range(0, len(texts), columns):
-            lines.append(indent + " ".join(texts[row + first : row + last]))
+        lines += [
+            indent + " ".join(texts[row + first : row + last])
+            for row in range(0, len(texts), columns)
+        ]
     return lines
 
 
@@ -247,4 +249,3 @@ def format_number(number: float, width: int, style: str) -> str:
     if not math.isfinite(number):
         return f"{number:>{width}}"
     return f"{number:>{width}{'' if style == 'g' else '.4'}{style}}"
-

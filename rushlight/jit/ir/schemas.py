@@ -7,12 +7,13 @@ dtypes, layouts and memory formats are ints.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from rushlight.base.schema import AliasInfo, Schema
 from rushlight.base.schema import Type as OperatorType
 from rushlight.jit.ir.printing import float_text, quoted
+from rushlight.jit.ir.relations import optional, union
 from rushlight.jit.ir.types import (
     ANY,
     BOOL,
@@ -41,8 +42,6 @@ from rushlight.jit.ir.types import (
     TupleType,
     Type,
     VarType,
-    optional,
-    union,
 )
 
 SIMPLE: dict[str, Type] = {
@@ -185,7 +184,7 @@ def default_text(value: Any) -> str:
     return str(value)
 
 
-@lru_cache(maxsize=None)
+@cache
 def of_operator(schema: Schema) -> FunctionSchema:
     """The schema of an op with graph types."""
     arguments = tuple(
@@ -229,7 +228,8 @@ def graph_type(type_: OperatorType) -> Type:
     if type_.kind == "Union":
         return union(parts)
     if type_.kind in CONTAINERS:
-        return CONTAINERS[type_.kind](*parts)
+        made: Type = CONTAINERS[type_.kind](*parts)
+        return made
     return SIMPLE[type_.kind] if type_.kind in SIMPLE else VarType(type_.name)
 
 

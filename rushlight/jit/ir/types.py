@@ -1,10 +1,9 @@
-"""Types of values in a graph of `jit`: what they print as, and which is a part of which.
+"""Types of values in a graph of `jit`: what they are and what they print as.
 
 A type prints in two ways: `str()` gives the text of graphs and schemas (`Tensor?[]`), and
 `annotation_str` the Python annotation (`List[Optional[Tensor]]`), which is also what `print` shows.
-Types are values: equal where they mean the same; classes and interfaces are known by their names
-and the compilation unit that made them.
-Invariant: `is_subtype(a, b)` is reflexive and transitive, and `unify` gives an upper bound.
+Types are values: equal where they mean the same; classes and interfaces are each their own.
+`relations` says which is a part of which.
 """
 
 from __future__ import annotations
@@ -14,6 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from rushlight.core.tensor import Tensor
+
+# The builtin, where classes below have a method of that name.
+Text = str
 
 # What a graph calls the tensors of a dtype.
 DTYPE_WORDS = {
@@ -42,8 +44,8 @@ class Type:
 
     __slots__ = ()
 
-    word: ClassVar[str] = "Any"
-    annotation_word: ClassVar[str] = ""
+    word: ClassVar[Text] = "Any"
+    annotation_word: ClassVar[Text] = ""
 
     @classmethod
     def get(cls) -> Type:
@@ -52,15 +54,15 @@ class Type:
             found = SINGLE[cls] = cls()
         return found
 
-    def kind(self) -> str:
+    def kind(self) -> Text:
         return type(self).__name__
 
-    def str(self) -> str:
+    def str(self) -> Text:
         """The text in graphs and schemas."""
         return self.word
 
     @property
-    def annotation_str(self) -> str:
+    def annotation_str(self) -> Text:
         """The annotation in Python."""
         return self.annotation_word or self.word
 
@@ -72,21 +74,21 @@ class Type:
         return self
 
     def isSubtypeOf(self, other: Type) -> bool:
+        from rushlight.jit.ir.relations import is_subtype
+
         return is_subtype(self, other)
 
     def is_interface_type(self) -> bool:
         return False
 
-    def __str__(self) -> str:
+    def __str__(self) -> Text:
         return self.annotation_str
 
-    def __repr__(self) -> str:
+    def __repr__(self) -> Text:
         return self.annotation_str
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (
-            type(self) is type(other) and self.identity() == other.identity()  # type: ignore[attr-defined]
-        )
+        return self is other or (type(self) is type(other) and self.identity() == other.identity())
 
     def __hash__(self) -> int:
         return hash((type(self).__name__, self.identity()))
@@ -239,8 +241,8 @@ class TensorType(Type):
 
     def __init__(
         self,
-        dtype_name: str | None = None,
-        device: str | None = None,
+        dtype_name: Text | None = None,
+        device: Text | None = None,
         sizes: Sequence[int | None] | None = None,
         strides: Sequence[int | None] | None = None,
         requires_grad: bool | None = None,
@@ -265,11 +267,11 @@ class TensorType(Type):
     def create_from_tensor(cls, tensor: Tensor) -> TensorType:
         return complete_type(tensor)
 
-    def print_text(self) -> str:
+    def print_text(self) -> Text:
         word = "Tensor"
         if self.dtype_name is not None:
             word = DTYPE_WORDS[self.dtype_name] + ("Tensor" if self._sizes is None else "")
-        parts: list[str] = []
+        parts: list[Text] = []
         if self._sizes is not None:
             parts += ["*" if size is None else repr(size) for size in self._sizes]
             if self._strides is not None and self._sizes:
@@ -282,11 +284,11 @@ class TensorType(Type):
         text = f"{word}({', '.join(parts)})" if parts or self._sizes is not None else word
         return text + ("[Undefined]" if self.is_undefined else "")
 
-    def str(self) -> str:
+    def str(self) -> Text:
         return self._text
 
     @property
-    def annotation_str(self) -> str:
+    def annotation_str(self) -> Text:
         return "Tensor"
 
     def identity(self) -> Any:
@@ -320,22 +322,22 @@ class TensorType(Type):
     def dim(self) -> int | None:
         return None if self._sizes is None else len(self._sizes)
 
-    def scalarType(self) -> str | None:
+    def scalarType(self) -> Text | None:
         return None if self.dtype_name is None else DTYPE_WORDS[self.dtype_name]
 
     def dtype(self) -> Any:
         if self.dtype_name is None:
             return None
-        from rushlight.base import dtypes
+        from rushlight.core.dtype import BY_NAME
 
-        return getattr(dtypes, self.dtype_name)
+        return BY_NAME[self.dtype_name]
 
     def device(self) -> Any:
         if self._device is None:
             return None
-        from rushlight.base.device import Device
+        from rushlight.core.device import device
 
-        return Device(self._device)
+        return device(self._device)
 
     def requires_grad(self) -> bool:
         return self._requires_grad is not False
@@ -435,11 +437,11 @@ class OneOf(Type):
     def with_contained(self, parts: Sequence[Type]) -> Type:
         return type(self)(*parts)
 
-    def str(self) -> str:
+    def str(self) -> Text:
         return f"{self.word}[{self.element.str()}]"
 
     @property
-    def annotation_str(self) -> str:
+    def annotation_str(self) -> Text:
         return f"{self.word}[{self.element.annotation_str}]"
 
 
@@ -447,7 +449,7 @@ class ListType(OneOf):
     __slots__ = ()
     word = "List"
 
-    def str(self) -> str:
+    def str(self) -> Text:
         return f"{self.element.str()}[]"
 
     @classmethod
@@ -477,7 +479,7 @@ class OptionalType(OneOf):
     __slots__ = ()
     word = "Optional"
 
-    def str(self) -> str:
+    def str(self) -> Text:
         return f"{self.element.str()}?"
 
     @classmethod
@@ -494,7 +496,7 @@ class AwaitType(OneOf):
     __slots__ = ()
     word = "Await"
 
-    def str(self) -> str:
+    def str(self) -> Text:
         return f"Await({self.element.str()})"
 
 
@@ -522,11 +524,11 @@ class DictType(Type):
     def with_contained(self, parts: Sequence[Type]) -> Type:
         return DictType(*parts)
 
-    def str(self) -> str:
+    def str(self) -> Text:
         return f"Dict({self.key.str()}, {self.value.str()})"
 
     @property
-    def annotation_str(self) -> str:
+    def annotation_str(self) -> Text:
         return f"Dict[{self.key.annotation_str}, {self.value.annotation_str}]"
 
 
@@ -541,8 +543,8 @@ class TupleType(Type):
     def __init__(
         self,
         items: Iterable[Type],
-        name: str = "",
-        fields: Sequence[str] = (),
+        name: Text = "",
+        fields: Sequence[Text] = (),
         defaults: Sequence[Any] = (),
     ) -> None:
         self.items = tuple(items)
@@ -562,14 +564,14 @@ class TupleType(Type):
     def identity(self) -> Any:
         return (self.name, self.fields, self.items)
 
-    def str(self) -> str:
+    def str(self) -> Text:
         if self.name:
             fields = [f"{name} : {item.str()}" for name, item in zip(self.fields, self.items)]
             return f"NamedTuple({', '.join(fields)})"
         return f"({', '.join([item.str() for item in self.items])})"
 
     @property
-    def annotation_str(self) -> str:
+    def annotation_str(self) -> Text:
         if self.name:
             return self.name
         if not self.items:
@@ -589,16 +591,18 @@ class UnionType(Type):
         return list(self.members)
 
     def with_contained(self, parts: Sequence[Type]) -> Type:
+        from rushlight.jit.ir.relations import union
+
         return union(parts)
 
     def identity(self) -> Any:
         return frozenset(self.members)
 
-    def str(self) -> str:
+    def str(self) -> Text:
         return f"Union({', '.join([member.str() for member in self.members])})"
 
     @property
-    def annotation_str(self) -> str:
+    def annotation_str(self) -> Text:
         return f"Union[{', '.join([member.annotation_str for member in self.members])}]"
 
 
@@ -607,23 +611,23 @@ class NamedType(Type):
 
     __slots__ = ("__weakref__", "dotted")
 
-    def __init__(self, dotted: str) -> None:
+    def __init__(self, dotted: Text) -> None:
         self.dotted = dotted
 
-    def name(self) -> str:
+    def name(self) -> Text:
         return self.dotted.rpartition(".")[2]
 
-    def qualified_name(self) -> str:
+    def qualified_name(self) -> Text:
         return self.dotted
 
     def identity(self) -> Any:
         return id(self)
 
-    def str(self) -> str:
+    def str(self) -> Text:
         return self.dotted
 
     @property
-    def annotation_str(self) -> str:
+    def annotation_str(self) -> Text:
         return self.dotted
 
 
@@ -647,23 +651,23 @@ class ClassType(NamedType):
         "static_methods",
     )
 
-    def __init__(self, dotted: str, is_module: bool = False) -> None:
+    def __init__(self, dotted: Text, is_module: bool = False) -> None:
         super().__init__(dotted)
         self.is_module = is_module
-        self.attributes: dict[str, Type] = {}
+        self.attributes: dict[Text, Type] = {}
         self.parameters: set[str] = set()
         self.buffers: set[str] = set()
-        self.constants: dict[str, Any] = {}
-        self.methods: dict[str, Any] = {}
-        self.static_methods: dict[str, Any] = {}
-        self.properties: dict[str, tuple[Any, Any]] = {}
+        self.constants: dict[Text, Any] = {}
+        self.methods: dict[Text, Any] = {}
+        self.static_methods: dict[Text, Any] = {}
+        self.properties: dict[Text, tuple[Any, Any]] = {}
         self.pre_hooks: list[Any] = []
         self.hooks: list[Any] = []
 
     def containedTypes(self) -> list[Type]:
         return list(self.attributes.values())
 
-    def method_names(self) -> list[str]:
+    def method_names(self) -> list[Text]:
         return list(self.methods)
 
 
@@ -672,18 +676,18 @@ class InterfaceType(NamedType):
 
     __slots__ = ("is_module", "methods")
 
-    def __init__(self, dotted: str, is_module: bool = False) -> None:
+    def __init__(self, dotted: Text, is_module: bool = False) -> None:
         super().__init__(dotted)
         self.is_module = is_module
-        self.methods: dict[str, Any] = {}
+        self.methods: dict[Text, Any] = {}
 
-    def getMethodNames(self) -> list[str]:
+    def getMethodNames(self) -> list[Text]:
         return list(self.methods)
 
     def is_interface_type(self) -> bool:
         return True
 
-    def str(self) -> str:
+    def str(self) -> Text:
         return f"InterfaceType<{self.name()}>"
 
 
@@ -692,7 +696,7 @@ class EnumType(NamedType):
 
     __slots__ = ("cls", "members", "value_type")
 
-    def __init__(self, dotted: str, value_type: Type, members: dict[str, Any], cls: Any) -> None:
+    def __init__(self, dotted: Text, value_type: Type, members: dict[Text, Any], cls: Any) -> None:
         super().__init__(dotted)
         self.value_type = value_type
         self.members = members
@@ -704,7 +708,7 @@ class EnumType(NamedType):
     def identity(self) -> Any:
         return (self.dotted, self.value_type)
 
-    def str(self) -> str:
+    def str(self) -> Text:
         return f"Enum<{self.dotted}>"
 
 
@@ -719,11 +723,11 @@ class FunctionType(Type):
     def identity(self) -> Any:
         return id(self.function)
 
-    def str(self) -> str:
+    def str(self) -> Text:
         return "Function"
 
     @property
-    def annotation_str(self) -> str:
+    def annotation_str(self) -> Text:
         return "Function"
 
 
@@ -732,17 +736,17 @@ class VarType(Type):
 
     __slots__ = ("name",)
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: Text) -> None:
         self.name = name
 
     def identity(self) -> Any:
         return self.name
 
-    def str(self) -> str:
+    def str(self) -> Text:
         return self.name
 
     @property
-    def annotation_str(self) -> str:
+    def annotation_str(self) -> Text:
         return self.name
 
 
@@ -760,185 +764,3 @@ NO_RETURN = NoReturnType.get()
 TENSOR = TensorType.get()
 
 NUMBERS = (INT, FLOAT, COMPLEX)
-
-
-def optional(element: Type) -> Type:
-    """`element` or None."""
-    if element in (NONE, ANY) or isinstance(element, OptionalType):
-        return element
-    if isinstance(element, UnionType):
-        return union([*element.members, NONE])
-    return OptionalType(element)
-
-
-def union(members: Iterable[Type]) -> Type:
-    """One of the members: flat, without those that another covers."""
-    flat: list[Type] = []
-    for member in members:
-        flat += alternatives(member)
-    kept: list[Type] = []
-    for member in flat:
-        if any([is_subtype(member, other) for other in kept]):
-            continue
-        kept = [other for other in kept if not is_subtype(other, member)]
-        kept.append(member)
-    if all([number in kept for number in NUMBERS]):
-        place = kept.index(INT)
-        kept = [member for member in kept if member not in NUMBERS]
-        kept.insert(place, NUMBER)
-    if len(kept) == 1:
-        return kept[0]
-    if len(kept) == 2 and NONE in kept:
-        return OptionalType(kept[0] if kept[1] is NONE else kept[1])
-    return UnionType(kept)
-
-
-def alternatives(type_: Type) -> list[Type]:
-    """The types one of which a value of `type_` has."""
-    if isinstance(type_, UnionType):
-        return list(type_.members)
-    if isinstance(type_, OptionalType):
-        return [*alternatives(type_.element), NONE]
-    return [type_]
-
-
-def is_subtype(type_: Type, other: Type) -> bool:
-    """Whether every value of `type_` is one of `other`."""
-    if type_ is other or isinstance(other, AnyType) or isinstance(type_, NoReturnType):
-        return True
-    if isinstance(other, OptionalType | UnionType):
-        choices = alternatives(other)
-        return all([any([is_subtype(a, b) for b in choices]) for a in alternatives(type_)])
-    if isinstance(type_, OptionalType | UnionType):
-        return all([is_subtype(member, other) for member in alternatives(type_)])
-    if isinstance(other, TensorType):
-        return isinstance(type_, TensorType) and other.covers(type_)
-    if isinstance(other, NumberType):
-        return type_ in NUMBERS or isinstance(type_, NumberType)
-    if isinstance(other, AnyListType):
-        return isinstance(type_, ListType)
-    if isinstance(other, AnyTupleType):
-        return isinstance(type_, TupleType)
-    if isinstance(other, AnyClassType):
-        return isinstance(type_, ClassType)
-    if isinstance(other, AnyEnumType):
-        return isinstance(type_, EnumType)
-    if isinstance(other, InterfaceType):
-        return why_not_interface(type_, other) == ""
-    if isinstance(other, TupleType):
-        return (
-            isinstance(type_, TupleType)
-            and len(type_.items) == len(other.items)
-            and (not other.fields or type_.fields == other.fields)
-            and all([is_subtype(a, b) for a, b in zip(type_.items, other.items)])
-        )
-    if isinstance(other, ListType):
-        # A list can be written: its elements must be of the very type, whatever is known of them.
-        return isinstance(type_, ListType) and same_but_facts(type_.element, other.element)
-    if isinstance(other, DictType):
-        return (
-            isinstance(type_, DictType)
-            and same_but_facts(type_.key, other.key)
-            and same_but_facts(type_.value, other.value)
-        )
-    if isinstance(other, FutureType | AwaitType | RRefType):
-        return type(type_) is type(other) and is_subtype(type_.element, other.element)  # type: ignore[attr-defined]
-    return type_ == other
-
-
-def same_but_facts(type_: Type, other: Type) -> bool:
-    return type_ == other or without_facts(type_) == without_facts(other)
-
-
-def without_facts(type_: Type) -> Type:
-    """The type without what is known of tensors: every tensor is a plain one."""
-    if isinstance(type_, TensorType):
-        return TENSOR
-    if isinstance(type_, NamedType):
-        return type_
-    parts = type_.containedTypes()
-    plain = [without_facts(part) for part in parts]
-    if all([a is b for a, b in zip(parts, plain)]):
-        return type_
-    return type_.with_contained(plain)
-
-
-def why_not_interface(type_: Type, interface: InterfaceType) -> str:
-    """Why a value does not offer what the interface asks for; "" where it does."""
-    if isinstance(type_, InterfaceType):
-        offered = type_.methods
-    elif isinstance(type_, ClassType):
-        offered = {name: method.schema for name, method in type_.methods.items()}
-    else:
-        return f"{type_.annotation_str} is not a class"
-    for name, wanted in interface.methods.items():
-        schema = offered.get(name)
-        if schema is None:
-            return f"Type '{type_.annotation_str}' does not have method '{name}'"
-        if not is_compatible_schema(schema, wanted):
-            return (
-                f"Method on class '{type_.annotation_str}' (1) is not compatible with interface "
-                f"'{interface.dotted}' (2)\n  (1) {schema}\n  (2) {wanted}"
-            )
-    return ""
-
-
-def is_compatible_schema(schema: Any, wanted: Any) -> bool:
-    """Whether a method can stand where another is called; `self` is not compared."""
-    ours, theirs = schema.arguments[1:], wanted.arguments[1:]
-    if len(ours) != len(theirs) or len(schema.returns) != len(wanted.returns):
-        return False
-    return all(
-        [a.name == b.name and is_subtype(b.type, a.type) for a, b in zip(ours, theirs)]
-    ) and all([is_subtype(a.type, b.type) for a, b in zip(schema.returns, wanted.returns)])
-
-
-def unify(a: Type, b: Type, make_union: bool = False, hint: Type | None = None) -> Type | None:
-    """A type that both are; None where there is none but Any.
-
-    `make_union` gives a Union there. `hint` is what the user wrote for the result.
-    """
-    found = unify_plain(a, b)
-    if found is not None:
-        return found
-    if hint is not None and is_subtype(a, hint) and is_subtype(b, hint):
-        return hint
-    return union([a, b]) if make_union else None
-
-
-def unify_plain(a: Type, b: Type) -> Type | None:
-    if a == b:
-        return a
-    if isinstance(a, TensorType) and isinstance(b, TensorType):
-        return a.merge(b)
-    if is_subtype(a, b):
-        return b
-    if is_subtype(b, a):
-        return a
-    for one, other in ((a, b), (b, a)):
-        if isinstance(one, NoneType) and not isinstance(other, NoneType):
-            return optional(other)
-        if isinstance(one, OptionalType):
-            element = other.element if isinstance(other, OptionalType) else other
-            inner = unify_plain(one.element, element)
-            return None if inner is None else optional(inner)
-    if isinstance(a, TupleType) and isinstance(b, TupleType) and len(a.items) == len(b.items):
-        items = [unify_plain(x, y) for x, y in zip(a.items, b.items)]
-        known = [item for item in items if item is not None]
-        return TupleType(known) if len(known) == len(items) else None
-    if isinstance(a, FutureType) and isinstance(b, FutureType):
-        inner = unify_plain(a.element, b.element)
-        return None if inner is None else FutureType(inner)
-    if isinstance(a, ListType | DictType) and same_but_facts(a, b):
-        return without_facts(a)
-    return None
-
-
-def unify_all(types: Sequence[Type], make_union: bool = False, hint: Type | None = None) -> Any:
-    """A type that all are, or None."""
-    result: Type | None = types[0]
-    for type_ in types[1:]:
-        if result is None:
-            return None
-        result = unify(result, type_, make_union, hint)
-    return result

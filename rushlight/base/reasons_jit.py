@@ -1,0 +1,41 @@
+"""The refusals of `jit`: see `reasons`."""
+
+from __future__ import annotations
+
+from rushlight.base.errors import Reason
+
+__all__ = ["JIT_REASONS"]
+
+JIT_REASONS: dict[str, Reason] = {
+    "RL1401": Reason(
+        "A value cannot be called {name!r}",
+        "Numbers are the names of values that have none.",
+        "Give it a name that is not a number.",
+    ),
+    "RL1402": Reason(
+        "There is no argument named {name!r} in {schema}",
+        remedy="Use one of the names of the schema.",
+    ),
+    "RL1403": Reason("A node of kind {kind} has no attribute {name!r}"),
+    "RL1404": Reason(
+        "The attribute {name!r} of a node of kind {kind} is read by {actual}(), not {expected}()"
+    ),
+    "RL1405": Reason(
+        "%{value} belongs to another graph than the node of kind {kind}",
+        "A graph uses only what is made in it.",
+        "Copy the node with createClone().",
+    ),
+    "RL1406": Reason(
+        "%{value} of a node of kind {kind} is still used and cannot be taken away",
+        remedy="Replace its uses first: replaceAllUsesWith().",
+    ),
+    "RL1407": Reason(
+        "The node of kind {kind} stands in a block already",
+        remedy="Use moveBefore() or moveAfter().",
+    ),
+    "RL1408": Reason(
+        "function '{name}' is called recursively. Recursive calls are not supported",
+        "The type of its result is not known before its body is compiled.",
+    ),
+    "RL1409": Reason("method '{name}' already defined.", remedy="Give the function another name."),
+}
