@@ -38,4 +38,9 @@ JIT_REASONS: dict[str, Reason] = {
         "The type of its result is not known before its body is compiled.",
     ),
     "RL1409": Reason("method '{name}' already defined.", remedy="Give the function another name."),
+    "RL1420": Reason(
+        "No operator takes the inputs of this node: {node}",
+        "An operator follows from the kind of a node and the types of its inputs.",
+        "Give the inputs the types that one of the operator's schemas asks for.",
+    ),
 }
