@@ -38,4 +38,14 @@ JIT_REASONS: dict[str, Reason] = {
         "The type of its result is not known before its body is compiled.",
     ),
     "RL1409": Reason("method '{name}' already defined.", remedy="Give the function another name."),
+    "RL1410": Reason(
+        "expected {expected} in line {line} of the graph: {text}",
+        remedy="The text is what str(graph) prints.",
+    ),
+    "RL1411": Reason(
+        "The text does not hold the tensor {text}",
+        "Only tensors of up to ten elements are written out.",
+        "parse_ir(text, parse_tensor_constants=True) makes random ones.",
+    ),
+    "RL1412": Reason("This graph is not sound: {what}\n{graph}"),
 }
