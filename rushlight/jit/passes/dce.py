@@ -10,7 +10,7 @@ from rushlight.jit.ir.graph import Block, Graph, Node, Value
 
 
 def eliminate_dead_code(graph: Graph, delete_side_effects: bool = False) -> None:
-    """Takes out what no output depends on. With `delete_side_effects` also what prints or raises."""
+    """Takes out what no output depends on; `delete_side_effects`: also what prints or raises."""
     Elimination(graph, delete_side_effects).run()
 
 

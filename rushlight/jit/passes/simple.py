@@ -132,7 +132,7 @@ def computation(node: Node) -> Any:
 
 
 def lower_tuples(graph: Graph) -> None:
-    """`lower_all_tuples`: values instead of tuples of them, in the graph's inputs and outputs too."""
+    """`lower_all_tuples`: values instead of tuples of them, in inputs and outputs too."""
     flatten_inputs(graph)
     lower_block(graph.top)
     outputs = graph.top.exit
