@@ -96,7 +96,7 @@ class FileCheck:
         return self.add(Check("highlighted", text))
 
     def run(self, *texts: Any) -> None:
-        """Holds a text or a graph against the checks; `run(checks, text)` reads them from a text."""
+        """Holds a text or graph against the checks; `run(checks, text)` reads them from a text."""
         self.has_run = True
         if len(texts) == 2:
             self.read(str(texts[0]))

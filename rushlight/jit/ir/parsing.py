@@ -294,7 +294,7 @@ class GraphReader(Reader):
             name = self.word()
             self.expect("=")
             elements = ELEMENTS.match(self.text, self.place)
-            if elements is not None and "=" not in elements["elements"]:
+            if elements is not None and not re.search(r"[\w\]]=|\"", elements["elements"]):
                 self.place = elements.end()
                 node.write("t", name, written_tensor(elements))
             else:
