@@ -293,8 +293,8 @@ class Printer:
             self.statement(self.expression(node))
         else:
             text = self.expression(node)
-            names = ", ".join([self.name(value) for value in node._outputs])
-            self.statement(f"{names} = {text}")
+            made = ", ".join([self.name(value) for value in node._outputs])
+            self.statement(f"{made} = {text}")
 
     def context(self, node: Node) -> None:
         if node._kind == "prim::Enter":
