@@ -29,7 +29,8 @@ def is_open(formal: Type) -> bool:
         if isinstance(formal, VarType):
             found = True
         elif isinstance(
-            formal, ListType | OptionalType | DictType | TupleType | FutureType | AwaitType | RRefType
+            formal,
+            ListType | OptionalType | DictType | TupleType | FutureType | AwaitType | RRefType,
         ):
             found = any([is_open(part) for part in formal.containedTypes()])
         else:

@@ -104,7 +104,9 @@ def implicit_complex(a: Tensor) -> complex:
 graph_op("aten::ScalarImplicit(Tensor a) -> Scalar")(implicit_number)
 
 
-@graph_op("prim::NumToTensor.Scalar(Scalar a) -> Tensor", "prim::NumToTensor.bool(bool a) -> Tensor")
+@graph_op(
+    "prim::NumToTensor.Scalar(Scalar a) -> Tensor", "prim::NumToTensor.bool(bool a) -> Tensor"
+)
 def tensor_of_number(a: Any) -> Tensor:
     # A tensor of its own: only constants are numbers in disguise.
     return wrap_number(a).clone()

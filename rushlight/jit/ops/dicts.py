@@ -75,7 +75,9 @@ def pop(self: dict[Any, Any], key: Any) -> Any:
         raise missing(key) from None
 
 
-@graph_op(*for_keys("aten::pop.Dict_default_K(Dict(K, t)(a!) self, K key, t default_value) -> t(*)"))
+@graph_op(
+    *for_keys("aten::pop.Dict_default_K(Dict(K, t)(a!) self, K key, t default_value) -> t(*)")
+)
 def pop_or(self: dict[Any, Any], key: Any, default_value: Any) -> Any:
     return self.pop(key, default_value)
 

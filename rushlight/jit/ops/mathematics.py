@@ -204,7 +204,8 @@ def phase(a: Any) -> float:
 
 graph_op(*unary("angle"), "aten::angle.complex(complex a) -> float")(phase)
 graph_op(
-    *binary("aten::polar", REAL, "complex"), "aten::polar.Scalar_Scalar(Scalar a, Scalar b) -> Scalar"
+    *binary("aten::polar", REAL, "complex"),
+    "aten::polar.Scalar_Scalar(Scalar a, Scalar b) -> Scalar",
 )(cmath.rect)
 
 for _name in ("isnan", "isinf", "isfinite"):

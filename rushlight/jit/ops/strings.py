@@ -30,9 +30,13 @@ for _name in (
 ):
     graph_text(f"{{0}}.{_name}()", f"aten::{_name}(str self) -> bool")
 for _name in ("strip", "lstrip", "rstrip"):
-    graph_text(f"{{0}}.{_name}({{1}})", f'aten::{_name}(str self, str chars=" \\n\\t\\f\\v") -> str')
+    graph_text(
+        f"{{0}}.{_name}({{1}})", f'aten::{_name}(str self, str chars=" \\n\\t\\f\\v") -> str'
+    )
 for _name in ("partition", "rpartition"):
-    graph_text(f"{{0}}.{_name}({{1}})", f"aten::{_name}(str self, str separator) -> (str, str, str)")
+    graph_text(
+        f"{{0}}.{_name}({{1}})", f"aten::{_name}(str self, str separator) -> (str, str, str)"
+    )
 
 
 @graph_op("aten::__getitem__.str(str s, int index) -> str",

@@ -202,7 +202,9 @@ def split_by_sizes(self: Tensor, split_sizes: list[int], dim: int) -> list[Any]:
 
 
 # Indices that are all there: their list has another type than one with gaps.
-graph_text("{0}[tuple({1})]", "aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor")
+graph_text(
+    "{0}[tuple({1})]", "aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor"
+)
 
 
 def put(name: str) -> Callable[..., Any]:
@@ -218,9 +220,9 @@ graph_op("aten::index_put_.hacked_twin(Tensor(a!) self, Tensor[] indices, Tensor
 
 for _name in ("and", "or", "xor", "lshift", "rshift"):
     for _type, _overload in (("Tensor", "Tensor"), ("Scalar", "Scalar")):
-        graph_op(
-            f"aten::__i{_name}__.{_overload}(Tensor(a!) self, {_type} other) -> Tensor(a!)"
-        )(lambda self, other, name=f"__i{_name}__": getattr(self, name)(other))
+        graph_op(f"aten::__i{_name}__.{_overload}(Tensor(a!) self, {_type} other) -> Tensor(a!)")(
+            lambda self, other, name=f"__i{_name}__": getattr(self, name)(other)
+        )
 
 
 @graph_op("aten::backward(Tensor self, Tensor? gradient=None, bool? retain_graph=None, "
@@ -238,7 +240,9 @@ def backward_all(tensors: Any, grad_tensors: Any, retain_graph: Any, create_grap
 @graph_op("aten::grad(Tensor[] outputs, Tensor[] inputs, Tensor?[]? grad_outputs=None, "
           "bool? retain_graph=None, bool create_graph=False, bool allow_unused=False) "
           "-> Tensor?[]")  # fmt: skip
-def grad(outputs: Any, inputs: Any, grad_outputs: Any, retain: Any, create: bool, unused: bool) -> Any:
+def grad(
+    outputs: Any, inputs: Any, grad_outputs: Any, retain: Any, create: bool, unused: bool
+) -> Any:
     return list(
         torch().autograd.grad(
             outputs, inputs, grad_outputs, retain, create_graph=create, allow_unused=unused
@@ -292,4 +296,3 @@ def is_autocast_cpu_enabled() -> bool:
 
 graph_text("True", "aten::is_scripting() -> bool")
 graph_text("False", "aten::_get_tracing_state() -> bool", "aten::has_torch_function(...) -> bool")
-

@@ -56,7 +56,7 @@ def frames(traceback: TracebackType | None) -> list[tuple[str, SourceRange]]:
 
 
 def frame_lines(name: str, source: SourceRange) -> list[str]:
-    place = f"  File \"{source.file}\", line {source.line}, in {name}" if source.file else ""
+    place = f'  File "{source.file}", line {source.line}, in {name}' if source.file else ""
     return [place, *highlighted(source)]
 
 

@@ -302,7 +302,11 @@ class Writer:
         convert = converter(type_)
         is_constant = node._kind == "prim::Constant"
         if convert is None:
-            if is_constant and is_wrapped_number(node.constant_value()) and takes_numbers(op, place):
+            if (
+                is_constant
+                and is_wrapped_number(node.constant_value())
+                and takes_numbers(op, place)
+            ):
                 return self.literal(unwrapped_number(node.constant_value()))
             return self.text(value)
         if is_constant:
@@ -319,4 +323,3 @@ class Writer:
         program: Callable[..., Any] = scope.pop("program")
         weakref.finalize(program, linecache.cache.pop, program.__code__.co_filename, None)
         return program
-
