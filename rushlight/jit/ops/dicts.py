@@ -46,7 +46,7 @@ graph_text("{{}}", "aten::dict() -> Dict(str, Tensor)")
 
 
 @graph_op(*for_keys("aten::_set_item.K(Dict(K, t)(a!) l, K(b -> *) idx, t(c -> *) v) -> ()"))
-def set_item(l: dict[Any, Any], idx: Any, v: Any) -> None:  # noqa: E741
+def set_item(l: dict[Any, Any], idx: Any, v: Any) -> None:
     l[idx] = v
 
 

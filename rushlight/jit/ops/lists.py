@@ -30,7 +30,7 @@ def get_item(values: list[Any], idx: int) -> Any:
 
 
 @graph_op("aten::_set_item.t(t[](a!) l, int idx, t(b -> *) el) -> t[](a!)")
-def set_item(l: list[Any], idx: int, el: Any) -> list[Any]:  # noqa: E741
+def set_item(l: list[Any], idx: int, el: Any) -> list[Any]:
     try:
         l[idx] = el
     except IndexError:
@@ -51,7 +51,7 @@ def add_to(self: list[Any], b: list[Any]) -> list[Any]:
 
 
 @graph_op("aten::mul_.t(t[](a!) l, int n) -> t[](a!)")
-def multiply(l: list[Any], n: int) -> list[Any]:  # noqa: E741
+def multiply(l: list[Any], n: int) -> list[Any]:
     l *= n
     return l
 

@@ -15,17 +15,17 @@ COMPLEX = (
     *(("complex", "complex"), ("int", "complex"), ("complex", "int")),
     *(("float", "complex"), ("complex", "float")),
 )
+WIDTHS = {"int": 0, "float": 1, "complex": 2}
 
 
 def overload(a: str, b: str) -> str:
     return a if a == b else f"{a}_{b}"
 
 
-def binary(name: str, pairs: Any = REAL, result: str = "", first: str = "a") -> list[str]:
+def binary(name: str, pairs: Any = REAL, result: str = "") -> list[str]:
     """Schemas of an operator on two numbers; the result is the wider type unless it is given."""
-    wider = {"int": 0, "float": 1, "complex": 2}
     return [
-        f"{name}.{overload(a, b)}({a} {first}, {b} b) -> {result or max(a, b, key=wider.__getitem__)}"
+        f"{name}.{overload(a, b)}({a} a, {b} b) -> {result or max(a, b, key=WIDTHS.__getitem__)}"
         for a, b in pairs
     ]
 
@@ -160,8 +160,12 @@ for _name, _sign in (("and", "&"), ("or", "|"), ("xor", "^")):
 graph_text("{0} << {1}", "aten::__lshift__.int(int a, int b) -> int")
 graph_text("{0} >> {1}", "aten::__rshift__.int(int a, int b) -> int")
 
-graph_op("prim::abs.int(int a) -> int", "prim::abs.float(float a) -> float",
-         "prim::abs.complex(complex a) -> float", "prim::abs.Scalar(Scalar a) -> Scalar")(abs)  # fmt: skip
+graph_op(
+    "prim::abs.int(int a) -> int",
+    "prim::abs.float(float a) -> float",
+    "prim::abs.complex(complex a) -> float",
+    "prim::abs.Scalar(Scalar a) -> Scalar",
+)(abs)
 graph_op("prim::abs(Tensor x) -> Tensor")(lambda x: x.abs())
 
 

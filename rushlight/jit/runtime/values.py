@@ -97,7 +97,7 @@ def is_of(value: Any, type_: Type) -> bool:
 def named_tuple(type_: TupleType) -> Callable[..., Any]:
     """The class of a named tuple."""
     name = type_.name.rpartition(".")[2]
-    made: Any = namedtuple(name, type_.fields, defaults=type_.defaults or None)  # type: ignore[misc]  # noqa: PYI024
+    made: Any = namedtuple(name, type_.fields, defaults=type_.defaults or None)  # type: ignore[misc]
     return made  # type: ignore[no-any-return]
 
 
