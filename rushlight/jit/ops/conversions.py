@@ -107,6 +107,6 @@ graph_op("aten::ScalarImplicit(Tensor a) -> Scalar")(implicit_number)
 @graph_op(
     "prim::NumToTensor.Scalar(Scalar a) -> Tensor", "prim::NumToTensor.bool(bool a) -> Tensor"
 )
-def tensor_of_number(a: Any) -> Tensor:
+def tensor_of_number(a: Any) -> Any:
     # A tensor of its own: only constants are numbers in disguise.
     return wrap_number(a).clone()

@@ -111,7 +111,7 @@ def ieee_remainder(a: Any, b: Any) -> float:
     "aten::divmod.int_float(int x, float y) -> (float, float)",
     "aten::divmod.float_int(float x, int y) -> (float, float)",
 )
-def divide_with_rest(x: Any, y: Any) -> tuple[Any, Any]:
+def divide_with_rest(x: Any, y: Any) -> Any:
     if not y:
         what = "integer division or modulo by zero" if is_int(x, y) else "float divmod()"
         raise RuntimeError(f"ZeroDivisionError: {what}")

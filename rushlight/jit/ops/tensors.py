@@ -184,7 +184,7 @@ graph_text("{0}.retain_grad()", "aten::retain_grad(Tensor(a!) self) -> ()")
 
 @graph_op("aten::set_data(Tensor(a!) self, Tensor new_data) -> ()")
 def set_data(self: Tensor, new_data: Tensor) -> None:
-    self.data = new_data  # type: ignore[misc]
+    self.data = new_data
 
 
 @graph_op(

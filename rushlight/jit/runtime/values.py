@@ -98,7 +98,7 @@ def named_tuple(type_: TupleType) -> Callable[..., Any]:
     """The class of a named tuple."""
     name = type_.name.rpartition(".")[2]
     made: Any = namedtuple(name, type_.fields, defaults=type_.defaults or None)  # type: ignore[misc]
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def unpack_list(values: list[Any], count: int) -> list[Any]:
