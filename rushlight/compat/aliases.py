@@ -182,8 +182,6 @@ ALIASES: dict[str, Entry] = {
         "_after_ADInplaceOrView_keyset": ".core.keys:AFTER_VIEWS",
         "_RestorePythonTLSSnapshot": ".core.modes:enable_reentrant_dispatch",
         "_DisableAutocast": ".amp:DisableAutocast",
-        **absent("Graph Node Value Block _create_function_from_graph _get_tracing_state"),
-        **absent("_jit_get_inline_everything_mode _jit_set_inline_everything_mode"),
     },
     "torch._C._functions": {
         **same(".core.node", "AccumulateGrad"),

@@ -40,6 +40,13 @@ NATIVE: dict[str, str] = {
     "Use": ".jit.ir.graph:Use",
     "_jit_pass_lint": ".jit.ir.checks:check_graph",
     **{f"_jit_pass_{name}": f".jit.passes.{target}" for name, target in _PASSES.items()},
+    "_jit_get_inline_everything_mode": ".jit.settings:get_inline_everything",
+    "_jit_set_inline_everything_mode": ".jit.settings:set_inline_everything",
+    "_create_function_from_graph": ".jit.settings:create_function",
+    "_get_tracing_state": ".jit.tracing.state:get_tracing_state",
+    "ScriptFunction": ".jit.objects.functions:ScriptFunction",
+    "ScriptMethod": ".jit.objects.functions:ScriptMethod",
+    "CompilationUnit": ".jit.unit:CompilationUnit",
     "FileCheck": ".testing.file_check:FileCheck",
 }
 
