@@ -55,4 +55,9 @@ JIT_REASONS: dict[str, Reason] = {
         "nn.ModuleList, add it to __constants__",
         "A file holds graphs, and the function is Python.",
     ),
+    "RL1492": Reason(
+        "A value of type {type} cannot be saved",
+        "Archives hold tensors, numbers, strings, containers of them, and objects of classes that "
+        "are compiled.",
+    ),
 }
