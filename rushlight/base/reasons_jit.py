@@ -48,6 +48,11 @@ JIT_REASONS: dict[str, Reason] = {
         "parse_ir(text, parse_tensor_constants=True) makes random ones.",
     ),
     "RL1412": Reason("This graph is not sound: {what}\n{graph}"),
+    "RL1420": Reason(
+        "No operator takes the inputs of this node: {node}",
+        "An operator follows from the kind of a node and the types of its inputs.",
+        "Give the inputs the types that one of the operator's schemas asks for.",
+    ),
     "RL1490": Reason("Could not write {what} as Python"),
     "RL1491": Reason(
         "Could not export Python function call '{name}'. Remove calls to Python functions before "
