@@ -635,7 +635,7 @@ class ClassType(NamedType):
     """A class: of modules (`is_module`) or written by the user.
 
     attributes: name to type, in order. parameters, buffers: which attributes those are.
-    constants: name to (type, value). methods: name to function; a function has `schema` and `graph`.
+    constants: name to (type, value). methods: name to function, which has `schema` and `graph`.
     """
 
     __slots__ = (
