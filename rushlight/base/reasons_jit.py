@@ -65,4 +65,8 @@ JIT_REASONS: dict[str, Reason] = {
         "Archives hold tensors, numbers, strings, containers of them, and objects of classes that "
         "are compiled.",
     ),
+    "RL1493": Reason(
+        "jit.save takes what jit.trace or jit.script gives, not a {type}",
+        remedy="Trace or script it first, or use torch.save for a state_dict.",
+    ),
 }
