@@ -60,4 +60,13 @@ JIT_REASONS: dict[str, Reason] = {
         "nn.ModuleList, add it to __constants__",
         "A file holds graphs, and the function is Python.",
     ),
+    "RL1492": Reason(
+        "A value of type {type} cannot be saved",
+        "Archives hold tensors, numbers, strings, containers of them, and objects of classes that "
+        "are compiled.",
+    ),
+    "RL1493": Reason(
+        "jit.save takes what jit.trace or jit.script gives, not a {type}",
+        remedy="Trace or script it first, or use torch.save for a state_dict.",
+    ),
 }
