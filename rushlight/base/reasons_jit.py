@@ -38,4 +38,35 @@ JIT_REASONS: dict[str, Reason] = {
         "The type of its result is not known before its body is compiled.",
     ),
     "RL1409": Reason("method '{name}' already defined.", remedy="Give the function another name."),
+    "RL1410": Reason(
+        "expected {expected} in line {line} of the graph: {text}",
+        remedy="The text is what str(graph) prints.",
+    ),
+    "RL1411": Reason(
+        "The text does not hold the tensor {text}",
+        "Only tensors of up to ten elements are written out.",
+        "parse_ir(text, parse_tensor_constants=True) makes random ones.",
+    ),
+    "RL1412": Reason("This graph is not sound: {what}\n{graph}"),
+    "RL1420": Reason(
+        "No operator takes the inputs of this node: {node}",
+        "An operator follows from the kind of a node and the types of its inputs.",
+        "Give the inputs the types that one of the operator's schemas asks for.",
+    ),
+    "RL1490": Reason("Could not write {what} as Python"),
+    "RL1491": Reason(
+        "Could not export Python function call '{name}'. Remove calls to Python functions before "
+        "export. Did you forget to add @script or @script_method annotation? If this is a "
+        "nn.ModuleList, add it to __constants__",
+        "A file holds graphs, and the function is Python.",
+    ),
+    "RL1492": Reason(
+        "A value of type {type} cannot be saved",
+        "Archives hold tensors, numbers, strings, containers of them, and objects of classes that "
+        "are compiled.",
+    ),
+    "RL1493": Reason(
+        "jit.save takes what jit.trace or jit.script gives, not a {type}",
+        remedy="Trace or script it first, or use torch.save for a state_dict.",
+    ),
 }

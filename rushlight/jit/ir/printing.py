@@ -28,7 +28,8 @@ ESCAPES = {
 
 
 def print_graph(graph: Graph, sources: bool = True) -> str:
-    lines = [f"graph({joined_inputs(graph.inputs(), 6)}):\n"]
+    taken = ",\n      ".join([typed(value) for value in graph.inputs()])
+    lines = [f"graph({taken}):\n"]
     for node in graph.nodes():
         write_node(node, 1, sources, lines)
     lines.append(f"  return ({names(graph.outputs())})\n")
@@ -58,7 +59,7 @@ def write_node(node: Node, depth: int, sources: bool, lines: list[str]) -> None:
         text += f" # {node.source}"
     lines.append(text + "\n")
     for place, block in enumerate(node._blocks):
-        taken = joined_inputs(block.inputs(), 2 * depth + 11)
+        taken = ", ".join([typed(value) for value in block.inputs()])
         lines.append(f"{indent}  block{place}({taken}):\n")
         for inner in block.nodes():
             write_node(inner, depth + 2, sources, lines)
@@ -72,10 +73,6 @@ def operation(node: Node) -> str:
         constants = ", ".join([python_text(value) for value in node.python.constants])
         return f"^{node.python.name}{attributes(node)}({constants}){inputs}"
     return f"{node._kind}{attributes(node)}{inputs}"
-
-
-def joined_inputs(values: list[Value], indent: int) -> str:
-    return f",\n{' ' * indent}".join([typed(value) for value in values])
 
 
 def typed(value: Value) -> str:

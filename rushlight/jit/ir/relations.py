@@ -189,6 +189,8 @@ def unify_plain(a: Type, b: Type) -> Type | None:
         return a
     if isinstance(a, TensorType) and isinstance(b, TensorType):
         return a.merge(b)
+    if isinstance(a, ListType | DictType) and same_but_facts(a, b):
+        return without_facts(a)
     if is_subtype(a, b):
         return b
     if is_subtype(b, a):
@@ -207,8 +209,6 @@ def unify_plain(a: Type, b: Type) -> Type | None:
     if isinstance(a, FutureType) and isinstance(b, FutureType):
         inner = unify_plain(a.element, b.element)
         return None if inner is None else FutureType(inner)
-    if isinstance(a, ListType | DictType) and same_but_facts(a, b):
-        return without_facts(a)
     return None
 
 
