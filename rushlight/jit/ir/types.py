@@ -565,7 +565,7 @@ class TupleType(Type):
         return (self.name, self.fields, self.items)
 
     def str(self) -> Text:
-        if self.name:
+        if self.fields:
             fields = [f"{name} : {item.str()}" for name, item in zip(self.fields, self.items)]
             return f"NamedTuple({', '.join(fields)})"
         return f"({', '.join([item.str() for item in self.items])})"

@@ -10,12 +10,16 @@ from types import TracebackType
 from typing import Any
 
 from rushlight.jit.ir.graph import Node
+from rushlight.jit.ir.highlight import highlighted
 from rushlight.jit.ir.parts import SourceRange
 
 # The global of a program that holds the name of the function, and line number -> node.
 PROGRAM = "__program__"
 
-HEADER = "The following operation failed in the TorchScript interpreter."
+HEADER = (
+    "The following operation failed in the TorchScript interpreter.\n"
+    "Traceback of TorchScript (most recent call last):"
+)
 
 
 class Error(RuntimeError):
@@ -32,13 +36,11 @@ class ScriptRaised(Exception):
 
 def translated(error: Exception) -> Exception:
     """The error that the caller of a program sees."""
-    lines = [HEADER, "Traceback of TorchScript (most recent call last):"]
-    for name, source in frames(error.__traceback__):
-        lines += frame_lines(name, source)
+    places = [highlighted(source, name) for name, source in frames(error.__traceback__)]
     raised = error if isinstance(error, ScriptRaised) else None
     label = "RuntimeError" if raised is None else raised.class_name
-    lines.append(f"{label}: {error}\n")
-    return (RuntimeError if raised is None else Error)("\n".join(lines))
+    text = f"{HEADER}\n{''.join(places)}{label}: {error}\n"
+    return RuntimeError(text) if raised is None else Error(text)
 
 
 def frames(traceback: TracebackType | None) -> list[tuple[str, SourceRange]]:
@@ -53,22 +55,6 @@ def frames(traceback: TracebackType | None) -> list[tuple[str, SourceRange]]:
                 found += [*node.source.callers, (name, node.source)]
         traceback = traceback.tb_next
     return found
-
-
-def frame_lines(name: str, source: SourceRange) -> list[str]:
-    place = f'  File "{source.file}", line {source.line}, in {name}' if source.file else ""
-    return [place, *highlighted(source)]
-
-
-def highlighted(source: SourceRange) -> list[str]:
-    """The line of the user's text, with a mark below it."""
-    if not source.text:
-        return []
-    start = source.text.rfind("\n", 0, source.start) + 1
-    end = source.text.find("\n", source.start)
-    line = source.text[start : end if end >= 0 else None]
-    width = max(min(source.end, start + len(line)) - source.start, 1)
-    return [f"    {line}", "    " + " " * (source.start - start) + "~" * width + " <--- HERE"]
 
 
 def raise_exception(message: str, class_name: Any = None) -> None:
