@@ -11,11 +11,10 @@ from rushlight.jit.ir.graph import Graph, Value
 from rushlight.jit.ir.schemas import NO_DEFAULT, Argument
 from rushlight.jit.ir.types import ClassType, TensorType, Type
 from rushlight.jit.naming import qualified_name
-from rushlight.jit.script.annotations import BroadcastingList
 from rushlight.jit.script.cleanup import clean_up
 from rushlight.jit.script.emitter import Emitter, all_arguments
 from rushlight.jit.script.frontend import Parsed, parse_function
-from rushlight.jit.script.resolving import Names, Resolver, resolver_of
+from rushlight.jit.script.resolving import Resolver, resolver_of
 from rushlight.jit.script.sources import NotSupportedError, SourceText, compiling, fail_at
 from rushlight.jit.script.ssa import convert_to_ssa
 from rushlight.jit.script.values import Sugared
@@ -39,32 +38,15 @@ def signature(
         if self_type is not None and place == 0:
             type_ = self_type
         elif each.annotation is not None:
-            type_, size = annotated(each.annotation, source, resolver)
+            type_, size = resolver.annotated(each.annotation, source)
         elif place in commented:
             type_ = commented[place]
         else:
             type_ = TensorType.getInferred()
-        arguments.append(
-            Argument(each.arg, type_, default, each.arg in keyword_only, None, size)
-        )
+        arguments.append(Argument(each.arg, type_, default, each.arg in keyword_only, None, size))
     if node.returns is not None:
         result = resolver.annotation(node.returns, source)
     return arguments, result
-
-
-def annotated(
-    node: ast.expr, source: SourceText, resolver: Resolver
-) -> tuple[Type, int | None]:
-    """A type, and how many a single value stands for."""
-    size = None
-    if isinstance(node, ast.Subscript):
-        try:
-            found = eval(compile(ast.Expression(node), "<annotation>", "eval"), Names(resolver))
-        except Exception:
-            found = None
-        if isinstance(found, BroadcastingList):
-            size = found.size
-    return resolver.annotation(node, source), size
 
 
 def comment_types(
@@ -144,9 +126,7 @@ def compile_called(function: Any, local: Any = None) -> Function:
     return found
 
 
-def new_function(
-    function: Any, local: Any = None, unit: CompilationUnit = PYTHON_UNIT
-) -> Function:
+def new_function(function: Any, local: Any = None, unit: CompilationUnit = PYTHON_UNIT) -> Function:
     parsed = parse_function(inspect.unwrap(function))
     resolver = resolver_of(inspect.unwrap(function), local)
 

@@ -31,6 +31,7 @@ from rushlight.jit.ir.types import (
 )
 from rushlight.jit.script.annotations import (
     KNOWN_NAMES,
+    BroadcastingList,
     UnknownAnnotation,
     check_type,
     enum_type,
@@ -153,6 +154,18 @@ class Resolver:
             fail_at(source.range_of(node), f"Unknown type name '{ast.unparse(node)}'")
         return self.type_of(found, ast.unparse(node), source.range_of(node), compile_class)
 
+    def annotated(self, node: ast.expr, source: SourceText) -> tuple[Type, int | None]:
+        """A type, and how many a single value stands for."""
+        size = None
+        if isinstance(node, ast.Subscript):
+            try:
+                found = eval(compile(ast.Expression(node), "<annotation>", "eval"), Names(self))
+            except Exception:
+                found = None
+            if isinstance(found, BroadcastingList):
+                size = found.size
+        return self.annotation(node, source), size
+
     def type_of(
         self, found: Any, text: str, place: SourceRange, compile_class: Callable[[Any], Type]
     ) -> Type:
@@ -261,9 +274,7 @@ KNOWN_MODULES: dict[str, Callable[[], Sugared]] = {
 }
 
 
-def sugared_of(
-    found: Any, place: SourceRange, em: Emitter, is_constant: bool = False
-) -> Sugared:
+def sugared_of(found: Any, place: SourceRange, em: Emitter, is_constant: bool = False) -> Sugared:
     """What an object of Python is for the compiler."""
     from rushlight.jit.objects.functions import ScriptFunction
     from rushlight.jit.objects.modules import ScriptModule
@@ -355,9 +366,10 @@ def exception_name(cls: Any) -> str:
 
 
 def sugared_function(function: Any, place: SourceRange, em: Emitter) -> Sugared:
-    from rushlight.jit.script.functions import compile_called, overloads_of
-    from rushlight.jit.script.ignoring import IgnoredFunction, is_ignored, is_unused, UnusedFunction
+    from rushlight.jit.script.ignoring import IgnoredFunction, UnusedFunction, is_ignored, is_unused
     from rushlight.jit.script.library import script_form
+
+    from rushlight.jit.script.functions import compile_called, overloads_of
 
     function = getattr(function, "__original_fn", function)
     own = script_form(function)
@@ -419,7 +431,9 @@ def look_for_builtin(found: Any) -> str | None:
         return None
     for home, prefix in NAMESPACES:
         short = name.removeprefix(prefix) if prefix else name
-        if getattr(import_module(home), short, None) is found and overloads(f"aten::{prefix}{short}"):
+        if getattr(import_module(home), short, None) is found and overloads(
+            f"aten::{prefix}{short}"
+        ):
             return f"aten::{prefix}{short}"
     return None
 
