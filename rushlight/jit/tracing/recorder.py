@@ -30,7 +30,7 @@ TRACED = (TracedInt, TracedFloat)
 DIVIDED = frozenset(
     (
         *("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d"),
-        *("conv_transpose3d", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"),
+        "conv_transpose3d",
     )
 )
 LIVE = (
@@ -52,14 +52,15 @@ class Recorder(TracingState):
             rule = RULES.get(name)
             if rule is not None:
                 return rule(self, op, args)
-            if name in DIVIDED or not returns_tensors(op):
+            if name in DIVIDED:
                 return self.divide(op, args)
+            if not returns_tensors(op):
+                return self.run_below(op, plain_arguments(args))
         return self.record(op, args)
 
     def divide(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """Run a call whose parts are recorded, not itself."""
-        if op.body is None:
-            return self.run_below(op, plain_arguments(args))
+        assert op.body is not None
         with changed(excluded=LOCAL.state.excluded | OVERRIDES):
             return op.body(*args)
 
@@ -255,6 +256,24 @@ def record_convolution(recorder: Recorder, op: OpOverload, args: tuple[Any, ...]
     value = recorder.add_output(node, result)
     value.setType(value.type().replaced(requires_grad=False))  # type: ignore[attr-defined]
     return result
+
+
+@rule("split")
+def record_split(recorder: Recorder, op: OpOverload, args: tuple[Any, ...]) -> Any:
+    """torch: a split by a list of sizes is an operator of another name."""
+    if op._overloadname != "sizes":
+        return recorder.record(op, args)
+    return recorder.record(find_overload("aten", "split_with_sizes", "default"), args)
+
+
+@rule("var", "std", "var_mean", "std_mean")
+def record_spread(recorder: Recorder, op: OpOverload, args: tuple[Any, ...]) -> Any:
+    """torch: the plain call is the one that takes a correction."""
+    if op._overloadname != "default" or args[1] is not True:
+        return recorder.record(op, args)
+    return recorder.record(
+        find_overload("aten", op.base_name, "correction"), (args[0], None, None, False)
+    )
 
 
 @rule("copy_")
