@@ -56,11 +56,27 @@ PLAIN_CASTS = {
 }
 
 
-def print_function(
-    name: str, graph: Graph, schema: FunctionSchema, constants: list[Any] | None = None
-) -> str:
-    """The text of a function; `constants` takes what the text cannot hold."""
-    return Printer([] if constants is None else constants).function(name, graph, schema)
+class Constants:
+    """What a text refers to as `CONSTANTS.c0` and so on, by these names."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self.values = values
+
+    @property
+    def const_mapping(self) -> dict[str, Any]:
+        return {f"c{number}": value for number, value in enumerate(self.values)}
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("c") and name[1:].isdigit() and int(name[1:]) < len(self.values):
+            return self.values[int(name[1:])]
+        raise AttributeError(f"CONSTANTS has no attribute {name!r}")
+
+
+def function_code(function: Any) -> tuple[str, Constants]:
+    """The text of a function, and the constants that it cannot hold."""
+    values: list[Any] = []
+    text = Printer(values).function(function.short_name, function.graph, function.schema)
+    return text, Constants(values)
 
 
 def type_text(type_: Type, named: Callable[[NamedType | TupleType], str] | None = None) -> str:

@@ -106,11 +106,11 @@ class ValuePickler:
         elif isinstance(value, device):
             self.device(value)
         elif isinstance(value, tuple):
-            self.tuple(value, type_)
+            self.put_tuple(value, type_)
         elif isinstance(value, list):
-            self.list(value, type_)
+            self.put_list(value, type_)
         elif isinstance(value, dict):
-            self.dict(value, type_)
+            self.put_dict(value, type_)
         elif isinstance(value, Instance):
             self.instance(value)
         else:
@@ -160,7 +160,7 @@ class ValuePickler:
         module, _, name = dotted.rpartition(".")
         self.name(module, name)
 
-    def tuple(self, value: tuple[Any, ...], type_: Type) -> None:
+    def put_tuple(self, value: tuple[Any, ...], type_: Type) -> None:
         is_named = isinstance(type_, TupleType) and bool(type_.name)
         if is_named:
             self.class_name(type_)  # type: ignore[arg-type]
@@ -172,7 +172,7 @@ class ValuePickler:
         if is_named:
             self.put(b"R")
 
-    def list(self, value: list[Any], type_: Type) -> None:
+    def put_list(self, value: list[Any], type_: Type) -> None:
         """Lists are written once, so that two names of one list stay one list."""
         if self.recall(id(value)):
             return
@@ -202,7 +202,7 @@ class ValuePickler:
             self.put(b"\x86R")
         self.remember(id(value))
 
-    def dict(self, value: dict[Any, Any], type_: Type) -> None:
+    def put_dict(self, value: dict[Any, Any], type_: Type) -> None:
         if self.recall(id(value)):
             return
         if not isinstance(type_, DictType):

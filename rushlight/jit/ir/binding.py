@@ -11,12 +11,21 @@ from rushlight.jit.ir.types import (
     NoneType,
     OptionalType,
     RRefType,
+    TensorType,
     TupleType,
     Type,
     VarType,
 )
 
 Bindings = dict[str, Type]
+
+
+def type_name(type_: Type) -> str:
+    """A type as errors name it."""
+    if isinstance(type_, TensorType) and type_.inferred:
+        return "Tensor (inferred)"
+    return type_.annotation_str
+
 
 # Formal types that hold a name, by the type itself.
 OPEN: dict[Type, bool] = {}
@@ -52,7 +61,7 @@ def bind(formal: Type, actual: Type, bindings: Bindings) -> str:
         if both is None:
             return (
                 f"Type variable '{formal.name}' previously matched to type "
-                f"{known.annotation_str} is matched to type {actual.annotation_str}"
+                f"{type_name(known)} is matched to type {type_name(actual)}"
             )
         bindings[formal.name] = both
         return ""
@@ -71,7 +80,7 @@ def bind(formal: Type, actual: Type, bindings: Bindings) -> str:
     fits = type(formal) is type(actual)
     parts, given = formal.containedTypes(), actual.containedTypes()
     if not fits or len(parts) != len(given):
-        return f"Cannot match {formal.annotation_str} to {actual.annotation_str}"
+        return f"Cannot match {type_name(formal)} to {type_name(actual)}"
     for part, own in zip(parts, given):
         reason = bind(part, own, bindings)
         if reason:

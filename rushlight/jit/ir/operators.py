@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
-from rushlight.base.schema import Schema
+from rushlight.base.schema import Schema, compose
 from rushlight.core import ports
 from rushlight.core.op import OpOverload, Tag
 from rushlight.jit.ir.binding import Bindings, evaluate, takes
@@ -72,7 +72,7 @@ class Operator:
             if self.op is not None:
                 from rushlight.jit.runtime.arguments import over_values
 
-                self._call = over_values(self.op)
+                self._call = over_values(self.op, [a.name for a in self.source.arguments])
             else:
                 self._call = text_function(self.text, len(self.source.arguments))
         return self._call
@@ -121,7 +121,7 @@ def text_function(text: str, count: int) -> Callable[..., Any]:
 
 # Kind -> operators that only graphs have.
 GRAPH_ONLY: dict[str, list[Operator]] = {}
-OF_RECORD: dict[OpOverload, Operator] = {}
+OF_RECORD: dict[tuple[OpOverload, str], Operator] = {}
 
 
 def graph_op(*schemas: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -151,12 +151,29 @@ def load_graph_only() -> None:
         import_module(f"rushlight.jit.ops.{name}")
 
 
-def of_record(op: OpOverload) -> Operator:
-    """The operator of a record of the registry."""
-    found = OF_RECORD.get(op)
+# What an out= form of a factory does not take: the tensor has it all.
+GIVEN_BY_OUT = ("dtype", "layout", "device", "pin_memory")
+
+
+def of_record(op: OpOverload, kind: str = "") -> Operator:
+    """The operator of a record of the registry; `kind` is another name that it goes by."""
+    key = (op, kind or op._schema.name)
+    found = OF_RECORD.get(key)
     if found is None:
-        found = OF_RECORD.setdefault(op, Operator(op._schema, op))
+        found = OF_RECORD.setdefault(key, Operator(graph_schema(op, key[1]), op))
     return found
+
+
+def graph_schema(op: OpOverload, kind: str) -> Schema:
+    """The schema of a record as graphs have it."""
+    schema = op._schema
+    arguments = schema.arguments
+    if op.out_positions and set(GIVEN_BY_OUT) <= set(op.argument_names):
+        arguments = tuple([a for a in arguments if a.name not in GIVEN_BY_OUT])
+    if schema.name == kind and arguments is schema.arguments:
+        return schema
+    namespace, _, name = kind.partition("::")
+    return compose(namespace, name, schema.overload_name, arguments, schema.returns)
 
 
 def records_of(kind: str) -> list[OpOverload]:
@@ -183,12 +200,21 @@ def overloads(kind: str) -> list[Operator]:
     try:
         count = len(ports.find_packet(namespace, name).candidates)
     except KeyError:
-        return GRAPH_ONLY.get(kind, [])
+        count = 0
     known = KNOWN.get(kind)
     if known is None or known[0] != count:
-        found = [of_record(op) for op in records_of(kind)] + GRAPH_ONLY.get(kind, [])
-        known = KNOWN[kind] = (count, found)
+        found = [of_record(op, kind) for op in records_of(kind)] + GRAPH_ONLY.get(kind, [])
+        known = KNOWN[kind] = (count, ordered(kind, found))
     return known[1]
+
+
+def ordered(kind: str, operators: list[Operator]) -> list[Operator]:
+    """Operators in the order in which a call tries them."""
+    from rushlight.jit.ops.order import ORDER
+
+    names = ORDER.get(kind, "").split()
+    places = {"" if name == "default" else name: place for place, name in enumerate(names)}
+    return sorted(operators, key=lambda each: places.get(each.source.overload_name, len(places)))
 
 
 def find_operator(name: str) -> Operator | None:

@@ -565,7 +565,7 @@ class TupleType(Type):
         return (self.name, self.fields, self.items)
 
     def str(self) -> Text:
-        if self.name:
+        if self.fields:
             fields = [f"{name} : {item.str()}" for name, item in zip(self.fields, self.items)]
             return f"NamedTuple({', '.join(fields)})"
         return f"({', '.join([item.str() for item in self.items])})"
@@ -635,7 +635,7 @@ class ClassType(NamedType):
     """A class: of modules (`is_module`) or written by the user.
 
     attributes: name to type, in order. parameters, buffers: which attributes those are.
-    constants: name to value. methods: name to function; a function has `schema` and `graph`.
+    constants: name to (type, value). methods: name to function, which has `schema` and `graph`.
     """
 
     __slots__ = (
@@ -657,7 +657,7 @@ class ClassType(NamedType):
         self.attributes: dict[Text, Type] = {}
         self.parameters: set[str] = set()
         self.buffers: set[str] = set()
-        self.constants: dict[Text, Any] = {}
+        self.constants: dict[Text, tuple[Type, Any]] = {}
         self.methods: dict[Text, Any] = {}
         self.static_methods: dict[Text, Any] = {}
         self.properties: dict[Text, tuple[Any, Any]] = {}

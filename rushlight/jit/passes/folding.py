@@ -143,9 +143,8 @@ class Folding:
 
 def computed(node: Node) -> list[Any] | None:
     """What a node gives; None where it fails, which is then for the run to say."""
-    from rushlight.jit.runtime.program import compile_graph
-
     from rushlight.autograd.grad_mode import no_grad
+    from rushlight.jit.runtime.program import compile_graph
 
     graph = Graph()
     mapping: dict[Value, Value] = {}

@@ -6,7 +6,7 @@ objects themselves, and tuples. Constants are converted once, when a graph is co
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rushlight.base.schema import Type as OperatorType
@@ -72,18 +72,26 @@ def takes_numbers(op: OpOverload, position: int) -> bool:
     return bool(accepts) and (position > 0 or accepts == "any")
 
 
-def over_values(op: OpOverload) -> Callable[..., Any]:
-    """The op as a function of a graph's values."""
+def over_values(op: OpOverload, names: Sequence[str]) -> Callable[..., Any]:
+    """The op as a function of a graph's values, one for each name; other arguments are None."""
     direct = op.direct
-    converters = [converter(argument.type) for argument in op._schema.arguments]
-    numbers = [takes_numbers(op, place) for place in range(len(converters))]
+    given = {name: place for place, name in enumerate(names)}
+    # For each argument its place, what converts it, and whether it may be a number.
+    plan = [
+        (given.get(argument.name), converter(argument.type), takes_numbers(op, place))
+        for place, argument in enumerate(op._schema.arguments)
+    ]
     answer = result_converter(op)
 
     def call(*args: Any) -> Any:
-        bound = [
-            (unwrapped_number(value) if as_number else value) if convert is None else convert(value)
-            for value, convert, as_number in zip(args, converters, numbers, strict=True)
-        ]
+        bound = []
+        for place, convert, as_number in plan:
+            value = None if place is None else args[place]
+            if convert is not None:
+                value = convert(value)
+            elif as_number:
+                value = unwrapped_number(value)
+            bound.append(value)
         result = direct(*bound)
         return result if answer is None else answer(result)
 

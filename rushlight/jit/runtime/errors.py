@@ -10,15 +10,19 @@ from types import TracebackType
 from typing import Any
 
 from rushlight.jit.ir.graph import Node
+from rushlight.jit.ir.highlight import highlighted
 from rushlight.jit.ir.parts import SourceRange
 
 # The global of a program that holds the name of the function, and line number -> node.
 PROGRAM = "__program__"
 
-HEADER = "The following operation failed in the TorchScript interpreter."
+HEADER = (
+    "The following operation failed in the TorchScript interpreter.\n"
+    "Traceback of TorchScript (most recent call last):"
+)
 
 
-class Error(RuntimeError):
+class Error(Exception):
     """What a `raise` in compiled code becomes; `torch.jit.Error`."""
 
 
@@ -32,13 +36,14 @@ class ScriptRaised(Exception):
 
 def translated(error: Exception) -> Exception:
     """The error that the caller of a program sees."""
-    lines = [HEADER, "Traceback of TorchScript (most recent call last):"]
-    for name, source in frames(error.__traceback__):
-        lines += frame_lines(name, source)
-    raised = error if isinstance(error, ScriptRaised) else None
-    label = "RuntimeError" if raised is None else raised.class_name
-    lines.append(f"{label}: {error}\n")
-    return (RuntimeError if raised is None else Error)("\n".join(lines))
+    places = [highlighted(source, name) for name, source in frames(error.__traceback__)]
+    label = "RuntimeError"
+    cls: type[Exception] = RuntimeError
+    if isinstance(error, ScriptRaised):
+        label, cls = error.class_name, Error
+    elif isinstance(error, NotImplementedError):
+        cls = NotImplementedError
+    return cls(f"{HEADER}\n{''.join(places)}{label}: {error}\n")
 
 
 def frames(traceback: TracebackType | None) -> list[tuple[str, SourceRange]]:
@@ -50,26 +55,17 @@ def frames(traceback: TracebackType | None) -> list[tuple[str, SourceRange]]:
             name, nodes = program
             node: Node | None = nodes.get(traceback.tb_lineno)
             if node is not None:
-                found += [*node.source.callers, (name, node.source)]
+                found += node_frames(name, node.source)
         traceback = traceback.tb_next
     return found
 
 
-def frame_lines(name: str, source: SourceRange) -> list[str]:
-    place = f'  File "{source.file}", line {source.line}, in {name}' if source.file else ""
-    return [place, *highlighted(source)]
-
-
-def highlighted(source: SourceRange) -> list[str]:
-    """The line of the user's text, with a mark below it."""
-    if not source.text:
-        return []
-    start = source.text.rfind("\n", 0, source.start) + 1
-    end = source.text.find("\n", source.start)
-    line = source.text[start : end if end >= 0 else None]
-    width = max(min(source.end, start + len(line)) - source.start, 1)
-    return [f"    {line}", "    " + " " * (source.start - start) + "~" * width + " <--- HERE"]
+def node_frames(name: str, source: SourceRange) -> list[tuple[str, SourceRange]]:
+    """Where a node stands: one that was taken over from a called function stands in that one."""
+    names = [*[callee for callee, _ in source.callers], name]
+    places = [source, *[place for _, place in source.callers]]
+    return [*zip(names, places)][::-1]
 
 
 def raise_exception(message: str, class_name: Any = None) -> None:
-    raise ScriptRaised(message, class_name or "Exception")
+    raise ScriptRaised(message, class_name or "RuntimeError")

@@ -205,7 +205,7 @@ class Writer:
             operator = self.operators.get(use.user)
             if operator is None or operator.op is None:
                 return False
-            argument = operator.op._schema.arguments[use.offset]
+            argument = operator.source.arguments[use.offset]
             if argument.is_write or argument.type.kind != "List":
                 return False
         return bool(value._uses)
@@ -289,7 +289,12 @@ class Writer:
                 return operator.text.format(*texts)
             return f"{self.bind(operator.name, operator.call)}({', '.join(texts)})"
         op = operator.op
-        texts = [self.argument(op, place, value) for place, value in enumerate(node._inputs)]
+        names = [argument.name for argument in operator.source.arguments]
+        given = dict(zip(names, node._inputs, strict=True))
+        texts = [
+            self.argument(op, place, given[name]) if name in given else "None"
+            for place, name in enumerate(op.argument_names)
+        ]
         call = f"{self.bind(op.name(), op.direct)}({', '.join(texts)})"
         answer = result_converter(op)
         return call if answer is None else f"{self.bind(answer.__name__, answer)}({call})"

@@ -18,7 +18,6 @@ from rushlight.core.tensor import Tensor, storage_of
 from rushlight.jit.ir.graph import Node, Value
 from rushlight.jit.ir.numbers import wrap_number
 from rushlight.jit.ir.parts import SourceRange
-from rushlight.jit.ir.relations import optional
 from rushlight.jit.ir.schemas import graph_type
 from rushlight.jit.ir.types import INT, NUMBER, TENSOR, ListType
 from rushlight.jit.tracing.frames import source_here
