@@ -590,6 +590,10 @@ def legacy_single(first: Any, dtype: dtype | None, found: dtype) -> Any:
     if isinstance(first, Tensor):
         if dtype is not None and first._dtype is not dtype:
             raise TypeError(f"expected a tensor of {dtype} (got {first._dtype})")
+        if PROCESS.special and active_tracer() is not None:
+            from rushlight.core.op import find_overload
+
+            return find_overload("aten", "alias", "default")(first)
         return first.detach() if first.requires_grad else first._alias()
     if isinstance(first, Storage):
         count = first.nbytes_ // found.itemsize

@@ -237,6 +237,8 @@ def rule(*names: str) -> Callable[[Any], Any]:
 def record_constant(recorder: Recorder, op: OpOverload, args: tuple[Any, ...]) -> Any:
     """Data that enters the program. torch: as if it were converted to what it is."""
     (tensor,) = args
+    if recorder.has_value(tensor):
+        return tensor
     to = find_overload("aten", "to", "device")
     bound = (tensor, tensor.device, tensor.dtype, False, False, None)
     node = recorder.make_node("aten::to", to._schema.arguments, bound)
@@ -284,6 +286,9 @@ def record_copy(recorder: Recorder, op: OpOverload, args: tuple[Any, ...]) -> An
         inputs = [recorder.value_of(source), recorder.value_of(self)]
         node = graph.insertNode(graph.create("aten::expand_as", inputs, 0))
     else:
+        if recorder.force_outplace:
+            count = recorder.live_references(self)
+            warn(LIVE.format(count=count, name="copy_ (possibly due to an assignment)"))
         node = recorder.make_node("aten::copy_", op._schema.arguments, args)
     result = recorder.run_below(op, args)
     recorder.add_outputs(node, result)

@@ -78,6 +78,10 @@ class TracingState(Occupant):
     def set_value(self, tensor: Any, value: Value) -> None:
         self.values[-1][id(tensor)] = tensor, value
 
+    def note_alias(self, made: Tensor, source: Tensor) -> None:
+        """Another object over the same tensor stands for the same value."""
+        self.set_value(made, self.value_of(source))
+
     def value_of(self, tensor: Tensor) -> Value:
         """The value of a tensor that an operator uses; a constant for one from outside."""
         found = self.find(tensor)

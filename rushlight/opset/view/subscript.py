@@ -173,11 +173,18 @@ def slice_arguments(given: slice) -> tuple[Any, Any, Any]:
     return start, end, step
 
 
+def number_in(tensor: Tensor) -> Any:
+    """The one element of a tensor; a trace goes on knowing whose it is."""
+    if PROCESS.special and (tracer := active_tracer()) is not None:
+        return tracer.number(tensor)
+    return tensor.item()
+
+
 def slice_number(value: Any) -> Any:
     if type(value) is int or is_symbolic(value):
         return value
-    if isinstance(value, Tensor) and PROCESS.special and (tracer := active_tracer()) is not None:
-        return tracer.number(value)
+    if isinstance(value, Tensor) and PROCESS.special and active_tracer() is not None:
+        return number_in(value)
     try:
         return int(value.__index__())
     except AttributeError:
@@ -285,7 +292,7 @@ def apply_subscripts(self: Any, entries: tuple[Any, ...]) -> tuple[Any, list[Any
             tensor = entry if isinstance(entry, Tensor) else index_from_sequence(entry)
             if tensor.dim() == 0 and tensor._dtype.category <= dtypes.INTEGER:
                 if tensor._dtype not in MASKS:
-                    found = select_at(found, dim, tensor.item(), shown)
+                    found = select_at(found, dim, number_in(tensor), shown)
                     continue
                 found = call(views.unsqueeze, (found, dim))
                 tensor = truth_index(bool(tensor.item()))
