@@ -20,6 +20,7 @@ HOMES = {
         ".objects.modules",
     ),
     "optimized_execution": ".switches",
+    "save": ".archive.writing",
     **dict.fromkeys(("fork", "wait"), ".futures"),
     "CompilationUnit": ".unit",
 }

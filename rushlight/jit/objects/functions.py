@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from io import BytesIO
 from typing import Any
 
 from rushlight.core.state import PROCESS, active_tracer
@@ -116,14 +115,14 @@ class ScriptFunction(Callable):
     __slots__ = ("__dict__",)
 
     def save(self, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
-        from rushlight.jit.archive.writing import save_object
+        from rushlight.jit.archive.writing import save
 
-        save_object(self.function, f, _extra_files)
+        save(self, f, _extra_files)
 
     def save_to_buffer(self, _extra_files: dict[str, Any] | None = None) -> bytes:
-        buffer = BytesIO()
-        self.save(buffer, _extra_files)
-        return buffer.getvalue()
+        from rushlight.jit.archive.writing import save_to_bytes
+
+        return save_to_bytes(self, _extra_files)
 
     def __reduce__(self) -> Any:
         raise pickle.PickleError("ScriptFunction cannot be pickled")
