@@ -13,6 +13,9 @@ def highlighted(place: SourceRange, function: str = "") -> str:
     text = place.text
     if not text:
         return ""
+    if place.start == 0 and place.end == len(text):
+        # The whole of it: calls of Python, each with its line.
+        return text
     head = f'  File "{place.file}", line {place.line}{f", in {function}" if function else ""}\n'
     lines = text.split("\n")
     starts = [0]

@@ -7,6 +7,7 @@ the traced ones and have such a module inside.
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import Any
 
 from rushlight.core.parameter import Parameter
@@ -80,15 +81,15 @@ class RecursiveScriptModule(ScriptModule):
     def get_debug_state(self) -> Any:
         return self._method("forward").get_debug_state()
 
-    def save(self, f: Any, **kwargs: Any) -> None:
-        from rushlight.jit.archive.writing import save
+    def save(self, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
+        from rushlight.jit.archive.writing import save_object
 
-        save(self, f, **kwargs)
+        save_object(self._c.instance, f, _extra_files)
 
-    def save_to_buffer(self, *args: Any, **kwargs: Any) -> bytes:
-        from rushlight.jit.archive.writing import save_to_bytes
-
-        return save_to_bytes(self, *args, **kwargs)
+    def save_to_buffer(self, _extra_files: dict[str, Any] | None = None) -> bytes:
+        buffer = BytesIO()
+        self.save(buffer, _extra_files)
+        return buffer.getvalue()
 
     def define(self, src: str) -> None:
         """Compiles methods from source text and adds them."""
@@ -235,7 +236,8 @@ class TracedModule(ScriptModule):
         self._actual_script_module.save(f, **kwargs)
 
     def save_to_buffer(self, *args: Any, **kwargs: Any) -> bytes:
-        return self._actual_script_module.save_to_buffer(*args, **kwargs)  # type: ignore[no-any-return]
+        found: bytes = self._actual_script_module.save_to_buffer(*args, **kwargs)
+        return found
 
     def __copy__(self) -> Any:
         from copy import copy

@@ -22,7 +22,7 @@ HEADER = (
 )
 
 
-class Error(RuntimeError):
+class Error(Exception):
     """What a `raise` in compiled code becomes; `torch.jit.Error`."""
 
 
@@ -37,10 +37,13 @@ class ScriptRaised(Exception):
 def translated(error: Exception) -> Exception:
     """The error that the caller of a program sees."""
     places = [highlighted(source, name) for name, source in frames(error.__traceback__)]
-    raised = error if isinstance(error, ScriptRaised) else None
-    label = "RuntimeError" if raised is None else raised.class_name
-    text = f"{HEADER}\n{''.join(places)}{label}: {error}\n"
-    return RuntimeError(text) if raised is None else Error(text)
+    label = "RuntimeError"
+    cls: type[Exception] = RuntimeError
+    if isinstance(error, ScriptRaised):
+        label, cls = error.class_name, Error
+    elif isinstance(error, NotImplementedError):
+        cls = NotImplementedError
+    return cls(f"{HEADER}\n{''.join(places)}{label}: {error}\n")
 
 
 def frames(traceback: TracebackType | None) -> list[tuple[str, SourceRange]]:
@@ -52,10 +55,17 @@ def frames(traceback: TracebackType | None) -> list[tuple[str, SourceRange]]:
             name, nodes = program
             node: Node | None = nodes.get(traceback.tb_lineno)
             if node is not None:
-                found += [*node.source.callers, (name, node.source)]
+                found += node_frames(name, node.source)
         traceback = traceback.tb_next
     return found
 
 
+def node_frames(name: str, source: SourceRange) -> list[tuple[str, SourceRange]]:
+    """Where a node stands: one that was taken over from a called function stands in that one."""
+    names = [*[callee for callee, _ in source.callers], name]
+    places = [source, *[place for _, place in source.callers]]
+    return [*zip(names, places)][::-1]
+
+
 def raise_exception(message: str, class_name: Any = None) -> None:
-    raise ScriptRaised(message, class_name or "Exception")
+    raise ScriptRaised(message, class_name or "RuntimeError")

@@ -279,8 +279,11 @@ def write_python(w: Writer, node: Node) -> None:
 
 @form("prim::fork")
 def write_fork(w: Writer, node: Node) -> None:
-    call = w.bind("subgraph", subgraph_program(node))
-    given = ", ".join([call, *[w.text(value) for value in node._inputs]])
+    from rushlight.jit.runtime.program import compile_graph
+
+    # A thread of its own: errors are told when somebody waits for it.
+    program = compile_graph(node.read("g", "Subgraph"), "<forked function>")
+    given = ", ".join([w.bind("forked", program), *[w.text(value) for value in node._inputs]])
     w.assign(node, f"{w.bind('start_fork', start_fork)}({given})")
 
 

@@ -207,9 +207,8 @@ def method_example(module: Module, given: Any, names: list[str], is_keywords: bo
         return Example(as_arguments(given), None, names)
     for key in given:
         if key not in names:
-            valid = "[" + ",".join(names) + "]"
             raise NameError(
-                f"""'{key}' is not in forward() method's arguments, valid arguments name are {valid}"""
+                f"'{key}' is not in forward() method's arguments, valid arguments name are {names}"
             )
     return Example((), given, names)
 
@@ -323,10 +322,6 @@ def clone_of(tensor: Tensor) -> Tensor:
 def is_tracing() -> bool:
     """Whether the code that asks is being traced."""
     return active_tracer() is not None
-
-
-def _get_tracing_state() -> Any:
-    return active_tracer()
 
 
 def _unique_state_dict(module: Any, keep_vars: bool = False) -> dict[str, Any]:

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.core.state import BELOW_PRE_PROXY, LOCAL, Occupant, ThreadState, changed
+from rushlight.core.state import (
+    BELOW_PRE_PROXY,
+    LOCAL,
+    Occupant,
+    ThreadState,
+    active_tracer,
+    changed,
+)
 from rushlight.core.tensor import Tensor
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.ir.parts import SourceRange
@@ -178,3 +185,8 @@ class TracingState(Occupant):
         block: Block | None = end.block
         owner = None if block is None else block.owner
         self.graph.scope = "" if owner is None else owner.s("scope")  # type: ignore[attr-defined]
+
+
+def get_tracing_state() -> Any:
+    """The trace that the code which asks is a part of; None outside of traces."""
+    return active_tracer()

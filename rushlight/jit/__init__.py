@@ -1,0 +1,29 @@
+"""TorchScript: programs as graphs that run without their Python.
+
+`trace` records what a function does with example inputs; `script` compiles its source.
+"""
+
+from __future__ import annotations
+
+from rushlight.base.lazy import namespace
+
+HOMES = {
+    **dict.fromkeys(
+        (
+            *("trace", "trace_module", "is_tracing", "_get_trace_graph", "_unique_state_dict"),
+        ),
+        ".tracing.api",
+    ),
+    "TracerWarning": ".tracing.warnings",
+    "TracingCheckError": ".tracing.checker",
+    **dict.fromkeys(("ScriptFunction", "ScriptMethod"), ".objects.functions"),
+    **dict.fromkeys(
+        ("ScriptModule", "RecursiveScriptModule", "TracedModule", "TopLevelTracedModule"),
+        ".objects.modules",
+    ),
+    "optimized_execution": ".switches",
+    **dict.fromkeys(("fork", "wait"), ".futures"),
+    "CompilationUnit": ".unit",
+}
+
+__getattr__, __dir__ = namespace(__name__, HOMES)

@@ -1,0 +1,39 @@
+"""Record the texts that PyTorch prints for the programs of tests/jit.
+
+Run with a Python that has PyTorch: `python tools/record_jit.py`. One file a family of programs; a
+program that PyTorch refuses has no text there.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "jit"))
+HOME = ROOT / "tests" / "reference" / "jit"
+
+import programs_trace  # noqa: E402
+import texts  # noqa: E402
+import torch  # noqa: E402
+
+
+def record(name: str, programs: dict[str, Any], text: Callable[..., str]) -> None:
+    """Writes the texts of a family, values numbered and values by name."""
+    found: dict[str, Any] = {}
+    for each, build in programs.items():
+        try:
+            found[each] = [text(torch, build), text(torch, build, keep_names=True)]
+        except Exception as failure:
+            print(f"{name} {each}: {type(failure).__name__}: {str(failure)[:150]}", file=sys.stderr)
+    HOME.mkdir(parents=True, exist_ok=True)
+    (HOME / f"{name}.json").write_text(json.dumps(found, indent=0, sort_keys=True) + "\n")
+    print(f"{name}: {len(found)} of {len(programs)}")
+
+
+if __name__ == "__main__":
+    record("trace_functions", programs_trace.FUNCTIONS, texts.function_text)
+    record("trace_modules", programs_trace.MODULES, texts.module_text)
