@@ -21,6 +21,7 @@ HOMES = {
     ),
     "optimized_execution": ".switches",
     "save": ".archive.writing",
+    "load": ".archive.reading",
     **dict.fromkeys(("fork", "wait"), ".futures"),
     "CompilationUnit": ".unit",
 }

@@ -58,6 +58,8 @@ if TYPE_CHECKING:
 
 # Longer texts and deeper trees are nobody's model.
 MOST_CHARACTERS = 64 << 20
+# Operators that reach beyond the program.
+FORBIDDEN = frozenset(("aten::from_file", "aten::save", "prim::PythonOp"))
 FORMS = {
     *("annotate", "uninitialized", "unchecked_cast", "unchecked_unwrap_optional", "getattr"),
     *("fork", "isinstance", "hasattr", "range"),
@@ -127,11 +129,10 @@ class Importer:
             self.packages[name] = found
         return found
 
-    def definition(self, dotted: str) -> tuple[SourceText, ast.stmt] | None:
+    def definition(self, dotted: str) -> tuple[SourceText, ast.stmt | None]:
         package, _, name = dotted.rpartition(".")
         source, nodes = self.package(package)
-        node = nodes.get(name)
-        return None if node is None else (source, node)
+        return source, nodes.get(name)
 
     # -- classes
 
@@ -140,10 +141,9 @@ class Importer:
         found = self.types.get(dotted)
         if found is not None:
             return found
-        entry = self.definition(dotted)
-        if entry is None or not isinstance(entry[1], ast.ClassDef):
+        source, node = self.definition(dotted)
+        if not isinstance(node, ast.ClassDef):
             return None
-        source, node = entry
         bases = [base.id for base in node.bases if isinstance(base, ast.Name)]
         if len(bases) != len(node.bases) or len(bases) > 1 or node.keywords or node.decorator_list:
             raise refuse(f"the class {dotted} has bases that are not known")
@@ -278,10 +278,9 @@ class Importer:
         found = self.functions.get(dotted)
         if found is not None:
             return found
-        entry = self.definition(dotted)
-        if entry is None or not isinstance(entry[1], ast.FunctionDef):
+        source, node = self.definition(dotted)
+        if not isinstance(node, ast.FunctionDef):
             return None
-        source, node = entry
         check(node, source)
 
         def define(made: Function) -> None:
@@ -451,7 +450,7 @@ class Operators(Sugared):
         if not self.namespace:
             return Operators(name)
         kind = f"{self.namespace}::{name}"
-        if not overloads(kind):
+        if kind in FORBIDDEN or not overloads(kind):
             fail_at(place, f"Unknown builtin op: {kind}")
         return BuiltinFunction(kind)
 

@@ -55,12 +55,9 @@ class Callable:
 
     @property
     def code_with_constants(self) -> tuple[str, Any]:
-        from rushlight.jit.archive.code import print_function
+        from rushlight.jit.archive.code import function_code
 
-        constants: list[Any] = []
-        function = self.function
-        text = print_function(function.short_name, function.graph, function.schema, constants)
-        return text, constants
+        return function_code(self.function)
 
     def owner(self) -> tuple[Any, ...]:
         """What stands before the arguments of a call: the object of a method."""

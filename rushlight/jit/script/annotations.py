@@ -13,10 +13,9 @@ import typing
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.core.generator import Generator
-
 from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dtype import dtype
+from rushlight.core.rng import Generator
 from rushlight.core.tensor import Tensor
 from rushlight.jit.ir.relations import optional, union
 from rushlight.jit.ir.types import (

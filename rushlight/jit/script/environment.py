@@ -28,7 +28,11 @@ EMPTY_LIST_ADVICE = (
 
 def insert_load(graph: Graph, name: str, type_: Type) -> Value:
     node = graph.insertNode(graph.create("prim::Load").write("s", "name", name))
-    value = node.output().setType(type_)
+    return node.output().setType(type_)
+
+
+def insert_named_load(graph: Graph, name: str, type_: Type) -> Value:
+    value = insert_load(graph, name, type_)
     return value.setDebugName(name) if is_meaningful(name) else value
 
 
@@ -56,7 +60,7 @@ class Frame:
         if name in self.sugared:
             return self.sugared[name]
         if name in self.types:
-            return SimpleValue(insert_load(self.block.graph, name, self.types[name]))
+            return SimpleValue(insert_named_load(self.block.graph, name, self.types[name]))
         return None
 
     def find(self, name: str) -> Sugared | None:

@@ -1,0 +1,3 @@
+"""`nn.functional` as it is compiled."""
+
+__all__ = []

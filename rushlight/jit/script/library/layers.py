@@ -1,0 +1,3 @@
+"""Modules of `nn` as they are compiled."""
+
+FORMS: dict = {}
