@@ -29,7 +29,7 @@ from rushlight.jit.ir.types import (
     InterfaceType,
     Type,
 )
-from rushlight.jit.script.annotations import (
+from rushlight.jit.scripting.annotations import (
     KNOWN_NAMES,
     UnknownAnnotation,
     check_type,
@@ -38,8 +38,8 @@ from rushlight.jit.script.annotations import (
     named_tuple_type,
     type_from_annotation,
 )
-from rushlight.jit.script.sources import SourceText, fail_at
-from rushlight.jit.script.values import (
+from rushlight.jit.scripting.sources import SourceText, fail_at
+from rushlight.jit.scripting.values import (
     BuiltinFunction,
     CastValue,
     ClassValue,
@@ -55,7 +55,7 @@ from rushlight.jit.script.values import (
 )
 
 if TYPE_CHECKING:
-    from rushlight.jit.script.base import EmitterBase as Emitter
+    from rushlight.jit.scripting.base import EmitterBase as Emitter
 
 
 def cast(type_: Type, word: str, method: str) -> CastValue:
@@ -129,8 +129,6 @@ class Resolver:
             return LANGUAGE[name]()
         if name in self.functions:
             return FunctionValue([self.functions[name]])
-        if name == "super":
-            return SpecialForm("super")
         try:
             found = self.look_up(name)
         except KeyError:
@@ -144,7 +142,7 @@ class Resolver:
 
     def annotation(self, node: ast.expr, source: SourceText) -> Type:
         """The type that an annotation in source text names."""
-        from rushlight.jit.script.classes import compile_class
+        from rushlight.jit.scripting.classes import compile_class
 
         try:
             code = compile(ast.Expression(node), "<annotation>", "eval")
@@ -168,7 +166,7 @@ class Resolver:
         if known is not None:
             return [known]
         if isinstance(found, tuple):
-            from rushlight.jit.script.classes import compile_class
+            from rushlight.jit.scripting.classes import compile_class
 
             place = source.range_of(node)
             return [
@@ -318,7 +316,7 @@ def constant_of(found: Any, place: SourceRange, em: Emitter) -> Sugared | None:
 
 def special_form(found: Any) -> Sugared | None:
     """Functions whose calls the compiler reads itself."""
-    from rushlight.jit.script.api import FORMS
+    from rushlight.jit.scripting.api import FORMS
 
     try:
         form = FORMS.get(found)
@@ -328,8 +326,8 @@ def special_form(found: Any) -> Sugared | None:
 
 
 def sugared_class(cls: Any, place: SourceRange, em: Emitter) -> Sugared:
-    from rushlight.jit.script.classes import class_type
-    from rushlight.jit.script.library.contexts import TWINS
+    from rushlight.jit.scripting.classes import class_type
+    from rushlight.jit.scripting.library.contexts import TWINS
 
     if issubclass(cls, BaseException):
         return ExceptionValue(exception_name(cls))
@@ -355,9 +353,9 @@ def exception_name(cls: Any) -> str:
 
 
 def sugared_function(function: Any, place: SourceRange, em: Emitter) -> Sugared:
-    from rushlight.jit.script.functions import compile_called, overloads_of
-    from rushlight.jit.script.ignoring import IgnoredFunction, is_ignored, is_unused, UnusedFunction
-    from rushlight.jit.script.library import script_form
+    from rushlight.jit.scripting.functions import compile_called, overloads_of
+    from rushlight.jit.scripting.ignoring import IgnoredFunction, is_ignored, is_unused, UnusedFunction
+    from rushlight.jit.scripting.library import script_form
 
     function = getattr(function, "__original_fn", function)
     own = script_form(function)
@@ -407,7 +405,7 @@ def builtin_name(found: Any) -> str | None:
 def look_for_builtin(found: Any) -> str | None:
     from importlib import import_module
 
-    from rushlight.jit.script.library import script_form
+    from rushlight.jit.scripting.library import script_form
 
     if found in MATH and overloads(MATH[found]):
         return MATH[found]

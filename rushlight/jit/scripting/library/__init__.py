@@ -13,7 +13,7 @@ from typing import Any
 @cache
 def function_forms() -> dict[Any, Callable[..., Any]]:
     """Functions of `nn.functional` -> the form that is compiled."""
-    from rushlight.jit.script.library import functions
+    from rushlight.jit.scripting.library import functions
     from rushlight.nn import functional
 
     found: dict[Any, Callable[..., Any]] = {}
@@ -36,7 +36,7 @@ def script_form(function: Any) -> Callable[..., Any] | None:
 def layer_forms() -> dict[Any, dict[str, Callable[..., Any]]]:
     """Classes of modules -> their methods as they are compiled."""
     from rushlight import nn
-    from rushlight.jit.script.library import layers
+    from rushlight.jit.scripting.library import layers
 
     return {getattr(nn, name): methods for name, methods in layers.FORMS.items()}
 

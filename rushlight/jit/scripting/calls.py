@@ -17,10 +17,10 @@ from rushlight.jit.ir.types import (
     StringType,
     Type,
 )
-from rushlight.jit.script.base import MAX_INT
-from rushlight.jit.script.indexing import Indexing
-from rushlight.jit.script.sources import fail_at
-from rushlight.jit.script.values import (
+from rushlight.jit.scripting.base import MAX_INT
+from rushlight.jit.scripting.indexing import Indexing
+from rushlight.jit.scripting.sources import fail_at
+from rushlight.jit.scripting.values import (
     Arg,
     IterableTree,
     RangeValue,
@@ -233,9 +233,6 @@ class Calls(Indexing):
         if value.type() is NONE:
             fail_at(place, "Unwrapping null optional")
         return SimpleValue(self.builtin(place, "aten::_unwrap_optional", [value]))
-
-    def form_super(self, node: ast.Call, hint: Type | None) -> Sugared:
-        return self.variable(node, "self")
 
     def form_is_scripting(self, node: ast.Call, hint: Type | None) -> Sugared:
         value = self.builtin_call(self.place(node.func), "aten::is_scripting", [], {})
