@@ -116,13 +116,9 @@ def constant_names(module: Any, hints: dict[str, Any]) -> list[str]:
 
     for base in type(module).__mro__:
         if base in layer_forms():
-            names += [n for n in vars(module) if isinstance(vars(module)[n], CONSTANT_TYPES | tuple_of())]
+            names += [n for n in vars(module) if isinstance(vars(module)[n], (*CONSTANT_TYPES, tuple, list))]
             break
     return [name for name in dict.fromkeys(names) if name not in INTERNAL]
-
-
-def tuple_of() -> Any:
-    return tuple | list
 
 
 def valid_constant(module: Any, name: str, value: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.jit.ir.graph import Value
 from rushlight.jit.ir.parts import SourceRange
-from rushlight.jit.ir.types import NONE, Type
+from rushlight.jit.ir.types import NONE, TENSOR, Type
 from rushlight.jit.scripting.ignoring import (
     IgnoredFunction,
     UnusedFunction,
@@ -83,10 +83,27 @@ class ModuleValue(Sugared):
             from rushlight.jit.scripting.resolving import sugared_of
 
             return sugared_of(concrete.facts.functions[name], place, em)
+        derived = self.derived(place, em, name)
+        if derived is not None:
+            return derived
         container = self.container_method(place, em, name)
         if container is not None:
             return container
         return self.find_method(place, em, name)
+
+    def derived(self, place: SourceRange, em: Emitter, name: str) -> Sugared | None:
+        """What library modules compute in Python: constants, or lists of parameters."""
+        from rushlight.jit.scripting.library import derived_attribute
+        from rushlight.jit.scripting.library.layers import flat_weight_names
+        from rushlight.jit.scripting.resolving import sugared_of
+
+        module = self.concrete.module
+        if name == "_flat_weights" and hasattr(module, "_all_weights"):
+            names = flat_weight_names(module)
+            values = [read_attribute(em, self.value, each, TENSOR) for each in names]
+            return SimpleValue(em.make_list(TENSOR, values, place))
+        found = derived_attribute(module, name)
+        return None if found is None else sugared_of(found, place, em, is_constant=True)
 
     def find_method(self, place: SourceRange, em: Emitter, name: str) -> Sugared | None:
         concrete = self.concrete

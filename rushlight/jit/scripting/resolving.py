@@ -247,6 +247,32 @@ class PythonValue(Sugared):
         fail_at(place, f"cannot call a {self.kind()}")
 
 
+class FlagDispatch(Sugared):
+    """A function that is one of two: a flag, known now, says which."""
+
+    def __init__(self, flag: str, place: int, if_true: Any, if_false: Any) -> None:
+        self.flag = flag
+        self.place = place
+        self.functions = {True: if_true, False: if_false}
+
+    def kind(self) -> str:
+        return "boolean_dispatch"
+
+    def call(
+        self, place: SourceRange, em: Emitter, args: Any, kwargs: Any, binders: int
+    ) -> Sugared:
+        from rushlight.jit.scripting.functions import compile_called
+
+        given = kwargs.get(self.flag)
+        if given is None and len(args) > self.place:
+            given = args[self.place]
+        chosen = False if given is None else given.value.toIValue()
+        if not isinstance(chosen, bool):
+            fail_at(place, "argument for boolean dispatch at position {} was not constant".format(self.place))  # fmt: skip # noqa: UP032
+        function = compile_called(self.functions[chosen])
+        return FunctionValue([function]).call(place, em, args, kwargs, binders)
+
+
 def torch_module() -> Sugared:
     import rushlight
 
@@ -339,6 +365,8 @@ def sugared_class(cls: Any, place: SourceRange, em: Emitter) -> Sugared:
         return LANGUAGE[cls.__name__]()
     if cls is device:
         return BuiltinFunction("aten::device")
+    if cls.__name__ == "set_grad_enabled" and cls.__module__.startswith("rushlight."):
+        return BuiltinFunction("aten::set_grad_enabled")
     cls = TWINS().get(cls, cls)
     type_ = class_type(cls, place)
     if isinstance(type_, ClassType):
@@ -355,12 +383,15 @@ def exception_name(cls: Any) -> str:
 def sugared_function(function: Any, place: SourceRange, em: Emitter) -> Sugared:
     from rushlight.jit.scripting.functions import compile_called, overloads_of
     from rushlight.jit.scripting.ignoring import IgnoredFunction, is_ignored, is_unused, UnusedFunction
-    from rushlight.jit.scripting.library import script_form
+    from rushlight.jit.scripting.library import dispatched_forms, script_form
 
     function = getattr(function, "__original_fn", function)
+    flagged = dispatched_forms().get(function)
+    if flagged is not None:
+        return FlagDispatch(*flagged)
     own = script_form(function)
     if own is not None:
-        return FunctionValue([compile_called(own)]) if callable(own) else BuiltinFunction(own)
+        return FunctionValue([compile_called(own)])
     if is_unused(function):
         return UnusedFunction(function)
     if is_ignored(function):
@@ -405,7 +436,7 @@ def builtin_name(found: Any) -> str | None:
 def look_for_builtin(found: Any) -> str | None:
     from importlib import import_module
 
-    from rushlight.jit.scripting.library import script_form
+    from rushlight.jit.scripting.library import dispatched_forms, script_form
 
     if found in MATH and overloads(MATH[found]):
         return MATH[found]
@@ -413,7 +444,7 @@ def look_for_builtin(found: Any) -> str | None:
     if kind is not None:
         return kind
     name = getattr(found, "__name__", "")
-    if not name or script_form(found) is not None:
+    if not name or script_form(found) is not None or found in dispatched_forms():
         return None
     for home, prefix in NAMESPACES:
         short = name.removeprefix(prefix) if prefix else name

@@ -24,6 +24,15 @@ def function_forms() -> dict[Any, Callable[..., Any]]:
     return found
 
 
+@cache
+def dispatched_forms() -> dict[Any, tuple[str, int, Any, Any]]:
+    """Functions of `nn.functional` of which a flag says which of two is compiled."""
+    from rushlight.jit.scripting.library import functions
+    from rushlight.nn import functional
+
+    return {getattr(functional, name): form for name, form in functions.DISPATCHED.items()}
+
+
 def script_form(function: Any) -> Callable[..., Any] | None:
     """The form of a library function that is compiled; None where it has none of its own."""
     try:
@@ -39,6 +48,14 @@ def layer_forms() -> dict[Any, dict[str, Callable[..., Any]]]:
     from rushlight.jit.scripting.library import layers
 
     return {getattr(nn, name): methods for name, methods in layers.FORMS.items()}
+
+
+def derived_attribute(module: Any, name: str) -> Any:
+    """What a library module's compiled methods read and its Python computes; None if nothing."""
+    from rushlight.jit.scripting.library import layers
+
+    make = layers.DERIVED.get(name)
+    return make(module) if make is not None and layer_methods(type(module)) else None
 
 
 def layer_methods(cls: Any) -> dict[str, Callable[..., Any]]:
