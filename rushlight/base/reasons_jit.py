@@ -69,4 +69,8 @@ JIT_REASONS: dict[str, Reason] = {
         "jit.save takes what jit.trace or jit.script gives, not a {type}",
         remedy="Trace or script it first, or use torch.save for a state_dict.",
     ),
+    "RL1494": Reason(
+        "This file cannot be read as TorchScript: {what}",
+        "Only programs that jit.save writes are read; nothing in a file is run.",
+    ),
 }

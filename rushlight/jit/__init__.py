@@ -9,9 +9,7 @@ from rushlight.base.lazy import namespace
 
 HOMES = {
     **dict.fromkeys(
-        (
-            *("trace", "trace_module", "is_tracing", "_get_trace_graph", "_unique_state_dict"),
-        ),
+        (*("trace", "trace_module", "is_tracing", "_get_trace_graph", "_unique_state_dict"),),
         ".tracing.api",
     ),
     "TracerWarning": ".tracing.warnings",
@@ -22,6 +20,8 @@ HOMES = {
         ".objects.modules",
     ),
     "optimized_execution": ".switches",
+    "save": ".archive.writing",
+    "load": ".archive.reading",
     **dict.fromkeys(("fork", "wait"), ".futures"),
     "CompilationUnit": ".scripting.units",
     **dict.fromkeys(

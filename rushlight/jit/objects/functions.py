@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from io import BytesIO
 from typing import Any
 
 from rushlight.core.state import PROCESS, active_tracer
@@ -56,12 +55,9 @@ class Callable:
 
     @property
     def code_with_constants(self) -> tuple[str, Any]:
-        from rushlight.jit.archive.code import print_function
+        from rushlight.jit.archive.code import function_code
 
-        constants: list[Any] = []
-        function = self.function
-        text = print_function(function.short_name, function.graph, function.schema, constants)
-        return text, constants
+        return function_code(self.function)
 
     def owner(self) -> tuple[Any, ...]:
         """What stands before the arguments of a call: the object of a method."""
@@ -119,14 +115,14 @@ class ScriptFunction(Callable):
     __slots__ = ("__dict__",)
 
     def save(self, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
-        from rushlight.jit.archive.writing import save_object
+        from rushlight.jit.archive.writing import save
 
-        save_object(self.function, f, _extra_files)
+        save(self, f, _extra_files)
 
     def save_to_buffer(self, _extra_files: dict[str, Any] | None = None) -> bytes:
-        buffer = BytesIO()
-        self.save(buffer, _extra_files)
-        return buffer.getvalue()
+        from rushlight.jit.archive.writing import save_to_bytes
+
+        return save_to_bytes(self, _extra_files)
 
     def __reduce__(self) -> Any:
         raise pickle.PickleError("ScriptFunction cannot be pickled")

@@ -7,7 +7,6 @@ the traced ones and have such a module inside.
 
 from __future__ import annotations
 
-from io import BytesIO
 from typing import Any
 
 from rushlight.core.parameter import Parameter
@@ -82,14 +81,14 @@ class RecursiveScriptModule(ScriptModule):
         return self._method("forward").get_debug_state()
 
     def save(self, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
-        from rushlight.jit.archive.writing import save_object
+        from rushlight.jit.archive.writing import save
 
-        save_object(self._c.instance, f, _extra_files)
+        save(self, f, _extra_files)
 
     def save_to_buffer(self, _extra_files: dict[str, Any] | None = None) -> bytes:
-        buffer = BytesIO()
-        self.save(buffer, _extra_files)
-        return buffer.getvalue()
+        from rushlight.jit.archive.writing import save_to_bytes
+
+        return save_to_bytes(self, _extra_files)
 
     def define(self, src: str) -> None:
         """Compiles methods from source text and adds them."""
@@ -118,7 +117,7 @@ class RecursiveScriptModule(ScriptModule):
             value = core.getattr(name)
             return wrap_instance(value) if isinstance(value, Instance) else value
         if name in core.instance.type.constants:
-            return core.instance.type.constants[name]
+            return core.instance.type.constants[name][1]
         if name == "forward":
             return Module.forward.__get__(self)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")

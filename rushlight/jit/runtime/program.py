@@ -40,6 +40,8 @@ SMALL = (IntType, FloatType, BoolType, StringType, NoneType, DeviceObjType, Func
 LITERALS = (int, float, bool, str, type(None))
 # Graphs that are being compiled by this thread, by identity.
 COMPILING = threading.local()
+# Blocks that lie deeper are functions of their own.
+DEEPEST = 15
 # Programs have numbers: several may have one name.
 NUMBERS = itertools.count(1)
 
@@ -221,11 +223,28 @@ class Writer:
             write = FORMS.get(node._kind)
             if write is None:
                 self.assign(node, self.operation(node))
+            elif node._blocks and self.depth > DEEPEST:
+                self.write_apart(node)
             else:
                 write(self, node)
             ended = [self.texts[value] for value in ends.get(node, ())]
             if ended:
                 self.add(f"del {', '.join(ended)}")
+
+    def write_apart(self, node: Node) -> None:
+        """A node with blocks as a function of its own: Python takes only so many inside another."""
+        inner = Writer(self.name)
+        inner.operators, inner.inlined = self.operators, self.inlined
+        known = [value for value in dict.fromkeys(self.used_by(node)) if value in self.texts]
+        taken = [value for value in known if value._node._kind != "prim::Constant"]
+        parameters = ", ".join([inner.name_of(value) for value in taken])
+        inner.lines.append(f"def program({parameters}):")
+        FORMS[node._kind](inner, node)
+        given = [inner.texts[value] for value in node._outputs if value._uses]
+        inner.add(f"return {given[0] if len(given) == 1 else ', '.join(given)}".rstrip())
+        call = f"{self.bind('part', inner.compile())}({', '.join([self.texts[v] for v in taken])})"
+        names = [self.name_of(value) for value in node._outputs if value._uses]
+        self.add(f"{', '.join(names)} = {call}" if names else call, node)
 
     def last_uses(self, block: Block) -> dict[Node, list[Value]]:
         """For each node the values of this block that nobody uses after it."""

@@ -234,6 +234,27 @@ class Calls(Indexing):
             fail_at(place, "Unwrapping null optional")
         return SimpleValue(self.builtin(place, "aten::_unwrap_optional", [value]))
 
+    def form_uninitialized(self, node: ast.Call, hint: Type | None) -> Sugared:
+        """Of saved code: a value that nobody reads."""
+        self.check_count(node, 1)
+        return SimpleValue(self.uninitialized(self.type_from(node.args[0])))
+
+    def form_unchecked_cast(self, node: ast.Call, hint: Type | None) -> Sugared:
+        """Of saved code: a value whose type is known from what was asked before."""
+        self.check_count(node, 2)
+        type_ = self.type_from(node.args[0])
+        made = self.graph.create("prim::unchecked_cast", [self.expr(node.args[1])])
+        made.output().setType(type_)
+        return SimpleValue(self.insert(made, self.place(node)).output())
+
+    def form_unchecked_unwrap_optional(self, node: ast.Call, hint: Type | None) -> Sugared:
+        self.check_count(node, 1)
+        value = self.expr(node.args[0])
+        made = self.graph.create("prim::unchecked_unwrap_optional", [value])
+        type_ = value.type()
+        made.output().setType(type_.element if isinstance(type_, OptionalType) else type_)
+        return SimpleValue(self.insert(made, self.place(node)).output())
+
     def form_is_scripting(self, node: ast.Call, hint: Type | None) -> Sugared:
         value = self.builtin_call(self.place(node.func), "aten::is_scripting", [], {})
         return SimpleValue(value)

@@ -91,8 +91,7 @@ class Conditions(EmitterBase):
         except RuntimeError:
             fail_at(
                 place,
-                "Could not cast value of type "
-                f"{value.type().annotation_str} to bool",
+                f"Could not cast value of type {value.type().annotation_str} to bool",
             )
 
     def chained(self, node: ast.expr, parts: list[ast.expr], is_or: bool) -> Condition:

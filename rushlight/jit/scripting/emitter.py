@@ -190,9 +190,7 @@ class Emitter(Expressions):
         condition = self.condition(node.test)
 
         def complain() -> None:
-            message = (
-                self.constant("", place) if node.msg is None else self.expr(node.msg)
-            )
+            message = self.constant("", place) if node.msg is None else self.expr(node.msg)
             error = ExceptionValue("", "AssertionError: ")
             raised = error.call(place, self, [Arg(place, message)], {}, 1)
             self.emit_raise(place, raised)
@@ -596,9 +594,7 @@ def missing_reason(name: str, word: str, place: SourceRange) -> Callable[[], str
     )
 
 
-def mismatch_reason(
-    name: str, first: Type, second: Type, place: SourceRange
-) -> Callable[[], str]:
+def mismatch_reason(name: str, first: Type, second: Type, place: SourceRange) -> Callable[[], str]:
     from rushlight.jit.ir.highlight import highlighted
 
     return lambda: (

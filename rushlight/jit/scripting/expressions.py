@@ -107,9 +107,7 @@ class Expressions(Calls):
 
     # -- operators
 
-    def operator(
-        self, place: SourceRange, kind: str, method: str, args: list[Arg]
-    ) -> Value:
+    def operator(self, place: SourceRange, kind: str, method: str, args: list[Arg]) -> Value:
         called = MagicMethod(method, BuiltinFunction(kind)).call(place, self, args, {}, 0)
         return called.as_value(place, self)
 
@@ -121,9 +119,7 @@ class Expressions(Calls):
     def binary_of(self, place: SourceRange, kind: str, method: str, args: list[Arg]) -> Value:
         first, second = args[0].value, args[1].value
         if kind == "aten::add" and all([isinstance(a.value.type(), TupleType) for a in args]):
-            return self.make_tuple(
-                [*unpack_tuple(self, first), *unpack_tuple(self, second)], place
-            )
+            return self.make_tuple([*unpack_tuple(self, first), *unpack_tuple(self, second)], place)
         if kind == "aten::remainder" and first.type() is STR:
             return self.builtin(place, "aten::percentFormat", [first, second])
         return self.operator(place, kind, method, args)
@@ -230,9 +226,7 @@ class Expressions(Calls):
 
     # -- comprehensions
 
-    def list_comprehension(
-        self, node: ast.ListComp | ast.GeneratorExp, hint: Type | None
-    ) -> Value:
+    def list_comprehension(self, node: ast.ListComp | ast.GeneratorExp, hint: Type | None) -> Value:
         (generator,) = node.generators
         return self.collect_list(
             node.elt, [generator.target], generator.iter, self.place(node), hint

@@ -166,9 +166,7 @@ class Checker:
         if isinstance(node, ast.Dict) and None in node.keys:
             raise NotSupportedError(self.source.range_of(node), "Dict expansion is not supported")
         if isinstance(node, ast.Constant) and isinstance(node.value, bytes):
-            raise FrontendError(
-                self.source.range_of(node), "Unknown Constant expression type"
-            )
+            raise FrontendError(self.source.range_of(node), "Unknown Constant expression type")
         for part in ast.iter_child_nodes(node):
             if isinstance(part, ast.keyword):
                 if part.arg is None:

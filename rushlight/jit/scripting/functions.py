@@ -39,32 +39,15 @@ def signature(
         if self_type is not None and place == 0:
             type_ = self_type
         elif each.annotation is not None:
-            type_, size = annotated(each.annotation, source, resolver)
+            type_, size = resolver.annotated(each.annotation, source)
         elif place in commented:
             type_ = commented[place]
         else:
             type_ = TensorType.getInferred()
-        arguments.append(
-            Argument(each.arg, type_, default, each.arg in keyword_only, None, size)
-        )
+        arguments.append(Argument(each.arg, type_, default, each.arg in keyword_only, None, size))
     if node.returns is not None:
         result = resolver.annotation(node.returns, source)
     return arguments, result
-
-
-def annotated(
-    node: ast.expr, source: SourceText, resolver: Resolver
-) -> tuple[Type, int | None]:
-    """A type, and how many a single value stands for."""
-    size = None
-    if isinstance(node, ast.Subscript):
-        try:
-            found = eval(compile(ast.Expression(node), "<annotation>", "eval"), Names(resolver))
-        except Exception:
-            found = None
-        if isinstance(found, BroadcastingList):
-            size = found.size
-    return resolver.annotation(node, source), size
 
 
 def comment_types(
@@ -144,9 +127,7 @@ def compile_called(function: Any, local: Any = None) -> Function:
     return found
 
 
-def new_function(
-    function: Any, local: Any = None, unit: CompilationUnit = PYTHON_UNIT
-) -> Function:
+def new_function(function: Any, local: Any = None, unit: CompilationUnit = PYTHON_UNIT) -> Function:
     parsed = parse_function(inspect.unwrap(function))
     resolver = resolver_of(inspect.unwrap(function), local)
 

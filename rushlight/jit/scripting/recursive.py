@@ -168,13 +168,14 @@ class Building:
         concrete = Concrete(type_, module, facts, children)
         if self.share:
             alike.append((key, concrete))
+        define_container_methods(concrete)
         self.waiting.append((concrete, methods_to_compile(module)))
         return concrete
 
     def compile(self) -> None:
         """Compiles what modules offer; classes found on the way come last."""
         while self.waiting:
-            concrete, names = self.waiting.pop()
+            concrete, names = self.waiting.pop(0)
             for name in names:
                 if concrete.overloads(name):
                     functions = [concrete.type.methods[n] for n in concrete.overloads(name)]
@@ -183,7 +184,8 @@ class Building:
                     functions = [] if found is None else [found]
                 for function in functions:
                     function.ensure_defined()
-            define_container_methods(concrete)
+            for function in list(concrete.type.methods.values()):
+                function.ensure_defined()
 
     def instance_of(self, module: Any) -> Instance:
         found = self.made.get(id(module))

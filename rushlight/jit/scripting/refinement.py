@@ -61,7 +61,7 @@ def without_none(type_: Type) -> Type:
 
 
 def can_be_none(value: Value) -> str:
-    """"always", "never" or "maybe"."""
+    """ "always", "never" or "maybe"."""
     type_ = value.type()
     if value.mustBeNone() or type_ is NONE:
         return "always"

@@ -31,6 +31,7 @@ from rushlight.jit.ir.types import (
 )
 from rushlight.jit.scripting.annotations import (
     KNOWN_NAMES,
+    BroadcastingList,
     UnknownAnnotation,
     check_type,
     enum_type,
@@ -150,6 +151,18 @@ class Resolver:
         except (NameError, KeyError, AttributeError, TypeError, SyntaxError):
             fail_at(source.range_of(node), f"Unknown type name '{ast.unparse(node)}'")
         return self.type_of(found, ast.unparse(node), source.range_of(node), compile_class)
+
+    def annotated(self, node: ast.expr, source: SourceText) -> tuple[Type, int | None]:
+        """A type, and how many a single value stands for."""
+        size = None
+        if isinstance(node, ast.Subscript):
+            try:
+                found = eval(compile(ast.Expression(node), "<annotation>", "eval"), Names(self))
+            except Exception:
+                found = None
+            if isinstance(found, BroadcastingList):
+                size = found.size
+        return self.annotation(node, source), size
 
     def type_of(
         self, found: Any, text: str, place: SourceRange, compile_class: Callable[[Any], Type]
@@ -285,9 +298,7 @@ KNOWN_MODULES: dict[str, Callable[[], Sugared]] = {
 }
 
 
-def sugared_of(
-    found: Any, place: SourceRange, em: Emitter, is_constant: bool = False
-) -> Sugared:
+def sugared_of(found: Any, place: SourceRange, em: Emitter, is_constant: bool = False) -> Sugared:
     """What an object of Python is for the compiler."""
     from rushlight.jit.objects.functions import ScriptFunction
     from rushlight.jit.objects.modules import ScriptModule
@@ -448,7 +459,9 @@ def look_for_builtin(found: Any) -> str | None:
         return None
     for home, prefix in NAMESPACES:
         short = name.removeprefix(prefix) if prefix else name
-        if getattr(import_module(home), short, None) is found and overloads(f"aten::{prefix}{short}"):
+        if getattr(import_module(home), short, None) is found and overloads(
+            f"aten::{prefix}{short}"
+        ):
             return f"aten::{prefix}{short}"
     return None
 

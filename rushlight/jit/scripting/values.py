@@ -836,9 +836,7 @@ class EnumClass(Sugared):
 
     def attr(self, place: SourceRange, em: Emitter, name: str) -> Sugared:
         if name not in self.type.members:
-            fail_at(
-                place, f"{self.type.dotted}' has no attribute '{name}'"
-            )
+            fail_at(place, f"{self.type.dotted}' has no attribute '{name}'")
         return SimpleValue(em.enum_member(self.type, self.type.cls[name], place))
 
     def iter(self, place: SourceRange, em: Emitter) -> Sugared:

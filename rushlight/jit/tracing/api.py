@@ -63,7 +63,7 @@ def trace(
     if isinstance(target, Module):
         if target is owner and func.__name__ != "forward":
             raise AttributeError(
-                f"trace doesn't support compiling individual module's functions.\n"
+                "trace doesn't support compiling individual module's functions.\n"
                 "Please use trace_module"
             )
         if example_inputs is None:

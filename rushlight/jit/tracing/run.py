@@ -104,7 +104,9 @@ def add_attributes(recorder: Recorder, module: Instance, path: str) -> None:
         node.s_("scope", f"{path}.{name}")  # type: ignore[attr-defined]
         output = node.output().setType(module.type.attributes[name])
         if isinstance(value, Tensor):
-            recorder.set_value(value, output)
+            # What several modules share is read where it was found first.
+            if not recorder.has_value(value):
+                recorder.set_value(value, output.inferTypeFrom(value))
         elif isinstance(value, Instance):
             recorder.set_value(value, output)
             add_attributes(recorder, value, f"{path}.{name}")

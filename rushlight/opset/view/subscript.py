@@ -23,7 +23,13 @@ from rushlight.core.dispatch import (
     try_function_override,
 )
 from rushlight.core.dtype import dtype as DType
-from rushlight.core.state import LAYER_FUNCTION, LAYER_FUNCTION_MODES, LOCAL, PROCESS
+from rushlight.core.state import (
+    LAYER_FUNCTION,
+    LAYER_FUNCTION_MODES,
+    LOCAL,
+    PROCESS,
+    active_tracer,
+)
 from rushlight.core.tensor import PLAIN, Tensor, wrap
 from rushlight.opset.creation import copy as copies
 from rushlight.opset.indexing.index import MASKS, index_tensor
@@ -167,9 +173,18 @@ def slice_arguments(given: slice) -> tuple[Any, Any, Any]:
     return start, end, step
 
 
+def number_in(tensor: Tensor) -> Any:
+    """The one element of a tensor; a trace goes on knowing whose it is."""
+    if PROCESS.special and (tracer := active_tracer()) is not None:
+        return tracer.number(tensor)
+    return tensor.item()
+
+
 def slice_number(value: Any) -> Any:
     if type(value) is int or is_symbolic(value):
         return value
+    if isinstance(value, Tensor) and PROCESS.special and active_tracer() is not None:
+        return number_in(value)
     try:
         return int(value.__index__())
     except AttributeError:
@@ -277,7 +292,7 @@ def apply_subscripts(self: Any, entries: tuple[Any, ...]) -> tuple[Any, list[Any
             tensor = entry if isinstance(entry, Tensor) else index_from_sequence(entry)
             if tensor.dim() == 0 and tensor._dtype.category <= dtypes.INTEGER:
                 if tensor._dtype not in MASKS:
-                    found = select_at(found, dim, tensor.item(), shown)
+                    found = select_at(found, dim, number_in(tensor), shown)
                     continue
                 found = call(views.unsqueeze, (found, dim))
                 tensor = truth_index(bool(tensor.item()))
@@ -301,7 +316,10 @@ def plain_integer(entry: Any) -> Any:
 
 
 def is_whole(self: Any, dim: int, given: slice) -> bool:
-    """Whether a slice takes all of a dimension; inside a tuple it is then left out."""
+    """Whether a slice takes all of a dimension; inside a tuple it is then left out. A trace has
+    all slices, since it is not known what they take next time."""
+    if PROCESS.special and active_tracer() is not None:
+        return False
     if given.step is not None and not (type(given.step) is int and given.step == 1):
         return False
     if given.start is not None and not (type(given.start) is int and given.start == 0):
@@ -374,12 +392,15 @@ def element(self: Any, value: Any) -> Tensor:
             )
         return aten.scalar_tensor(value, dtype=self._dtype)  # type: ignore[no-any-return]
     dtype = self._dtype
-    return constant(np.array(fill_number(value, dtype), dtype.np), dtype)
+    return constant(np.array(fill_number(value, dtype), dtype.np), dtype, assigned=True)
 
 
-def constant(array: Any, dtype: DType) -> Tensor:
-    """What an index or an assignment brings along, shown to whoever records."""
+def constant(array: Any, dtype: DType, assigned: bool = False) -> Tensor:
+    """What an index or an assignment brings along, shown to whoever records. A trace takes what is
+    assigned for a constant of its own."""
     made: Tensor = wrap(array, dtype)
+    if assigned and PROCESS.special and active_tracer() is not None:
+        return made
     if PROCESS.special and LOCAL.state.layers and not LOCAL.state.inference:
         made = ports.lift_fresh(made)
     return made
@@ -404,10 +425,11 @@ def copy_to(target: Any, value: Any) -> None:
         call(copies.fill_tensor_, (target, value))
         return
     kept = without_leading_ones(sizes)
-    if len(kept) != len(sizes):
+    is_traced = PROCESS.special and active_tracer() is not None
+    if len(kept) != len(sizes) or is_traced:
         value = call(views.view_, (value, kept))
-    if not geometry.same_sizes(kept, tuple(target.shape)):
-        value = call(views.expand, (value, tuple(target.shape), True))
+    if not geometry.same_sizes(kept, tuple(target.shape)) or is_traced:
+        value = call(views.expand, (value, tuple(target.shape), not is_traced))
     call(copies.copy_, (target, value, False))
 
 
