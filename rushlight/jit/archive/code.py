@@ -51,8 +51,6 @@ PLAIN_CASTS = {
     "aten::Float": "float",
     "aten::Complex": "complex",
     "aten::str": "str",
-    "aten::len": "len",
-    "aten::ord": "ord",
 }
 
 
@@ -162,15 +160,18 @@ class Printer:
 
     # -- functions
 
-    def function(self, name: str, graph: Graph, schema: FunctionSchema, first: str = "") -> str:
-        """`first` is the annotation of `self`, which `.code` leaves out."""
+    def function(
+        self, name: str, graph: Graph, schema: FunctionSchema, first: str = "", depth: int = 0
+    ) -> str:
+        """`first` is the annotation of `self`, which `.code` leaves out; `depth` that of a method
+        in a class."""
         self.names, self.texts, self.inlined = {}, {}, set()
         self.taken = set()
         self.lines = []
         graph = self.prepared(graph)
         for value, argument in zip(graph.inputs(), schema.arguments):
             self.names[value] = self.free_name(argument.name)
-        header = f"def {name}("
+        header = f"{'  ' * depth}def {name}("
         entries = []
         for place, (value, argument) in enumerate(zip(graph.inputs(), schema.arguments)):
             text = self.names[value]
@@ -185,7 +186,7 @@ class Printer:
         result = self.type(schema.returns[0].type) if schema.returns else "NoneType"
         header += ",\n    ".join(entries) + f") -> {result}:"
         self.lines.append(header)
-        self.depth = 1
+        self.depth = depth + 1
         self.scan(graph.top)
         self.block(graph.top)
         self.finish(graph)
@@ -252,7 +253,7 @@ class Printer:
             and not maker._blocks
             and maker.block is point.block
             and maker._kind not in ("prim::Param", "prim::Loop", "prim::If", "prim::fork")
-            and maker._kind not in ("prim::CallFunction", "prim::CallMethod", "prim::PythonOp")
+            and maker._kind != "prim::PythonOp"
         )
 
     # -- statements
@@ -272,7 +273,7 @@ class Printer:
             text = self.texts.get(value)
             if text is None:
                 text = self.texts[value] = self.expression(maker)
-                if len(text) > LINE and maker._kind not in ("prim::TupleConstruct",):
+                if len(text) > LINE:
                     return self.keep_short(value, text)
             return text
         return self.name(value)
@@ -354,8 +355,11 @@ class Printer:
             fail("RL1490", what="a loop that has both a count and a condition")
         starts = [self.use(value) for value in node._inputs[2:]]
         names = [self.name(value) for value in node._outputs]
-        for name, start in zip(names, starts):
-            self.statement(f"{name} = {start}")
+        for name, start, value in zip(names, starts, node._outputs):
+            # What it is first does not tell all that it can be.
+            is_open = isinstance(value.type(), OptionalType | UnionType)
+            typed = f": {self.type(value.type())}" if is_open else ""
+            self.statement(f"{name}{typed} = {start}")
         for value, name in zip(inner, names):
             self.names[value] = name
         if is_for:
@@ -663,7 +667,10 @@ def _(printer: Printer, node: Node) -> str:
 
 @special("aten::__getitem__")
 def _(printer: Printer, node: Node) -> str:
-    return f"{printer.use(node._inputs[0])}[{printer.use(node._inputs[1])}]"
+    target = printer.use(node._inputs[0])
+    if not target.isidentifier():
+        target = f"({target})"
+    return f"{target}[{printer.use(node._inputs[1])}]"
 
 
 @special("aten::IntImplicit", "aten::FloatImplicit", "aten::ComplexImplicit")

@@ -71,10 +71,6 @@ class Sources:
         return printer.function(name, thing.graph, thing.schema)
 
 
-def indented(text: str) -> str:
-    return "".join([f"  {line}" if line.strip() else line for line in text.splitlines(True)])
-
-
 def attribute_line(printer: Printer, name: str, type_: Type) -> str:
     text = printer.type(type_)
     if name.isidentifier():
@@ -103,8 +99,8 @@ def class_text(printer: Printer, cls: ClassType) -> str:
         text = printer.constant(value, type_)
         lines.append(f"  {name} : Final[{printer.type(type_)}] = {text}\n")
     for method in (*cls.methods.values(), *cls.pre_hooks, *cls.hooks):
-        text = printer.function(method.short_name, method.graph, method.schema, cls.dotted)
-        lines.append(indented(text))
+        name = method.short_name
+        lines.append(printer.function(name, method.graph, method.schema, cls.dotted, depth=1))
     if len(lines) == 1:
         lines.append("  pass\n")
     return "".join(lines)

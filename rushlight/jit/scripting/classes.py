@@ -22,7 +22,9 @@ from rushlight.jit.unit import PYTHON_UNIT, Function
 # Python class -> its type.
 CLASSES: dict[Any, ClassType | InterfaceType] = {}
 
-NOT_NEW_STYLE = "Script classes do not support inheritance yet. Please directly inherit from object."
+NOT_NEW_STYLE = (
+    "Script classes do not support inheritance yet. Please directly inherit from object."
+)
 
 
 def class_type(cls: Any, place: SourceRange = NOWHERE) -> Type | None:
@@ -165,9 +167,7 @@ class ClassCompiler:
         word = "setter" if is_setter else "getter"
         method = self.add_method(node, function, f"__{node.name}_{word}")
         getter, setter = self.type.properties.get(node.name, (None, None))
-        self.type.properties[node.name] = (
-            (getter, method) if is_setter else (method, setter)
-        )
+        self.type.properties[node.name] = (getter, method) if is_setter else (method, setter)
         return [method]
 
 
