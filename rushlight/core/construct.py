@@ -307,7 +307,8 @@ def converted_copy(source: Tensor, dtype: dtype) -> Tensor:
 
 def warn_tracer(name: str) -> None:
     """Tells a trace that data comes in which it will always see the same."""
-    if PROCESS.special and (tracer := active_tracer()) is not None:
+    tracer = active_tracer()
+    if tracer is not None:
         tracer.warn_constructor(name)
 
 
@@ -413,7 +414,8 @@ def from_numpy(ndarray: Array, /) -> Any:
     """The array's memory as a tensor: changes of one are seen in the other."""
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
-    warn_tracer("from_numpy")
+    if PROCESS.special:
+        warn_tracer("from_numpy")
     if not ndarray.flags.writeable:
         warn_once(
             "not_writable",
@@ -428,7 +430,8 @@ def from_numpy(ndarray: Array, /) -> Any:
 @overridable
 def as_tensor(data: Any, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Any:
     """`data` as a tensor, sharing memory and history where no conversion is needed."""
-    warn_tracer("as_tensor")
+    if PROCESS.special:
+        warn_tracer("as_tensor")
     result_dtype, place = wanted("as_tensor", dtype, device)
     if isinstance(data, Tensor):
         return data.to(dtype=result_dtype, device=None if device is None else place)

@@ -733,6 +733,10 @@ def write_attempt(w: Writer, quick: Quick) -> None:
         as_array = block("if type(array_) is not ndarray:", ["array_ = asarray(array_)"])
         finish = [*as_array, *block("if array_.flags.c_contiguous:", finish)]
     when, compute = w.fields(quick.when), w.fields(quick.expression)
+    for argument in w.own:
+        # A keyword that the texts do not speak of may not be given.
+        if argument.kwarg_only and f"{argument.name} is None" not in when:
+            when = f"{w.texts[argument.name]} is None and {when}"
     w.add(QUICK, when=when, compute=compute, finish=finish)
 
 

@@ -1218,7 +1218,7 @@ def residual(torch):
 
 @module
 def residual_train(torch):
-    net, inputs = residual(torch)
+    net, _ = residual(torch)
     return net.train(), (torch.arange(2.0 * 3 * 32 * 32).view(2, 3, 32, 32) % 7,)
 
 

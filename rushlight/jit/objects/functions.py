@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from io import BytesIO
 from typing import Any
 
 from rushlight.core.state import PROCESS, active_tracer
@@ -103,11 +104,6 @@ class Callable:
         self(*args, **kwargs)
         return executed_graph(self.graph)
 
-    def get_debug_state(self) -> Any:
-        from rushlight.jit.objects.debugging import DebugState
-
-        return DebugState(self)
-
 
 class ScriptFunction(Callable):
     """A function that was traced or compiled: `jit.trace(f, inputs)`, `jit.script(f)`."""
@@ -120,9 +116,9 @@ class ScriptFunction(Callable):
         save(self, f, _extra_files)
 
     def save_to_buffer(self, _extra_files: dict[str, Any] | None = None) -> bytes:
-        from rushlight.jit.archive.writing import save_to_bytes
-
-        return save_to_bytes(self, _extra_files)
+        buffer = BytesIO()
+        self.save(buffer, _extra_files)
+        return buffer.getvalue()
 
     def __reduce__(self) -> Any:
         raise pickle.PickleError("ScriptFunction cannot be pickled")

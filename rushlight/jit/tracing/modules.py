@@ -64,8 +64,8 @@ def make_traced(module: Module, module_class: Any, unit: CompilationUnit) -> Any
             values[name] = value.function
     type_.dotted = unit.free_name(qualified_name(type(module)))
     unit.add_type(type_)
-    script = RecursiveScriptModule(Instance(type_, values))
-    return module_class(script, type(module).__name__, children)
+    script = RecursiveScriptModule(Instance(type_, values), children)
+    return module_class(script, type(module).__name__)
 
 
 def take_tensors(module: Module, type_: ClassType, values: dict[str, Any]) -> None:

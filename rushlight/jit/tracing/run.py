@@ -100,6 +100,8 @@ def run_trace(
 def add_attributes(recorder: Recorder, module: Instance, path: str) -> None:
     """Makes tensors and modules that a module holds known by their paths."""
     for name, value in module.values.items():
+        if not isinstance(value, Tensor | Instance):
+            continue
         node = recorder.graph.insertNode(recorder.graph.create(ATTRIBUTE, []))
         node.s_("scope", f"{path}.{name}")  # type: ignore[attr-defined]
         output = node.output().setType(module.type.attributes[name])

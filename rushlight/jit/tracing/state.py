@@ -70,9 +70,10 @@ class TracingState(Occupant):
     def find(self, tensor: Any) -> Value | None:
         key = id(tensor)
         for known in reversed(self.values[self.floors[-1] :]):
-            found = known.get(key)
-            if found is not None:
-                return found[1]
+            entry = known.get(key)
+            if entry is not None:
+                value: Value = entry[1]
+                return value
         return None
 
     def set_value(self, tensor: Any, value: Value) -> None:

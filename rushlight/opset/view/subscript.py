@@ -43,10 +43,12 @@ ndarray = np.ndarray
 
 def getitem(self: Any, index: Any) -> Any:
     """`self[index]`."""
+    keeps_whole = False
     if type(self) not in PLAIN or PROCESS.special:
         handled, value = overridden(getitem, self, (self, index))
         if handled:
             return value
+        keeps_whole = active_tracer() is not None
     cls = type(index)
     if cls is int:
         return select_at(self, 0, index, 0)
@@ -59,7 +61,7 @@ def getitem(self: Any, index: Any) -> Any:
     if isinstance(index, np.integer):
         return select_at(self, 0, int(index), 0)
     try:
-        found, indices = apply_subscripts(self, as_tuple(index))
+        found, indices = apply_subscripts(self, as_tuple(index), keeps_whole)
     except Overridden as raised:
         return handled_by(raised.entry, getitem, (self, index))
     if indices:
@@ -69,10 +71,12 @@ def getitem(self: Any, index: Any) -> Any:
 
 def setitem(self: Any, index: Any, value: Any) -> None:
     """`self[index] = value`."""
+    keeps_whole = False
     if type(self) not in PLAIN or PROCESS.special:
         handled, _ = overridden(setitem, self, (self, index, value))
         if handled:
             return
+        keeps_whole = active_tracer() is not None
     if self._unusual is not None and self._unusual.parts is not None:
         raise TypeError("Cannot assign items to a sparse tensor")
     if type(value) not in PLAIN and overrides(type(value)):
@@ -91,7 +95,8 @@ def setitem(self: Any, index: Any, value: Any) -> None:
         copy_to(call(views.unsqueeze, (self, 0)), value)
         return
     try:
-        found, indices = apply_subscripts(self, (index,) if cls is slice else as_tuple(index))
+        entries = (index,) if cls is slice else as_tuple(index)
+        found, indices = apply_subscripts(self, entries, keeps_whole)
     except Overridden as raised:
         handled_by(raised.entry, setitem, (self, index, value))
         return
@@ -251,8 +256,11 @@ def specified_dims(entries: tuple[Any, ...]) -> int:
     return count
 
 
-def apply_subscripts(self: Any, entries: tuple[Any, ...]) -> tuple[Any, list[Any]]:
-    """(view by the basic entries, index tensors for its dimensions; None for a whole one)."""
+def apply_subscripts(
+    self: Any, entries: tuple[Any, ...], keeps_whole: bool
+) -> tuple[Any, list[Any]]:
+    """(view by the basic entries, index tensors for its dimensions; None for a whole one). A trace
+    keeps slices that take all of a dimension: it is not known what they take next time."""
     ndim = self.dim()
     specified = specified_dims(entries)
     if specified > ndim:
@@ -270,7 +278,7 @@ def apply_subscripts(self: Any, entries: tuple[Any, ...]) -> tuple[Any, list[Any
             found = select_at(found, dim, entry if cls is int else plain_integer(entry), shown)
             continue
         if cls is slice:
-            if not is_whole(found, dim, entry):
+            if keeps_whole or not is_whole(found, dim, entry):
                 found = slice_at(found, dim, entry)
             dim += 1
             continue
@@ -316,10 +324,7 @@ def plain_integer(entry: Any) -> Any:
 
 
 def is_whole(self: Any, dim: int, given: slice) -> bool:
-    """Whether a slice takes all of a dimension; inside a tuple it is then left out. A trace has
-    all slices, since it is not known what they take next time."""
-    if PROCESS.special and active_tracer() is not None:
-        return False
+    """Whether a slice takes all of a dimension; inside a tuple it is then left out."""
     if given.step is not None and not (type(given.step) is int and given.step == 1):
         return False
     if given.start is not None and not (type(given.start) is int and given.start == 0):
@@ -399,9 +404,9 @@ def constant(array: Any, dtype: DType, assigned: bool = False) -> Tensor:
     """What an index or an assignment brings along, shown to whoever records. A trace takes what is
     assigned for a constant of its own."""
     made: Tensor = wrap(array, dtype)
-    if assigned and PROCESS.special and active_tracer() is not None:
-        return made
     if PROCESS.special and LOCAL.state.layers and not LOCAL.state.inference:
+        if assigned and active_tracer() is not None:
+            return made
         made = ports.lift_fresh(made)
     return made
 
