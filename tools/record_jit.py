@@ -7,6 +7,7 @@ program that PyTorch refuses has no text there.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,11 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "jit"))
 HOME = ROOT / "tests" / "reference" / "jit"
 
+os.environ["PROGRAMS_LIBRARY"] = "torch"
+
+import programs_script  # noqa: E402
 import programs_trace  # noqa: E402
+import script_texts  # noqa: E402
 import texts  # noqa: E402
 import torch  # noqa: E402
 
@@ -69,3 +74,5 @@ if __name__ == "__main__":
     record_archives()
     record("trace_functions", programs_trace.FUNCTIONS, texts.function_text)
     record("trace_modules", programs_trace.MODULES, texts.module_text)
+    record("script_functions", programs_script.FUNCTIONS, script_texts.function_text)
+    record("script_modules", programs_script.MODULES, script_texts.module_text)

@@ -566,7 +566,10 @@ class TupleType(Type):
 
     def str(self) -> Text:
         if self.fields:
+            first = len(self.fields) - len(self.defaults)
             fields = [f"{name} : {item.str()}" for name, item in zip(self.fields, self.items)]
+            for place, value in enumerate(self.defaults, first):
+                fields[place] += f" = {default_text(value)}"
             return f"NamedTuple({', '.join(fields)})"
         return f"({', '.join([item.str() for item in self.items])})"
 
@@ -577,6 +580,12 @@ class TupleType(Type):
         if not self.items:
             return "Tuple[()]"
         return f"Tuple[{', '.join([item.annotation_str for item in self.items])}]"
+
+
+def default_text(value: Any) -> Text:
+    from rushlight.jit.ir.printing import value_text
+
+    return value_text(value)
 
 
 class UnionType(Type):

@@ -92,7 +92,7 @@ class RecursiveScriptModule(ScriptModule):
 
     def define(self, src: str) -> None:
         """Compiles methods from source text and adds them."""
-        from rushlight.jit.script.recursive import define_methods
+        from rushlight.jit.scripting.recursive import define_methods
 
         define_methods(self, src)
 

@@ -24,7 +24,7 @@ def make_module(module: Module, module_class: Any, unit: CompilationUnit) -> Any
     if isinstance(module, ScriptModule):
         return module
     if has_exports(module):
-        from rushlight.jit.script.recursive import compile_exports
+        from rushlight.jit.scripting.recursive import compile_exports
 
         return compile_exports(module, unit)
     return make_traced(module, module_class or TopLevelTracedModule, unit)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from rushlight.jit.ir.parts import PythonCall, SourceRange
 from rushlight.jit.ir.schemas import FunctionSchema, Return
 from rushlight.jit.ir.types import NONE, TENSOR
-from rushlight.jit.script.values import Arg, Args, ExceptionValue, Kwargs, SimpleValue, Sugared
+from rushlight.jit.scripting.values import Arg, Args, ExceptionValue, Kwargs, SimpleValue, Sugared
 
 if TYPE_CHECKING:
-    from rushlight.jit.script.base import EmitterBase as Emitter
+    from rushlight.jit.scripting.base import EmitterBase as Emitter
 
 MODIFIER = "_torchscript_modifier"
 UNUSED = "unused (ignored and replaced with raising of an exception)"
@@ -69,10 +69,10 @@ def export(function: Any) -> Any:
 
 def python_schema(function: Any, owner: Any = None) -> FunctionSchema:
     """The signature of a function whose body is not compiled."""
-    from rushlight.jit.script.frontend import Parsed, VARIABLE_ARGUMENTS  # noqa: F401
-    from rushlight.jit.script.functions import signature
-    from rushlight.jit.script.resolving import resolver_of
-    from rushlight.jit.script.sources import source_of
+    from rushlight.jit.scripting.frontend import Parsed, VARIABLE_ARGUMENTS  # noqa: F401
+    from rushlight.jit.scripting.functions import signature
+    from rushlight.jit.scripting.resolving import resolver_of
+    from rushlight.jit.scripting.sources import source_of
     import ast
 
     target = inspect.unwrap(getattr(function, "__func__", function))

@@ -16,11 +16,11 @@ from rushlight.jit.ir.types import (
     TupleType,
     Type,
 )
-from rushlight.jit.script.calls import Calls
-from rushlight.jit.script.conditions import COMPARISONS
-from rushlight.jit.script.folding import fold_constant
-from rushlight.jit.script.sources import NotSupportedError, fail_at
-from rushlight.jit.script.values import (
+from rushlight.jit.scripting.calls import Calls
+from rushlight.jit.scripting.conditions import COMPARISONS
+from rushlight.jit.scripting.folding import fold_constant
+from rushlight.jit.scripting.sources import NotSupportedError, fail_at
+from rushlight.jit.scripting.values import (
     Arg,
     BuiltinFunction,
     MagicMethod,

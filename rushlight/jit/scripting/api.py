@@ -9,10 +9,10 @@ import warnings
 from typing import Any, NamedTuple
 
 from rushlight.jit import futures
-from rushlight.jit.script.annotations import BroadcastingList
-from rushlight.jit.script.classes import compile_class, interface
-from rushlight.jit.script.functions import add_overload, compile_called, overloads_of
-from rushlight.jit.script.ignoring import export, ignore, unused
+from rushlight.jit.scripting.annotations import BroadcastingList
+from rushlight.jit.scripting.classes import compile_class, interface
+from rushlight.jit.scripting.functions import add_overload, compile_called, overloads_of
+from rushlight.jit.scripting.ignoring import export, ignore, unused
 from rushlight.jit.switches import is_enabled
 
 __all__ = [
@@ -57,7 +57,7 @@ def script(
     if isinstance(obj, ScriptModule | ScriptFunction):
         return obj
     if isinstance(obj, Module):
-        from rushlight.jit.script.recursive import script_module
+        from rushlight.jit.scripting.recursive import script_module
 
         return script_module(obj)
     if isinstance(obj, dict | list):
@@ -76,7 +76,7 @@ def script(
 
 def script_function(function: Any) -> Any:
     from rushlight.jit.objects.functions import ScriptFunction
-    from rushlight.jit.script.library import script_form
+    from rushlight.jit.scripting.library import script_form
 
     if hasattr(function, "__script_if_tracing_wrapper"):
         function = function.__original_fn
@@ -140,7 +140,7 @@ def is_scripting() -> bool:
 
 def isinstance_(obj: Any, target_type: Any) -> bool:
     """`isinstance` that also knows `List[int]` and the like."""
-    from rushlight.jit.script.containers import is_instance
+    from rushlight.jit.scripting.containers import is_instance
 
     return is_instance(obj, target_type)
 

@@ -25,9 +25,9 @@ from rushlight.jit.ir.types import (
     TupleType,
     Type,
 )
-from rushlight.jit.script.conditions import Conditions
-from rushlight.jit.script.sources import fail_at
-from rushlight.jit.script.values import (
+from rushlight.jit.scripting.conditions import Conditions
+from rushlight.jit.scripting.sources import fail_at
+from rushlight.jit.scripting.values import (
     Arg,
     BuiltinFunction,
     MagicMethod,

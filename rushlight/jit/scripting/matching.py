@@ -11,10 +11,10 @@ from rushlight.jit.ir.schemas import FunctionSchema
 from rushlight.jit.ir.types import Type
 from rushlight.jit.ops import matching
 from rushlight.jit.ops.matching import binds_self
-from rushlight.jit.script.sources import fail_at
+from rushlight.jit.scripting.sources import fail_at
 
 if TYPE_CHECKING:
-    from rushlight.jit.script.values import Args, Kwargs
+    from rushlight.jit.scripting.values import Args, Kwargs
 
 __all__ = ["binds_self", "convert_value", "emit_builtin", "match_any"]
 

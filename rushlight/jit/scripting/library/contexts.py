@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Context managers of the package as compiled classes."""
 
 from __future__ import annotations

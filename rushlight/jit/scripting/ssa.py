@@ -10,9 +10,9 @@ from __future__ import annotations
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.ir.relations import unify
 from rushlight.jit.ir.types import Type
-from rushlight.jit.script.environment import insert_load
-from rushlight.jit.script.exits import transform_exits
-from rushlight.jit.script.names import is_meaningful
+from rushlight.jit.scripting.environment import insert_load
+from rushlight.jit.scripting.exits import transform_exits
+from rushlight.jit.scripting.names import is_meaningful
 
 
 def convert_to_ssa(graph: Graph) -> None:

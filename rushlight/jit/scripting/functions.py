@@ -11,13 +11,14 @@ from rushlight.jit.ir.graph import Graph, Value
 from rushlight.jit.ir.schemas import NO_DEFAULT, Argument
 from rushlight.jit.ir.types import ClassType, TensorType, Type
 from rushlight.jit.naming import qualified_name
-from rushlight.jit.script.cleanup import clean_up
-from rushlight.jit.script.emitter import Emitter, all_arguments
-from rushlight.jit.script.frontend import Parsed, parse_function
-from rushlight.jit.script.resolving import Resolver, resolver_of
-from rushlight.jit.script.sources import NotSupportedError, SourceText, compiling, fail_at
-from rushlight.jit.script.ssa import convert_to_ssa
-from rushlight.jit.script.values import Sugared
+from rushlight.jit.scripting.annotations import BroadcastingList
+from rushlight.jit.scripting.cleanup import clean_up
+from rushlight.jit.scripting.emitter import Emitter, all_arguments
+from rushlight.jit.scripting.frontend import Parsed, parse_function
+from rushlight.jit.scripting.resolving import Names, Resolver, resolver_of
+from rushlight.jit.scripting.sources import NotSupportedError, SourceText, compiling, fail_at
+from rushlight.jit.scripting.ssa import convert_to_ssa
+from rushlight.jit.scripting.values import Sugared
 from rushlight.jit.unit import PYTHON_UNIT, CompilationUnit, Function
 
 Owner = Callable[[Value], Sugared]

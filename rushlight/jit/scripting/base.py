@@ -10,11 +10,11 @@ from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.ir.parts import SourceRange
 from rushlight.jit.ir.schemas import FunctionSchema
 from rushlight.jit.ir.types import INT, EnumType, ListType, TupleType, Type
-from rushlight.jit.script import matching
-from rushlight.jit.script.environment import Frame
-from rushlight.jit.script.resolving import Resolver
-from rushlight.jit.script.sources import SourceText, fail_at, set_current_call
-from rushlight.jit.script.values import Arg, Args, Kwargs, Sugared
+from rushlight.jit.scripting import matching
+from rushlight.jit.scripting.environment import Frame
+from rushlight.jit.scripting.resolving import Resolver
+from rushlight.jit.scripting.sources import SourceText, fail_at, set_current_call
+from rushlight.jit.scripting.values import Arg, Args, Kwargs, Sugared
 
 MAX_INT = 2**63 - 1
 

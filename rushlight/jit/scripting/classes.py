@@ -10,13 +10,13 @@ from typing import Any
 from rushlight.jit.ir.parts import NOWHERE, SourceRange
 from rushlight.jit.ir.types import ClassType, InterfaceType, Type
 from rushlight.jit.naming import qualified_name
-from rushlight.jit.script.annotations import UnknownAnnotation
-from rushlight.jit.script.frontend import Parsed, check_function, parse_text
-from rushlight.jit.script.functions import define_function
-from rushlight.jit.script.ignoring import is_ignored, is_unused
-from rushlight.jit.script.resolving import Resolver, resolver_of
-from rushlight.jit.script.sources import SourceText, fail_at, source_of
-from rushlight.jit.script.values import SimpleValue
+from rushlight.jit.scripting.annotations import UnknownAnnotation
+from rushlight.jit.scripting.frontend import Parsed, check_function, parse_text
+from rushlight.jit.scripting.functions import define_function
+from rushlight.jit.scripting.ignoring import is_ignored, is_unused
+from rushlight.jit.scripting.resolving import Resolver, resolver_of
+from rushlight.jit.scripting.sources import SourceText, fail_at, source_of
+from rushlight.jit.scripting.values import SimpleValue
 from rushlight.jit.unit import PYTHON_UNIT, Function
 
 # Python class -> its type.
@@ -197,7 +197,7 @@ def interface_schema(
 ) -> Any:
     from rushlight.jit.ir.schemas import FunctionSchema, Return
     from rushlight.jit.ir.types import TENSOR
-    from rushlight.jit.script.functions import signature
+    from rushlight.jit.scripting.functions import signature
 
     function = vars(cls)[node.name]
     defaults = {

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.ir.relations import unify
 from rushlight.jit.ir.types import BOOL, Type
-from rushlight.jit.script.withs import gather_withs, spread_withs
+from rushlight.jit.scripting.withs import gather_withs, spread_withs
 
 
 def transform_exits(graph: Graph) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 @cache
 def function_forms() -> dict[Any, Callable[..., Any]]:
     """Functions of `nn.functional` -> the form that is compiled."""
-    from rushlight.jit.script.library import functions
+    from rushlight.jit.scripting.library import functions
     from rushlight.nn import functional
 
     found: dict[Any, Callable[..., Any]] = {}
@@ -22,6 +22,15 @@ def function_forms() -> dict[Any, Callable[..., Any]]:
         if original is not None:
             found[original] = getattr(functions, name)
     return found
+
+
+@cache
+def dispatched_forms() -> dict[Any, tuple[str, int, Any, Any]]:
+    """Functions of `nn.functional` of which a flag says which of two is compiled."""
+    from rushlight.jit.scripting.library import functions
+    from rushlight.nn import functional
+
+    return {getattr(functional, name): form for name, form in functions.DISPATCHED.items()}
 
 
 def script_form(function: Any) -> Callable[..., Any] | None:
@@ -36,9 +45,17 @@ def script_form(function: Any) -> Callable[..., Any] | None:
 def layer_forms() -> dict[Any, dict[str, Callable[..., Any]]]:
     """Classes of modules -> their methods as they are compiled."""
     from rushlight import nn
-    from rushlight.jit.script.library import layers
+    from rushlight.jit.scripting.library import layers
 
     return {getattr(nn, name): methods for name, methods in layers.FORMS.items()}
+
+
+def derived_attribute(module: Any, name: str) -> Any:
+    """What a library module's compiled methods read and its Python computes; None if nothing."""
+    from rushlight.jit.scripting.library import layers
+
+    make = layers.DERIVED.get(name)
+    return make(module) if make is not None and layer_methods(type(module)) else None
 
 
 def layer_methods(cls: Any) -> dict[str, Callable[..., Any]]:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from rushlight.jit.ir.graph import Block, Graph, Value
 from rushlight.jit.ir.parts import SourceRange
 from rushlight.jit.ir.types import TENSOR, ListType, Type
-from rushlight.jit.script.matching import convert_value
-from rushlight.jit.script.names import is_meaningful
-from rushlight.jit.script.sources import fail_at
+from rushlight.jit.scripting.matching import convert_value
+from rushlight.jit.scripting.names import is_meaningful
+from rushlight.jit.scripting.sources import fail_at
 
 if TYPE_CHECKING:
-    from rushlight.jit.script.values import Sugared
+    from rushlight.jit.scripting.values import Sugared
 
 EMPTY_LIST_ADVICE = (
     "\nEmpty lists default to List[Tensor]. Add a variable annotation to the assignment to create "
@@ -55,7 +55,7 @@ class Frame:
         return sorted([*self.sugared, *self.types])
 
     def find_here(self, name: str) -> Sugared | None:
-        from rushlight.jit.script.values import SimpleValue
+        from rushlight.jit.scripting.values import SimpleValue
 
         if name in self.sugared:
             return self.sugared[name]

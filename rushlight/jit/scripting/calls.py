@@ -17,10 +17,10 @@ from rushlight.jit.ir.types import (
     StringType,
     Type,
 )
-from rushlight.jit.script.base import MAX_INT
-from rushlight.jit.script.indexing import Indexing
-from rushlight.jit.script.sources import fail_at
-from rushlight.jit.script.values import (
+from rushlight.jit.scripting.base import MAX_INT
+from rushlight.jit.scripting.indexing import Indexing
+from rushlight.jit.scripting.sources import fail_at
+from rushlight.jit.scripting.values import (
     Arg,
     IterableTree,
     RangeValue,
@@ -254,9 +254,6 @@ class Calls(Indexing):
         type_ = value.type()
         made.output().setType(type_.element if isinstance(type_, OptionalType) else type_)
         return SimpleValue(self.insert(made, self.place(node)).output())
-
-    def form_super(self, node: ast.Call, hint: Type | None) -> Sugared:
-        return self.variable(node, "self")
 
     def form_is_scripting(self, node: ast.Call, hint: Type | None) -> Sugared:
         value = self.builtin_call(self.place(node.func), "aten::is_scripting", [], {})

@@ -7,7 +7,7 @@ import inspect
 from dataclasses import dataclass, field
 from typing import Any
 
-from rushlight.jit.script.sources import (
+from rushlight.jit.scripting.sources import (
     FrontendError,
     NotSupportedError,
     SourceText,
@@ -140,7 +140,7 @@ class Checker:
                 self.expression(part.context_expr)
 
     def augmented(self, node: ast.AugAssign) -> None:
-        from rushlight.jit.script.emitter import AUGMENTED
+        from rushlight.jit.scripting.emitter import AUGMENTED
 
         if type(node.op) not in AUGMENTED:
             start = self.source.end_of(node.target) + 1

@@ -29,7 +29,7 @@ from rushlight.jit.ir.types import (
     InterfaceType,
     Type,
 )
-from rushlight.jit.script.annotations import (
+from rushlight.jit.scripting.annotations import (
     KNOWN_NAMES,
     BroadcastingList,
     UnknownAnnotation,
@@ -39,8 +39,8 @@ from rushlight.jit.script.annotations import (
     named_tuple_type,
     type_from_annotation,
 )
-from rushlight.jit.script.sources import SourceText, fail_at
-from rushlight.jit.script.values import (
+from rushlight.jit.scripting.sources import SourceText, fail_at
+from rushlight.jit.scripting.values import (
     BuiltinFunction,
     CastValue,
     ClassValue,
@@ -56,7 +56,7 @@ from rushlight.jit.script.values import (
 )
 
 if TYPE_CHECKING:
-    from rushlight.jit.script.base import EmitterBase as Emitter
+    from rushlight.jit.scripting.base import EmitterBase as Emitter
 
 
 def cast(type_: Type, word: str, method: str) -> CastValue:
@@ -130,8 +130,6 @@ class Resolver:
             return LANGUAGE[name]()
         if name in self.functions:
             return FunctionValue([self.functions[name]])
-        if name == "super":
-            return SpecialForm("super")
         try:
             found = self.look_up(name)
         except KeyError:
@@ -145,7 +143,7 @@ class Resolver:
 
     def annotation(self, node: ast.expr, source: SourceText) -> Type:
         """The type that an annotation in source text names."""
-        from rushlight.jit.script.classes import compile_class
+        from rushlight.jit.scripting.classes import compile_class
 
         try:
             code = compile(ast.Expression(node), "<annotation>", "eval")
@@ -181,7 +179,7 @@ class Resolver:
         if known is not None:
             return [known]
         if isinstance(found, tuple):
-            from rushlight.jit.script.classes import compile_class
+            from rushlight.jit.scripting.classes import compile_class
 
             place = source.range_of(node)
             return [
@@ -262,6 +260,32 @@ class PythonValue(Sugared):
         fail_at(place, f"cannot call a {self.kind()}")
 
 
+class FlagDispatch(Sugared):
+    """A function that is one of two: a flag, known now, says which."""
+
+    def __init__(self, flag: str, place: int, if_true: Any, if_false: Any) -> None:
+        self.flag = flag
+        self.place = place
+        self.functions = {True: if_true, False: if_false}
+
+    def kind(self) -> str:
+        return "boolean_dispatch"
+
+    def call(
+        self, place: SourceRange, em: Emitter, args: Any, kwargs: Any, binders: int
+    ) -> Sugared:
+        from rushlight.jit.scripting.functions import compile_called
+
+        given = kwargs.get(self.flag)
+        if given is None and len(args) > self.place:
+            given = args[self.place]
+        chosen = False if given is None else given.value.toIValue()
+        if not isinstance(chosen, bool):
+            fail_at(place, "argument for boolean dispatch at position {} was not constant".format(self.place))  # fmt: skip # noqa: UP032
+        function = compile_called(self.functions[chosen])
+        return FunctionValue([function]).call(place, em, args, kwargs, binders)
+
+
 def torch_module() -> Sugared:
     import rushlight
 
@@ -329,7 +353,7 @@ def constant_of(found: Any, place: SourceRange, em: Emitter) -> Sugared | None:
 
 def special_form(found: Any) -> Sugared | None:
     """Functions whose calls the compiler reads itself."""
-    from rushlight.jit.script.api import FORMS
+    from rushlight.jit.scripting.api import FORMS
 
     try:
         form = FORMS.get(found)
@@ -339,8 +363,8 @@ def special_form(found: Any) -> Sugared | None:
 
 
 def sugared_class(cls: Any, place: SourceRange, em: Emitter) -> Sugared:
-    from rushlight.jit.script.classes import class_type
-    from rushlight.jit.script.library.contexts import TWINS
+    from rushlight.jit.scripting.classes import class_type
+    from rushlight.jit.scripting.library.contexts import TWINS
 
     if issubclass(cls, BaseException):
         return ExceptionValue(exception_name(cls))
@@ -352,6 +376,8 @@ def sugared_class(cls: Any, place: SourceRange, em: Emitter) -> Sugared:
         return LANGUAGE[cls.__name__]()
     if cls is device:
         return BuiltinFunction("aten::device")
+    if cls.__name__ == "set_grad_enabled" and cls.__module__.startswith("rushlight."):
+        return BuiltinFunction("aten::set_grad_enabled")
     cls = TWINS().get(cls, cls)
     type_ = class_type(cls, place)
     if isinstance(type_, ClassType):
@@ -366,15 +392,17 @@ def exception_name(cls: Any) -> str:
 
 
 def sugared_function(function: Any, place: SourceRange, em: Emitter) -> Sugared:
-    from rushlight.jit.script.ignoring import IgnoredFunction, UnusedFunction, is_ignored, is_unused
-    from rushlight.jit.script.library import script_form
-
-    from rushlight.jit.script.functions import compile_called, overloads_of
+    from rushlight.jit.scripting.functions import compile_called, overloads_of
+    from rushlight.jit.scripting.ignoring import IgnoredFunction, is_ignored, is_unused, UnusedFunction
+    from rushlight.jit.scripting.library import dispatched_forms, script_form
 
     function = getattr(function, "__original_fn", function)
+    flagged = dispatched_forms().get(function)
+    if flagged is not None:
+        return FlagDispatch(*flagged)
     own = script_form(function)
     if own is not None:
-        return FunctionValue([compile_called(own)]) if callable(own) else BuiltinFunction(own)
+        return FunctionValue([compile_called(own)])
     if is_unused(function):
         return UnusedFunction(function)
     if is_ignored(function):
@@ -419,7 +447,7 @@ def builtin_name(found: Any) -> str | None:
 def look_for_builtin(found: Any) -> str | None:
     from importlib import import_module
 
-    from rushlight.jit.script.library import script_form
+    from rushlight.jit.scripting.library import dispatched_forms, script_form
 
     if found in MATH and overloads(MATH[found]):
         return MATH[found]
@@ -427,7 +455,7 @@ def look_for_builtin(found: Any) -> str | None:
     if kind is not None:
         return kind
     name = getattr(found, "__name__", "")
-    if not name or script_form(found) is not None:
+    if not name or script_form(found) is not None or found in dispatched_forms():
         return None
     for home, prefix in NAMESPACES:
         short = name.removeprefix(prefix) if prefix else name

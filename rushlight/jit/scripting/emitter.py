@@ -26,13 +26,13 @@ from rushlight.jit.ir.types import (
     Type,
     UnionType,
 )
-from rushlight.jit.script.base import MAX_INT
-from rushlight.jit.script.environment import Frame, insert_store
-from rushlight.jit.script.expressions import OPERATORS, Expressions
-from rushlight.jit.script.names import is_meaningful
-from rushlight.jit.script.refinement import Condition, Refined
-from rushlight.jit.script.sources import SourceText, fail_at
-from rushlight.jit.script.values import (
+from rushlight.jit.scripting.base import MAX_INT
+from rushlight.jit.scripting.environment import Frame, insert_store
+from rushlight.jit.scripting.expressions import OPERATORS, Expressions
+from rushlight.jit.scripting.names import is_meaningful
+from rushlight.jit.scripting.refinement import Condition, Refined
+from rushlight.jit.scripting.sources import SourceText, fail_at
+from rushlight.jit.scripting.values import (
     Arg,
     ExceptionMessage,
     ExceptionValue,

@@ -19,8 +19,8 @@ from rushlight.jit.ir.types import (
     Type,
     UnionType,
 )
-from rushlight.jit.script.base import EmitterBase
-from rushlight.jit.script.refinement import (
+from rushlight.jit.scripting.base import EmitterBase
+from rushlight.jit.scripting.refinement import (
     Condition,
     Refined,
     Refinements,
@@ -28,8 +28,8 @@ from rushlight.jit.script.refinement import (
     split_by_types,
     without_none,
 )
-from rushlight.jit.script.sources import fail_at
-from rushlight.jit.script.values import SpecialForm
+from rushlight.jit.scripting.sources import fail_at
+from rushlight.jit.scripting.values import SpecialForm
 
 COMPARISONS: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.Eq: ("aten::eq", "__eq__"),
@@ -157,7 +157,7 @@ class Conditions(EmitterBase):
 
     def refine(self, place: SourceRange, refined: Refined) -> None:
         """Gives variables the types that are known of them here."""
-        from rushlight.jit.script.values import SimpleValue
+        from rushlight.jit.scripting.values import SimpleValue
 
         for name, type_ in refined.items():
             found = self.frame.find(name)

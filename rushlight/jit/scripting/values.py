@@ -31,12 +31,12 @@ from rushlight.jit.ir.types import (
     Type,
     UnionType,
 )
-from rushlight.jit.script.matching import binds_self
-from rushlight.jit.script.names import attribute_value_name
-from rushlight.jit.script.sources import fail_at
+from rushlight.jit.scripting.matching import binds_self
+from rushlight.jit.scripting.names import attribute_value_name
+from rushlight.jit.scripting.sources import fail_at
 
 if TYPE_CHECKING:
-    from rushlight.jit.script.base import EmitterBase as Emitter
+    from rushlight.jit.scripting.base import EmitterBase as Emitter
 
 # Attributes of tensors and devices: what reads them.
 TENSOR_FIELDS = {
