@@ -278,14 +278,13 @@ class Printer:
         return self.name(value)
 
     def keep_short(self, values: Iterable[Value]) -> None:
-        """Where one of several expressions is long, each gets a line of its own."""
+        """Long expressions, and those before them, get lines of their own."""
         inside = [value for value in values if value._node in self.inlined]
         for value in inside:
             self.keep_short(value._node._inputs)
         texts = [self.use(value) for value in inside]
-        if not any([len(text) + 2 * self.depth >= LINE for text in texts]):
-            return
-        for value, text in zip(inside, texts):
+        long = [n for n, text in enumerate(texts) if len(text) + 2 * self.depth >= LINE]
+        for value, text in list(zip(inside, texts))[: max(long, default=-1) + 1]:
             if text != self.names.get(value):
                 name = self.name(value)
                 self.statement(f"{name} = {text}")
