@@ -17,7 +17,16 @@ from rushlight.jit.runtime.arguments import as_dtype, as_memory_format
 # -- facts -----------------------------------------------------------------------------------------
 
 graph_text("[*{0}.shape]", "aten::size(Tensor self) -> int[]")
-graph_text("{0}.size({1})", "aten::size.int(Tensor self, int dim) -> int")
+
+
+@graph_op("aten::size.int(Tensor self, int dim) -> int")
+def size_of(self: Tensor, dim: int) -> Any:
+    try:
+        return self.shape[dim]
+    except IndexError:
+        return self.size(dim)
+
+
 graph_text("[*{0}.stride()]", "aten::stride(Tensor self) -> int[]")
 graph_text("{0}.stride({1})", "aten::stride.int(Tensor self, int dim) -> int")
 graph_text("len({0})", "aten::len.Tensor(Tensor t) -> int")
