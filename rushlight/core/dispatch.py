@@ -23,7 +23,7 @@ from rushlight.core.binding import (
 )
 from rushlight.core.node import needs_grad
 from rushlight.core.op import OpOverload, OpOverloadPacket
-from rushlight.core.operators import HANDED_OVER, OP_OF
+from rushlight.core.operators import BITWISE, HANDED_OVER, OP_OF
 from rushlight.core.state import (
     LAYER_AUTOCAST,
     LAYER_AUTOGRAD,
@@ -62,6 +62,10 @@ __all__ = [
 # Classes of the package that override no function: tensors of levels.
 QUIET: set[type] = set()
 INSIDE = LAYER_FUNCTION | LAYER_FUNCTION_MODES
+# torch: operators that are ops themselves, which traces show.
+OPERATORS_OF_THEIR_OWN = frozenset(
+    f"__{prefix}{name}__" for name in BITWISE for prefix in ("", "i")
+)
 
 
 # -- API level -------------------------------------------------------------------------------------
@@ -75,6 +79,10 @@ def packet_call(
         state = LOCAL.state
         if state.function_modes and not state.excluded & LAYER_FUNCTION_MODES:
             return call_function_mode(state, api, args, kwargs)
+        if state.tracer is not None:
+            name = getattr(api, "__name__", "")
+            if name in OPERATORS_OF_THEIR_OWN:
+                packet = ports.find_packet("aten", name)
     try:
         op, bound = bind_packet(packet, args, kwargs)
     except Mismatch:
@@ -359,6 +367,8 @@ def run_body(op: OpOverload, args: tuple[Any, ...]) -> Any:
         else:
             return body(*args)
     state = LOCAL.state
+    if state.functional is not None:
+        body = op.options.get("functional_body", body)
     before = state.excluded
     if before & INSIDE == INSIDE:
         return body(*args)
@@ -602,18 +612,16 @@ def torch_arguments(
     op: OpOverload, args: tuple[Any, ...]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Bound arguments as `__torch_dispatch__` gets them: trailing defaults left out."""
-    from rushlight.core.binding import default_value
-
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
     keep = 0
-    for position, argument in enumerate(op._schema.arguments):
-        value = args[position]
-        value = list(value) if type(value) is tuple and argument.type.kind == "List" else value
-        is_default = argument.has_default and same_default(default_value(argument), args[position])
-        if argument.kwarg_only:
+    for value, (name, is_list, has_default, default) in zip(args, op.argument_facts):
+        is_default = has_default and (value is default or same_default(default, value))
+        if is_list and type(value) is tuple:
+            value = list(value)
+        if name is not None:
             if not is_default:
-                keywords[argument.name] = value
+                keywords[name] = value
         else:
             positional.append(value)
             if not is_default:

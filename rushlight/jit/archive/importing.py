@@ -37,11 +37,11 @@ from rushlight.jit.ir.types import (
     TupleType,
     Type,
 )
-from rushlight.jit.script.frontend import Checker, Parsed
-from rushlight.jit.script.functions import define_function
-from rushlight.jit.script.resolving import LANGUAGE, Resolver
-from rushlight.jit.script.sources import SourceText, fail_at
-from rushlight.jit.script.values import (
+from rushlight.jit.scripting.frontend import Checker, Parsed
+from rushlight.jit.scripting.functions import define_function
+from rushlight.jit.scripting.resolving import LANGUAGE, Resolver
+from rushlight.jit.scripting.sources import SourceText, fail_at
+from rushlight.jit.scripting.values import (
     BuiltinFunction,
     ClassValue,
     EnumClass,
@@ -54,10 +54,12 @@ from rushlight.jit.script.values import (
 from rushlight.jit.unit import CompilationUnit, Function
 
 if TYPE_CHECKING:
-    from rushlight.jit.script.base import EmitterBase as Emitter
+    from rushlight.jit.scripting.base import EmitterBase as Emitter
 
 # Longer texts and deeper trees are nobody's model.
 MOST_CHARACTERS = 64 << 20
+# Operators that reach beyond the program.
+FORBIDDEN = frozenset(("aten::from_file", "aten::save", "prim::PythonOp"))
 FORMS = {
     *("annotate", "uninitialized", "unchecked_cast", "unchecked_unwrap_optional", "getattr"),
     *("fork", "isinstance", "hasattr", "range"),
@@ -127,11 +129,10 @@ class Importer:
             self.packages[name] = found
         return found
 
-    def definition(self, dotted: str) -> tuple[SourceText, ast.stmt] | None:
+    def definition(self, dotted: str) -> tuple[SourceText, ast.stmt | None]:
         package, _, name = dotted.rpartition(".")
         source, nodes = self.package(package)
-        node = nodes.get(name)
-        return None if node is None else (source, node)
+        return source, nodes.get(name)
 
     # -- classes
 
@@ -140,10 +141,9 @@ class Importer:
         found = self.types.get(dotted)
         if found is not None:
             return found
-        entry = self.definition(dotted)
-        if entry is None or not isinstance(entry[1], ast.ClassDef):
+        source, node = self.definition(dotted)
+        if not isinstance(node, ast.ClassDef):
             return None
-        source, node = entry
         bases = [base.id for base in node.bases if isinstance(base, ast.Name)]
         if len(bases) != len(node.bases) or len(bases) > 1 or node.keywords or node.decorator_list:
             raise refuse(f"the class {dotted} has bases that are not known")
@@ -193,7 +193,7 @@ class Importer:
         if is_final(annotation):
             assert isinstance(annotation, ast.Subscript)
             type_ = self.resolver.annotation(annotation.slice, source)
-            cls.constants[name] = (type_, literal(node.value, type_))
+            cls.constants[name] = literal(node.value, type_)
         else:
             cls.attributes[name] = self.resolver.annotation(annotation, source)
 
@@ -278,10 +278,9 @@ class Importer:
         found = self.functions.get(dotted)
         if found is not None:
             return found
-        entry = self.definition(dotted)
-        if entry is None or not isinstance(entry[1], ast.FunctionDef):
+        source, node = self.definition(dotted)
+        if not isinstance(node, ast.FunctionDef):
             return None
-        source, node = entry
         check(node, source)
 
         def define(made: Function) -> None:
@@ -451,7 +450,7 @@ class Operators(Sugared):
         if not self.namespace:
             return Operators(name)
         kind = f"{self.namespace}::{name}"
-        if not overloads(kind):
+        if kind in FORBIDDEN or not overloads(kind):
             fail_at(place, f"Unknown builtin op: {kind}")
         return BuiltinFunction(kind)
 

@@ -6,7 +6,6 @@ functions as texts (`code/`), and the tensors that these name (`constants.pkl`, 
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -78,29 +77,23 @@ def placeholder(function: Function) -> Instance:
     return Instance(cls, {"training": True})
 
 
-def root_of(obj: Any) -> Instance | Function:
-    """What of a compiled function or module is written."""
-    core = getattr(obj, "_c", None)
-    found = core.instance if core is not None else getattr(obj, "function", None)
-    if not isinstance(found, Instance | Function):
-        fail("RL1493", type=type(obj).__name__)
-    return found
-
-
-def save(obj: Any, f: Any, _extra_files: Mapping[str, bytes | str] | None = None) -> None:
-    """Writes a traced or compiled function or module to a path, or to a file open for bytes."""
-    root = root_of(obj)
+def save_object(
+    root: Instance | Function, f: Any, extra_files: Mapping[str, bytes | str] | None = None
+) -> None:
+    """Writes to a path, or to a file open for bytes."""
     if not isinstance(f, str | os.PathLike):
-        write_object(f.write, root, "archive", _extra_files)
+        write_object(f.write, root, "archive", extra_files)
         return
     path = os.fspath(f)
     stem = os.path.splitext(os.path.basename(path))[0] or "archive"
     with open(path, "wb") as file:
-        write_object(file.write, root, stem if stem.isascii() else "archive", _extra_files)
+        write_object(file.write, root, stem if stem.isascii() else "archive", extra_files)
 
 
-def save_to_bytes(obj: Any, _extra_files: Mapping[str, bytes | str] | None = None) -> bytes:
-    """The archive as bytes."""
-    file = io.BytesIO()
-    write_object(file.write, root_of(obj), "archive", _extra_files)
-    return file.getvalue()
+def save(m: Any, f: Any, _extra_files: Mapping[str, bytes | str] | None = None) -> None:
+    """Writes what `jit.trace` or `jit.script` gave to a path, or to a file open for bytes."""
+    core = getattr(m, "_c", None)
+    root = core.instance if core is not None else getattr(m, "function", None)
+    if not isinstance(root, Instance | Function):
+        fail("RL1493", type=type(m).__name__)
+    save_object(root, f, _extra_files)

@@ -40,6 +40,22 @@ from rushlight.jit.ir.types import (
 )
 
 
+# The members of a Union stand in this order.
+KIND_ORDER = (
+    *("AnyType", "EnumType", "AnyEnumType", "TensorType", "StorageType", "TupleType", "ListType"),
+    *("DictType", "NumberType", "FloatType", "ComplexType", "FutureType", "AwaitType", "RRefType"),
+    *("IntType", "NoneType", "StringType", "_GeneratorType", "QuantizerType", "BoolType"),
+    *("OptionalType", "VarType", "DeviceObjType", "StreamObjType", "FunctionType", "ClassType"),
+    *("PyObjectType", "CapsuleType", "InterfaceType", "AnyListType", "AnyTupleType"),
+    *("AnyClassType", "SymIntType", "SymBoolType", "UnionType"),
+)
+
+
+def kind_order(type_: Type) -> int:
+    kind = type_.kind()
+    return KIND_ORDER.index(kind) if kind in KIND_ORDER else len(KIND_ORDER)
+
+
 def optional(element: Type) -> Type:
     """`element` or None."""
     if element in (NONE, ANY) or isinstance(element, OptionalType):
@@ -64,6 +80,7 @@ def union(members: Iterable[Type]) -> Type:
         place = kept.index(INT)
         kept = [member for member in kept if member not in NUMBERS]
         kept.insert(place, NUMBER)
+    kept.sort(key=kind_order)
     if len(kept) == 1:
         return kept[0]
     if len(kept) == 2 and NONE in kept:

@@ -105,7 +105,7 @@ def copied_instance(instance: Instance, memo: dict[int, Any]) -> Instance:
                 if isinstance(value, Instance)
                 else deepcopy(value, memo)
             )
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 class Members(MutableMapping[str, Any]):

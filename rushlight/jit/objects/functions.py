@@ -56,12 +56,9 @@ class Callable:
 
     @property
     def code_with_constants(self) -> tuple[str, Any]:
-        from rushlight.jit.archive.code import print_function
+        from rushlight.jit.archive.code import function_code
 
-        constants: list[Any] = []
-        function = self.function
-        text = print_function(function.short_name, function.graph, function.schema, constants)
-        return text, constants
+        return function_code(self.function)
 
     def owner(self) -> tuple[Any, ...]:
         """What stands before the arguments of a call: the object of a method."""
@@ -107,11 +104,6 @@ class Callable:
         self(*args, **kwargs)
         return executed_graph(self.graph)
 
-    def get_debug_state(self) -> Any:
-        from rushlight.jit.objects.debugging import DebugState
-
-        return DebugState(self)
-
 
 class ScriptFunction(Callable):
     """A function that was traced or compiled: `jit.trace(f, inputs)`, `jit.script(f)`."""
@@ -119,9 +111,9 @@ class ScriptFunction(Callable):
     __slots__ = ("__dict__",)
 
     def save(self, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
-        from rushlight.jit.archive.writing import save_object
+        from rushlight.jit.archive.writing import save
 
-        save_object(self.function, f, _extra_files)
+        save(self, f, _extra_files)
 
     def save_to_buffer(self, _extra_files: dict[str, Any] | None = None) -> bytes:
         buffer = BytesIO()

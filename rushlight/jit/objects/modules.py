@@ -34,7 +34,8 @@ class RecursiveScriptModule(ScriptModule):
 
     _disable_script_meta = True
 
-    def __init__(self, core: ModuleCore | Instance) -> None:
+    def __init__(self, core: ModuleCore | Instance, children: dict[str, Any] | None = None) -> None:
+        """`children` are the submodules where somebody has made them already."""
         super().__init__()
         core = core if isinstance(core, ModuleCore) else ModuleCore(core)
         fields = self.__dict__
@@ -43,17 +44,18 @@ class RecursiveScriptModule(ScriptModule):
         fields["_c"] = core
         fields["_parameters"] = Members(core, "parameters")
         fields["_buffers"] = Members(core, "buffers")
-        children = {
-            name: value
-            for name, value in core.instance.values.items()
-            if isinstance(value, Instance) and value.type.is_module
-        }
-        modules = {name: RecursiveScriptModule(value) for name, value in children.items()}
-        fields["_modules"] = ModuleMembers(core, modules)
+        if children is None:
+            children = {
+                name: RecursiveScriptModule(value)
+                for name, value in core.instance.values.items()
+                if isinstance(value, Instance) and value.type.is_module
+            }
+        fields["_modules"] = ModuleMembers(core, children)
 
     @property
     def original_name(self) -> str:
-        return self._c.name
+        found: str = self._c.name
+        return found
 
     @property
     def graph(self) -> Graph:
@@ -78,13 +80,10 @@ class RecursiveScriptModule(ScriptModule):
     def graph_for(self, *args: Any, **kwargs: Any) -> Graph:
         return self._method("forward").graph_for(*args, **kwargs)
 
-    def get_debug_state(self) -> Any:
-        return self._method("forward").get_debug_state()
-
     def save(self, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
-        from rushlight.jit.archive.writing import save_object
+        from rushlight.jit.archive.writing import save
 
-        save_object(self._c.instance, f, _extra_files)
+        save(self, f, _extra_files)
 
     def save_to_buffer(self, _extra_files: dict[str, Any] | None = None) -> bytes:
         buffer = BytesIO()
@@ -93,12 +92,12 @@ class RecursiveScriptModule(ScriptModule):
 
     def define(self, src: str) -> None:
         """Compiles methods from source text and adds them."""
-        from rushlight.jit.script.recursive import define_methods
+        from rushlight.jit.scripting.recursive import define_methods
 
         define_methods(self, src)
 
     @property
-    def forward(self) -> Any:  # type: ignore[override]
+    def forward(self) -> Any:
         return self.__getattr__("forward")
 
     def __getattr__(self, name: str) -> Any:
@@ -190,15 +189,13 @@ class TracedModule(ScriptModule):
 
     _disable_script_meta = True
 
-    def __init__(self, script: RecursiveScriptModule, name: str, children: dict[str, Any]) -> None:
+    def __init__(self, script: RecursiveScriptModule, name: str) -> None:
         super().__init__()
         fields = self.__dict__
         for table in (*TABLES, "training"):
             del fields[table]
         fields["_name"] = name
         fields["_actual_script_module"] = script
-        # The modules inside look like the originals too.
-        script._modules.modules.update(children)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("Trace submodules cannot be called.")
@@ -242,8 +239,8 @@ class TracedModule(ScriptModule):
     def __copy__(self) -> Any:
         from copy import copy
 
-        script = copy(self._actual_script_module)
-        return type(self)(script, self._name, dict(self._modules))
+        core = copy(self._actual_script_module._c)
+        return type(self)(RecursiveScriptModule(core, dict(self._modules)), self._name)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         from copy import deepcopy
@@ -261,5 +258,5 @@ class TopLevelTracedModule(TracedModule):
     """What `trace(module, inputs)` gives."""
 
     @property
-    def forward(self) -> Any:  # type: ignore[override]
+    def forward(self) -> Any:
         return self._actual_script_module.forward

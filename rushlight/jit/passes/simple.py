@@ -37,33 +37,40 @@ def all_values(graph: Graph) -> list[Value]:
 
 
 def pool_constants(graph: Graph) -> None:
-    """Equal constants become one, which stands before the first use."""
-    pool_block(graph.top, [])
+    """Equal constants become one; all of them stand at the top, the last one found first."""
+    pool_block(graph.top, {})
 
 
-def pool_block(block: Block, known: list[Node]) -> None:
-    """`known` are the constants of the blocks around."""
-    mine = list(known)
+def pool_block(block: Block, known: dict[Any, list[Node]]) -> None:
+    """`known` are the constants found so far, by what their text and type are."""
     for node in block.nodes():
+        for inner in node._blocks:
+            pool_block(inner, known)
         if node._kind != "prim::Constant":
-            for inner in node._blocks:
-                pool_block(inner, mine)
             continue
-        same = next((each for each in mine if is_same_constant(each, node)), None)
+        alike = known.setdefault(constant_key(node), [])
+        same = next((each for each in alike if is_same_constant(each, node)), None)
         if same is None:
-            mine.append(node)
-            if block.owner is not None:
-                move_to_top(node)
+            alike.append(node)
+            move_to_top(node)
             continue
         node._outputs[0].replaceAllUsesWith(same._outputs[0])
         node.destroy()
 
 
+def constant_key(node: Node) -> Any:
+    """What equal constants have in common, cheap to compare."""
+    entry = node._attributes.get("value") or node._attributes.get("name")
+    held = None if entry is None else entry.value
+    plain = isinstance(held, bool | int | float | str)
+    return node._outputs[0].type().str(), held if plain and held == held else type(held)
+
+
 def move_to_top(node: Node) -> None:
-    """A constant of an inner block goes to the top of the graph."""
     first = node.graph.top.exit.next
     assert first is not None
-    node.moveBefore(first)
+    if first is not node:
+        node.moveBefore(first)
 
 
 def is_same_constant(a: Node, b: Node) -> bool:

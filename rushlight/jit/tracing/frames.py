@@ -56,7 +56,7 @@ def source_here() -> SourceRange:
     if frame is None:
         return NOWHERE
     file, line = frame.f_code.co_filename, frame.f_lineno
-    lines = []
+    lines: list[str] = []
     outer: FrameType | None = frame
     while outer is not None and len(lines) < MOST_CALLERS:
         if not is_engine(outer):

@@ -73,7 +73,10 @@ class Attributes:
             if node.kind() == FORWARD:
                 path = node.s("scope").split(".")  # type: ignore[attr-defined]
                 inner = node.blocks()[0]
-                node.addInputs(self.read_in(inner, path, inner.inputs()[0]))
+                shared = self.read_in(inner, path, inner.inputs()[0])
+                node.addInputs(shared)
+                self.replace_inputs(node, block, prefix, self_value, local, outer, shared)
+        for node in block.nodes():
             self.replace_inputs(node, block, prefix, self_value, local, outer)
         self.replace_inputs(block.exit, block, prefix, self_value, local, outer)
         return outer
@@ -86,9 +89,11 @@ class Attributes:
         self_value: Value,
         local: dict[Value, Value],
         outer: list[Value],
+        chosen: list[Value] | None = None,
     ) -> None:
+        """`chosen`: these inputs only."""
         for place, value in enumerate(node.inputs()):
-            if value.node().kind() != ATTRIBUTE:
+            if value.node().kind() != ATTRIBUTE or (chosen is not None and value not in chosen):
                 continue
             if value not in local:
                 path = value.node().s("scope").split(".")  # type: ignore[attr-defined]

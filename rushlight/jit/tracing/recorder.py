@@ -29,7 +29,7 @@ TRACED = (TracedInt, TracedFloat)
 DIVIDED = frozenset(
     (
         *("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d"),
-        *("conv_transpose3d", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"),
+        "conv_transpose3d",
     )
 )
 LIVE = (
@@ -51,14 +51,15 @@ class Recorder(TracingState):
             rule = RULES.get(name)
             if rule is not None:
                 return rule(self, op, args)
-            if name in DIVIDED or not returns_tensors(op):
+            if name in DIVIDED:
                 return self.divide(op, args)
+            if not returns_tensors(op):
+                return self.run_below(op, plain_arguments(args))
         return self.record(op, args)
 
     def divide(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         """Run a call whose parts are recorded, not itself."""
-        if op.body is None:
-            return self.run_below(op, plain_arguments(args))
+        assert op.body is not None
         with changed(excluded=LOCAL.state.excluded | OVERRIDES):
             return op.body(*args)
 
@@ -236,6 +237,8 @@ def rule(*names: str) -> Callable[[Any], Any]:
 def record_constant(recorder: Recorder, op: OpOverload, args: tuple[Any, ...]) -> Any:
     """Data that enters the program. torch: as if it were converted to what it is."""
     (tensor,) = args
+    if recorder.has_value(tensor):
+        return tensor
     to = find_overload("aten", "to", "device")
     bound = (tensor, tensor.device, tensor.dtype, False, False, None)
     node = recorder.make_node("aten::to", to._schema.arguments, bound)
@@ -256,6 +259,24 @@ def record_convolution(recorder: Recorder, op: OpOverload, args: tuple[Any, ...]
     return result
 
 
+@rule("split")
+def record_split(recorder: Recorder, op: OpOverload, args: tuple[Any, ...]) -> Any:
+    """torch: a split by a list of sizes is an operator of another name."""
+    if op._overloadname != "sizes":
+        return recorder.record(op, args)
+    return recorder.record(find_overload("aten", "split_with_sizes", "default"), args)
+
+
+@rule("var", "std", "var_mean", "std_mean")
+def record_spread(recorder: Recorder, op: OpOverload, args: tuple[Any, ...]) -> Any:
+    """torch: the plain call is the one that takes a correction."""
+    if op._overloadname != "default" or args[1] is not True:
+        return recorder.record(op, args)
+    return recorder.record(
+        find_overload("aten", op.base_name, "correction"), (args[0], None, None, False)
+    )
+
+
 @rule("copy_")
 def record_copy(recorder: Recorder, op: OpOverload, args: tuple[Any, ...]) -> Any:
     """A copy into a tensor that has no other views is, out of place, the source itself."""
@@ -265,6 +286,9 @@ def record_copy(recorder: Recorder, op: OpOverload, args: tuple[Any, ...]) -> An
         inputs = [recorder.value_of(source), recorder.value_of(self)]
         node = graph.insertNode(graph.create("aten::expand_as", inputs, 0))
     else:
+        if recorder.force_outplace:
+            count = recorder.live_references(self)
+            warn(LIVE.format(count=count, name="copy_ (possibly due to an assignment)"))
         node = recorder.make_node("aten::copy_", op._schema.arguments, args)
     result = recorder.run_below(op, args)
     recorder.add_outputs(node, result)

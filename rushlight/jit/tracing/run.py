@@ -100,11 +100,15 @@ def run_trace(
 def add_attributes(recorder: Recorder, module: Instance, path: str) -> None:
     """Makes tensors and modules that a module holds known by their paths."""
     for name, value in module.values.items():
+        if not isinstance(value, Tensor | Instance):
+            continue
         node = recorder.graph.insertNode(recorder.graph.create(ATTRIBUTE, []))
         node.s_("scope", f"{path}.{name}")  # type: ignore[attr-defined]
         output = node.output().setType(module.type.attributes[name])
         if isinstance(value, Tensor):
-            recorder.set_value(value, output)
+            # What several modules share is read where it was found first.
+            if not recorder.has_value(value):
+                recorder.set_value(value, output.inferTypeFrom(value))
         elif isinstance(value, Instance):
             recorder.set_value(value, output)
             add_attributes(recorder, value, f"{path}.{name}")

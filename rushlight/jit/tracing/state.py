@@ -17,7 +17,7 @@ from rushlight.core.state import (
     changed,
 )
 from rushlight.core.tensor import Tensor
-from rushlight.jit.ir.graph import Block, Graph, Node, Value
+from rushlight.jit.ir.graph import Graph, Node, Value
 from rushlight.jit.ir.parts import SourceRange
 from rushlight.jit.ir.types import INT, TensorType
 from rushlight.jit.tracing.frames import name_of, source_here
@@ -52,6 +52,8 @@ class TracingState(Occupant):
         # Module -> its dotted path, for calls that become methods.
         self.module_paths: dict[Any, str] = {}
         self.ends: list[Node] = []
+        # Where the regions begin whose graph is the one that is written now.
+        self.floors = [0]
 
     def fields(self, state: ThreadState) -> dict[str, Any]:
         return {self.slot: self, "tracer": self}
@@ -67,14 +69,19 @@ class TracingState(Occupant):
 
     def find(self, tensor: Any) -> Value | None:
         key = id(tensor)
-        for known in reversed(self.values):
-            found = known.get(key)
-            if found is not None:
-                return found[1]
+        for known in reversed(self.values[self.floors[-1] :]):
+            entry = known.get(key)
+            if entry is not None:
+                value: Value = entry[1]
+                return value
         return None
 
     def set_value(self, tensor: Any, value: Value) -> None:
         self.values[-1][id(tensor)] = tensor, value
+
+    def note_alias(self, made: Tensor, source: Tensor) -> None:
+        """Another object over the same tensor stands for the same value."""
+        self.set_value(made, self.value_of(source))
 
     def value_of(self, tensor: Tensor) -> Value:
         """The value of a tensor that an operator uses; a constant for one from outside."""
@@ -83,7 +90,7 @@ class TracingState(Occupant):
             if not found.has_name():
                 found.setDebugName(name_of(tensor))
             return found
-        if tensor.requires_grad:
+        if tensor.requires_grad and len(self.floors) == 1:
             with self.paused():
                 raise RuntimeError(
                     "Cannot insert a Tensor that requires grad as a constant. Consider making it a "
@@ -157,6 +164,15 @@ class TracingState(Occupant):
         self.set_value(made, as_tensor.output())
         return made
 
+    def apply_function(self, cls: Any, args: tuple[Any, ...], run: Any) -> Any:
+        """A call of an `autograd.Function`, which is recorded whole."""
+        from rushlight.jit.tracing.pythonops import record_function
+
+        return record_function(self, cls, args, run)
+
+    def note_grad_mode(self, switch: Any, value: bool) -> None:
+        """torch: graphs of traces do not say where gradients were off."""
+
     # -- regions
 
     def call_forward(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -177,14 +193,11 @@ class TracingState(Occupant):
         node.s_("scope", path)  # type: ignore[attr-defined]
         self.ends.append(graph.insertPoint())
         graph.setInsertPoint(node.addBlock())
-        graph.scope = path
+        graph.scope = f"{graph.scope}/{path}" if graph.scope else path
 
     def pop_scope(self) -> None:
-        end = self.ends.pop()
-        self.graph.setInsertPoint(end)
-        block: Block | None = end.block
-        owner = None if block is None else block.owner
-        self.graph.scope = "" if owner is None else owner.s("scope")  # type: ignore[attr-defined]
+        self.graph.setInsertPoint(self.ends.pop())
+        self.graph.scope = self.graph.scope.rpartition("/")[0]
 
 
 def get_tracing_state() -> Any:

@@ -42,6 +42,9 @@ def warn(message: str) -> None:
     if frame is None:
         warnings.warn(message, TracerWarning, stacklevel=2)
         return
+    if (frame.f_globals.get("__name__") or "").startswith("rushlight."):
+        # What the library does with shapes and values is its own affair.
+        return
     warnings.warn_explicit(
         message,
         TracerWarning,

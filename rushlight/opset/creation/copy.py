@@ -21,7 +21,7 @@ from rushlight.core.dispatch import call, packet_call
 from rushlight.core.geometry import suggest_memory_format
 from rushlight.core.node import needs_grad
 from rushlight.core.op import Tag, refuse
-from rushlight.core.state import LOCAL, PROCESS
+from rushlight.core.state import LOCAL, PROCESS, active_tracer
 from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import PLAIN, Tensor, shell, strides_of, values_of, wrap
 from rushlight.opset import derived
@@ -328,13 +328,21 @@ def conversion(self: Any, *args: Any, **kwargs: Any) -> Any:
     flags = (given.get("non_blocking", False), given.get("copy", False), given.get("memory_format"))
     other = given.get("tensor")
     if other is not None:
-        return call(to_other, (self, other, *flags))
+        return call(to_device, (self, other.device, other._dtype, *flags))
     dtype, device = given.get("dtype"), given.get("device")
     if device is None and dtype is not None:
         return call(to_dtype, (self, dtype, *flags))
     if device is not None and dtype is not None:
         return call(to_device, (self, device, dtype, *flags))
-    return call(to_dtype_layout, (self, dtype, None, device, None, *flags))
+    return to_place(self, device, *flags)
+
+
+def to_place(self: Any, place: Any, non_blocking: bool, copy: bool, format: Any) -> Any:
+    """The tensor on a device. A trace has the dtype and layout that it keeps."""
+    kept: tuple[Any, Any] = (None, None)
+    if place is not None and PROCESS.special and active_tracer() is not None:
+        kept = self._dtype, self.layout
+    return call(to_dtype_layout, (self, *kept, place, None, non_blocking, copy, format))
 
 
 def publish(shortcut: Any, name: str, text: str | None = None) -> None:
@@ -391,7 +399,7 @@ for name, target in (
 def to_cpu(self: Any, memory_format: Any = preserve_format) -> Any:
     """The tensor in host memory."""
     format = unless_preserved(memory_format)
-    return call(to_dtype_layout, (self, None, None, cpu, None, False, False, format))
+    return to_place(self, cpu, False, False, format)
 
 
 def to_cuda(
