@@ -227,12 +227,6 @@ graph_op("aten::index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor valu
 graph_op("aten::index_put_.hacked_twin(Tensor(a!) self, Tensor[] indices, Tensor values, "
          "bool accumulate=False) -> Tensor(a!)")(put("index_put_"))  # fmt: skip
 
-for _name in ("and", "or", "xor", "lshift", "rshift"):
-    for _type, _overload in (("Tensor", "Tensor"), ("Scalar", "Scalar")):
-        graph_op(f"aten::__i{_name}__.{_overload}(Tensor(a!) self, {_type} other) -> Tensor(a!)")(
-            lambda self, other, name=f"__i{_name}__": getattr(self, name)(other)
-        )
-
 
 @graph_op("aten::backward(Tensor self, Tensor? gradient=None, bool? retain_graph=None, "
           "bool create_graph=False) -> ()")  # fmt: skip
