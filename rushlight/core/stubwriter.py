@@ -172,7 +172,8 @@ class Writer:
     def __init__(self, op: Any, keywords: bool = True, bound: bool = False) -> None:
         self.op = op
         self.lines: list[str] = []
-        self.scope: dict[str, Any] = {**SCOPE, "op": op}
+        # `op` is what is recorded: for some views that is another than their own.
+        self.scope: dict[str, Any] = {**SCOPE, "op": op, "own_op": op}
         arguments = op._schema.arguments
         # The argument that takes `f(x, 2, 3)` as `f(x, (2, 3))`.
         spread = None if bound else op.options.get("varargs")
@@ -192,8 +193,6 @@ class Writer:
         if bound:
             self.strangers = []
             self.parameters = ", ".join(names)
-            # `op` is what is recorded, which for some views is another.
-            self.scope["own_op"] = op
             self.refuse = f"return slow(own_op, ({', '.join(names)},))"
             return
         count = len([a for a in self.own if not a.kwarg_only])
@@ -878,10 +877,8 @@ def write_first(packet: Any, second: Any, named: bool) -> Writer | None:
 def write_bound(op: Any) -> Writer | None:
     """The stub of an overload below the API, which takes what its binder answers."""
     quick = op.options.get("quick")
-    if op.out_positions:
-        return None
     if op.functional is not None:
-        return write_inplace(op, bound=True)
+        return None if op.out_positions else write_inplace(op, bound=True)
     if quick is not None and (op.kind.name == "VIEW" or quick.as_op is not None):
         return write_view(op, quick, bound=True)
     if op.kind.name == "POINTWISE":
