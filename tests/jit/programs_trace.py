@@ -550,6 +550,34 @@ def out_two(torch):
 
 
 @function
+def out_factory(torch):
+    def f(x):
+        y = torch.zeros(2, 3)
+        torch.ones(2, 3, out=y)
+        return x + y
+
+    return f, (torch.ones(2, 3),)
+
+
+@function
+def selected_by_size(torch):
+    def f(x):
+        i = x.size(0) - 1
+        return x[i], x[:, i], x[i - 1 : i], x[torch.tensor(1)]
+
+    return f, (torch.ones(3, 4),)
+
+
+@function
+def old_names(torch):
+    def f(x):
+        y = torch.autograd.Variable(x)
+        return y + 1, torch.Tensor(x)
+
+    return f, (torch.ones(3),)
+
+
+@function
 def iterate(torch):
     def f(x):
         total = x[0]
