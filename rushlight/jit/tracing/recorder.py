@@ -88,12 +88,11 @@ class Recorder(TracingState):
         """What a call with `out=` is recorded with: nothing that the result says itself, and out of
         place not the result either."""
         arguments = op._schema.arguments
-        told = OPTIONS if OPTIONS <= {argument.name for argument in arguments} else frozenset()
+        told = OPTIONS if OPTIONS.issubset([each.name for each in arguments]) else frozenset()
         kept = [
             at
             for at, argument in enumerate(arguments)
-            if argument.name not in told
-            and not (self.force_outplace and at in op.out_positions)
+            if argument.name not in told and not (self.force_outplace and at in op.out_positions)
         ]
         return [arguments[at] for at in kept], [args[at] for at in kept]
 
