@@ -7,6 +7,7 @@ program that PyTorch refuses has no text there.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,11 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "jit"))
 HOME = ROOT / "tests" / "reference" / "jit"
 
+os.environ["PROGRAMS_LIBRARY"] = "torch"
+
+import programs_script  # noqa: E402
 import programs_trace  # noqa: E402
+import script_texts  # noqa: E402
 import texts  # noqa: E402
 import torch  # noqa: E402
 
@@ -34,6 +39,40 @@ def record(name: str, programs: dict[str, Any], text: Callable[..., str]) -> Non
     print(f"{name}: {len(found)} of {len(programs)}")
 
 
+def record_archives() -> None:
+    """Writes archives of models, and what they give for their example inputs."""
+    import archived
+
+    home = HOME / "archives"
+    home.mkdir(parents=True, exist_ok=True)
+    results: dict[str, Any] = {}
+    for name, how in archived.ARCHIVES:
+        made, inputs = archived.compiled(name, how)
+        path = str(home / f"{name}_{how}.pt")
+        torch.jit.save(made, path)
+        results[f"{name}_{how}"] = archived.plain(torch.jit.load(path)(*inputs))
+    (home / "results.json").write_text(json.dumps(results) + "\n")
+    print(f"archives: {len(results)}")
+
+
+def check_archives(folder: Path) -> None:
+    """Reads archives that Rushlight wrote into a folder, and compares what they give."""
+    import archived
+
+    expected = json.loads((HOME / "archives" / "results.json").read_text())
+    for name, how in archived.ARCHIVES:
+        inputs = archived.MODELS[name]()[1]
+        found = archived.plain(torch.jit.load(str(folder / f"{name}_{how}.pt"))(*inputs))
+        word = "equal" if archived.close(found, expected[f"{name}_{how}"]) else "DIFFERENT"
+        print(f"{name}_{how}: {word}")
+
+
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["check"]:
+        check_archives(Path(sys.argv[2]))
+        sys.exit()
+    record_archives()
     record("trace_functions", programs_trace.FUNCTIONS, texts.function_text)
     record("trace_modules", programs_trace.MODULES, texts.module_text)
+    record("script_functions", programs_script.FUNCTIONS, script_texts.function_text)
+    record("script_modules", programs_script.MODULES, script_texts.module_text)

@@ -23,7 +23,17 @@ HOMES = {
     "save": ".archive.writing",
     "load": ".archive.reading",
     **dict.fromkeys(("fork", "wait"), ".futures"),
-    "CompilationUnit": ".unit",
+    "CompilationUnit": ".scripting.units",
+    **dict.fromkeys(
+        (
+            *("Attribute", "Final", "annotate", "export", "ignore", "interface", "is_scripting"),
+            *("isinstance", "script", "script_if_tracing", "unused", "_overload"),
+            *("_overload_method", "_unwrap_optional", "_isinstance"),
+        ),
+        ".scripting.public",
+    ),
+    "script_method": ".scripting.methods",
+    "Error": ".runtime.errors",
 }
 
 __getattr__, __dir__ = namespace(__name__, HOMES)

@@ -1039,7 +1039,15 @@ def linear_algebra(x, y):
 
 @program
 def math_functions(x: float, n: int):
-    return math.sqrt(x), math.floor(x), math.exp(x), math.log(x), math.pow(x, 2.0), math.pi, math.ceil(x)
+    return (
+        math.sqrt(x),
+        math.floor(x),
+        math.exp(x),
+        math.log(x),
+        math.pow(x, 2.0),
+        math.pi,
+        math.ceil(x),
+    )
 
 
 @program

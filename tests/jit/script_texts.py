@@ -7,11 +7,18 @@ import warnings
 from texts import normalised
 
 
+def graphs_text(text, keep_names):
+    """A graph's text and those of the graphs inside, each with numbers of its own."""
+    first, *inner = text.split("\nwith ")
+    parts = [normalised(part, keep_names) for part in (first, *inner)]
+    return "\nwith ".join(parts)
+
+
 def function_text(torch, function, keep_names=False):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         scripted = torch.jit.script(function)
-    return normalised(str(scripted.graph), keep_names)
+    return graphs_text(str(scripted.graph), keep_names)
 
 
 def module_text(torch, cls, keep_names=False):
@@ -22,5 +29,5 @@ def module_text(torch, cls, keep_names=False):
     parts = []
     for name in sorted(scripted._c._method_names()):
         graph = scripted._c._get_method(name).graph
-        parts.append(f"{name}\n{normalised(str(graph), keep_names)}")
+        parts.append(f"{name}\n{graphs_text(str(graph), keep_names)}")
     return "".join(parts)

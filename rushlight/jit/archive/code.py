@@ -51,8 +51,6 @@ PLAIN_CASTS = {
     "aten::Float": "float",
     "aten::Complex": "complex",
     "aten::str": "str",
-    "aten::len": "len",
-    "aten::ord": "ord",
 }
 
 
@@ -162,15 +160,18 @@ class Printer:
 
     # -- functions
 
-    def function(self, name: str, graph: Graph, schema: FunctionSchema, first: str = "") -> str:
-        """`first` is the annotation of `self`, which `.code` leaves out."""
+    def function(
+        self, name: str, graph: Graph, schema: FunctionSchema, first: str = "", depth: int = 0
+    ) -> str:
+        """`first` is the annotation of `self`, which `.code` leaves out; `depth` that of a method
+        in a class."""
         self.names, self.texts, self.inlined = {}, {}, set()
         self.taken = set()
         self.lines = []
         graph = self.prepared(graph)
         for value, argument in zip(graph.inputs(), schema.arguments):
             self.names[value] = self.free_name(argument.name)
-        header = f"def {name}("
+        header = f"{'  ' * depth}def {name}("
         entries = []
         for place, (value, argument) in enumerate(zip(graph.inputs(), schema.arguments)):
             text = self.names[value]
@@ -185,7 +186,7 @@ class Printer:
         result = self.type(schema.returns[0].type) if schema.returns else "NoneType"
         header += ",\n    ".join(entries) + f") -> {result}:"
         self.lines.append(header)
-        self.depth = 1
+        self.depth = depth + 1
         self.scan(graph.top)
         self.block(graph.top)
         self.finish(graph)
@@ -200,6 +201,7 @@ class Printer:
 
     def finish(self, graph: Graph) -> None:
         outputs = graph.outputs()
+        self.keep_short(outputs)
         if outputs and not (outputs[0].type() is NONE and outputs[0].mustBeNone()):
             self.statement(f"return {self.use(outputs[0])}")
         elif outputs:
@@ -252,7 +254,7 @@ class Printer:
             and not maker._blocks
             and maker.block is point.block
             and maker._kind not in ("prim::Param", "prim::Loop", "prim::If", "prim::fork")
-            and maker._kind not in ("prim::CallFunction", "prim::CallMethod", "prim::PythonOp")
+            and maker._kind != "prim::PythonOp"
         )
 
     # -- statements
@@ -272,20 +274,25 @@ class Printer:
             text = self.texts.get(value)
             if text is None:
                 text = self.texts[value] = self.expression(maker)
-                if len(text) > LINE and maker._kind not in ("prim::TupleConstruct",):
-                    return self.keep_short(value, text)
             return text
         return self.name(value)
 
-    def keep_short(self, value: Value, text: str) -> str:
-        """A long expression gets a line of its own."""
-        name = self.name(value)
-        self.statement(f"{name} = {text}")
-        self.texts[value] = name
-        return name
+    def keep_short(self, values: Iterable[Value]) -> None:
+        """Long expressions, and those before them, get lines of their own."""
+        inside = [value for value in values if value._node in self.inlined]
+        for value in inside:
+            self.keep_short(value._node._inputs)
+        texts = [self.use(value) for value in inside]
+        long = [n for n, text in enumerate(texts) if len(text) + 2 * self.depth >= LINE]
+        for value, text in list(zip(inside, texts))[: max(long, default=-1) + 1]:
+            if text != self.names.get(value):
+                name = self.name(value)
+                self.statement(f"{name} = {text}")
+                self.texts[value] = name
 
     def node(self, node: Node) -> None:
         kind = node._kind
+        self.keep_short(node._inputs)
         if kind == "prim::If":
             self.branch(node)
         elif kind == "prim::Loop":
@@ -333,6 +340,7 @@ class Printer:
         self.depth += 1
         before = len(self.lines)
         self.block(block)
+        self.keep_short(block.outputs())
         self.assign(names, [self.use(value) for value in block.outputs()])
         if len(self.lines) == before:
             self.statement("pass")
@@ -354,8 +362,11 @@ class Printer:
             fail("RL1490", what="a loop that has both a count and a condition")
         starts = [self.use(value) for value in node._inputs[2:]]
         names = [self.name(value) for value in node._outputs]
-        for name, start in zip(names, starts):
-            self.statement(f"{name} = {start}")
+        for name, start, value in zip(names, starts, node._outputs):
+            # What it is first does not tell all that it can be.
+            is_open = isinstance(value.type(), OptionalType | UnionType)
+            typed = f": {self.type(value.type())}" if is_open else ""
+            self.statement(f"{name}{typed} = {start}")
         for value, name in zip(inner, names):
             self.names[value] = name
         if is_for:
@@ -373,6 +384,7 @@ class Printer:
         before = len(self.lines)
         self.block(body)
         outputs = body.outputs() if test is not None else body.outputs()[1:]
+        self.keep_short(outputs)
         texts = [self.use(value) for value in outputs]
         self.assign([test, *names] if test is not None else names, texts)
         if len(self.lines) == before:
@@ -429,8 +441,6 @@ class Printer:
             for argument, value in entries:
                 text = self.use(value)
                 if argument.kwarg_only:
-                    if self.is_default(argument, value):
-                        continue
                     text = f"{argument.name}={text}"
                 texts.append(text)
         head = f"torch.{name}" if namespace == "aten" else f"ops.{namespace}.{name}"
@@ -465,8 +475,7 @@ class Printer:
         if value is None or isinstance(value, bool | int):
             return str(value)
         if isinstance(value, float):
-            text = float_text(value)
-            return f"{text}0" if text.endswith(".") else text
+            return float_text(value)
         if isinstance(value, complex):
             return f"{float_text(value.real)}+{float_text(value.imag)}j"
         if isinstance(value, str):
@@ -663,7 +672,10 @@ def _(printer: Printer, node: Node) -> str:
 
 @special("aten::__getitem__")
 def _(printer: Printer, node: Node) -> str:
-    return f"{printer.use(node._inputs[0])}[{printer.use(node._inputs[1])}]"
+    target = printer.use(node._inputs[0])
+    if not target.isidentifier():
+        target = f"({target})"
+    return f"{target}[{printer.use(node._inputs[1])}]"
 
 
 @special("aten::IntImplicit", "aten::FloatImplicit", "aten::ComplexImplicit")

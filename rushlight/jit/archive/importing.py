@@ -37,11 +37,11 @@ from rushlight.jit.ir.types import (
     TupleType,
     Type,
 )
-from rushlight.jit.script.frontend import Checker, Parsed
-from rushlight.jit.script.functions import define_function
-from rushlight.jit.script.resolving import LANGUAGE, Resolver
-from rushlight.jit.script.sources import SourceText, fail_at
-from rushlight.jit.script.values import (
+from rushlight.jit.scripting.frontend import Checker, Parsed
+from rushlight.jit.scripting.functions import define_function
+from rushlight.jit.scripting.resolving import LANGUAGE, Resolver
+from rushlight.jit.scripting.sources import SourceText, fail_at
+from rushlight.jit.scripting.values import (
     BuiltinFunction,
     ClassValue,
     EnumClass,
@@ -54,7 +54,7 @@ from rushlight.jit.script.values import (
 from rushlight.jit.unit import CompilationUnit, Function
 
 if TYPE_CHECKING:
-    from rushlight.jit.script.base import EmitterBase as Emitter
+    from rushlight.jit.scripting.base import EmitterBase as Emitter
 
 # Longer texts and deeper trees are nobody's model.
 MOST_CHARACTERS = 64 << 20
@@ -193,7 +193,7 @@ class Importer:
         if is_final(annotation):
             assert isinstance(annotation, ast.Subscript)
             type_ = self.resolver.annotation(annotation.slice, source)
-            cls.constants[name] = (type_, literal(node.value, type_))
+            cls.constants[name] = literal(node.value, type_)
         else:
             cls.attributes[name] = self.resolver.annotation(annotation, source)
 

@@ -21,6 +21,7 @@ from rushlight.io.zipformat import LOCAL, Span
 from rushlight.jit.archive.importing import Importer, refuse
 from rushlight.jit.ir.types import ClassType, EnumType, TupleType
 from rushlight.jit.objects.modules import wrap_instance
+from rushlight.jit.passes.inlining import inline_calls
 from rushlight.jit.unit import CompilationUnit, Instance
 
 # Objects within objects; a model has tens.
@@ -141,6 +142,7 @@ class Objects:
     def fill(self, instance: Instance, state: Any) -> None:
         cls = instance.type
         if "__setstate__" in cls.methods:
+            check_ends(cls)
             instance.values.update(dict.fromkeys(cls.attributes))
             instance.call("__setstate__", state)
             return
@@ -150,6 +152,15 @@ class Objects:
             if name not in state:
                 raise refuse(f"an object of {cls.dotted} lacks its {shown(name)}")
             instance.values[name] = state[name]
+
+
+def check_ends(cls: ClassType) -> None:
+    """Refuses a `__setstate__` that could go on for ever: it runs when a file is read."""
+    graph = cls.methods["__setstate__"].graph.copy()
+    inline_calls(graph)
+    for node in graph.all_nodes():
+        if node.kind() in ("prim::Loop", "prim::CallFunction", "prim::CallMethod", "prim::fork"):
+            raise refuse(f"__setstate__ of {cls.dotted} has loops or calls that are not known")
 
 
 @contextmanager

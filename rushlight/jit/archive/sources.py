@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rushlight.jit.archive.code import Printer
+from rushlight.jit.ir.constants import type_of
 from rushlight.jit.ir.types import (
     ClassType,
     EnumType,
@@ -71,10 +72,6 @@ class Sources:
         return printer.function(name, thing.graph, thing.schema)
 
 
-def indented(text: str) -> str:
-    return "".join([f"  {line}" if line.strip() else line for line in text.splitlines(True)])
-
-
 def attribute_line(printer: Printer, name: str, type_: Type) -> str:
     text = printer.type(type_)
     if name.isidentifier():
@@ -99,12 +96,13 @@ def class_text(printer: Printer, cls: ClassType) -> str:
                 word = f"__forward_{field + '_' if field else ''}hooks__"
                 lines.append(f"  {word} = {listed([hook.short_name for hook in hooks])}\n")
     lines += [attribute_line(printer, name, type_) for name, type_ in cls.attributes.items()]
-    for name, (type_, value) in cls.constants.items():
+    for name, value in cls.constants.items():
+        type_ = type_of(value)
         text = printer.constant(value, type_)
         lines.append(f"  {name} : Final[{printer.type(type_)}] = {text}\n")
     for method in (*cls.methods.values(), *cls.pre_hooks, *cls.hooks):
-        text = printer.function(method.short_name, method.graph, method.schema, cls.dotted)
-        lines.append(indented(text))
+        name = method.short_name
+        lines.append(printer.function(name, method.graph, method.schema, cls.dotted, depth=1))
     if len(lines) == 1:
         lines.append("  pass\n")
     return "".join(lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +29,16 @@ ESCAPES = {
 
 
 def print_graph(graph: Graph, sources: bool = True) -> str:
+    """The text of a graph; graphs that nodes hold follow, under the name of the node."""
     taken = ",\n      ".join([typed(value) for value in graph.inputs()])
     lines = [f"graph({taken}):\n"]
+    groups: list[Node] = []
     for node in graph.nodes():
-        write_node(node, 1, sources, lines)
+        write_node(node, 1, sources, lines, groups)
     lines.append(f"  return ({names(graph.outputs())})\n")
+    for place, node in enumerate(groups):
+        inner = print_graph(node.read("g", "Subgraph"), sources)
+        lines.append(f"with {node._kind}_{place} = {inner}")
     return "".join(lines)
 
 
@@ -49,10 +55,13 @@ def print_block(block: Block) -> str:
     return "".join(lines)
 
 
-def write_node(node: Node, depth: int, sources: bool, lines: list[str]) -> None:
+def write_node(
+    node: Node, depth: int, sources: bool, lines: list[str], groups: list[Node] | None = None
+) -> None:
+    """`groups` collects the nodes that hold a graph, which is printed later."""
     indent = "  " * depth
     outputs = ", ".join([typed(value) for value in node._outputs])
-    text = f"{indent}{outputs} = {operation(node)}"
+    text = f"{indent}{outputs} = {operation(node, groups)}"
     if node.scope:
         text += f", scope: {node.scope}"
     if sources and node.source.file:
@@ -62,13 +71,16 @@ def write_node(node: Node, depth: int, sources: bool, lines: list[str]) -> None:
         taken = ", ".join([typed(value) for value in block.inputs()])
         lines.append(f"{indent}  block{place}({taken}):\n")
         for inner in block.nodes():
-            write_node(inner, depth + 2, sources, lines)
+            write_node(inner, depth + 2, sources, lines, groups)
         lines.append(f"{indent}    -> ({names(block.outputs())})\n")
 
 
-def operation(node: Node) -> str:
+def operation(node: Node, groups: list[Node] | None = None) -> str:
     """What stands after the `=`: the kind with its attributes and inputs."""
     inputs = f"({names(node._inputs)})"
+    if groups is not None and node.python is None and "Subgraph" in node._attributes:
+        groups.append(node)
+        return f"{node._kind}_{len(groups) - 1}{inputs}"
     if node.python is not None:
         constants = ", ".join([python_text(value) for value in node.python.constants])
         return f"^{node.python.name}{attributes(node)}({constants}){inputs}"
@@ -119,6 +131,10 @@ def value_text(value: Any) -> str:
         return f"{float_text(value.real)}+{float_text(value.imag)}j"
     if isinstance(value, str):
         return quoted(value)
+    if isinstance(value, enum.Enum):
+        from rushlight.jit.naming import qualified_name
+
+        return f"{qualified_name(type(value))}.{value.name}"
     if isinstance(value, Tensor):
         return "<Tensor>"
     if isinstance(value, list):

@@ -566,7 +566,10 @@ class TupleType(Type):
 
     def str(self) -> Text:
         if self.fields:
+            first = len(self.fields) - len(self.defaults)
             fields = [f"{name} : {item.str()}" for name, item in zip(self.fields, self.items)]
+            for place, value in enumerate(self.defaults, first):
+                fields[place] += f" = {default_text(value)}"
             return f"NamedTuple({', '.join(fields)})"
         return f"({', '.join([item.str() for item in self.items])})"
 
@@ -577,6 +580,12 @@ class TupleType(Type):
         if not self.items:
             return "Tuple[()]"
         return f"Tuple[{', '.join([item.annotation_str for item in self.items])}]"
+
+
+def default_text(value: Any) -> Text:
+    from rushlight.jit.ir.printing import value_text
+
+    return value_text(value)
 
 
 class UnionType(Type):
@@ -635,7 +644,7 @@ class ClassType(NamedType):
     """A class: of modules (`is_module`) or written by the user.
 
     attributes: name to type, in order. parameters, buffers: which attributes those are.
-    constants: name to (type, value). methods: name to function, which has `schema` and `graph`.
+    constants: name to value. methods: name to function, which has `schema` and `graph`.
     """
 
     __slots__ = (
@@ -657,7 +666,7 @@ class ClassType(NamedType):
         self.attributes: dict[Text, Type] = {}
         self.parameters: set[str] = set()
         self.buffers: set[str] = set()
-        self.constants: dict[Text, tuple[Type, Any]] = {}
+        self.constants: dict[Text, Any] = {}
         self.methods: dict[Text, Any] = {}
         self.static_methods: dict[Text, Any] = {}
         self.properties: dict[Text, tuple[Any, Any]] = {}

@@ -92,7 +92,7 @@ class RecursiveScriptModule(ScriptModule):
 
     def define(self, src: str) -> None:
         """Compiles methods from source text and adds them."""
-        from rushlight.jit.script.recursive import define_methods
+        from rushlight.jit.scripting.recursive import define_methods
 
         define_methods(self, src)
 
@@ -117,7 +117,7 @@ class RecursiveScriptModule(ScriptModule):
             value = core.getattr(name)
             return wrap_instance(value) if isinstance(value, Instance) else value
         if name in core.instance.type.constants:
-            return core.instance.type.constants[name][1]
+            return core.instance.type.constants[name]
         if name == "forward":
             return Module.forward.__get__(self)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")

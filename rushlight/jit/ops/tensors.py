@@ -276,7 +276,9 @@ def is_grad_enabled() -> bool:
 
 @graph_op("aten::set_grad_enabled(bool val) -> ()")
 def set_grad_enabled(val: bool) -> None:
-    torch()._C._set_grad_enabled(val)
+    from rushlight.autograd.grad_mode import write_grad
+
+    write_grad(val)
 
 
 @graph_op("aten::manual_seed(int seed) -> ()")

@@ -56,7 +56,7 @@ WORDS = {str: "String", list: "List", tuple: "Tuple", dict: "GenericDict", type(
 
 def fill_percents(self: str, *values: Any) -> str:
     """`%d`, `%s` and their like by the values in order."""
-    waiting = list(values)
+    waiting = list(values[0] if len(values) == 1 and isinstance(values[0], tuple) else values)
     found: list[str] = []
     parts = self.split("%")
     found.append(parts[0])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.core.device import device
 from rushlight.core.tensor import Tensor
 from rushlight.jit.ir.aliasing import Aliases, can_alias, written_values
 from rushlight.jit.ir.graph import Block, Graph, Node, Value, create_constant
@@ -170,7 +171,7 @@ def is_small(value: Any) -> bool:
         return all([is_small(item) for item in value])
     if isinstance(value, dict):
         return is_small(list(value.values()))
-    return isinstance(value, int | float | complex | str) or value is None
+    return isinstance(value, int | float | complex | str | device) or value is None
 
 
 def is_inside(value: Value, node: Node) -> bool:

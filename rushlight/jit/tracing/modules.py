@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.core.tensor import Tensor
+from rushlight.jit.ir.relations import optional
 from rushlight.jit.ir.types import BOOL, TENSOR, ClassType, FunctionType
 from rushlight.jit.naming import qualified_name
 from rushlight.jit.objects.functions import ScriptFunction
@@ -23,7 +24,7 @@ def make_module(module: Module, module_class: Any, unit: CompilationUnit) -> Any
     if isinstance(module, ScriptModule):
         return module
     if has_exports(module):
-        from rushlight.jit.script.recursive import compile_exports
+        from rushlight.jit.scripting.recursive import compile_exports
 
         return compile_exports(module, unit)
     return make_traced(module, module_class or TopLevelTracedModule, unit)
@@ -45,6 +46,11 @@ def make_traced(module: Module, module_class: Any, unit: CompilationUnit) -> Any
     values: dict[str, Any] = {}
     type_ = ClassType("", is_module=True)
     take_tensors(module, type_, values)
+    values["training"] = module.training
+    type_.attributes["training"] = BOOL
+    # torch: an attribute of every module.
+    values["_is_full_backward_hook"] = None
+    type_.attributes["_is_full_backward_hook"] = optional(BOOL)
     children: dict[str, Any] = {}
     for name, child in module._modules.items():
         if child is not None:
@@ -52,8 +58,6 @@ def make_traced(module: Module, module_class: Any, unit: CompilationUnit) -> Any
             instance = children[name]._c.instance
             values[name] = instance
             type_.attributes[name] = instance.type
-    values["training"] = module.training
-    type_.attributes["training"] = BOOL
     for name, value in vars(module).items():
         if isinstance(value, ScriptFunction):
             type_.attributes[name] = FunctionType(value.function)

@@ -1,3 +1,0 @@
-"""`nn.functional` as it is compiled."""
-
-__all__ = []

@@ -1,3 +1,0 @@
-"""Modules of `nn` as they are compiled."""
-
-FORMS: dict = {}
