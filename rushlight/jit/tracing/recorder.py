@@ -264,6 +264,15 @@ def record_convolution(recorder: Recorder, op: OpOverload, args: tuple[Any, ...]
     return result
 
 
+@rule("to")
+def record_move(recorder: Recorder, op: OpOverload, args: tuple[Any, ...]) -> Any:
+    """torch: a move to a device also says which dtype and layout it keeps."""
+    self, dtype, layout, place, *rest = args
+    if op._overloadname != "dtype_layout" or place is None or dtype is not None:
+        return recorder.record(op, args)
+    return recorder.record(op, (self, self.dtype, layout or self.layout, place, *rest))
+
+
 @rule("split")
 def record_split(recorder: Recorder, op: OpOverload, args: tuple[Any, ...]) -> Any:
     """torch: a split by a list of sizes is an operator of another name."""
