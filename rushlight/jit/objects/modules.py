@@ -21,12 +21,67 @@ TABLES = ("_parameters", "_buffers", "_modules")
 
 
 class ScriptMeta(type):
-    """The class of compiled modules; `script.recursive` adds what classes with script methods do
-    when they are made."""
+    """The class of compiled modules: one that has methods to compile does so when it is made."""
+
+    def __init__(cls, name: str, bases: tuple[Any, ...], members: dict[str, Any]) -> None:
+        super().__init__(name, bases, members)
+        if members.get("_disable_script_meta") is None and bases != (Module,):
+            from rushlight.jit.scripting.methods import collect_stubs
+
+            collect_stubs(cls, bases, members)
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        made = super().__call__(*args, **kwargs)
+        if getattr(cls, "_disable_script_meta", False) or cls is ScriptModule:
+            return made
+        from rushlight.jit.scripting.methods import compile_instance
+
+        compiled = compile_instance(made)
+        fields = made.__dict__
+        for table in (*TABLES, "training"):
+            fields.pop(table, None)
+        for name in [name for name in fields if compiled._c.hasattr(name)]:
+            del fields[name]
+        fields["_actual_script_module"] = compiled
+        return made
 
 
 class ScriptModule(Module, metaclass=ScriptMeta):
-    """A module that is compiled. The base of all of them."""
+    """A module that is compiled. The base of all of them.
+
+    A class of its own has methods marked with `script_method`: they are compiled after `__init__`.
+    """
+
+    def define(self, src: str) -> None:
+        """Adds methods from source text."""
+        import sys
+
+        from rushlight.jit.scripting.methods import add_source
+
+        add_source(self, src, sys._getframe(1))
+
+    @property
+    def forward(self) -> Any:  # type: ignore[override]
+        return self.__getattr__("forward")
+
+    def __getattr__(self, name: str) -> Any:
+        inner = self.__dict__.get("_actual_script_module")
+        if inner is None:
+            return super().__getattr__(name)
+        return getattr(inner, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        inner = self.__dict__.get("_actual_script_module")
+        if inner is None:
+            from rushlight.jit.scripting.methods import keep_attribute
+
+            keep_attribute(self, name, value)
+        else:
+            setattr(inner, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        inner = self.__dict__.get("_actual_script_module")
+        super().__delattr__(name) if inner is None else delattr(inner, name)
 
 
 class RecursiveScriptModule(ScriptModule):
@@ -89,12 +144,6 @@ class RecursiveScriptModule(ScriptModule):
         buffer = BytesIO()
         self.save(buffer, _extra_files)
         return buffer.getvalue()
-
-    def define(self, src: str) -> None:
-        """Compiles methods from source text and adds them."""
-        from rushlight.jit.scripting.recursive import define_methods
-
-        define_methods(self, src)
 
     @property
     def forward(self) -> Any:

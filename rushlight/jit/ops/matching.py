@@ -228,7 +228,7 @@ def takes_rest(schema: FunctionSchema, place: int) -> bool:
     arguments = schema.arguments
     if place + 1 < len(arguments) and not arguments[place + 1].kwarg_only:
         return False
-    type_ = without_optional(arguments[place].type)
+    type_ = arguments[place].type
     return (
         isinstance(type_, ListType)
         and not isinstance(type_.element, VarType)

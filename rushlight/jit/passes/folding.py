@@ -24,6 +24,8 @@ KEPT = frozenset(
         *("prim::Print", "prim::RaiseException", "prim::SetAttr", "prim::GetAttr", "prim::Guard"),
         *("prim::CallFunction", "prim::CallMethod", "prim::PythonOp", "prim::CreateObject"),
         *("prim::fork", "aten::wait", "prim::unchecked_cast", "prim::Enter", "prim::Exit"),
+        # The state of the process when the program runs, not now.
+        *("aten::is_grad_enabled", "aten::is_autocast_enabled", "aten::is_autocast_cpu_enabled"),
     )
 )
 

@@ -24,7 +24,7 @@ INTERNAL = frozenset(
         *("_forward_pre_hooks", "_state_dict_hooks", "_load_state_dict_pre_hooks"),
         *("_load_state_dict_post_hooks", "_forward_hooks_with_kwargs", "_state_dict_pre_hooks"),
         *("_forward_hooks_always_called", "_forward_pre_hooks_with_kwargs", "_compiled_call_impl"),
-        *("_version",),
+        *("_version", "_sources", "_actual_script_module"),
     )
 )
 CONSTANT_TYPES = (
@@ -103,6 +103,7 @@ def is_final(hint: Any) -> bool:
 
 def constant_names(module: Any, hints: dict[str, Any]) -> list[str]:
     names = list(getattr(module, "__constants__", ()))
+    names += sorted(getattr(module, "_constants_set", set()) - set(names))
     for name in names:
         if name in module._parameters or name in module._buffers:
             kind = "parameter" if name in module._parameters else "buffer"

@@ -62,3 +62,27 @@ def compile_instance(module: Any) -> Any:
         concrete.define(text, resolver)
     building.compile()
     return wrapped(module, building)
+
+
+def add_source(module: Any, text: str, frame: Any) -> None:
+    """Methods from source text: added now, or when the module is compiled."""
+    from rushlight.jit.scripting.recursive import existing
+
+    resolver = Resolver({**frame.f_globals, **frame.f_locals})
+    if "_actual_script_module" not in module.__dict__ and not hasattr(module, "_c"):
+        module.__dict__.setdefault("_sources", []).append((text, resolver))
+        return
+    concrete = existing(module)
+    for name in concrete.define(text, resolver):
+        concrete.type.methods[name].ensure_defined()
+
+
+def keep_attribute(module: Any, name: str, value: Any) -> None:
+    """An attribute that is set in `__init__`; `Attribute` says its type."""
+    from rushlight.jit.scripting.api import Attribute
+    from rushlight.nn.module import Module
+
+    if isinstance(value, Attribute):
+        module.__dict__[name] = value
+    else:
+        Module.__setattr__(module, name, value)

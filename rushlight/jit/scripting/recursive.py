@@ -12,9 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rushlight.core.parameter import Parameter
-from rushlight.core.tensor import Tensor
-from rushlight.jit.ir.types import NONE, TENSOR, ClassType, Type
+from rushlight.jit.ir.types import NONE, ClassType
 from rushlight.jit.naming import qualified_name
 from rushlight.jit.objects.cores import ModuleCore
 from rushlight.jit.objects.modules import RecursiveScriptModule, ScriptModule
@@ -143,7 +141,7 @@ class Building:
         return found
 
     def build(self, module: Any) -> Concrete:
-        if isinstance(module, ScriptModule):
+        if isinstance(module, ScriptModule) and hasattr(module, "_c"):
             return existing(module)
         children = {
             name: self.concrete_of(child)
@@ -293,22 +291,3 @@ def check_module_initialized(module: Any) -> None:
             f"'{type(module).__module__}.{type(module).__name__}' has not been initialized, did "
             "you forget to call 'super()'?"
         )
-
-
-def define_methods(module: Any, text: str) -> None:
-    """`ScriptModule.define(source)`: adds methods to a compiled module."""
-    import sys
-
-    caller = sys._getframe(2)
-    resolver = Resolver({**caller.f_globals, **caller.f_locals})
-    concrete = existing(module)
-    for name in concrete.define(text, resolver):
-        concrete.type.methods[name].ensure_defined()
-
-
-def is_parameter_or_none(value: Any) -> bool:
-    return value is None or isinstance(value, Parameter | Tensor)
-
-
-def tensor_or_none(value: Any) -> Type:
-    return NONE if value is None else TENSOR
