@@ -12,16 +12,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
+from harness import Case, arguments, finish, import_torch, report
 
-import numpy as np  # noqa: E402
-from harness import Case, arguments, finish, import_torch, report  # noqa: E402
+# isort: split
+import numpy as np
 
-import rushlight  # noqa: E402
-from rushlight.compiler import compile_graph  # noqa: E402
-from rushlight.graph.graph import Graph  # noqa: E402
-from rushlight.graph.node import map_arg  # noqa: E402
+import rushlight
+from rushlight.compiler import compile_graph
+from rushlight.graph.graph import Graph
+from rushlight.graph.node import map_arg
 
 BARS = {"gelu(x*w+b) 4096x1024": 0.8, "softmax 4096x1024": 0.8}
 # Seconds of CPU time that compiling a graph may take: for the first time, and from the cache.

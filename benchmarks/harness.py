@@ -1,17 +1,22 @@
 """Interleaved timing: every system runs in short slices of one process, and the best slice counts.
 
 Machines are shared; a ratio of two minima taken side by side is the only figure worth printing.
+Importing this module before NumPy lets libraries compute on one thread.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
 
 Case = dict[str, Callable[[], Any]]
 
@@ -20,13 +25,13 @@ WARM_UP = 20
 SLICE = 0.005
 
 
-def measure(systems: Case, seconds: float) -> dict[str, float]:
+def measure(systems: Case, seconds: float, warm_up: int = WARM_UP) -> dict[str, float]:
     """Best seconds per call of each system."""
     counts: dict[str, int] = {}
     for name, function in systems.items():
         # Caches fill and code settles in the first calls; they are nobody's steady state.
         once = float("inf")
-        for _ in range(WARM_UP):
+        for _ in range(warm_up):
             start = time.perf_counter()
             function()
             once = min(once, time.perf_counter() - start)
@@ -44,13 +49,17 @@ def measure(systems: Case, seconds: float) -> dict[str, float]:
 
 
 def report(
-    cases: dict[str, Case], seconds: float, bars: dict[str, float], baseline: str = "torch"
+    cases: dict[str, Case],
+    seconds: float,
+    bars: dict[str, float],
+    baseline: str = "torch",
+    warm_up: int = WARM_UP,
 ) -> dict[str, Any]:
     """Print a table of all cases and return it."""
     table: dict[str, Any] = {}
     print(f"{'case':28s} {'rushlight':>11s} {baseline:>11s} {'ratio':>7s}   bar")
     for name, systems in cases.items():
-        best = measure(systems, seconds)
+        best = measure(systems, seconds, warm_up)
         ratio = best["rushlight"] / best[baseline] if baseline in best else None
         table[name] = {"seconds": best, "ratio": ratio}
         bar = bars.get(name)
@@ -63,10 +72,10 @@ def report(
     return table
 
 
-def arguments(description: str) -> argparse.Namespace:
+def arguments(description: str, seconds: float = 1.0) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--json", metavar="FILE", help="also write the table to FILE")
-    parser.add_argument("--seconds", type=float, default=1.0, help="time for each case")
+    parser.add_argument("--seconds", type=float, default=seconds, help="time for each case")
     parser.add_argument("-k", metavar="WORD", default="", help="only cases whose name has WORD")
     return parser.parse_args()
 

@@ -5,17 +5,15 @@ python benchmarks/overhead.py --json overhead.json
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
+from harness import Case, arguments, finish, import_torch, report
 
-import numpy as np  # noqa: E402
-from harness import Case, arguments, finish, import_torch, report  # noqa: E402
+# isort: split
+import numpy as np
 
-import rushlight  # noqa: E402
-from rushlight.base.config import config  # noqa: E402
+import rushlight
+from rushlight.base.config import config
 
 BARS = {
     "add": 0.8,

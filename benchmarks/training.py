@@ -44,9 +44,9 @@ def mlp(t: Any) -> tuple[Any, Any, Callable[[Any], Any]]:
     return model, t.optim.SGD(model.parameters(), lr=0.01), lambda m: F.cross_entropy(m(x), y)
 
 
-def gpt(t: Any) -> tuple[Any, Any, Callable[[Any], Any]]:
+def transformer(t: Any, symbols: int, layers: int, width: int, heads: int, longest: int) -> Any:
+    """A GPT for texts of at most `longest` of `symbols`."""
     nn, F = t.nn, t.nn.functional
-    symbols, layers, width, heads, length, batch = 64, 4, 256, 4, 128, 8
 
     class Block(nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
@@ -56,6 +56,7 @@ def gpt(t: Any) -> tuple[Any, Any, Callable[[Any], Any]]:
             self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
         def forward(self, x: Any) -> Any:
+            batch, length, width = x.shape
             split = (batch, length, heads, width // heads)
             q, k, v = (
                 part.view(split).transpose(1, 2)
@@ -69,18 +70,24 @@ def gpt(t: Any) -> tuple[Any, Any, Callable[[Any], Any]]:
         def __init__(self) -> None:
             super().__init__()
             self.symbol = nn.Embedding(symbols, width)
-            self.place = nn.Embedding(length, width)
+            self.place = nn.Embedding(longest, width)
             self.blocks = nn.Sequential(*(Block() for _ in range(layers)))
             self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, symbols, bias=False)
 
         def forward(self, text: Any) -> Any:
-            x = self.symbol(text) + self.place(t.arange(length))
+            x = self.symbol(text) + self.place(t.arange(text.shape[1]))
             return self.head(self.norm(self.blocks(x)))
 
-    model = Transformer()
-    text = chosen(t, symbols, batch, length + 1)
+    return Transformer()
+
+
+def gpt(t: Any) -> tuple[Any, Any, Callable[[Any], Any]]:
+    symbols, length = 64, 128
+    model = transformer(t, symbols, layers=4, width=256, heads=4, longest=length)
+    text = chosen(t, symbols, 8, length + 1)
     before, after = text[:, :-1], text[:, 1:].reshape(-1)
     optimizer = t.optim.AdamW(model.parameters(), lr=3e-4)
+    F = t.nn.functional
     return model, optimizer, lambda m: F.cross_entropy(m(before).view(-1, symbols), after)
 
 

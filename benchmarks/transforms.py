@@ -5,17 +5,15 @@ python benchmarks/transforms.py --json transforms.json
 
 from __future__ import annotations
 
-import os
 from itertools import pairwise
 from typing import Any
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
+from harness import Case, arguments, finish, import_torch, report
 
-import numpy as np  # noqa: E402
-from harness import Case, arguments, finish, import_torch, report  # noqa: E402
+# isort: split
+import numpy as np
 
-import rushlight  # noqa: E402
+import rushlight
 
 # Derivatives as quick as torch's; batched special functions within twice its time.
 BARS = {

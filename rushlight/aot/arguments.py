@@ -7,8 +7,10 @@ they are given, before anything is traced; disjoint parts of one storage stay ap
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -17,11 +19,21 @@ from rushlight.aot.metadata import Facts, OutputKind
 from rushlight.aot.wrappers import Task, Wrapper, guard_failed
 from rushlight.base.errors import error
 from rushlight.core import geometry
+from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.opset import functions
 from rushlight.symbolic.queries import hint_int
 
-__all__ = ["Bases", "Duplicates", "Member", "overlap", "view_of"]
+__all__ = [
+    "Bases",
+    "Duplicates",
+    "Member",
+    "check_late_writes",
+    "overlap",
+    "take_geometry",
+    "view_of",
+    "views_stay_valid",
+]
 
 
 # -- duplicates ------------------------------------------------------------------------------------
@@ -41,7 +53,11 @@ class Duplicates(Wrapper):
     def plan(task: Task) -> Duplicates | None:
         seen: dict[int, int] = {}
         firsts = [seen.setdefault(id(v), i) for i, v in enumerate(tensors_only(task.args))]
-        written = [entry.is_changed for entry in task.facts.inputs]
+        late = task.facts.written_in_backward
+        written = [
+            entry.is_changed or entry.becomes_view or place in late
+            for place, entry in enumerate(task.facts.inputs)
+        ]
         if not any([first != i and written[i] for i, first in enumerate(firsts)]):
             return None
         refuse_subclasses(task, "duplicated")
@@ -150,6 +166,8 @@ class Bases(Wrapper):
     alone: list[int]
     # Members whose geometry changes: their new forms are results behind the others.
     moved: list[int]
+    # Of those, whether it changes without grad mode.
+    quiet: list[bool]
     # Results that are members as they are: result -> argument.
     same: dict[int, int]
 
@@ -162,8 +180,10 @@ class Bases(Wrapper):
         grouped = {place for group in found for place in group}
         facts = task.facts
         for place in grouped:
-            view = task.args[place]
-            if facts.inputs[place].sets_storage:
+            view, entry = task.args[place], facts.inputs[place]
+            if any(entry.quiet_moves) and entry.requires_grad and not entry.is_view:
+                raise error("RL0631", shape=tuple(view.shape))
+            if entry.sets_storage:
                 raise error("RL0743")
             if view._base is not None and view.requires_grad and view.grad_fn is None:
                 # Taken without grad mode: it has no part in its base's gradient.
@@ -176,7 +196,8 @@ class Bases(Wrapper):
         }
         groups = [[member_of(task.fakes[i], i) for i in group] for group in found]
         alone = [i for i in range(len(task.args)) if i not in grouped]
-        return Bases(groups, alone, moved, same)
+        quiet = [all(facts.inputs[i].quiet_moves) for i in moved]
+        return Bases(groups, alone, moved, quiet, same)
 
     def rewrite(self, task: Task) -> Task:
         outer = task.function
@@ -208,11 +229,43 @@ class Bases(Wrapper):
         count = len(self.moved)
         if count:
             results, forms = results[:-count], results[-count:]
-            for target, form in zip(kept, forms):
-                target.as_strided_(sizes_of(form), strides_of(form), form.storage_offset())
+            with views_stay_valid(results, kept):
+                for target, form, quiet in zip(kept, forms, self.quiet):
+                    take_geometry(target, form, quiet)
         for place, value in zip(self.same, kept[count:], strict=True):
             results[place] = value
         return results
+
+
+def check_late_writes(task: Task) -> None:
+    """Refuse two arguments that overlap, if the backward writes both."""
+    late = task.facts.written_in_backward
+    for first, second in combinations(late, 2):
+        a, b = task.args[first], task.args[second]
+        if a is not b and storage_of(a) is storage_of(b) and overlap(a, b):
+            raise error("RL0634", first=first, second=second)
+
+
+def take_geometry(target: Tensor, form: Tensor, quiet: bool) -> None:
+    """Give a tensor the geometry of another over the same memory, as an in-place op does."""
+    with changed(grad=LOCAL.state.grad and not quiet):
+        target.as_strided_(sizes_of(form), strides_of(form), form.storage_offset())
+
+
+@contextmanager
+def views_stay_valid(results: Sequence[Any], targets: Sequence[Tensor]) -> Iterator[None]:
+    """Inside, `targets` are written as the function wrote them. A result that is a view of one was
+    valid when the function returned it, or else tracing had failed."""
+    before = {id(t._counter): t._counter.value for t in targets if t._counter is not None}
+    views = [
+        (value._view, value._counter)
+        for value in results
+        if isinstance(value, Tensor) and value._view is not None and value._counter is not None
+    ]
+    valid = [(view, c) for view, c in views if before.get(id(c)) == view.version]
+    yield
+    for view, counter in valid:
+        view.version = counter.value
 
 
 def overlapping(args: Sequence[Any], facts: Facts) -> list[list[int]]:

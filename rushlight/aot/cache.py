@@ -1,9 +1,10 @@
 """`AOTAutogradCache`: the graphs of graph modules on disk, so that they are not traced again.
 
 An entry holds forward and backward graphs, the facts and the wrappers around them, as plain data
-(`encoding`) under a key of all that decides them (`fingerprint`). A hit gives the graphs to the
-compilers, which have caches of their own. What cannot be kept is traced, counted as bypassed, and
-raised in strict mode.
+(`encoding`) under a key of all that decides them (`fingerprint`). Entries for symbolic sizes have
+guards; several may be under one key, and the first one whose guards hold is a hit. A hit gives the
+graphs to the compilers, which have caches of their own. What cannot be kept is traced, counted as
+bypassed, and raised in strict mode.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from rushlight.aot.encoding import Damaged, Reader, Unencodable, Writer
 from rushlight.aot.fingerprint import Fingerprint
 from rushlight.aot.metadata import Facts
 from rushlight.aot.runtime import Epilogue
+from rushlight.aot.sizes import Sizes
+from rushlight.aot.symbols import Symbols
 from rushlight.aot.wrappers import Wrapper
 from rushlight.base.counters import counters
 from rushlight.base.diskcache import DiskCache, key_of
@@ -26,7 +29,9 @@ from rushlight.fx.graph_module import GraphModule
 
 __all__ = ["AOTAutogradCache", "BypassAOTAutogradCache", "autograd_cache_key"]
 
-ENTRIES = DiskCache("aot", b"rushlight-aot-1\n")
+ENTRIES = DiskCache("aot", b"rushlight-aot-2\n")
+# How many entries with other guards a key may have; the last one gives way to another.
+ENTRIES_PER_KEY = 16
 
 
 class BypassAOTAutogradCache(RuntimeError):
@@ -42,7 +47,7 @@ def autograd_cache_key(
 ) -> tuple[str, Fingerprint, str]:
     """(key, what it was made by, its text) of a compilation: a graph module whose parameters and
     buffers are `state`, called with tensors like `args`."""
-    fingerprint = Fingerprint(gm, state, args)
+    fingerprint = Fingerprint(gm, state, args, mode_for([*state, *args], options.dynamic))
     try:
         text = fingerprint.text(options)
     except Unencodable as problem:
@@ -79,42 +84,54 @@ class AOTAutogradCache:
             if config.strict_autograd_cache:
                 raise
             return trace()
-        found = AOTAutogradCache.lookup(key, Reader(mode_for([*state, *args], False), gm, number))
+        symbols = fingerprint.symbols
+        reader = Reader(fingerprint.mode, gm, number, symbols)
+        found, place = AOTAutogradCache.lookup(key, reader)
         if found is not None:
             count("hit")
             return found
         count("miss")
         traced = trace()
         try:
-            body = encoded(traced, fingerprint.constants)
+            body = encoded(traced, fingerprint.constants, symbols)
         except Unencodable as problem:
             count("bypass")
             if config.strict_autograd_cache:
                 raise bypassed(str(problem)) from None
             return traced
-        if ENTRIES.write(key, body):
+        if ENTRIES.write(place, body):
             count("saved")
         return traced
 
     @staticmethod
-    def lookup(key: str, reader: Reader) -> Traced | None:
-        """An entry; None where there is none, or none that can be read."""
-        body = ENTRIES.read(key)
-        if body is None:
-            return None
-        try:
-            return decoded(body, reader)
-        except Exception:
-            # Whatever is in the file, the result can be had without it.
-            return None
+    def lookup(key: str, reader: Reader) -> tuple[Traced | None, str]:
+        """An entry whose guards hold, or None, and where it is or may be written."""
+        place = key
+        for number in range(ENTRIES_PER_KEY):
+            place = key_of(key, str(number)) if number else key
+            body = ENTRIES.read(place)
+            if body is None:
+                break
+            try:
+                found = decoded(body, reader)
+            except Exception:
+                # Whatever is in the file, the result can be had without it.
+                break
+            if found is not None:
+                return found, place
+        return None, place
 
 
-def encoded(traced: Traced, constants: dict[int, str]) -> bytes:
+def encoded(traced: Traced, constants: dict[int, str], symbols: Symbols | None = None) -> bytes:
     """What is kept: before compilers have the graphs, which they may change."""
-    writer = Writer(constants)
-    # The last wrapper is the epilogue, which the facts are all of.
+    writer = Writer(constants, symbols)
+    # The last wrapper is the epilogue, which the facts are all of, but for where sizes are.
+    *wrappers, epilogue = traced.wrappers
+    assert isinstance(epilogue, Epilogue)
     parts = {
-        "wrappers": [writer.value(wrapper) for wrapper in traced.wrappers[:-1]],
+        "guards": [] if symbols is None else symbols.guards(),
+        "wrappers": [writer.value(wrapper) for wrapper in wrappers],
+        "sizes": writer.value(epilogue.sizes),
         "facts": writer.value(traced.facts),
         "forward": writer.value(traced.forward),
         "backward": writer.value(traced.backward),
@@ -122,15 +139,25 @@ def encoded(traced: Traced, constants: dict[int, str]) -> bytes:
     return json.dumps(parts, separators=(",", ":")).encode()
 
 
-def decoded(body: bytes, reader: Reader) -> Traced:
+def decoded(body: bytes, reader: Reader) -> Traced | None:
+    """An entry; None where the sizes of now do not meet its guards, which else are noted."""
     data = json.loads(body)
-    if set(data) != {"wrappers", "facts", "forward", "backward"}:
+    if set(data) != {"guards", "wrappers", "sizes", "facts", "forward", "backward"}:
         raise Damaged("other parts")
-    wrappers, facts = reader.items(data["wrappers"]), reader.value(data["facts"])
+    symbols, guards = reader.symbols, []
+    if symbols is not None:
+        held = symbols.read_guards(data["guards"])
+        if held is None:
+            return None
+        guards = held
+    wrappers, sizes = reader.items(data["wrappers"]), reader.value(data["sizes"])
+    facts = reader.value(data["facts"])
     forward, backward = reader.value(data["forward"]), reader.value(data["backward"])
     graphs = isinstance(forward, GraphModule) and isinstance(backward, (GraphModule, type(None)))
-    if not graphs or not isinstance(facts, Facts):
+    if not graphs or not isinstance(facts, Facts) or not isinstance(sizes, Sizes):
         raise Damaged("parts of other kinds")
     if not all([isinstance(wrapper, Wrapper) for wrapper in wrappers]):
         raise Damaged("parts of other kinds")
-    return Traced([*wrappers, Epilogue.behind(wrappers, facts)], facts, forward, backward)
+    if symbols is not None:
+        symbols.ask(guards)
+    return Traced([*wrappers, Epilogue.behind(wrappers, facts, sizes)], facts, forward, backward)

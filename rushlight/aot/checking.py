@@ -16,6 +16,7 @@ from rushlight.core.rng import default_generator
 from rushlight.core.state import changed
 from rushlight.core.tensor import Tensor, sizes_of
 from rushlight.fx.graph_module import GraphModule
+from rushlight.higher_order.effects import new_token
 
 __all__ = ["check_backward", "check_facts", "check_forward", "check_joint"]
 
@@ -23,7 +24,7 @@ __all__ = ["check_backward", "check_facts", "check_forward", "check_joint"]
 def check_facts(task: Task) -> None:
     """A rewritten task: its facts must be those that another dry run finds."""
     found = task.with_facts().facts
-    for name in ("inputs", "bases", "returned_inputs", "grad_mode_after"):
+    for name in ("inputs", "bases", "returned_inputs", "grad_mode_after", "tokens"):
         expected, again = getattr(task.facts, name), getattr(found, name)
         if expected != again:
             complain("rewritten", f"{name} {expected}", f"{again}")
@@ -36,7 +37,12 @@ def check_forward(
     graph: GraphModule, args: Sequence[Any], facts: Facts, mode: FakeTensorMode
 ) -> None:
     """The forward graph, or the only one."""
-    outputs, written = run_again(graph, args, mode)
+    count = len(facts.tokens)
+
+    def without_tokens(*inputs: Any) -> list[Any]:
+        return list(graph(*tokens_of(count), *inputs))[count:]
+
+    outputs, written = run_again(without_tokens, args, mode)
     compare_writes("forward", written, facts)
     if len(outputs) < facts.forward_count:
         complain("forward", f"{facts.forward_count} results", f"{len(outputs)}")
@@ -47,11 +53,12 @@ def check_joint(
     graph: GraphModule, args: Sequence[Any], facts: Facts, mode: FakeTensorMode
 ) -> None:
     """Forward and backward together: one gradient, or None, follows for each input."""
-    count = len(args)
+    count, early, late = len(args), len(facts.tokens), len(facts.backward_tokens)
 
     def flat(*inputs: Any) -> list[Any]:
-        forward, backward = graph(list(inputs[:count]), list(inputs[count:]))
-        return [*forward, *backward]
+        primals, tangents = inputs[:count], inputs[count:]
+        forward, backward = graph([*tokens_of(early), *primals], [*tangents, *tokens_of(late)])
+        return [*forward[early:], *backward[: len(backward) - late]]
 
     outputs, written = run_again(flat, [*args, *facts.tangents], mode)
     compare_writes("joint", written - set(facts.written_in_backward), facts)
@@ -70,13 +77,23 @@ def check_backward(
     mode: FakeTensorMode,
 ) -> None:
     """The backward graph: it writes no more inputs than the backward of the function does."""
-    outputs, written = run_again(graph, inputs, mode)
+    late = len(facts.backward_tokens)
+
+    def without_tokens(*inputs: Any) -> list[Any]:
+        results = list(graph(*inputs))
+        return results[: len(results) - late]
+
+    outputs, written = run_again(without_tokens, inputs, mode)
     if len(written) != len(facts.written_in_backward):
         expected = f"{len(facts.written_in_backward)} inputs to be written"
         complain("backward", expected, f"inputs {sorted(written)} are")
     if len(outputs) != len(args):
         complain("backward", f"{len(args)} results", f"{len(outputs)}")
     compare_gradients("backward", outputs, args)
+
+
+def tokens_of(count: int) -> list[Any]:
+    return [new_token() for _ in range(count)]
 
 
 def run_again(
@@ -92,7 +109,9 @@ def run_again(
     random_state = default_generator._seed, default_generator._offset
     try:
         with changed(grad=False), mode:
-            found = collect_facts(keep_outputs, args, keep_writes=True)
+            # Graphs are below autograd: what is written is a view of nothing.
+            plain = [value.detach() if isinstance(value, Tensor) else value for value in args]
+            found = collect_facts(keep_outputs, plain, keep_writes=True)
     finally:
         default_generator._put(*random_state)
     written = {
@@ -107,7 +126,8 @@ def compare_writes(name: str, written: set[int], facts: Facts) -> None:
     expected = {
         place
         for place, entry in enumerate(facts.inputs)
-        if entry.kept_in_graph and (entry.writes_data or entry.sets_storage)
+        if entry.kept_in_graph
+        and ((entry.writes_data and not entry.gives_up_memory) or entry.sets_storage)
     }
     if written != expected:
         complain(name, f"writes of the inputs {sorted(expected)}", f"{sorted(written)}")

@@ -9,20 +9,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from rushlight.aot import config
-from rushlight.aot.arguments import Bases, Duplicates
+from rushlight.aot.arguments import Bases, Duplicates, check_late_writes
 from rushlight.aot.checking import check_backward, check_facts, check_forward, check_joint
 from rushlight.aot.joint import (
     Decompositions,
     Function,
     Tracing,
     flat_parts,
+    joint_inputs,
     trace_inference,
     trace_joint,
 )
 from rushlight.aot.metadata import Facts, check_subclasses, collect_facts
 from rushlight.aot.runtime import Boxed, Epilogue, InferenceRun, TrainingRun
+from rushlight.aot.sizes import Sizes
+from rushlight.aot.subclasses import flatten
 from rushlight.aot.tracing import shape_environment, sizes_as_tuples
-from rushlight.aot.wrappers import Chain, GradGuard, Task, Wrapper
+from rushlight.aot.wrappers import Chain, GradGuard, Task, Tokens, Wrapper
 from rushlight.base import pytree
 from rushlight.base.pytree import TreeSpec
 from rushlight.core.fake import FakeTensor, FakeTensorMode
@@ -154,14 +157,16 @@ def trace_flat(function: Function, args: Sequence[Any], options: Options, number
                     wrappers.append(found)
                     if config.debug_assert:
                         check_facts(task)
-            facts = task.facts
-            if facts.has_subclasses:
-                check_subclasses(task.fakes, facts)
-            facts.training = training and facts.needs_gradients
-            trace = trace_training if facts.training else trace_without_gradients
-            return Traced(
-                [*wrappers, Epilogue.behind(wrappers, facts)], facts, *trace(task, options)
-            )
+            graphs = trace_graphs(task, options, training)
+            found = Duplicates.plan(task)
+            if found is not None:
+                # Only the backward writes them.
+                task = found.rewrite(task)
+                wrappers.append(found)
+                graphs = trace_graphs(task, options, training)
+            check_late_writes(task)
+            last = Epilogue.behind(wrappers, task.facts, Sizes.of(task.fakes))
+            return Traced([*wrappers, last], task.facts, *graphs)
         finally:
             default_generator._put(*random_state)
 
@@ -197,19 +202,30 @@ def check_arguments(args: Sequence[Any]) -> None:
 
 def mode_for(args: Sequence[Any], dynamic: bool) -> FakeTensorMode:
     """The fake mode that inputs belong to, the active one, or a new one."""
-    for value in args:
-        if isinstance(value, FakeTensor):
-            return value.fake_mode
+    for part in flat_parts(args):
+        if isinstance(part, FakeTensor):
+            return part.fake_mode
     if LOCAL.state.fake is not None:
         return LOCAL.state.fake
     return FakeTensorMode(shape_env=shape_environment(required=True) if dynamic else None)
 
 
 def fake_argument(mode: FakeTensorMode, value: Any, place: int, parameters: int) -> Any:
-    if not isinstance(value, Tensor) or isinstance(value, FakeTensor):
+    if not isinstance(value, Tensor) or all([isinstance(v, FakeTensor) for v in flatten(value)]):
         return value
     static = True if place < parameters else None
     return mode.from_tensor(value, static_shapes=static, source=f"args[{place}]")
+
+
+def trace_graphs(
+    task: Task, options: Options, training: bool
+) -> tuple[GraphModule, GraphModule | None]:
+    facts = task.facts
+    if facts.has_subclasses:
+        check_subclasses(task.fakes, facts)
+    facts.training = training and facts.needs_gradients
+    trace = trace_training if facts.training else trace_without_gradients
+    return trace(task, options)
 
 
 def trace_without_gradients(task: Task, options: Options) -> tuple[GraphModule, None]:
@@ -228,8 +244,8 @@ def trace_training(task: Task, options: Options) -> tuple[GraphModule, GraphModu
         check_joint(joint, fakes, facts, mode)
     forward, backward = options.partition_fn(
         joint,
-        [flat_parts(fakes), flat_parts(facts.tangents)],
-        num_fwd_outputs=facts.graph_count,
+        list(joint_inputs(fakes, facts)),
+        num_fwd_outputs=len(facts.tokens) + facts.graph_count,
     )
     if checks:
         check_forward(forward, fakes, facts, mode)
@@ -245,12 +261,14 @@ def examples_of(graph: GraphModule) -> list[Any]:
 def compile_inference(traced: Traced, options: Options, number: int) -> Callable[[list[Any]], Any]:
     with compiling(f"{number}_inference"):
         compiled = options.inference_compiler(traced.forward, examples_of(traced.forward))
-    return InferenceRun(Boxed(compiled), traced.facts)
+    facts = traced.facts
+    return InferenceRun(Tokens(len(facts.tokens)).around(Boxed(compiled)), facts)
 
 
 def compile_training(traced: Traced, options: Options, number: int) -> Callable[[list[Any]], Any]:
     backward = traced.backward
     assert backward is not None
+    facts = traced.facts
     examples = examples_of(backward)
     numbers = sum([isinstance(value, NUMBERS) for value in examples])
     with compiling(f"{number}_forward"):
@@ -258,12 +276,14 @@ def compile_training(traced: Traced, options: Options, number: int) -> Callable[
 
     def compile_backward() -> Callable[[list[Any]], Any]:
         with compiling(f"{number}_backward"):
-            return Boxed(options.bw_compiler(backward, examples))
+            compiled = Boxed(options.bw_compiler(backward, examples))
+        return Tokens(len(facts.backward_tokens), last=True).around(compiled)
 
     compiled_backward = Late(compile_backward)
     if numbers:
         compiled_backward()
-    return TrainingRun(Boxed(compiled_forward), compiled_backward, traced.facts, numbers)
+    run_forward = Tokens(len(facts.tokens)).around(Boxed(compiled_forward))
+    return TrainingRun(run_forward, compiled_backward, facts, numbers)
 
 
 class Late:

@@ -14,12 +14,13 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from struct import pack, unpack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rushlight.aot.arguments import Bases, Duplicates, Member
 from rushlight.aot.metadata import Facts, InputFacts, OutputFacts, OutputKind
+from rushlight.aot.sizes import Sizes
 from rushlight.aot.subclasses import Layout
 from rushlight.aot.wrappers import GradGuard
 from rushlight.core.device import LAYOUTS, MEMORY_FORMATS, device, layout, memory_format
@@ -38,9 +39,13 @@ from rushlight.graph.immutable_collections import immutable_dict, immutable_list
 from rushlight.graph.node import Node
 from rushlight.graph.printing import CodeGen
 from rushlight.higher_order import find_op
+from rushlight.higher_order.effects import EffectType
 from rushlight.nn.module import Module
 from rushlight.opset import registry
-from rushlight.symbolic.numbers import NUMBERS
+from rushlight.symbolic.numbers import NUMBERS, IntLike, SymInt
+
+if TYPE_CHECKING:
+    from rushlight.aot.symbols import Symbols
 
 __all__ = ["Damaged", "Reader", "Unencodable", "Writer", "named_tensor_class"]
 
@@ -56,7 +61,17 @@ FORMAT_NAMES = {each.name: each for each in MEMORY_FORMATS}
 # Records that are their fields; `number` is that of the compilation, not of the entry.
 RECORDS: dict[str, type] = {
     cls.__name__: cls
-    for cls in (Bases, Duplicates, Facts, GradGuard, InputFacts, Layout, Member, OutputFacts)
+    for cls in (
+        Bases,
+        Duplicates,
+        Facts,
+        GradGuard,
+        InputFacts,
+        Layout,
+        Member,
+        OutputFacts,
+        Sizes,
+    )
 }
 # Fields that belong to one compilation.
 LEFT_OUT = ("number", "tangents")
@@ -64,7 +79,7 @@ LEFT_OUT = ("number", "tangents")
 # itself.
 ARGUMENTS = (
     "float", "complex", "tuple", "dict", "slice", "ellipsis", "dtype", "device", "layout",
-    "memory_format", "node",
+    "memory_format", "node", "op",
 )  # fmt: skip
 NODE_KINDS = ("placeholder", "get_attr", "call_function", "output")
 
@@ -79,10 +94,13 @@ class Damaged(Exception):
 
 class Writer:
     """Values as plain data. `attributes` names tensors of the module that is compiled: graphs refer
-    to them, and hold all others themselves."""
+    to them, and hold all others themselves. `symbols` writes symbolic numbers."""
 
-    def __init__(self, attributes: Mapping[int, str] | None = None) -> None:
+    def __init__(
+        self, attributes: Mapping[int, str] | None = None, symbols: Symbols | None = None
+    ) -> None:
         self.attributes = attributes or {}
+        self.symbols = symbols
         # Identity of a storage -> (its number, the storage, which stays alive).
         self.storages: dict[int, tuple[int, Storage]] = {}
 
@@ -96,7 +114,9 @@ class Writer:
         if write is not None:
             return write(self, value)
         if isinstance(value, NUMBERS):
-            raise Unencodable("a symbolic number")
+            if self.symbols is None:
+                raise Unencodable("a symbolic number")
+            return {"number": self.symbols.number(value)}
         if isinstance(value, GraphModule):
             return {"graph": self.graph(value)}
         if id(value) in OPERATOR_NAMES:
@@ -129,15 +149,13 @@ class Writer:
         assert unusual is not None
         if unusual.parts is not None or value.constant is not None:
             raise Unencodable("a sparse tensor" if unusual.parts else "a fake with known values")
-        sizes, strides, offset = sizes_of(value), strides_of(value), value._offset
+        geometry = [list(sizes_of(value)), list(strides_of(value)), value._offset]
         nbytes = storage_of(value).nbytes_
-        if not all([type(number) is int for number in (*sizes, *strides, offset, nbytes)]):
-            raise Unencodable("a symbolic number")
         return {
             "fake": [
-                sizes, strides, offset, value._dtype.name, str(value.device), unusual.layout.name,
-                bool(value.requires_grad), bool(unusual.conj), bool(unusual.neg),
-                self.storage_number(value), nbytes,
+                *[self.value(part) for part in geometry], value._dtype.name, str(value.device),
+                unusual.layout.name, bool(value.requires_grad), bool(unusual.conj),
+                bool(unusual.neg), self.storage_number(value), self.value(nbytes),
             ]
         }  # fmt: skip
 
@@ -234,6 +252,7 @@ WRITERS: dict[type, Callable[[Any, Any], Any]] = {
     FakeTensor: Writer.fake,
     ViewStep: lambda w, v: {"view": [w.value(part) for part in (v.op, v.args, v.number, v.quiet)]},
     OutputKind: lambda w, v: {"kind": v.name},
+    EffectType: lambda w, v: {"effect": v.name},
     **dict.fromkeys(RECORDS.values(), record_of),
 }
 
@@ -259,12 +278,16 @@ def named_tensor_class(module: str, name: str) -> type | None:
 
 class Reader:
     """Values from plain data. Fakes belong to `mode`; `owner` is the module that is compiled, whose
-    tensors graphs refer to; `number` is that of the compilation."""
+    tensors graphs refer to; `number` is that of the compilation; `symbols` reads symbolic
+    numbers."""
 
-    def __init__(self, mode: FakeTensorMode, owner: Module, number: int) -> None:
+    def __init__(
+        self, mode: FakeTensorMode, owner: Module, number: int, symbols: Symbols | None = None
+    ) -> None:
         self.mode = mode
         self.owner = owner
         self.number = number
+        self.symbols = symbols
         self.storages: dict[int, Storage] = {}
         # The nodes of the graph that is read.
         self.nodes: dict[str, Node] = {}
@@ -287,8 +310,9 @@ class Reader:
 
     def fake(self, data: Any) -> FakeTensor:
         sizes, strides, offset, kind, place, how, needs, conj, neg, number, nbytes = data
-        if not all([type(n) is int for n in (*sizes, *strides, offset, number, nbytes)]):
-            raise Damaged("a size that is no number")
+        sizes, strides, (offset, nbytes) = [
+            [self.size(entry) for entry in part] for part in (sizes, strides, (offset, nbytes))
+        ]
         where = device(plain(place, str))
         made = shell(tuple(sizes), tuple(strides), BY_NAME[kind], where, offset)
         unusual: Any = made._unusual
@@ -300,6 +324,10 @@ class Reader:
         fake: FakeTensor = fake_of(made, self.mode)
         fake._requires_grad = needs is True
         return fake
+
+    def size(self, data: Any) -> IntLike:
+        found = data if type(data) is int else self.value(plain(data, dict))
+        return of(found, (int, SymInt))  # type: ignore[no-any-return]
 
     def graph(self, data: Any) -> GraphModule:
         outer, self.nodes = self.nodes, {}
@@ -363,9 +391,9 @@ def plain(data: Any, cls: type) -> Any:
     return data
 
 
-def of(value: Any, cls: type) -> Any:
+def of(value: Any, cls: type | tuple[type, ...]) -> Any:
     if not isinstance(value, cls):
-        raise Damaged(f"expected a {cls.__name__}, got a {type(value).__name__}")
+        raise Damaged(f"expected {cls}, got a {type(value).__name__}")
     return value
 
 
@@ -400,6 +428,12 @@ def read_record(reader: Reader, data: Any) -> Any:
     instead = {"number": reader.number, "tangents": []}
     values.update({field: instead[field] for field in wanted if field in LEFT_OUT})
     return cls(**values)
+
+
+def read_number(reader: Reader, data: Any) -> Any:
+    if reader.symbols is None:
+        raise Damaged("a symbolic number")
+    return reader.symbols.read_number(plain(data, list))
 
 
 def read_view(reader: Reader, data: Any) -> ViewStep:
@@ -440,6 +474,7 @@ READERS: dict[str, Callable[[Reader, Any], Any]] = {
     "memory_format": lambda r, d: FORMAT_NAMES[d],
     "node": lambda r, d: r.nodes[d],
     "op": read_op,
+    "number": read_number,
     "hop": lambda r, d: of(find_op(identifier(d)), HigherOrderOperator),
     "operator": lambda r, d: OPERATORS[d],
     "fake": Reader.fake,
@@ -448,6 +483,7 @@ READERS: dict[str, Callable[[Reader, Any], Any]] = {
     "attribute": read_attribute,
     "view": read_view,
     "kind": lambda r, d: OutputKind[d],
+    "effect": lambda r, d: EffectType[d],
     "class": read_class,
     "record": read_record,
 }

@@ -235,6 +235,9 @@ def sign(
     outputs = [
         node.name if hasattr(node, "name") else node for node in graph.graph.output_node().args[0]
     ]
+    tokens = len(facts.tokens)
+    input_tokens, inputs = inputs[:tokens], inputs[tokens:]
+    output_tokens, outputs = outputs[:tokens], outputs[tokens:]
     names = [*parameters, *buffers]
     by_input = dict(zip(inputs, names))
     user_inputs = inputs[len(names) :]
@@ -266,6 +269,8 @@ def sign(
         in_spec=structure,
         out_spec=flat.out_structure,
         backward_signature=backward,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
     )
 
 

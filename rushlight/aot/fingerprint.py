@@ -21,10 +21,12 @@ from typing import Any
 import numpy as np
 
 from rushlight.aot.encoding import Unencodable, Writer, attribute
+from rushlight.aot.subclasses import flatten
+from rushlight.aot.symbols import Symbols
 from rushlight.base.switches import changed_switches
 from rushlight.core import process
 from rushlight.core.dtype import get_default_dtype
-from rushlight.core.fake import FakeTensor
+from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.hop import HigherOrderOperator
 from rushlight.core.modes import is_traceable_wrapper_subclass
 from rushlight.core.op import OpOverload, OpOverloadPacket
@@ -34,6 +36,7 @@ from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.node import Node
 from rushlight.graph.printing import CodeGen
+from rushlight.higher_order.effects import EFFECTS
 from rushlight.nn import module
 from rushlight.nn.module import Buffer, Module
 
@@ -73,9 +76,13 @@ class Fingerprint(Writer):
     """Describes a compilation. `constants` maps tensors that the module holds, other than
     parameters and buffers, to where they are."""
 
-    def __init__(self, module: GraphModule, state: Sequence[Any], args: Sequence[Any]) -> None:
-        super().__init__()
+    def __init__(
+        self, module: GraphModule, state: Sequence[Any], args: Sequence[Any], mode: FakeTensorMode
+    ) -> None:
+        env = mode.shape_env
+        super().__init__(symbols=None if env is None else Symbols(env))
         self.module = module
+        self.mode = mode
         self.constants: dict[int, str] = {}
         # Arguments by identity: parameters and buffers are the first ones.
         self.places: dict[int, int] = {}
@@ -84,14 +91,32 @@ class Fingerprint(Writer):
         self.args = [*state, *args]
 
     def text(self, options: Any) -> str:
+        arguments = [self.argument(value) for value in self.args]
         parts = {
-            "arguments": [self.argument(value) for value in self.args],
+            "arguments": arguments,
+            "sizes": self.sizes(options.parameters),
             "graph": self.module_graph(self.module, ""),
             "options": self.options(options),
             "state": self.state(),
             "versions": versions(),
         }
         return json.dumps(parts)
+
+    def sizes(self, parameters: int) -> Any:
+        """What is known of symbolic sizes."""
+        symbols = self.symbols
+        if symbols is None:
+            return None
+        tensors: list[Tensor] = []
+        for place, value in enumerate(self.args):
+            parts = [part for part in flatten(value) if isinstance(part, Tensor)]
+            tensors += parts
+            is_static = place < parameters and all([part._base is None for part in parts])
+            if not is_static and not all([isinstance(part, FakeTensor) for part in parts]):
+                raise Unencodable("a tensor with values beside symbolic sizes")
+        # Whether arguments overlap is found on the example.
+        shares = len({id(storage_of(value)) for value in tensors}) < len(tensors)
+        return [symbols.known(), symbols.hints() if shares else None]
 
     # -- arguments ---------------------------------------------------------------------------------
 
@@ -112,8 +137,8 @@ class Fingerprint(Writer):
         if isinstance(value, FakeTensor):
             if value.constant is not None:
                 raise Unencodable("a fake with known values")
-            if value.fake_mode.shape_env is not None:
-                raise Unencodable("symbolic sizes")
+            if value.fake_mode.shape_env is not None and value.fake_mode is not self.mode:
+                raise Unencodable("fakes of several modes")
         base = value._base
         lazy = [unusual is not None and getattr(unusual, bit) for bit in ("conj", "neg", "zero")]
         return [
@@ -234,7 +259,7 @@ class Fingerprint(Writer):
 
     def state(self) -> Any:
         state = LOCAL.state
-        refuse_modes(state)
+        refuse_modes(state, self.mode)
         caster = state.autocast
         switches = {
             module: {name: value for name, value in found.items() if name not in OWN_SWITCHES}
@@ -251,11 +276,12 @@ class Fingerprint(Writer):
             "deterministic": process.get_deterministic_debug_mode(),
             "precision": process.get_float32_matmul_precision(),
             "threads": process.get_num_threads(),
+            "effects": sorted([[op.name(), effect.name] for op, effect in EFFECTS.items()]),
             "switches": {module: found for module, found in switches.items() if found},
         }
 
 
-def refuse_modes(state: Any) -> None:
+def refuse_modes(state: Any, mode: FakeTensorMode) -> None:
     """Whoever looks at calls, or answers them, would have to see the tracing."""
     occupied = [
         name
@@ -270,8 +296,9 @@ def refuse_modes(state: Any) -> None:
         raise Unencodable(f"an active mode ({occupied[0]})")
     if any([name in HEEDED for name in state.node_meta or ()]):
         raise Unencodable("marks for the nodes that are recorded")
-    if state.fake is not None and state.fake.shape_env is not None:
-        raise Unencodable("symbolic sizes")
+    active = state.fake
+    if active is not None and active.shape_env is not None and active is not mode:
+        raise Unencodable("fakes of several modes")
     if any(GLOBAL_HOOKS):
         raise Unencodable("hooks of all modules")
     from rushlight.library.registration import INSTALLED

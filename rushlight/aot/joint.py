@@ -2,11 +2,13 @@
 
 The traced callable runs the user's function under functionalization on fake tensors; the joint
 one also runs the autograd engine, so that gradient formulas end up in the graph as operators.
-Writes to inputs become extra outputs, or a `copy_` at the end where the facts say so.
+Writes to inputs become extra outputs, or a `copy_` at the end where the facts say so. Tokens of
+effects lead the inputs and outputs of the forward, and end those of the backward.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -40,12 +42,12 @@ from rushlight.fx.traceback import follow_backward, preserve_node_meta
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node
 from rushlight.graph.printing import _PyTreeCodeGen, _PyTreeInfo
-from rushlight.higher_order import effects
+from rushlight.higher_order.effects import EffectType, constant_token, register_builtin
 from rushlight.symbolic.numbers import NUMBERS
 
-__all__ = ["Tracing", "flat_parts", "trace_inference", "trace_joint"]
+__all__ = ["Tracing", "flat_parts", "joint_inputs", "trace_inference", "trace_joint"]
 
-effects.register_builtin()
+register_builtin()
 Function = Callable[..., Sequence[Any]]
 Decompositions = dict[OpOverload, Callable[..., Any]]
 
@@ -61,11 +63,18 @@ class Prepared:
     def __call__(self, inputs: Sequence[Any]) -> tuple[list[Any], list[bool]]:
         """(mutated inputs, outputs and intermediate bases; which of them have a tangent)."""
         facts = self.facts
-        given = [self.guarded(value, entry) for value, entry in zip(inputs, facts.inputs)]
+        # Of inputs that lose elements: all that was written to them.
+        self.starts: dict[int, Any] = {}
+        given = [
+            self.guarded(value, entry, position)
+            for position, (value, entry) in enumerate(zip(inputs, facts.inputs, strict=True))
+        ]
         # As the function has them.
         self.given = given
         outputs = list(self.function(*given))
-        returned = [given[position] for position in facts.returned_inputs]
+        returned = [
+            self.starts.get(position, given[position]) for position in facts.returned_inputs
+        ]
         has_tangent = [
             facts.inputs[position].seen_by_autograd and facts.inputs[position].requires_grad
             for position in facts.returned_inputs
@@ -77,19 +86,28 @@ class Prepared:
             has_tangent.append(entry.is_tensor and entry.requires_grad and not entry.rebuilt)
         return returned + outputs + bases, has_tangent + [True] * len(bases)
 
-    def guarded(self, value: Any, entry: InputFacts) -> Any:
+    def guarded(self, value: Any, entry: InputFacts, position: int) -> Any:
         """An input as the function may have it: gradients are taken before any write."""
-        if not self.training or not isinstance(value, Tensor):
+        if not isinstance(value, Tensor) or not (self.training or entry.returns_start):
             return value
-        if entry.seen_by_autograd and not entry.kept_in_graph:
+        is_copied = self.training and entry.seen_by_autograd and not entry.kept_in_graph
+        is_moved = entry.writes_geometry or entry.becomes_view
+        if is_copied:
             copy = value.clone()
             if isinstance(copy, FunctionalTensor):
                 # Strides decide what the function does: they are the argument's.
                 take_geometry(copy, value)
-            return copy
-        if entry.writes_geometry or entry.becomes_view:
-            # What becomes a view of itself has another history, the argument keeps its own.
+            value = copy
+        if entry.returns_start:
+            self.starts[position] = value
             return value.view(value.shape)
+        if is_moved and (not is_copied or (entry.is_view and any(entry.quiet_moves))):
+            # What becomes a view of itself has another history, the argument keeps its own.
+            alias = value.view(value.shape)
+            if not entry.is_view:
+                # The history of a view follows its geometry whatever the grad mode.
+                alias._node, alias._view = alias.grad_fn, None
+            return alias
         return value
 
 
@@ -118,6 +136,20 @@ class GraphBuilder:
         else:
             describe(node, value)
         return node
+
+    def token(self, name: str, effect: EffectType) -> Any:
+        """An input of the graph after those it has: the token of an effect."""
+        value = constant_token(effect)
+        if self.mode is not None:
+            value = self.mode.from_tensor(value, static_shapes=True)
+        graph = self.recorder.graph
+        inputs = [node for node in graph.nodes if node.op == "placeholder"]
+        if not inputs:
+            self.placeholder(name, value)
+            return value
+        with graph.inserting_after(inputs[-1]):
+            self.placeholder(name, value)
+        return value
 
     def run(self, callback: Callable[[], Any]) -> Any:
         with ExitStack() as stack:
@@ -185,7 +217,23 @@ class BackwardWrites:
         self.primals, self.given, self.tangents = primals, given, tangents
         self.outputs = outputs
         self.output_writes = [state_of(value)[0] for value in outputs]
+        self.output_values = [
+            v.functional_value if isinstance(v, FunctionalTensor) else None for v in outputs
+        ]
         self.before = [state_of(value) for value in (*primals, *given, *tangents)]
+
+    def results(self, facts: Facts) -> list[Any]:
+        """The values of outputs: of views of what the backward writes, those from before."""
+        found = []
+        offset = len(facts.returned_inputs)
+        for place, value in enumerate(self.outputs):
+            is_output = offset <= place < offset + len(facts.outputs)
+            is_view = is_output and facts.outputs[place - offset].kind is OutputKind.ALIAS_OF_INPUT
+            is_stale = state_of(value)[0] != self.output_writes[place]
+            earlier = self.output_values[place]
+            is_kept = is_view and is_stale and earlier is not None
+            found.append(earlier if is_kept else value_of(value))
+        return found
 
     def written(self, facts: Facts) -> list[int]:
         offset = len(facts.returned_inputs)
@@ -271,7 +319,10 @@ def trace_inference(
     """The graph of the forward alone, with inputs `arg0_1`, ..."""
     builder = GraphBuilder(tracing)
     args = fresh_aliases(args)
-    for position, value in enumerate(flat_parts(args)):
+    mode = FunctionalMode(tracing.pre_dispatch)
+    mode.tokens = {e: builder.token(f"arg{place}_1", e) for place, e in enumerate(facts.tokens)}
+    mode.finds_tokens = False
+    for position, value in enumerate(flat_parts(args), len(facts.tokens)):
         builder.placeholder(f"arg{position}_1", value)
     prepared = Prepared(function, facts, training=False)
 
@@ -279,7 +330,7 @@ def trace_inference(
         inputs = [functional_input(value, {}) for value in args]
         for value in inputs:
             allow_writes(value)
-        with FunctionalMode(tracing.pre_dispatch):
+        with mode:
             outputs, _ = prepared(inputs)
         values = [value_of(value) for value in outputs]
         written = write_back(args, inputs, facts)
@@ -288,7 +339,7 @@ def trace_inference(
             if entry.kind is OutputKind.IS_INPUT and entry.base in written:
                 values[offset + position] = written[entry.base]
         facts.result_layouts = layouts_of(values)
-        return tuple(flat_parts(values))
+        return *mode.tokens.values(), *flat_parts(values)
 
     with kept_memory(args):
         outputs = builder.run(run)
@@ -304,10 +355,16 @@ def trace_joint(
 ) -> GraphModule:
     """The graph of forward and backward: a function of (primals, tangents). With a `loss`, which
     is the place of an output, it is one of primals alone and has flat results: those of the
-    forward, then a gradient for each primal that requires one."""
+    forward, then a gradient for each primal that requires one. Its effects are one sequence."""
     builder = GraphBuilder(tracing)
     args = fresh_aliases(args)
     count = 0
+    mode = FunctionalMode()
+    for effect in facts.tokens:
+        count += 1
+        name = f"primals_{count}" if loss is None else f"arg{count - 1}_1"
+        mode.tokens[effect] = builder.token(name, effect)
+    mode.finds_tokens = False
     for value, entry in zip(args, facts.inputs, strict=True):
         for part in flatten(value):
             count += 1
@@ -325,37 +382,58 @@ def trace_joint(
         for primal in primals:
             allow_writes(primal)
         tangents = [functional_input(value, {}) for value in facts.tangents]
-        with FunctionalMode():
+        with mode:
             outputs, has_tangent = prepared(primals)
+            forward_tokens = list(mode.tokens.values())
+            mode.finds_tokens = True
             watch = BackwardWrites(primals, prepared.given, tangents, outputs)
             follow_backward([v.grad_fn for v in outputs if isinstance(v, Tensor)])
             last = next(reversed(builder.recorder.graph.nodes))
             if loss is None:
+                mode.tokens.clear()
+                mode.make_token = functools.partial(builder.token, "tangents_token")
                 gradients = joint_gradients(primals, outputs, has_tangent, tangents)
+                facts.backward_tokens = list(mode.tokens)
+                backward_tokens = list(mode.tokens.values())
             else:
                 gradients = loss_gradients(primals, outputs[len(facts.returned_inputs) + loss])
+                forward_tokens, backward_tokens = list(mode.tokens.values()), []
         keep_effects_late(builder.recorder.graph, last)
         facts.written_in_backward = watch.written(facts)
-        forward = [value_of(value) for value in outputs]
+        forward = watch.results(facts)
         backward = [value_of(value) for value in gradients]
         facts.result_layouts = layouts_of(forward)
         facts.gradient_layouts = layouts_of(backward)
         write_back(args, primals, facts)
         write_in_backward(builder.recorder, args, primals, facts)
-        return flat_parts(forward), flat_parts(backward)
+        return (
+            [*forward_tokens, *flat_parts(forward)],
+            [*flat_parts(backward), *backward_tokens],
+        )
 
     with kept_memory(args):
         outputs = builder.run(run)
     if loss is not None:
+        if len(mode.tokens) > len(facts.tokens):
+            # An effect that only the backward has: its token is an input from the start.
+            facts.tokens = list(mode.tokens)
+            return trace_joint(function, args, facts, tracing, loss)
         forward, backward = outputs
         needed = zip(flat_parts(args), backward, strict=True)
         kept = [g for p, g in needed if isinstance(p, Tensor) and p.requires_grad]
         return builder.finish((*forward, *kept))
     names = ["primals", "tangents"]
-    structure = pytree.tree_structure((flat_parts(args), flat_parts(facts.tangents)))
+    structure = pytree.tree_structure(joint_inputs(args, facts))
     flat, out_structure = pytree.tree_flatten(outputs)
     builder.recorder.graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(names, structure, out_structure)))
     return builder.finish(flat)
+
+
+def joint_inputs(args: Sequence[Any], facts: Facts) -> tuple[list[Any], list[Any]]:
+    """Examples of what a joint graph takes: (primals, tangents), tokens included."""
+    leading = [constant_token(effect) for effect in facts.tokens]
+    trailing = [constant_token(effect) for effect in facts.backward_tokens]
+    return [*leading, *flat_parts(args)], [*flat_parts(facts.tangents), *trailing]
 
 
 def loss_gradients(primals: Sequence[Any], loss: Any) -> list[Any]:

@@ -25,11 +25,14 @@ from rushlight.core.functional import (
     from_functional,
     to_functional,
 )
+from rushlight.core.geometry import is_nested
 from rushlight.core.modes import is_traceable_wrapper_subclass
 from rushlight.core.node import GraphNode
 from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
-from rushlight.symbolic.numbers import IntLike, SymInt
+from rushlight.higher_order.effects import EffectType
+from rushlight.symbolic.numbers import NUMBERS, IntLike, SymInt
+from rushlight.symbolic.queries import has_hint
 
 # (sizes, strides, storage offset)
 Geometry = tuple[tuple[IntLike, ...], tuple[IntLike, ...], IntLike]
@@ -79,6 +82,7 @@ class InputFacts:
     # It was given other memory, or its memory another size.
     sets_storage: bool = False
     resizes_storage: bool = False
+    gives_up_memory: bool = False
     # The graph itself ends with a copy_ into the input, or with what gives it its memory.
     kept_in_graph: bool = False
     # All writes were on its `data`.
@@ -86,11 +90,22 @@ class InputFacts:
     # It became a view of itself, by ops that history records; the views that lead to it.
     becomes_view: bool = False
     moves: tuple[ViewStep, ...] = field(default=(), compare=False)
+    # Of each, whether it ran without grad mode: what is no view then keeps the history of the old
+    # geometry.
+    quiet_moves: tuple[bool, ...] = ()
+    is_view: bool = False
+    # The new geometry leaves out elements, or has some of them twice.
+    loses: bool = False
 
     @property
     def returned(self) -> bool:
         """Whether the new value is an extra output, written back by the runtime."""
         return (self.writes_data or self.writes_geometry) and not self.kept_in_graph
+
+    @property
+    def returns_start(self) -> bool:
+        """Whether the value that is written back has the geometry that the input came with."""
+        return self.writes_data and self.loses
 
     @property
     def seen_by_autograd(self) -> bool:
@@ -123,8 +138,12 @@ class OutputFacts:
     first: int | None = None
     # Made from its input's `data`, or given its memory: no view of it.
     is_data: bool = False
+    # Whether autograd knows it as a view, which what was detached is not.
+    is_view: bool = False
     # The chain leads from the input as it was given, which the function gave another geometry.
     from_start: bool = False
+    # An earlier output that is another tensor over the same elements: the graph may give one.
+    twin: int | None = None
 
     @property
     def rebuilt(self) -> bool:
@@ -153,6 +172,10 @@ class Facts:
     tangent_layouts: list[Layout] | None = None
     gradient_layouts: list[Layout] | None = None
     has_subclasses: bool = False
+    # The effects that the function has: the forward graph takes and returns a token of each first.
+    tokens: list[EffectType] = field(default_factory=list)
+    # Those of the backward, whose graph takes and returns tokens last. Known once it is traced.
+    backward_tokens: list[EffectType] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.returned_inputs = [i for i, entry in enumerate(self.inputs) if entry.returned]
@@ -166,7 +189,7 @@ class Facts:
 
     @property
     def forward_count(self) -> int:
-        """Results of the forward before what is saved for backward."""
+        """Results of the forward between tokens and what is saved for backward."""
         return len(self.returned_inputs) + len(self.outputs) + self.bases
 
     @property
@@ -226,13 +249,18 @@ def allow_writes(tensor: object) -> None:
 
 @contextmanager
 def kept_memory(args: Sequence[Any]) -> Iterator[None]:
-    """Fakes have as much memory after a run as before, whatever it asked for: the next run asks
-    again."""
-    storages = [storage_of(part) for v in args for part in flatten(v) if isinstance(part, Tensor)]
+    """Fakes have as much memory after a run as before, whatever it asked for, and their versions:
+    the next run asks and writes again."""
+    parts = [part for value in args for part in flatten(value) if isinstance(part, Tensor)]
+    storages = [storage_of(part) for part in parts]
     sizes = [storage.nbytes_ for storage in storages]
+    counters = [part._counter for part in parts if part._counter is not None]
+    versions = [counter.value for counter in counters]
     yield
     for storage, size in zip(storages, sizes, strict=True):
         storage.nbytes_ = size
+    for counter, version in zip(counters, versions, strict=True):
+        counter.value = version
 
 
 def collect_facts(
@@ -248,8 +276,10 @@ def collect_facts(
         allow_writes(value)
     geometries = [geometry_of(value) for value in inputs]
     storages = [[part.functional_storage for part in functional_parts(v)] for v in inputs]
+    given = [memory_of(value) for value in inputs]
     before = LOCAL.state.grad
-    with kept_memory(args), FunctionalMode(pre_dispatch):
+    mode = FunctionalMode(pre_dispatch)
+    with kept_memory(args), mode:
         outputs = list(function(*inputs))
     after = LOCAL.state.grad
     if after != before:
@@ -259,12 +289,18 @@ def collect_facts(
         for source, value, geometry, originals in zip(args, inputs, geometries, storages)
     ]
     for position, (source, value) in enumerate(zip(args, inputs, strict=True)):
-        if isinstance(value, Tensor) and source.requires_grad and value.grad_fn is None:
+        if not isinstance(value, Tensor):
+            continue
+        was_detached = isinstance(value, FunctionalTensor) and value.was_detached
+        if was_detached and source._is_view():
+            # A traced argument is no view; this says what the caller's says.
+            source.detach_()
+        if source.requires_grad and (was_detached or value.grad_fn is None):
             raise error("RL0626", position=position)
-    classified, bases = Classifier(inputs, outputs).classify()
+    classified, bases = Classifier(inputs, outputs, given).classify()
     tangents = [
-        value
-        for value, entry in zip(inputs, found)
+        source if entry.returns_start else value
+        for source, value, entry in zip(args, inputs, found)
         if entry.returned and entry.seen_by_autograd and entry.requires_grad
     ]
     tangents += [
@@ -282,6 +318,7 @@ def collect_facts(
         keep_writes=keep_writes,
         tangent_layouts=layouts_of([value_of(value) for value in tangents]),
         has_subclasses=has_subclass([*args, *outputs]),
+        tokens=list(mode.tokens),
     )
 
 
@@ -336,7 +373,7 @@ def input_facts(
         )
     storages = [part.functional_storage for part in parts]
     writes = sum([storage.writes for storage in storages])
-    becomes_view = any([part.moved for part in parts])
+    becomes_view = any([part.moves for part in parts])
     moved = becomes_view or storages != originals or any([part.was_set for part in parts])
     sets = storages != originals
     found = InputFacts(
@@ -353,9 +390,20 @@ def input_facts(
         sets_storage=sets,
         unversioned=writes > 0 and sum([s.unversioned_writes for s in storages]) == writes,
         resizes_storage=any([storage.resized_to is not None for storage in storages]),
+        gives_up_memory=any([storage.resized_to == 0 for storage in storages]),
+        quiet_moves=parts[0].moves,
+        is_view=source._is_view(),
     )
-    if found.writes_data and found.moves and moved_form(source, value).numel() < source.numel():
+    if found.writes_geometry and found.moves:
+        form = moved_form(source, value)
+        is_whole = form.numel() == source.numel()
+        found.loses = not is_whole or not is_nested(sizes_of(form), strides_of(form))
+    is_unknown = any([depends_on_data(step.args) for step in found.moves])
+    is_odd = any(found.quiet_moves) and found.requires_grad and not found.is_view
+    if found.returns_start and (is_unknown or is_odd):
         raise error("RL0629", shape=tuple(source.shape))
+    if is_odd and is_unknown and not all(found.quiet_moves):
+        raise error("RL0631", shape=tuple(source.shape))
     replaces = found.sets_storage or found.resizes_storage
     found.kept_in_graph = (
         keep_writes
@@ -375,7 +423,22 @@ def input_facts(
         )
     if sets and any([storage.is_given for storage in storages]):
         raise error("RL0743")
+    if sets and any([storage.writes for storage in originals]):
+        raise error("RL0633", use="written")
     return found
+
+
+def has_symbols(value: object) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(has_symbols(item) for item in value)
+    return isinstance(value, NUMBERS)
+
+
+def depends_on_data(value: object) -> bool:
+    """Whether a number among arguments of an op is known at run time only."""
+    if isinstance(value, (list, tuple)):
+        return any(depends_on_data(item) for item in value)
+    return isinstance(value, NUMBERS) and not has_hint(value)
 
 
 def moved_form(source: Tensor, value: FunctionalTensor) -> Tensor:
@@ -390,9 +453,14 @@ def moved_form(source: Tensor, value: FunctionalTensor) -> Tensor:
 class Classifier:
     """Sorts outputs by what they alias."""
 
-    def __init__(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    def __init__(
+        self, inputs: Sequence[Any], outputs: Sequence[Any], given: Sequence[int | None]
+    ) -> None:
         self.inputs = inputs
         self.outputs = outputs
+        # The memory that inputs came with, and of that what they were taken away from by `set_`.
+        self.given = given
+        self.lost = set(given) - {memory_of(value) for value in inputs}
         self.input_of_storage: dict[int, int] = {}
         self.input_of_tensor: dict[int, int] = {}
         for position, value in enumerate(inputs):
@@ -436,7 +504,9 @@ class Classifier:
                     kind, True, needs, base, chain, symbolic, split, quiet,
                     first if first != position else None,
                     kind is OutputKind.ALIAS_OF_INPUT and is_no_view(value, chain),
+                    value._is_view(),
                     kind is OutputKind.ALIAS_OF_INPUT and self.is_from_start(value, base or 0),
+                    self.twin_before(value, position) if kind is OutputKind.FRESH else None,
                 )
             )  # fmt: skip
         return found, self.bases
@@ -448,10 +518,17 @@ class Classifier:
         assert key is not None
         only_split = self.aliases[key] == self.split_aliases[key]
         source = self.input_of_storage.get(key)
+        if key in self.lost:
+            raise error("RL0633", use=f"that of output {position}")
         if source is not None:
             same = self.input_of_tensor.get(id(value))
             if same is not None:
                 return OutputKind.IS_INPUT, same, ()
+            if value.grad_fn is not None and memory_of(self.inputs[source]) not in self.given:
+                # What the input was set to has a history of its own.
+                return OutputKind.FRESH, None, None
+            if is_hidden(value) and value.grad_fn is not None:
+                raise error("RL0627", position=position, argument=source)
             if is_custom_view(value, self.inputs[source]):
                 return OutputKind.CUSTOM_VIEW, source, None
             if value.grad_fn is not None and only_split:
@@ -483,11 +560,9 @@ class Classifier:
 
     def is_from_start(self, value: Any, source: int) -> bool:
         """Whether a view was taken before its input was given another geometry."""
-        if not isinstance(value, FunctionalTensor):
-            return False
-        moves = self.inputs[source].chain
-        start = value.chain[: len(moves)]
-        return len(start) < len(moves) or any([a is not b for a, b in zip(start, moves)])
+        return isinstance(value, FunctionalTensor) and not starts_with(
+            value.chain, self.inputs[source].chain
+        )
 
     def view_of_intermediate(
         self, value: FunctionalTensor, base: Tensor
@@ -497,13 +572,19 @@ class Classifier:
         if self.aliases[key] - self.split_aliases[key] <= 1:
             return OutputKind.HIDDEN_VIEW, None, None
         returned = self.output_of_tensor.get(id(base))
+        chain = chain_between(base, value)
         if returned is not None:
-            return OutputKind.ALIAS_OF_OUTPUT, returned, chain_of(value)
+            return OutputKind.ALIAS_OF_OUTPUT, returned, chain
         place = self.base_of_tensor.get(id(base))
         if place is None:
             place = self.base_of_tensor[id(base)] = len(self.bases)
             self.bases.append(base)
-        return OutputKind.ALIAS_OF_BASE, place, chain_of(value)
+        return OutputKind.ALIAS_OF_BASE, place, chain
+
+    def twin_before(self, value: FunctionalTensor, position: int) -> int | None:
+        if value.requires_grad:
+            return None
+        return next((place for _, place in self.twins(value) if place < position), None)
 
     def twins(self, value: FunctionalTensor) -> list[tuple[Tensor, int]]:
         """Other outputs over the same memory with the same geometry."""
@@ -531,13 +612,19 @@ def refuse_released(value: Any) -> None:
             raise error("RL0735", size=0, current=storage.memory.nbytes_)
 
 
+def is_hidden(value: Any) -> bool:
+    """Whether a tensor is, or is made of, detached aliases."""
+    return any([part.hidden for part in functional_parts(value)])
+
+
 def has_own_history(value: Any, source: Tensor) -> bool:
     """Whether views of an input alone do not give an alias of it the history it has."""
     node, last = value.grad_fn, source.grad_fn
     if node is None:
         return False
     if isinstance(value, FunctionalTensor):
-        return value.hidden
+        # Its history is that of its views, unless it is detached.
+        return value.was_set
     if value._base is not source:
         return True
     while node is not None and node is not last:
@@ -556,6 +643,19 @@ def is_custom_view(value: Tensor, source: Tensor) -> bool:
         nodes = [before for before, _ in node.next_functions if before is not None]
         node = nodes[0] if len(nodes) == 1 else None
     return False
+
+
+def starts_with(chain: tuple[ViewStep, ...], start: tuple[ViewStep, ...]) -> bool:
+    return len(chain) >= len(start) and all([a is b for a, b in zip(chain, start)])
+
+
+def chain_between(base: Any, value: Any) -> tuple[ViewStep, ...] | None:
+    """The views that lead from a tensor as the function leaves it to a view of it."""
+    if not isinstance(value, FunctionalTensor) or not isinstance(base, FunctionalTensor):
+        return None
+    if not starts_with(value.chain, base.chain):
+        raise error("RL0632", shape=tuple(base.shape))
+    return value.chain[len(base.chain) :]
 
 
 def chain_of(value: Any) -> tuple[ViewStep, ...] | None:

@@ -16,7 +16,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.passes.dialect.common.cse_pass import merge_common
 from rushlight.graph.graph import Graph
-from rushlight.graph.node import Node, is_impure_function
+from rushlight.graph.node import Node
 from rushlight.symbolic.numbers import NUMBERS
 from rushlight.symbolic.queries import free_symbols
 
@@ -55,7 +55,7 @@ def needed_for(results: Sequence[Any], given: frozenset[Node] = frozenset()) -> 
 
 def has_effect(node: Node) -> bool:
     """`copy_` into an input, a check that may raise: wanted, whatever becomes of the result."""
-    return node.op == "call_function" and is_impure_function(node.target, impure_random=False)
+    return node.op == "call_function" and node.is_impure(impure_random=False)
 
 
 def effects_of(graph: Graph) -> tuple[list[Node], list[Node]]:

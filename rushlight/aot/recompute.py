@@ -161,12 +161,19 @@ def weight_of(node: Node, distance: dict[Node, int]) -> float:
     if size == INFINITE or (config.recompute_views and is_view(node)):
         return INFINITE
     size = float(int(size * STEP_WEIGHT ** max(min(distance[node], 100), 1)))
-    if node.meta.get("is_written"):
+    if is_of_written(node):
         return size * WRITTEN_WEIGHT
     if node.op == "placeholder" or isinstance(node.meta.get("val"), NUMBERS):
         return size
     fused = all(is_cheap(user) for user in node.users if user.op != "output")
     return size * FUSED_WEIGHT if fused else size
+
+
+def is_of_written(node: Node) -> bool:
+    """Whether a value lies in the memory of an input that is written."""
+    while (is_view(node) or node.target is operator.getitem) and isinstance(node.args[0], Node):
+        node = node.args[0]
+    return bool(node.meta.get("is_written"))
 
 
 # -- maximum flow ----------------------------------------------------------------------------------

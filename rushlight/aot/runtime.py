@@ -13,8 +13,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rushlight.aot import config
-from rushlight.aot.arguments import Bases, Member, overlap, view_of
-from rushlight.aot.metadata import Facts, InputFacts, OutputFacts, OutputKind, geometry_of
+from rushlight.aot.arguments import (
+    Bases,
+    Member,
+    overlap,
+    take_geometry,
+    view_of,
+    views_stay_valid,
+)
+from rushlight.aot.metadata import (
+    Facts,
+    InputFacts,
+    OutputFacts,
+    OutputKind,
+    geometry_of,
+    has_symbols,
+)
+from rushlight.aot.sizes import Sizes, with_numbers
 from rushlight.aot.subclasses import Layout, flatten, layout_of, wrap_all
 from rushlight.aot.wrappers import Wrapper
 from rushlight.autograd.function import BackwardCFunction, Function
@@ -29,7 +44,7 @@ from rushlight.core.state import LOCAL, changed
 from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.fx.graph_module import GraphModule
-from rushlight.symbolic.numbers import NUMBERS, IntLike
+from rushlight.symbolic.numbers import IntLike
 
 __all__ = ["Boxed", "Epilogue", "TrainingRun", "boxed", "make_boxed_func"]
 
@@ -124,6 +139,13 @@ class TrainingRun:
             for place, entry in enumerate(self.facts.outputs)
             if entry.is_split or entry.kind is OutputKind.CUSTOM_VIEW
         }
+        # Results that are one tensor for the caller: one of them has its gradient.
+        self.repeated = {
+            offset + same
+            for place, e in enumerate(self.facts.outputs)
+            if e.first is not None
+            for same in (e.first, place)
+        }
 
     def __call__(self, args: list[Any]) -> list[Any]:
         results = CompiledFunction.apply(self, *args)
@@ -135,11 +157,11 @@ class TrainingRun:
         layouts = self.facts.tangent_layouts
         found: list[Any] = []
         for number, (place, parts) in enumerate(zip(self.tangent_places, shapes, strict=True)):
-            grad = grads[place]
-            if grad is None:
+            if grads[place] is None and place in self.repeated:
                 found += [tangent(None, shape) for shape in parts]
                 continue
-            grad = grad.contiguous()
+            # torch: a gradient that nobody gives is a plain tensor, also that of a wrapper.
+            grad = tangent(grads[place], parts[0])
             if layouts is not None or is_traceable_wrapper_subclass(grad):
                 check_tangent(grad, Layout() if layouts is None else layouts[number])
             found += flatten(grad)
@@ -160,7 +182,8 @@ def check_tangent(grad: Tensor, expected: Layout) -> None:
         raise AssertionError(
             "We incorrectly attempted to compile the backward with incorrect subclass metadata. "
             f"Expected a gradient of class {(expected.cls or Tensor).__name__}, got "
-            f"{type(grad).__name__}."
+            f"{type(grad).__name__}. An output, or an argument that was written, that is not used "
+            "has a plain gradient: let the loss depend on it."
         )
     if found.classes != expected.classes:
         raise RuntimeError("The grad inputs should be same tensor subclass type as forward output")
@@ -177,9 +200,13 @@ class CompiledFunction(Function):
         given = [part for value in args for part in flatten(value)] if mixed else list(args)
         outputs = list(plan.forward(given))
         count = plan.count
+        values = wrap_all(plan.facts.result_layouts, outputs[:count])
+        needing = {id(values[place]) for place in plan.tangent_places}
         results = [
-            value if place in plan.views or place not in plan.tangent_places else unlinked(value)
-            for place, value in enumerate(wrap_all(plan.facts.result_layouts, outputs[:count]))
+            unlinked(value)
+            if place not in plan.views and (place in plan.tangent_places or is_view(value, needing))
+            else value
+            for place, value in enumerate(values)
         ]
         saved = outputs[count:]
         first_number = len(saved) - plan.saved_numbers
@@ -196,6 +223,9 @@ class CompiledFunction(Function):
         ctx.lost = [
             v for v in touched if any([v is value for value in saved]) and shares_memory(v, written)
         ]
+        copied = [args[place] for place in plan.kept if plan.facts.inputs[place].writes_data]
+        if copied:
+            ctx.lost += [v for v in saved[:first_number] if shares_memory(v, copied)]
         ctx.mark_non_differentiable(
             *[
                 value
@@ -288,6 +318,11 @@ def is_strided(tensor: Tensor) -> bool:
     return not is_traceable_wrapper_subclass(tensor) and tensor.layout.name == "strided"
 
 
+def is_view(value: Any, bases: set[int]) -> bool:
+    """Whether a graph's result is a view of one of these, whose history it would take part in."""
+    return isinstance(value, Tensor) and value._view is not None and id(value._view.base) in bases
+
+
 def unlinked(value: Any) -> Any:
     """A graph's result without the record of its being a view, which is the graph's own affair."""
     return value.detach() if isinstance(value, Tensor) and value._is_view() else value
@@ -317,19 +352,39 @@ class Epilogue(Wrapper):
     facts: Facts
     # Of leading inputs that are bases, the views of them that the function has.
     groups: list[list[Member]] = field(default_factory=list)
+    sizes: Sizes | None = None
 
     @staticmethod
-    def behind(wrappers: Sequence[Wrapper], facts: Facts) -> Epilogue:
+    def behind(wrappers: Sequence[Wrapper], facts: Facts, sizes: Sizes | None = None) -> Epilogue:
         """The epilogue of a graph that these wrappers lead to."""
         groups = [group for step in wrappers if isinstance(step, Bases) for group in step.groups]
-        return Epilogue(facts, groups)
+        return Epilogue(facts, groups, sizes)
 
     def __post_init__(self) -> None:
         facts = self.facts
-        self.writes = [(position, facts.inputs[position]) for position in facts.returned_inputs]
-        self.rebuilt = any([e.rebuilt or e.first is not None or e.is_quiet for e in facts.outputs])
-        # Inputs with another geometry afterwards, of which outputs are views as they were.
+        self.writes = facts.returned_inputs
+        chains = [*[e.chain or () for e in facts.outputs], *[e.moves for e in facts.inputs]]
+        self.has_symbols = any([has_symbols(step.args) for chain in chains for step in chain])
+        self.rebuilt = any(
+            [
+                e.rebuilt or e.first is not None or e.twin is not None or e.is_quiet
+                for e in facts.outputs
+            ]
+        )
+        # Outputs that are no views, though the graph may compute them as views.
+        self.own = [
+            place
+            for place, e in enumerate(facts.outputs)
+            if e.is_tensor and not (e.rebuilt or e.is_view or e.requires_grad)
+        ]
+        # Inputs with another geometry afterwards, of which outputs are views as they were; outputs
+        # that are made before an input loses elements.
         self.from_start = {e.base or 0 for e in facts.outputs if e.from_start}
+        self.early = [
+            place
+            for place, e in enumerate(facts.outputs)
+            if e.from_start and facts.inputs[e.base or 0].loses
+        ]
         # The inputs that a call's results are written to or made from.
         self.needed = sorted(
             {
@@ -345,30 +400,53 @@ class Epilogue(Wrapper):
 
     def before(self, args: list[Any]) -> tuple[list[Any], Any]:
         starts = {position: geometry_of(args[position]) for position in self.from_start}
-        return args, ({position: args[position] for position in self.needed}, starts)
+        facts = self.facts
+        if self.has_symbols and self.sizes is not None:
+            facts = with_numbers(facts, self.sizes.read(args))
+        return args, ({position: args[position] for position in self.needed}, starts, facts)
 
     def written(self, kept: dict[int, Any]) -> list[Tensor]:
-        """The tensors that the function writes."""
+        """The tensors whose values the function writes."""
         found = []
-        for position, _ in self.writes:
+        for position in self.writes:
+            if not self.facts.inputs[position].writes_data:
+                continue
             if position < len(self.groups):
                 found += written_parts(kept[position], self.groups[position])
             else:
                 found.append(kept[position])
         return found
 
-    def after(self, results: list[Any], both: tuple[dict[int, Any], dict[int, Any]]) -> list[Any]:
-        kept, starts = both
-        facts, count = self.facts, len(self.facts.outputs)
+    def after(
+        self, results: list[Any], of_call: tuple[dict[int, Any], dict[int, Any], Facts]
+    ) -> list[Any]:
+        kept, starts, facts = of_call
+        count = len(facts.outputs)
         updated, outputs = results[: len(self.writes)], results[len(self.writes) :]
-        if self.writes:
-            with untouched_stay_valid(results, self.written(kept)):
-                for (position, entry), value in zip(self.writes, updated):
-                    write(kept[position], value, entry)
         bases = outputs[count : count + facts.bases]
         outputs = outputs[:count]
+        for place, known in enumerate(facts.outputs):
+            if known.from_start and outputs[place] is kept[known.base or 0]:
+                # The graph gave the input itself, whose geometry is about to change.
+                outputs[place] = outputs[place].detach()
+        for place in self.own:
+            outputs[place] = unlinked(outputs[place])
+        early: dict[int, Any] = {}
+        if self.writes:
+            targets, written = [kept[position] for position in self.writes], self.written(kept)
+            with (
+                untouched_stay_valid(results, targets, written),
+                views_stay_valid(results, targets),
+            ):
+                for position, value in zip(self.writes, updated):
+                    write(kept[position], value, facts.inputs[position])
+            for place in self.early:
+                early[place] = rebuild_from_input(kept, {}, outputs[place], facts, place)
+            for position, value in zip(self.writes, updated):
+                if facts.inputs[position].loses:
+                    move(kept[position], value, facts.inputs[position])
         if self.rebuilt:
-            outputs = rebuild_all(kept, starts, outputs, bases, facts)
+            outputs = rebuild_all(kept, starts, outputs, bases, facts, early)
         for value, known in zip(outputs, facts.outputs):
             if known.symbolic_dims and isinstance(value, Tensor):
                 value.__dict__["_dynamo_weak_dynamic_indices"] = set(known.symbolic_dims)
@@ -385,16 +463,21 @@ def written_parts(base: Tensor, group: Sequence[Member]) -> list[Tensor]:
 
 
 @contextmanager
-def untouched_stay_valid(results: Sequence[Any], targets: Sequence[Tensor]) -> Iterator[None]:
-    """Inside, `targets` are written. What a call saved for its backward and the writes leave alone
-    is as valid afterwards as before, though it may share a version counter with a target."""
+def untouched_stay_valid(
+    results: Sequence[Any], targets: Sequence[Tensor], written: Sequence[Tensor]
+) -> Iterator[None]:
+    """Inside, `targets` change, and the values of those `written`. What a call saved for its
+    backward and the writes leave alone is as valid afterwards as before, though it may share a
+    version counter with a target."""
     counters = [target._counter for target in targets if target._counter is not None]
     saved = saved_under(results, counters)
     before = {id(counter): counter.value for counter in counters}
     yield
     for node, place, tensor, version in saved:
         assert tensor._counter is not None
-        if version == before[id(tensor._counter)] and not shares_memory(tensor, targets):
+        if version != before[id(tensor._counter)] or any([tensor is t for t in targets]):
+            continue
+        if not shares_memory(tensor, written):
             node.saved_slots[place] = new_saved(tensor)
 
 
@@ -420,9 +503,8 @@ def saved_under(
 
 def write(target: Tensor, value: Tensor, entry: InputFacts) -> None:
     """Give the caller's tensor the value that the function left in it."""
-    if entry.writes_geometry:
-        form = moved_form(target, value, entry)
-        target.as_strided_(sizes_of(form), strides_of(form), form.storage_offset())
+    if entry.writes_geometry and not entry.loses:
+        move(target, value, entry)
     if not entry.writes_data:
         # Only the geometry changed; no gradient passes through the graph.
         return
@@ -435,6 +517,19 @@ def write(target: Tensor, value: Tensor, entry: InputFacts) -> None:
             target.copy_(value)
     else:
         target.copy_(value)
+
+
+def move(target: Tensor, value: Tensor, entry: InputFacts) -> None:
+    """Give the caller's tensor the geometry that the function gave it."""
+    is_mixed = any(entry.quiet_moves) and not all(entry.quiet_moves)
+    if is_mixed and target.requires_grad and not target._is_view():
+        # Each op leaves another history.
+        form: Any = target.detach()
+        for step, quiet in zip(entry.moves, entry.quiet_moves, strict=True):
+            form = step.replay(form)
+            take_geometry(target, form, quiet)
+    else:
+        take_geometry(target, moved_form(target, value, entry), any(entry.quiet_moves))
 
 
 def moved_form(target: Tensor, value: Tensor, entry: InputFacts) -> Tensor:
@@ -455,17 +550,18 @@ def rebuild_all(
     outputs: list[Any],
     bases: Sequence[Any],
     facts: Facts,
+    early: dict[int, Any],
 ) -> list[Any]:
     found = list(outputs)
     for place, entry in enumerate(facts.outputs):
         if entry.kind is OutputKind.IS_INPUT:
             found[place] = inputs[entry.base or 0]
         elif entry.kind is OutputKind.ALIAS_OF_INPUT:
-            base = inputs[entry.base or 0]
-            if entry.from_start:
-                base = base.as_strided(*starts[entry.base or 0])
-            is_written = facts.inputs[entry.base or 0].writes_data
-            found[place] = rebuild(base, outputs[place], entry, is_written)
+            found[place] = (
+                early[place]
+                if place in early
+                else rebuild_from_input(inputs, starts, outputs[place], facts, place)
+            )
         elif entry.kind is OutputKind.ALIAS_OF_BASE:
             found[place] = rebuild(bases[entry.base or 0], outputs[place], entry)
     for place, entry in enumerate(facts.outputs):
@@ -474,9 +570,22 @@ def rebuild_all(
     for place, entry in enumerate(facts.outputs):
         if entry.first is not None:
             found[place] = found[entry.first]
+        elif entry.twin is not None and found[place] is found[entry.twin]:
+            found[place] = found[place].data
         elif entry.is_quiet and not entry.rebuilt:
             found[place].requires_grad_()
     return found
+
+
+def rebuild_from_input(
+    inputs: dict[int, Any], starts: dict[int, Any], graph_output: Tensor, facts: Facts, place: int
+) -> Any:
+    """A view of an input as it is now, or of the form that it had at the start."""
+    entry = facts.outputs[place]
+    base = inputs[entry.base or 0]
+    if entry.from_start and starts:
+        base = base.as_strided(*starts[entry.base or 0])
+    return rebuild(base, graph_output, entry, facts.inputs[entry.base or 0].writes_data)
 
 
 def rebuild(
@@ -489,15 +598,25 @@ def rebuild(
     if config.view_replay_for_aliased_outputs:
         made = replayed(base, entry.chain, graph_output)
     if made is None:
+        if entry.is_view and base.requires_grad and not entry.requires_grad:
+            # A view of something detached.
+            base = base.detach()
         offset = graph_output.storage_offset()
         # The graph's output is a view of the value that was written, which is dense.
-        if is_written and not (base.is_contiguous() and base.storage_offset() == 0):
+        is_plain = base.is_contiguous() and base.storage_offset() == 0
+        is_unknown = any([has_symbols(step.args) for step in entry.chain or ()])
+        if is_written and (is_unknown or not is_plain):
             raise error("RL0630", shape=tuple(base.shape), strides=strides_of(base))
         quiet = entry.is_quiet or any([step.quiet for step in entry.chain or ()])
         with changed(grad=LOCAL.state.grad and not quiet):
             made = base.as_strided(sizes_of(graph_output), strides_of(graph_output), offset)
         if made._dtype is not graph_output._dtype:
             made = made.view(graph_output._dtype)
+        if quiet and made.requires_grad and not entry.is_quiet:
+            # A view with grad mode of what was made without: its history begins there.
+            made = made.view(sizes_of(made))
+    if made._is_view() and not entry.is_view:
+        made = made.data if entry.is_data else made.detach()
     if made.requires_grad and not entry.requires_grad:
         return made.detach()
     if entry.requires_grad and not made.requires_grad:
@@ -519,9 +638,3 @@ def replayed(
     except RuntimeError:
         return None
     return made if geometry.same_sizes(sizes_of(made), sizes_of(graph_output)) else None
-
-
-def has_symbols(value: object) -> bool:
-    if isinstance(value, (list, tuple)):
-        return any(has_symbols(item) for item in value)
-    return isinstance(value, NUMBERS)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from types import FunctionType
@@ -24,6 +25,8 @@ from rushlight.core.size import Size
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.origins import Origins
+from rushlight.fx.traceback import preserve_node_meta
 from rushlight.graph.graph import Graph
 from rushlight.graph.node import Node
 from rushlight.graph.printing import _PyTreeCodeGen, _PyTreeInfo
@@ -48,8 +51,12 @@ def make_fx(
     record_module_stack: bool = False,
     _allow_fake_constant: bool = False,
     _error_on_data_dependent_ops: bool = True,
+    record_stack_traces: bool = False,
 ) -> Callable[..., GraphModule]:
     """A function that, called with example inputs, returns the graph of `f` as a module.
+
+    `record_module_stack` and `record_stack_traces` let nodes say which modules were being called
+    and where in the program: `meta["nn_module_stack"]`, `stack_trace`.
 
     >>> import rushlight as torch
     >>> print(make_fx(lambda x: x.sin() * 2)(torch.ones(3)).code.strip())
@@ -73,6 +80,11 @@ def make_fx(
         with ExitStack() as stack:
             if mode is not None:
                 stack.enter_context(mode)
+            if record_module_stack or record_stack_traces:
+                frame = sys._getframe()
+                origins = Origins(frame, f, record_module_stack, record_stack_traces)
+                recorder.describe_origin = origins.describe
+                stack.enter_context(preserve_node_meta())
             stack.enter_context(recorder)
             result = f(*pytree.tree_unflatten(leaves, structure))
             place_outputs(recorder, result, structure, names)

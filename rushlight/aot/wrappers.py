@@ -15,8 +15,9 @@ from typing import Any
 from rushlight.aot.metadata import Facts, collect_facts
 from rushlight.core.fake import FakeTensorMode
 from rushlight.core.tensor import Tensor
+from rushlight.higher_order.effects import new_token
 
-__all__ = ["Chain", "GradGuard", "Task", "Wrapper", "guard_failed"]
+__all__ = ["Chain", "GradGuard", "Task", "Tokens", "Wrapper", "guard_failed"]
 
 Function = Callable[..., Sequence[Any]]
 
@@ -84,6 +85,26 @@ def guard_failed(number: int, assumption: str) -> AssertionError:
         f"{assumption}, but at runtime this was not the case.  This indicates a guard bug in "
         "AOTAutograd or Dynamo, please file a bug to PyTorch."
     )
+
+
+@dataclass
+class Tokens(Wrapper):
+    """Gives a graph its tokens, which are empty, and takes those that it returns: first in a
+    forward, last in a backward. Calls are in order because the graph is."""
+
+    count: int
+    last: bool = False
+
+    def before(self, args: list[Any]) -> tuple[list[Any], Any]:
+        tokens = [new_token() for _ in range(self.count)]
+        return ([*args, *tokens] if self.last else [*tokens, *args]), None
+
+    def after(self, results: list[Any], kept: Any) -> list[Any]:
+        return results[: -self.count] if self.last else results[self.count :]
+
+    def around(self, graph: Callable[[list[Any]], Sequence[Any]]) -> Callable[[list[Any]], Any]:
+        """A compiled graph without its tokens."""
+        return Chain([self], graph) if self.count else graph
 
 
 @dataclass

@@ -185,28 +185,48 @@ def erfc_positive(x: Any) -> Any:
     return exp_minus_square(bounded) * erfcx_positive(bounded)
 
 
-# exp(x * x) * erfc(x) for x in [0, 10.3], beyond which float32 rounds erfc to 0, to 6e-9.
-ERFCX_TOP = (1.0000000059815617, 1.2401679268007182, 0.7334484602653456, 0.23009926532227376,
-             0.03298181628230185)  # fmt: skip
-ERFCX_BOTTOM = (1.0, 2.368547695189436, 2.4060586577867293, 1.3288119166190668,
-                0.40786589515475236, 0.05845807752506948)  # fmt: skip
+# exp(x * x) * erfc(x) for x in [0, 10.3], beyond which float32 rounds erfc to 0, to 6e-9: a
+# quotient of polynomials whose highest coefficient is 1, times a factor given by its logarithm.
+ERFCX_TOP = (30.31973731895914, 37.60156554707984, 22.23796451922256, 6.976549240126165)
+ERFCX_BOTTOM = (
+    17.10627585334387,
+    40.51703024571233,
+    41.15870311942609,
+    22.73102320289633,
+    6.977066513688222,
+)
+ERFCX_LOG_FACTOR = -0.5723534859875856
+SIGN_BIT = np.uint32(0x80000000)
+
+
+def monic(z: Any, coefficients: tuple[float, ...]) -> Any:
+    """Horner's rule, lowest coefficient first; the highest is 1 and not among them."""
+    answer = z + coefficients[-1]
+    for c in coefficients[-2::-1]:
+        answer *= z
+        answer += c
+    return answer
 
 
 def erfc_single(x: Any) -> Any:
     size = np.abs(x).astype(np.float64)
     with np.errstate(all="ignore"):
-        tail = polynomial(size, ERFCX_TOP)
-        tail /= polynomial(size, ERFCX_BOTTOM)
+        tail = monic(size, ERFCX_TOP)
+        tail /= monic(size, ERFCX_BOTTOM)
         size *= size
-        tail *= np.exp(np.negative(size, out=size), out=size)
+        np.subtract(ERFCX_LOG_FACTOR, size, out=size)
+        tail *= np.exp(size, out=size)
         answer = tail.astype(np.float32)
-    if np.isinf(x).any():
-        answer = np.where(np.isinf(x), np.float32(0.0), answer)
-    # `2 - answer` where x is negative.
-    sign = np.copysign(np.float32(1.0), x)
-    answer *= sign
-    np.subtract(np.float32(1.0), sign, out=sign)
-    answer += sign
+    ends = np.isinf(x)
+    if ends.any():
+        answer[ends] = 0.0
+    # `2 - answer` where x is negative: its sign moves to the answer, and one place to the right the
+    # sign bit alone is the number 2.
+    sign = x.view(np.uint32) & SIGN_BIT
+    bits = answer.view(np.uint32)
+    bits ^= sign
+    sign >>= 1
+    answer += sign.view(np.float32)
     return answer
 
 
@@ -253,12 +273,23 @@ def inverse_of_centre(x: Any) -> Any:
     return y
 
 
-# erfinv(x) / x as a quotient of polynomials in -log(1 - x * x), for all x that float32 has between
-# 0 and 1, to 2e-8.
-ERFINV_TOP = (0.8862269377529665, 0.3066923721888475, 0.059628247472703656, 0.00777083084783135,
-              0.000644230603223561, 2.4237426248524624e-05)  # fmt: skip
-ERFINV_BOTTOM = (1.0, 0.08426628463912537, 0.03218865497962479, 0.0018810218208337082,
-                 0.0001792451667553012, 1.2851835098559933e-06)  # fmt: skip
+# erfinv(x) / x as a factor times a quotient of polynomials in log(1 - x * x), whose highest
+# coefficient is 1, for all x that float32 has between 0 and 1, to 2e-8.
+ERFINV_FACTOR = 18.859117054217776
+ERFINV_TOP = (
+    -36564.39956395588,
+    12653.669124935095,
+    -2460.1724152263623,
+    320.61287234672346,
+    -26.579992306847206,
+)
+ERFINV_BOTTOM = (
+    -778098.9970156491,
+    65567.51155993866,
+    -25045.960154928827,
+    1463.6211921552583,
+    -139.47048447220266,
+)
 
 
 def erfinv_single(x: Any) -> Any:
@@ -267,9 +298,9 @@ def erfinv_single(x: Any) -> Any:
         w = answer * answer
         np.subtract(1.0, w, out=w)
         np.log(w, out=w)
-        np.negative(w, out=w)
-        answer *= polynomial(w, ERFINV_TOP)
-        answer /= polynomial(w, ERFINV_BOTTOM)
+        answer *= ERFINV_FACTOR
+        answer *= monic(w, ERFINV_TOP)
+        answer /= monic(w, ERFINV_BOTTOM)
         found = answer.astype(np.float32)
         ends = np.isinf(w)
         return np.where(ends, np.copysign(np.float32(np.inf), x), found) if ends.any() else found

@@ -14,7 +14,7 @@ from rushlight.base.errors import error
 from rushlight.core import dispatch, history
 from rushlight.core import node as nodes
 from rushlight.core.duals import DualLevel, keep_tangent, tangent_of
-from rushlight.core.levels import Level, alive
+from rushlight.core.levels import Level, LevelTensor, alive
 from rushlight.core.op import OpOverload
 from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor
@@ -53,6 +53,46 @@ class GradLevel(RecordingLevel):
         made = self.lift(alive(value))
         made._requires_grad = True
         return made
+
+    def process(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
+        state = LOCAL.state
+        if state.others or not op.makes_one_tensor:
+            return super().process(op, args)
+        # The same for the commonest calls, in one pass over the operands.
+        values = list(args)
+        own = others = False
+        for position in op.tensor_positions:
+            value = args[position]
+            if type(value) is LevelTensor and value._owner is self:
+                own = True
+                values[position] = value._value
+            elif isinstance(value, Tensor):
+                others = True
+        if not own:
+            return super().process(op, args)
+        if others:
+            args = self.lifted(op, args)
+            for position in op.tensor_positions:
+                values[position] = self.lower(args[position])
+        node = None
+        if state.grad:
+            for position in op.differentiable_positions:
+                value = args[position]
+                if isinstance(value, Tensor) and (
+                    value._requires_grad or (value._view is not None and nodes.needs_grad(value))
+                ):
+                    node = op.grad_rule.make_node(*args)
+                    break
+        result = self.below(op, values)
+        for position in op.tensor_positions:
+            if values[position] is result:
+                result = args[position]
+                break
+        else:
+            result = self.lift(result)
+        if node is not None:
+            history.attach(op, node, result)
+        return result
 
     def record(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         state = LOCAL.state

@@ -439,6 +439,8 @@ def broadcast_to_and_flatten(
 
     None when `tree` is not a prefix of `treespec`.
     """
+    if tree_is_leaf(tree, is_leaf):
+        return [tree] * treespec.num_leaves
     values: list[Any] = []
 
     def spread(leaf: Any, subtree: PyTree) -> None:

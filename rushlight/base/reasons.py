@@ -426,15 +426,41 @@ REASONS: dict[str, Reason] = {
         "Return a clone of what the backward writes.",
     ),
     "RL0629": Reason(
-        "an argument of shape {shape} is written by a compiled function and then made smaller",
+        "an argument of shape {shape} is written by a compiled function and then made smaller, by "
+        "a size that depends on data or without grad mode",
         "What is written back is the argument as the function leaves it, which is not all of it.",
         "Make a view instead of changing the argument in place.",
     ),
     "RL0630": Reason(
-        "an output is a view of symbolic sizes of a written argument of shape {shape} and strides "
-        "{strides}, which is not contiguous or not at the start of its memory",
+        "an output is a view of a written argument of shape {shape} and strides {strides} by sizes "
+        "that depend on data, or by ops that cannot be repeated",
         "The view is made by its strides, which are known for contiguous memory only.",
         "Pass a contiguous argument, return a clone, or compile with fixed sizes.",
+    ),
+    "RL0631": Reason(
+        "an argument of shape {shape} that requires a gradient is given another geometry in place "
+        "without grad mode, by sizes that depend on data or beside written arguments that overlap "
+        "it",
+        "Without grad mode its history stays that of the old geometry, which no gradient fits.",
+        "Change the geometry with grad mode, or make a view.",
+    ),
+    "RL0632": Reason(
+        "an output is a view of something of shape {shape} that was made inside and given another "
+        "geometry in place afterwards",
+        "The view is made anew from what it is a view of, as the function leaves that.",
+        "Return a clone, or make a view instead of changing the geometry in place.",
+    ),
+    "RL0633": Reason(
+        "an argument of a compiled function is given other memory by set_, and its old memory is "
+        "{use}",
+        "Graphs write and return what arguments have in the end.",
+        "Use clones of what is set, or call set_ outside of the compiled function.",
+    ),
+    "RL0634": Reason(
+        "arguments {first} and {second} overlap, and the backward of a compiled function writes to "
+        "both",
+        "A backward writes each argument as a whole, and the later write would undo the other.",
+        "Write to one of them, or pass one as a view of the other inside the function.",
     ),
     "RL0640": Reason(
         "a compiled module has other parameters or buffers than when it was compiled: {names}",
@@ -607,6 +633,11 @@ REASONS: dict[str, Reason] = {
         "compiled graph: input '{name}' must be {expected}, got {found}",
         "Native code is written for the inputs it was compiled with.",
         "Compile again for other inputs.",
+    ),
+    "RL0804": Reason(
+        "a compiled graph cannot be found again because of {what}",
+        "An equal graph could not be told by its key.",
+        "compile_graph compiles it each time.",
     ),
     # -- files
     "RL0901": Reason(

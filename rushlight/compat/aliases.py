@@ -346,7 +346,9 @@ ALIASES: dict[str, Entry] = {
     "torch._dynamo.utils": {**same(".base.counters", "counters"), **absent("same")},
     "torch._inductor.config": ".codegen.config",
     "torch._inductor.decomposition": same(_TABLES, "decompositions select_decomp_table"),
-    "torch._inductor.codecache": absent("compiled_fx_graph_hash"),
+    "torch._inductor.codecache": same(
+        ".compiler.graphcache", "BypassFxGraphCache FxGraphCache compiled_fx_graph_hash"
+    ),
     # ------------------------------------------------------------ ahead-of-time autograd, functorch
     "torch._functorch.config": ".aot.config",
     "torch._functorch.aot_autograd": ".aot.api",

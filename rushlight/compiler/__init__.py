@@ -22,9 +22,9 @@ def compile_graph(gm: Any, example_inputs: Any) -> Any:
     does and expects inputs of the same sizes, strides and dtypes; `print` shows its loops. Needs
     llvmlite: `pip install "rushlight[compile]"`.
     """
-    from rushlight.codegen import lower
+    from rushlight.compiler.graphcache import FxGraphCache
 
-    return lower(gm, example_inputs)
+    return FxGraphCache.load(gm, example_inputs)
 
 
 def is_compiling() -> bool:
@@ -48,10 +48,14 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 
 
 def reset() -> None:
-    """Give back what compiled code keeps for its next call: memory for results."""
+    """Give back what compiled code keeps for its next call: memory for results, and graphs that
+    were compiled."""
     buffers = sys.modules.get("rushlight.codegen.buffers")
     if buffers is not None:
         buffers.release()
+    graphs = sys.modules.get("rushlight.compiler.graphcache")
+    if graphs is not None:
+        graphs.FxGraphCache.forget()
 
 
 def cudagraph_mark_step_begin() -> None:

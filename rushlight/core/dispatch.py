@@ -367,6 +367,8 @@ def run_body(op: OpOverload, args: tuple[Any, ...]) -> Any:
         else:
             return body(*args)
     state = LOCAL.state
+    if state.functional is not None:
+        body = op.options.get("functional_body", body)
     before = state.excluded
     if before & INSIDE == INSIDE:
         return body(*args)
@@ -610,18 +612,16 @@ def torch_arguments(
     op: OpOverload, args: tuple[Any, ...]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Bound arguments as `__torch_dispatch__` gets them: trailing defaults left out."""
-    from rushlight.core.binding import default_value
-
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
     keep = 0
-    for position, argument in enumerate(op._schema.arguments):
-        value = args[position]
-        value = list(value) if type(value) is tuple and argument.type.kind == "List" else value
-        is_default = argument.has_default and same_default(default_value(argument), args[position])
-        if argument.kwarg_only:
+    for value, (name, is_list, has_default, default) in zip(args, op.argument_facts):
+        is_default = has_default and (value is default or same_default(default, value))
+        if is_list and type(value) is tuple:
+            value = list(value)
+        if name is not None:
             if not is_default:
-                keywords[argument.name] = value
+                keywords[name] = value
         else:
             positional.append(value)
             if not is_default:

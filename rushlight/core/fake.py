@@ -271,17 +271,6 @@ class FakeTensorMode(Occupant):
             return self.faked_sparse(tensor, static_shapes, source, context)
         from rushlight.core.modes import is_traceable_wrapper_subclass, transform_subclass
 
-        if is_traceable_wrapper_subclass(tensor):
-            made = transform_subclass(
-                tensor,
-                lambda name, inner: self.from_tensor(
-                    inner,
-                    static_shapes=static_shapes,
-                    source=attribute_of(source, name),
-                ),
-            )
-            made._requires_grad = tensor.requires_grad
-            return made
         offset: IntLike
         sizes, strides, offset = sizes_of(tensor), strides_of(tensor), tensor._offset
         static = self.static_shapes if static_shapes is None else static_shapes
@@ -290,6 +279,19 @@ class FakeTensorMode(Occupant):
                 tensor, source, symbolic_context=context
             )
             sizes, strides, offset = tuple(found[0]), tuple(found[1]), found[2]
+        if is_traceable_wrapper_subclass(tensor):
+            made = transform_subclass(
+                tensor,
+                lambda name, inner: self.from_tensor(
+                    inner,
+                    static_shapes=static_shapes,
+                    source=attribute_of(source, name),
+                ),
+                sizes,
+                strides,
+            )
+            made._requires_grad = tensor.requires_grad
+            return made
         view = tensor._view
         if view is not None:
             return self.faked_view(tensor, sizes, strides, offset, source, context)

@@ -53,23 +53,45 @@ class ViewStep:
     """One link of a view's chain: the op, its arguments after the source, which result, and whether
     it was taken without grad mode."""
 
-    __slots__ = ("args", "number", "op", "quiet")
+    __slots__ = ("args", "number", "op", "quiet", "source")
 
     def __init__(
-        self, op: OpOverload, args: tuple[Any, ...], number: int | None, quiet: bool
+        self,
+        op: OpOverload,
+        args: tuple[Any, ...],
+        number: int | None,
+        quiet: bool,
+        source: Tensor | None = None,
     ) -> None:
         self.op = op
         self.args = args
         self.quiet = quiet
         # None where the op has one result.
         self.number = number
+        # Of a view by strides: the geometry that they are the strides of.
+        self.source: Any = None
+        if source is not None and op.base_name == "as_strided":
+            self.source = sizes_of(source), strides_of(source), source._offset
 
     def replay(self, source: Tensor) -> Any:
         result = dispatch.call(self.op, (source, *self.args))
         return result if self.number is None else result[self.number]
 
+    def repeat(self, value: Tensor) -> Any:
+        """The view of another value of its source."""
+        self.check(value)
+        return self.replay(value)
+
+    def check(self, value: Tensor) -> None:
+        """Refuse strides that are not those of a value: it was computed anew."""
+        if self.source is not None:
+            sizes, strides, offset = self.source
+            if strides_of(value) != strides or value._offset != offset:
+                raise error("RL0742", sizes=sizes, strides=strides)
+
     def inverse(self, source: Tensor, changed: Tensor) -> Any:
         """`source` with this view of it replaced by `changed`."""
+        self.check(source)
         rule = self.op.rule("inverse")
         if rule is None or isinstance(rule, Refused):
             raise error("RL0702", NotImplementedError, op=self.op.name())
@@ -126,7 +148,7 @@ class FunctionalStorage:
         for value, chain in updates:
             sources = [self.base] if chain else []
             for step in chain[:-1]:
-                sources.append(step.replay(sources[-1]))
+                sources.append(step.repeat(sources[-1]))
                 if step.op.base_name == "expand" and sources[-1].numel() != sources[-2].numel():
                     # A write to one of the copies is one to all.
                     raise error("RL0702", NotImplementedError, op=step.op.name())
@@ -154,16 +176,20 @@ class FunctionalTensor(Tensor):
     functional_storage: FunctionalStorage
     chain: tuple[ViewStep, ...]
     generation: int
-    # The geometry was changed by an in-place view op, or by `set_`.
-    moved: bool
+    # The geometry was changed by in-place view ops: of each, whether it ran without grad mode; or
+    # it was changed by `set_`.
+    moves: tuple[bool, ...]
     was_set: bool
     # An alias whose writes autograd does not see; one whose writes raise no version.
     hidden: bool
     unversioned: bool
+    # It was taken out of its history in place.
+    was_detached: bool
 
     @property
     def data(self) -> Any:
         made = functional_over(self.functional_value, self.functional_storage, self.handling_mode)
+        take_geometry(made, self)
         made.chain, made.generation = self.chain, self.generation
         made.hidden = made.unversioned = True
         return made
@@ -171,6 +197,10 @@ class FunctionalTensor(Tensor):
     @data.setter
     def data(self, value: Any) -> None:
         raise error("RL0706")
+
+    def detach_(self) -> Any:
+        self.was_detached = True
+        return super().detach_()
 
     def leads_to(self, view: FunctionalTensor) -> bool:
         """Whether a view's ops lead from this tensor, its base, to it. They do not where the base
@@ -215,7 +245,8 @@ def functional_over(value: Tensor, storage: FunctionalStorage, mode: FunctionalM
     storage.tensors += 1
     made.chain = ()
     made.generation = 0
-    made.moved = made.was_set = made.hidden = made.unversioned = False
+    made.moves = ()
+    made.was_set = made.was_detached = made.hidden = made.unversioned = False
     take_value(made, value)
     return made
 
@@ -278,7 +309,7 @@ def sync(tensor: FunctionalTensor) -> None:
             storage.apply_updates()
         value = storage.base
         for step in tensor.chain:
-            value = step.replay(value)
+            value = step.repeat(value)
     tensor.generation = storage.generation
     tensor.functional_value = value
     if not geometry.same_sizes(sizes_of(tensor), sizes_of(value)):
@@ -317,6 +348,8 @@ class FunctionalMode(Occupant):
         # input, or made by the first call that needs it where the mode `finds_tokens`.
         self.tokens: dict[Any, Tensor] = {}
         self.finds_tokens = True
+        # Makes the token that a first call needs; a constant where there is nothing else.
+        self.make_token: Callable[[Any], Tensor] | None = None
 
     def call_below(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         return dispatch.go_on(op, args)
@@ -325,7 +358,7 @@ class FunctionalMode(Occupant):
         """One op as a function of values."""
         if op.body is not None and not op.autograd_only:
             return dispatch.run_body(op, args) if may_alias(op) else self.run_whole(op, args)
-        own = op.rules.get("functionalized")
+        own = op.rules.get("effectful") or op.rules.get("functionalized")
         if own is not None:
             return own(self, op, args)
         if op.is_view_op and isinstance(args[0], FunctionalTensor):
@@ -380,7 +413,8 @@ class FunctionalMode(Occupant):
                 self.view_of(source, v, ViewStep(op, rest, n, quiet), forms and forms[n])
                 for n, v in enumerate(result)
             ]
-        return self.view_of(source, result, ViewStep(op, rest, None, quiet), forms and forms[0])
+        step = ViewStep(op, rest, None, quiet, source)
+        return self.view_of(source, result, step, forms and forms[0])
 
     def view_of(self, source: FunctionalTensor, value: Tensor, step: ViewStep, form: Any) -> Any:
         made = functional_over(value, source.functional_storage, self)
@@ -415,13 +449,19 @@ class FunctionalMode(Occupant):
             return self.write_copies(op, args)
         functional = functional_form(op)
         # The write's own rule looks at sizes and dtypes, and resizes out= tensors.
-        before = [sizes_of(target) for target in written]
+        before = [(sizes_of(target), strides_of(target)) for target in written]
         check_write(op, args)
-        for target, sizes in zip(written, before, strict=True):
+        for target, (sizes, strides) in zip(written, before, strict=True):
             is_own = isinstance(target, FunctionalTensor)
             if is_own and not geometry.same_sizes(sizes_of(target), sizes):
-                wanted, strides = sizes_of(target), strides_of(target)
-                if strides != geometry.contiguous_strides(wanted):
+                wanted = sizes_of(target)
+                is_plain = strides == geometry.contiguous_strides(sizes)
+                if (
+                    not is_plain
+                    or strides_of(target) != geometry.contiguous_strides(wanted)
+                    # Its history would stay that of the old sizes.
+                    or target.requires_grad
+                ):
                     raise error("RL0741", sizes=sizes, wanted=wanted)
                 take_value(target, target.functional_value)
                 self.resize(target, wanted)
@@ -493,8 +533,8 @@ class FunctionalMode(Occupant):
         with self.below():
             value = self.call_below(op, (target.functional_value, *rest))
         # Its history goes on, whatever the grad mode.
-        target.chain = (*target.chain, ViewStep(op, rest, None, quiet=False))
-        target.moved = True
+        target.chain = (*target.chain, ViewStep(op, rest, None, False, target))
+        target.moves = (*target.moves, not LOCAL.state.grad)
         take_value(target, value)
         if forms:
             take_geometry(target, forms[0])

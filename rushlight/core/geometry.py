@@ -413,6 +413,18 @@ def compare_axes(inner: int, outer: int, sizes: Ints, operands: Sequence[Ints]) 
     return 0
 
 
+def falls(strides: Sequence[int]) -> bool:
+    """Whether strides fall from axis to axis, apart from those that are 0 and say nothing: an
+    operand that `memory_order` finds in row-major order."""
+    last = 0
+    for stride in strides:
+        if stride:
+            if last and stride >= last:
+                return False
+            last = stride
+    return True
+
+
 def like_strides(sizes: Ints, strides: Ints) -> Ints:
     """The strides of `empty_like(x)`: those of x where dense, else their order made dense."""
     if is_non_overlapping_and_dense(sizes, strides):
@@ -505,10 +517,14 @@ def internal_overlap(sizes: Ints, strides: Ints) -> int:
 
 def is_nested(sizes: Ints, strides: Ints) -> bool:
     """Whether each stride steps over all that smaller ones reach: then no elements share memory.
-    Symbolic ones are taken to do so."""
+    Of symbolic ones, those of the example do; sizes that depend on data are taken to."""
     extent = 0
     if not all([type(n) is int for n in (*sizes, *strides)]):
-        return True
+        from rushlight.symbolic import has_hint, hint_int
+
+        if not all([has_hint(n) for n in (*sizes, *strides)]):
+            return True
+        sizes, strides = tuple(map(hint_int, sizes)), tuple(map(hint_int, strides))
     for stride, size in sorted(zip(strides, sizes, strict=True)):
         if size > 1:
             if stride <= extent:

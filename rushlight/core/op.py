@@ -80,6 +80,7 @@ OPTIONS: dict[str, str] = {
     "each": "function (op, arguments) -> pairs of the same: the calls on single tensors that one "
     "on lists stands for",
     "traced": "the op as a composite, for factors whose values are not known",
+    "functional_body": "what a composite is under functionalization, if not its body",
     "functional": "whether nn.functional has it under its name",
     "functional_inplace": "whether nn.functional has `name_`; others only take `inplace` there",
     # Stubs
@@ -412,6 +413,22 @@ def argument_names(op: OpOverload) -> list[str]:
     return [argument.name for argument in op._schema.arguments]
 
 
+def argument_facts(op: OpOverload) -> list[tuple[str | None, bool, bool, Any]]:
+    """Of each argument: the name where it goes by keyword only, whether it is a list, whether it
+    has a default, and which."""
+    from rushlight.core.binding import default_value
+
+    return [
+        (
+            argument.name if argument.kwarg_only else None,
+            argument.type.kind == "List",
+            argument.has_default,
+            default_value(argument) if argument.has_default else None,
+        )
+        for argument in op._schema.arguments
+    ]
+
+
 def return_names(op: OpOverload) -> list[str]:
     returns = op._schema.returns
     if len(returns) == 1:
@@ -546,11 +563,24 @@ def maps_elements(op: OpOverload) -> bool:
     )
 
 
+def makes_one_tensor(op: OpOverload) -> bool:
+    """Whether a call is one kernel's that makes one tensor of tensors, writes to none and shares
+    no memory with any: nothing but its node has to be recorded."""
+    returns = op._schema.returns
+    return (
+        op.body is None
+        and len(returns) == 1
+        and returns[0].type.kind == "Tensor"
+        and not (op.list_positions or op.mutated_positions or op.is_view_op)
+    )
+
+
 DERIVED: dict[str, Callable[[OpOverload], Any]] = {
     "derived_rules": derived_rules,
     "tags": tags,
     "recompute": recompute,
     "argument_names": argument_names,
+    "argument_facts": argument_facts,
     "return_names": return_names,
     "tensor_positions": tensor_positions,
     "list_positions": list_positions,
@@ -564,6 +594,7 @@ DERIVED: dict[str, Callable[[OpOverload], Any]] = {
     "backend": backend,
     "bind": make_binder,
     "direct": direct,
+    "makes_one_tensor": makes_one_tensor,
     "maps_elements": maps_elements,
     "batch_rule": lambda op: ports.find_batch_rule(op),
     "family": lambda op: ports.family_of(op),

@@ -59,6 +59,7 @@ def inherit_meta(node: Node, meta: dict[str, Any] | None = None) -> None:
             node.meta[name] = copy.copy(meta[name])
     if meta.get("in_grad_fn", 0) > 0:
         node.meta["seq_nr"] = meta["grad_fn_seq_nr"][-1]
+        node.meta["autograd_backward"] = True
     elif "seq_nr" in meta:
         node.meta["seq_nr"] = meta["seq_nr"]
 
@@ -69,6 +70,10 @@ LAYER_PROXIES = LAYER_PRE_PROXY | LAYER_PROXY
 READS = ("_local_scalar_dense", "item")
 
 __all__ = ["Recorder", "TensorMetadata", "inherit_meta", "tensor_metadata"]
+
+
+# The format with channels last, by the number of dims.
+CHANNELS_LAST = {4: channels_last, 5: channels_last_3d}
 
 
 class TensorMetadata(NamedTuple):
@@ -87,8 +92,12 @@ def tensor_metadata(tensor: Tensor, include_contiguity: bool = True) -> TensorMe
     found, strides = None, ()
     if tensor.layout.name == "strided":
         strides = strides_of(tensor)
-        formats = (contiguous_format, channels_last, channels_last_3d) if include_contiguity else ()
-        found = next((f for f in formats if tensor.is_contiguous(memory_format=f)), None)
+        if include_contiguity:
+            if tensor.is_contiguous():
+                found = contiguous_format
+            else:
+                last = CHANNELS_LAST.get(len(strides))
+                found = last if last and tensor.is_contiguous(memory_format=last) else None
     return TensorMetadata(tensor.shape, tensor._dtype, tensor.requires_grad, strides, found)
 
 
@@ -133,6 +142,8 @@ class Recorder(Occupant):
         # backward; and what the region that is being recorded says of a node.
         self.marks_regions = False
         self.marking: Callable[[OpOverload, tuple[Any, ...], dict[str, Any]], Any] | None = None
+        # Writes on a new node where in the program it was made.
+        self.describe_origin: Callable[[Node], None] | None = None
 
     # -- what is known -----------------------------------------------------------------------------
 
@@ -151,9 +162,10 @@ class Recorder(Occupant):
             self.executed[id(value.node)] = value.node, node
         elif isinstance(value, (list, tuple)):
             for position, item in enumerate(value):
-                self.track(
-                    item, self.graph.call_function(operator.getitem, (node, position)), fixed
-                )
+                member = self.graph.call_function(operator.getitem, (node, position))
+                if self.describe_origin is not None:
+                    self.describe_origin(member)
+                self.track(item, member, fixed)
 
     def track_sizes(self, tensor: Tensor, node: Node) -> None:
         """Make symbolic sizes, strides and offsets known; their nodes are made on first use."""
@@ -306,6 +318,8 @@ class Recorder(Occupant):
             "call_function", target, tuple(inputs), named, name=target.base_name
         )
         inherit_meta(node)
+        if self.describe_origin is not None:
+            self.describe_origin(node)
         if self.marking is not None:
             node.meta.update(self.marking(op, positional, keywords))
         try:

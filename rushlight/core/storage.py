@@ -6,7 +6,8 @@ A Storage never knows its element type; tensors view it through dtype, sizes, st
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from rushlight.core.protocols import Array, DeviceLike
     from rushlight.symbolic.numbers import IntLike
 
-__all__ = ["Storage", "VersionCounter"]
+__all__ = ["Former", "Storage", "VersionCounter"]
 
 
 class VersionCounter:
@@ -178,3 +179,33 @@ class Storage:
 
     def __repr__(self) -> str:
         return f"<rushlight.Storage {self.nbytes_} bytes on {self.device}>"
+
+
+class Former:
+    """Memory that tensors had before they were given other memory. A view takes its base's storage
+    when it first needs one: by then the base may have another."""
+
+    used = False
+    by_address: ClassVar[WeakValueDictionary[int, Storage]] = WeakValueDictionary()
+
+    @classmethod
+    def leave(cls, storage: Storage) -> None:
+        """Note that a tensor is about to be given another storage."""
+        cls.used = True
+        if storage.buffer is not None:
+            cls.by_address[storage.data_ptr()] = storage
+
+    @classmethod
+    def storage_of(cls, array: Array | None, current: Storage) -> Storage:
+        """The storage that a view's array lies in, if its base has the current one."""
+        if not cls.used or array is None or current.buffer is None:
+            return current
+        if not array.size or np.may_share_memory(array, current.buffer):
+            return current
+        while type(array.base) is np.ndarray:
+            array = array.base
+        address = int(array.ctypes.data)
+        found = cls.by_address.get(address)
+        if found is None:
+            found = cls.by_address[address] = Storage.of_array(array)
+        return found

@@ -34,28 +34,13 @@ def compile_stub(w: Writer, label: str) -> Any:
     return compile_source(w.text(), f"stub of {label}", w.scope)["stub"]
 
 
-class LevelCall:
-    """The overload that a stub stands for, and its binder for calls inside transforms."""
+def level_binder(writer: Writer) -> Any:
+    """What binds the arguments of calls inside transforms; None for the general path to do it."""
+    from rushlight.core.stubwriter import write_binder
 
-    __slots__ = ("bind_exactly", "is_spread", "op", "writer")
-
-    def __init__(self, writer: Writer) -> None:
-        self.op = writer.op
-        self.is_spread = bool(writer.spread)
-        self.writer = writer
-        self.bind_exactly: Any = None
-
-    def bind(self, values: Any, given: Any, rest: tuple[Any, ...]) -> Any:
-        """The bound arguments; None for the general path to find them."""
-        if rest and not self.is_spread:
-            return None
-        if self.bind_exactly is None:
-            from rushlight.core.stubwriter import write_binder
-
-            scope = {**self.writer.scope, "QUIET": QUIET}
-            name = f"exact binder of {self.op.name()}"
-            self.bind_exactly = compile_source(write_binder(self.writer), name, scope)["bind"]
-        return self.bind_exactly(*values, *given, *rest)
+    scope = {**writer.scope, "QUIET": QUIET}
+    name = f"exact binder of {writer.op.name()}"
+    return compile_source(write_binder(writer), name, scope)["bind"]
 
 
 def slow_path(w: Writer, packet: Any, api: Any, answer: Any, is_operator: bool) -> Any:
@@ -66,16 +51,24 @@ def slow_path(w: Writer, packet: Any, api: Any, answer: Any, is_operator: bool) 
     defaults = function.__defaults__
     named = function.__kwdefaults__ or {}
 
-    levels = LevelCall(w)
+    op, is_spread, bind = w.op, bool(w.spread), None
 
     def slow(values: Any, given: Any, rest: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        nonlocal bind
         if not keywords and PROCESS.special:
             state = LOCAL.state
+            transforms = state.transforms
             # Nothing but transforms between the call and its op, and arguments as it takes them.
-            if state.transforms and not (state.function_modes or state.excluded & LAYER_TRANSFORMS):
-                bound = levels.bind(values, given, rest)
+            if (
+                transforms
+                and not (state.function_modes or state.excluded & LAYER_TRANSFORMS)
+                and (is_spread or not rest)
+            ):
+                if bind is None:
+                    bind = level_binder(w)
+                bound = bind(*values, *given, *rest)
                 if bound is not None:
-                    result = state.transforms[-1].process(levels.op, bound)
+                    result = transforms[-1].process(op, bound)
                     return result if answer is None else answer(result)
         entries = zip(named, given, strict=True)
         keywords |= {name: value for name, value in entries if value is not named[name]}
@@ -94,21 +87,15 @@ def slow_path(w: Writer, packet: Any, api: Any, answer: Any, is_operator: bool) 
         return general(values, keywords)
 
     def general(args: Any, keywords: dict[str, Any]) -> Any:
-        result = packet_call(packet, api, args, keywords)
+        try:
+            result = packet_call(packet, api, args, keywords)
+        except TypeError:
+            if is_operator and is_foreign(packet, args[1:]):
+                return foreign_answer(packet, api, *args[:2])
+            raise
         return result if answer is None else answer(result, keywords.get("out"))
 
-    if not is_operator:
-        return slow
-
-    def slow_operator(values: Any, given: Any, rest: Any, keywords: Any) -> Any:
-        try:
-            return slow(values, given, rest, keywords)
-        except TypeError:
-            if is_foreign(packet, values[1:]):
-                return foreign_answer(packet, api, *values[:2])
-            raise
-
-    return slow_operator
+    return slow
 
 
 def is_foreign(packet: Any, args: tuple[Any, ...]) -> bool:

@@ -18,7 +18,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import history, ports
 from rushlight.core.binding import default_value
 from rushlight.core.extras import ViewInfo
-from rushlight.core.geometry import contiguous_strides
+from rushlight.core.geometry import contiguous_strides, falls
 from rushlight.core.node import needs_grad
 from rushlight.core.operands import Between, Operand, PlainTensor, Value
 from rushlight.core.quick import Quick, single_ufunc, text_function, ufunc_with_number
@@ -88,6 +88,7 @@ SCOPE: dict[str, Any] = {
     "SCALES": SCALES,
     "FROM_NUMPY": dtypes.FROM_NUMPY,
     "bool_": dtypes.bool_,
+    "falls": falls,
     "dtype_class": dtypes.dtype,
     "as_scale": as_scale,
     "attach": history.attach,
@@ -310,10 +311,10 @@ if class_ is Tensor or class_ in PLAIN:
     right_ = {y}._array
     if not ({x}._is_contiguous and {y}._is_contiguous):
         # The result is laid out like a contiguous first operand of its shape, or like the second
-        # when the first is one number expanded.
+        # when the first has the same order.
         leader_ = {x}._array
         if not {x}._is_contiguous:
-            if not {y}._is_contiguous or any(leader_.strides):
+            if not {y}._is_contiguous or (any(leader_.strides) and not falls(leader_.strides)):
                 {refuse}
             leader_ = right_
 {number}

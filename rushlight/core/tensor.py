@@ -62,7 +62,7 @@ from rushlight.core.state import (
     changed,
     excluding,
 )
-from rushlight.core.storage import Storage, VersionCounter
+from rushlight.core.storage import Former, Storage, VersionCounter
 
 if TYPE_CHECKING:
     from rushlight.core.node import GraphNode
@@ -481,6 +481,8 @@ class Tensor(metaclass=TensorType):
             before = (self._dtype, self.device, self.shape)
             if before != (value._dtype, value.device, value.shape):
                 retire_accumulator(self)
+        if self._array is not None:
+            Former.leave(storage_of(self))
         self._storage = storage_of(value)
         self._array = value._array
         self._dtype = value._dtype
@@ -781,7 +783,7 @@ def storage_of(tensor: Tensor) -> Storage:
     if storage is None:
         view = tensor._view
         if view is not None:
-            storage = storage_of(view.base)
+            storage = Former.storage_of(tensor._array, storage_of(view.base))
         elif type(tensor) is LEVEL_TENSOR:
             storage = storage_of(tensor._value)
         elif tensor._array is None:

@@ -1,7 +1,8 @@
 """`GraphModule`: a module whose forward is the code of a graph.
 
 Every instance has a class of its own, because `forward` is looked up on the class. Invariant: after
-`recompile()`, which assigning `graph` calls, the class's forward is what `code` shows.
+`recompile()`, which assigning `graph` calls, the class's forward is what `code` shows; it is
+compiled on first use.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FunctionType
 from typing import Any
 
 from rushlight.core.parameter import Parameter
@@ -136,6 +138,26 @@ def report_error(error: BaseException) -> bool:
     return True
 
 
+class LateForward:
+    """The forward of a graph module's class until it is asked for: many graphs are only read."""
+
+    def __init__(self, cls: Any, code: PythonCode, name: str) -> None:
+        self.cls = cls
+        self.source = code.src
+        self.globals = dict(code.globals)
+        self.name = name
+
+    def compile(self) -> Any:
+        """The function, which takes this object's place."""
+        function = compile_code(self.source, self.globals, self.name)
+        if vars(self.cls).get("forward") is self:
+            self.cls.forward = function
+        return function
+
+    def __get__(self, instance: GraphModule | None, owner: type) -> Any:
+        return self.compile().__get__(instance, owner)
+
+
 class GraphModule(Module):
     """A module that runs a graph.
 
@@ -226,9 +248,12 @@ class GraphModule(Module):
         self._prologue_start = code._prologue_start
         cls: Any = type(self)
         former = vars(cls).get("forward")
-        if former is not None:
+        if isinstance(former, FunctionType):
             linecache.cache.pop(former.__code__.co_filename, None)
-        cls.forward = compile_code(code.src, code.globals, codegen._func_name)
+        late = cls.forward = LateForward(cls, code, codegen._func_name)
+        if any(node.meta.get("is_wrapped") for node in self._graph.nodes):
+            # Code that names functions to trace as wholes does so before anyone traces.
+            late.compile()
         for child in self.children():
             if isinstance(child, GraphModule):
                 child.recompile()

@@ -29,6 +29,10 @@ LEGAL_OPS = frozenset(
     ("placeholder", "call_method", "call_module", "call_function", "get_attr", "output", "root")
 )
 
+NO_KEYWORDS = immutable_dict()
+# Classes of arguments that hold nothing.
+PLAIN_ARGUMENTS = frozenset((int, float, bool, str, type(None)))
+
 # Functions to keep although nothing uses their result.
 _side_effectful_functions: set[Any] = {operator.setitem}
 # The same by name, for functions that live above this package.
@@ -100,6 +104,21 @@ def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
             map_aggregate(a.start, fn), map_aggregate(a.stop, fn), map_aggregate(a.step, fn)
         )
     return fn(a)
+
+
+def frozen(value: Any, found: dict[Node, None]) -> Any:
+    """An argument that cannot be changed any more; the nodes in it are added to `found`."""
+    if value.__class__ is Node:
+        found[value] = None
+    elif value.__class__ not in PLAIN_ARGUMENTS:
+
+        def note(inner: Any) -> Any:
+            if isinstance(inner, Node):
+                found[inner] = None
+            return inner
+
+        return map_aggregate(value, note)
+    return value
 
 
 def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:
@@ -266,14 +285,9 @@ class Node:
         for used in self._input_nodes:
             used.users.pop(self, None)
         found: dict[Node, None] = {}
-
-        def note(value: object) -> Any:
-            if isinstance(value, Node):
-                found[value] = None
-            return value
-
-        self._args = map_aggregate(args, note)
-        self._kwargs = map_aggregate(kwargs, note)
+        plain = args.__class__ is tuple
+        self._args = tuple([frozen(arg, found) for arg in args]) if plain else frozen(args, found)
+        self._kwargs = frozen(kwargs, found) if kwargs else NO_KEYWORDS
         self._input_nodes = found
         for used in found:
             used.users[self] = None
@@ -355,7 +369,10 @@ class Node:
             return bool(
                 getattr(self.graph.owning_module.get_submodule(self.target), "_is_impure", False)
             )
-        return self.op == "call_function" and is_impure_function(self.target, impure_random)
+        # A call of graphs does what they do.
+        return self.op == "call_function" and (
+            bool(self.meta.get("has_effects")) or is_impure_function(self.target, impure_random)
+        )
 
     def _rename(self, candidate: str) -> None:
         if candidate == self.name:

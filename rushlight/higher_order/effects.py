@@ -4,6 +4,7 @@ Each kind of effect has a token, an empty tensor. `with_effects(token, op, *args
 and the op's results, so that a graph orders such calls by their data. Tokens of a program are kept
 by its `FunctionalMode`: who makes them graph inputs puts them into `tokens`, whose values after the
 run are graph outputs; a first run with a mode that `finds_tokens` tells which there are.
+An op keeps its effect whatever kernels are registered for it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,15 @@ from rushlight.graph.node import _side_effectful_functions
 from rushlight.higher_order.calls import CallOp
 from rushlight.opset import registry
 
-__all__ = ["EffectType", "effect_of", "new_token", "register_effectful_op", "with_effects"]
+__all__ = [
+    "EFFECTS",
+    "EffectType",
+    "constant_token",
+    "effect_of",
+    "new_token",
+    "register_effectful_op",
+    "with_effects",
+]
 
 
 class EffectType(Enum):
@@ -36,6 +45,12 @@ class EffectType(Enum):
 def new_token() -> Tensor:
     found: Tensor = make_tensor([])
     return found
+
+
+def constant_token(effect: EffectType) -> Tensor:
+    """A token with memory, while functions are traced."""
+    with excluding(BELOW_FAKE):
+        return new_token()
 
 
 class WithEffects(CallOp):
@@ -71,6 +86,10 @@ def has_aliasing(op: Any) -> bool:
 # -- which ops have effects ------------------------------------------------------------------------
 
 
+# The ops that have an effect.
+EFFECTS: dict[OpOverload, EffectType] = {}
+
+
 class Handle:
     """Undoes a registration."""
 
@@ -95,25 +114,23 @@ def register_effectful_op(op: Any, effect: EffectType | None) -> Handle:
     record = find(op)
     if effect is not None and has_aliasing(record):
         raise error("RL0738", NotImplementedError, op=record.name())
-    before = effect_of(record), record.rules.get("functionalized")
+    before = effect_of(record)
 
-    def put(effect: EffectType | None, rule: Any) -> None:
-        record.options["effect"] = effect
-        if rule is None:
-            record.rules.pop("functionalized", None)
+    def put(effect: EffectType | None) -> None:
+        if effect is None:
+            EFFECTS.pop(record, None)
+            record.rules.pop("effectful", None)
         else:
-            record.rules["functionalized"] = rule
+            EFFECTS[record] = effect
+            record.rules["effectful"] = run_effect
 
-    put(effect, None if effect is None else run_effect)
-    return Handle(lambda: put(*before))
+    put(effect)
+    return Handle(lambda: put(before))
 
 
 def effect_of(op: Any) -> EffectType | None:
     """The effect that an op was registered with."""
-    if isinstance(op, HigherOrderOperator):
-        return None
-    found: EffectType | None = find(op).options.get("effect")
-    return found
+    return None if isinstance(op, HigherOrderOperator) else EFFECTS.get(find(op))
 
 
 # -- functionalization -----------------------------------------------------------------------------
@@ -127,8 +144,7 @@ def run_effect(mode: FunctionalMode, op: OpOverload, args: tuple[Any, ...]) -> A
     if token is None:
         if not mode.finds_tokens:
             raise error("RL0739", AssertionError, effect=effect, op=op.name())
-        with excluding(BELOW_FAKE):
-            token = new_token()
+        token = (mode.make_token or constant_token)(effect)
     values = map_tensors(op, args, from_functional)
     with mode.below():
         found = with_effects.dispatch(token, op, *values)

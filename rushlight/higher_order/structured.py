@@ -20,6 +20,7 @@ from rushlight.core.recording import Recorder
 from rushlight.core.state import LAYER_TRANSFORMS, LOCAL, changed
 from rushlight.core.tensor import Tensor
 from rushlight.func.derivatives import vjp
+from rushlight.graph.graph import Graph
 from rushlight.higher_order.subgraphs import (
     Functionalized,
     Watched,
@@ -190,6 +191,8 @@ class ControlFlowOp(HigherOrderOperator):
         graphs = [recorder.submodule(name, module) for name, module in names]
         call = self.join(graphs, [self.noted(recorder, group) for group in groups])
         node = recorder.call_node(self, call, name=self.node_name)
+        if any([has_effects(module.graph) for module in traced.modules]):
+            node.meta["has_effects"] = True
         with recorder.below():
             result = self.dispatch(*self.join(traced.modules, groups))
         recorder.track(result, node)
@@ -243,6 +246,12 @@ class ControlFlowOp(HigherOrderOperator):
         _, transpose = vjp(transposed, *zeros)
         found = iter(transpose(tuple(tangent for tangent in tangents if tangent is not None)))
         return [next(found) if moves else None for moves in moving]
+
+
+def has_effects(graph: Graph) -> bool:
+    """Whether a graph is run for more than its results."""
+    calls = [node for node in graph.nodes if node.op == "call_function"]
+    return any([node.is_impure(impure_random=False) for node in calls])
 
 
 def is_differentiable(value: Any) -> bool:

@@ -131,7 +131,7 @@ def check_pure(op: str, inputs: Sequence[Any], outputs: Any) -> None:
     storages = set()
     for value in inputs:
         if isinstance(value, FunctionalTensor):
-            if value.functional_storage.writes or value.moved:
+            if value.functional_storage.writes or value.moves:
                 raise error("RL0731", op=op)
             storages.add(id(value.functional_storage))
     for value in pytree.tree_leaves(outputs):

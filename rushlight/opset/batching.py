@@ -109,7 +109,7 @@ def laid_out(level: VmapLevel, op: OpOverload, args: Args) -> Any:
     ranks = {channels_last: 4, channels_last_3d: 5}
     if args[0].dim() != ranks[argument(op, args, "memory_format")] or not level.size:
         return level.loop(op, args)
-    images = level.run(level.front(args[0]).flatten, 0, 1)
+    images = level.run(join_samples, level.front(args[0]))
     found = level.below(op, (images, *args[1:]))
     return level.wrap(level.run(split_samples, found, level.size))
 
@@ -226,6 +226,8 @@ def reduction(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
 
 def flattened(level: VmapLevel, value: Any) -> Any:
     """Every sample as one row."""
+    if value.dim() == 1:
+        return level.full(value)
     sizes = (level.size, value.numel())
     return level.run(lambda: level.front(value).reshape(sizes))
 
@@ -394,7 +396,7 @@ def sampled(level: VmapLevel, op: OpOverload, self: Any, *rest: Any) -> Any:
     if level.randomness == "same" or self.dim() != 2:
         return drawn(level, op, self, *rest)
     rows = level.full(self)
-    found = level.below(op, (level.run(rows.flatten, 0, 1), *rest))
+    found = level.below(op, (level.run(join_samples, rows), *rest))
     return level.wrap(level.run(found.unflatten, 0, (level.size, -1)))
 
 
@@ -548,7 +550,7 @@ def folded(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
             value = values[position]
             if value is args[position]:
                 value = value.unsqueeze(0).expand((level.size, *value.shape))
-            values[position] = value.flatten(0, 1) if ranks == {fold} else value
+            values[position] = join_samples(value) if ranks == {fold} else value
         result = dispatch.call(op, tuple(values))
         if ranks != {fold}:
             return result
@@ -561,8 +563,18 @@ def folded(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
     return level.wrap(level.run(every))
 
 
+def join_samples(value: Any) -> Any:
+    """The batch axis and the first dim of samples as one."""
+    count, first, *rest = value.shape
+    return value.reshape((count * first, *rest))
+
+
 def split_samples(value: Any, count: Any) -> Any:
-    return None if value is None else value.unflatten(0, (count, value.shape[0] // count))
+    """What `join_samples` undoes; None stays."""
+    if value is None:
+        return None
+    first, *rest = value.shape
+    return value.reshape((count, first // count, *rest))
 
 
 @method()

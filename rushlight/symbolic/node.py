@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from rushlight.symbolic import expressions as ex
 from rushlight.symbolic.numbers import (
     Number,
+    Observer,
     SymBool,
     SymFloat,
     SymInt,
@@ -31,10 +32,11 @@ if TYPE_CHECKING:
     from rushlight.symbolic.protocols import Expr, Head
     from rushlight.symbolic.shapeenv import ShapeEnv
 
-    # (expression, value in the example, Python type)
-    Operand = tuple[Expr, float | None, type]
+    # (expression or plain integer, value in the example, Python type)
+    Operand = tuple[Expr | int, float | None, type]
 
 WRAPPERS: dict[type, Any] = {int: SymInt, float: SymFloat, bool: SymBool}
+SYMBOLIC = frozenset(WRAPPERS.values())
 
 
 def power(base: Expr, exponent: Expr) -> Expr:
@@ -237,17 +239,20 @@ class SymNode:
     # ------------------------------------------------------------ computing
 
     def operand(self, other: Any) -> Operand | None:
-        """(expression, example value, type) of the other operand; None if it is no number."""
-        if isinstance(other, SymNumber):
+        """(expression or plain integer, example value, type) of the other operand; None if it is no
+        number."""
+        cls = other.__class__
+        if cls is int:
+            return other, other, int
+        if cls is SymInt or isinstance(other, SymNumber):
             node = other.node
             return node.expr, node.hint, node.pytype
-        cls = type(other)
-        if cls is int or cls is float:
-            return ex.constant(other), other, cls
+        if cls is float:
+            return ex.constant(other), other, float
         if cls is bool:
             if self.pytype is bool:
                 return ex.constant(other), other, bool
-            return ex.Integer(int(other)), int(other), int
+            return int(other), int(other), int
         if isinstance(other, (int, float)):
             plain = int(other) if isinstance(other, int) else float(other)
             return ex.constant(plain), plain, type(plain)
@@ -259,24 +264,37 @@ class SymNode:
         found = self.operand(other)
         if found is None:
             return NotImplemented
-        if name == "mul" and found[0] is ex.One and found[2] is self.pytype:
+        if name == "mul" and self.is_unit(found):
             return WRAPPERS[self.pytype](self)
         result = self.apply(name, (self.expr, self.hint, self.pytype), found)
-        return observed(recorded(name), (self, self.plainly(other)), result)
+        if Observer.note is not None and result.__class__ in SYMBOLIC:
+            Observer.note(recorded(name), (self, self.plainly(other)), result.node)
+        return result
 
     def compute_reflected(self, name: str, other: object) -> Any:
         found = self.operand(other)
         if found is None:
             return NotImplemented
-        if name == "mul" and found[0] is ex.One and found[2] is self.pytype:
+        if name == "mul" and self.is_unit(found):
             return WRAPPERS[self.pytype](self)
         result = self.apply(name, found, (self.expr, self.hint, self.pytype))
-        return observed(recorded(name), (self.plainly(other), self), result)
+        if Observer.note is not None and result.__class__ in SYMBOLIC:
+            Observer.note(recorded(name), (self.plainly(other), self), result.node)
+        return result
+
+    def is_unit(self, operand: Operand) -> bool:
+        """Whether a product with this operand is the other factor."""
+        expr = operand[0]
+        is_one = expr == 1 if expr.__class__ is int else expr is ex.One
+        return is_one and operand[2] is self.pytype
 
     def plainly(self, other: Any) -> Any:
-        """The other operand as a graph has it: beside a float a plain number is one."""
-        if isinstance(other, SymNumber):
+        """The other operand as a graph has it: the node of a symbolic one; beside a float a plain
+        number is one."""
+        if other.__class__ is int and self.pytype is int:
             return other
+        if isinstance(other, SymNumber):
+            return other.node
         plain = other.item() if hasattr(other, "item") else other
         return float(plain) if self.pytype is float and type(plain) is int else plain
 
@@ -363,7 +381,9 @@ class SymNode:
                 f"sym_ite chooses between values of one type, "
                 f"not {left[2].__name__} and {right[2].__name__}"
             )
-        chosen = self.wrap(ex.where(self.expr, left[0], right[0]), left[2])
+        chosen = self.wrap(
+            ex.where(self.expr, ex.constant(left[0]), ex.constant(right[0])), left[2]
+        )
         return observed(sym_ite, (self, positive, negative), chosen)
 
 
@@ -380,9 +400,10 @@ def as_integer(operand: Operand) -> Operand:
 
 
 def operate(
-    env: ShapeEnv, name: str, left: Expr, left_type: type, right: Expr, right_type: type
+    env: ShapeEnv, name: str, left: Expr | int, left_type: type, right: Expr | int, right_type: type
 ) -> tuple[Any, Any, Any]:
     """(plain result, None, None) or (None, expression, type)."""
+    left, right = ex.constant(left), ex.constant(right)
     _, of_integers, of_floats = BINARY[name]
     if left_type is int and right_type is int:
         pytype: type = int

@@ -27,7 +27,9 @@ TANGENT = "tangents"
 class Step:
     """One node, as it is drawn."""
 
-    __slots__ = ("call", "dtype", "inputs", "kind", "name", "path", "phase", "shape", "source")
+    __slots__ = (
+        "call", "dtype", "inputs", "kind", "name", "path", "phase", "shape", "source", "trained"
+    )  # fmt: skip
 
     def __init__(self, node: Node, phase: str) -> None:
         self.name = node.name
@@ -38,6 +40,7 @@ class Step:
         self.phase = phase  # "forward" or "backward"
         self.path = module_path(node)
         self.inputs = [given.name for given in node.all_input_nodes]
+        self.trained = is_trained(node)
 
     @property
     def value(self) -> str:
@@ -81,6 +84,14 @@ def source_text(node: Node) -> str:
     if not found:
         return ""
     return f"{os.path.basename(found[-1]['file'])}:{found[-1]['line']}"
+
+
+def is_trained(node: Node) -> bool:
+    """Whether a node gives a parameter to the program."""
+    if node.op == "get_attr":
+        return True
+    value = node.meta.get("val", node.meta.get("tensor_meta"))
+    return node.op == "placeholder" and bool(getattr(value, "requires_grad", False))
 
 
 def module_path(node: Node) -> str:

@@ -405,6 +405,20 @@ def run_step(t: Any, step: Step, values: dict[int, list[Any]]) -> list[Any]:
     return [operands[0] if result is None else result]
 
 
+def writers_of(t: Any, program: Program) -> list[set[str]]:
+    """Of each argument, the ops that raise its version."""
+    values: dict[int, list[Any]] = {-1: make_arguments(t, program)[1]}
+    args = values[-1]
+    found: list[set[str]] = [set() for _ in args]
+    for number, step in enumerate(program.steps):
+        versions = [value._version for value in args]
+        values[number] = run_step(t, step, values)
+        for names, value, version in zip(found, args, versions, strict=True):
+            if value._version != version:
+                names.add(step.name)
+    return found
+
+
 # -- what a caller sees ----------------------------------------------------------------------------
 
 

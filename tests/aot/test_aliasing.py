@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -18,7 +19,16 @@ import rushlight as torch
 from rushlight.aot.api import aot_function
 from rushlight.aot.compilers import nop
 from rushlight.aot.partition import default_partition, min_cut_rematerialization_partition
-from tests.aot.programs import Program, comes_from, execute, generate, observe, shrink
+from tests.aot.programs import (
+    OPS,
+    Program,
+    comes_from,
+    execute,
+    generate,
+    observe,
+    shrink,
+    writers_of,
+)
 
 # Outputs that are resized, Functions that mark what is no input: eager execution warns of them.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -51,16 +61,40 @@ SETTINGS = [
 
 
 Seen = dict[str, Any]
+# ("error",), ("backward",), ("memory", 2), ("outputs", 1, "leaf"): what differs.
+Path = tuple[Any, ...]
 
 
-def differences(eager: Seen, compiled: Seen) -> list[str]:
-    """The names of what differs."""
+def differences(eager: Seen, compiled: Seen) -> list[Path]:
+    """What differs, each thing for itself."""
     if "error" in eager or "error" in compiled:
-        return [] if eager.get("error") == compiled.get("error") else ["error"]
-    return [name for name in eager if eager[name] != compiled[name]]
+        return [] if eager.get("error") == compiled.get("error") else [("error",)]
+    return [
+        path
+        for name in eager
+        for path in paths(name, eager[name], compiled[name])
+        if found_at(eager, path) != found_at(compiled, path)
+    ]
 
 
-def compare(program: Program, setting: Setting) -> tuple[list[str], Seen, Seen]:
+def paths(name: str, eager: Any, compiled: Any) -> list[Path]:
+    if not isinstance(eager, list):
+        return [(name,)]
+    assert len(eager) == len(compiled)
+    places = range(len(eager))
+    if name in ("args", "outputs"):
+        return [(name, place, field) for place in places for field in eager[place]]
+    return [(name, place) for place in places]
+
+
+def found_at(seen: Seen, path: Path) -> Any:
+    found: Any = seen
+    for key in path:
+        found = found[key]
+    return found
+
+
+def compare(program: Program, setting: Setting) -> tuple[list[Path], Seen, Seen]:
     def run(*args: Any) -> list[Any]:
         return execute(torch, program, args)
 
@@ -90,8 +124,8 @@ REFUSALS = (
 )
 CODES = (
     "RL0611", "RL0621", "RL0623", "RL0624", "RL0626", "RL0627", "RL0628", "RL0629", "RL0630",
-    "RL0702", "RL0711",
-    "RL0735", "RL0741", "RL0742", "RL0743",
+    "RL0631", "RL0632", "RL0633", "RL0634", "RL0702", "RL0711",
+    "RL0717", "RL0735", "RL0741", "RL0742", "RL0743",
 )  # fmt: skip
 # Views that eager execution lets nobody use once their base was written.
 AMBIGUOUS = (
@@ -103,199 +137,235 @@ AMBIGUOUS = (
 
 # Views that a compiled function returns as its graph computed them.
 SPLIT_VIEWS = {"unbind", "split", "chunk", "own_view"}
+# Ops that change the geometry of a tensor, or its memory, and raise its version.
+MOVES = {"t_", "transpose_", "unsqueeze_", "squeeze_", "as_strided_", "resize_", "set_"}
 
 
-def is_refused(program: Program, eager: Seen, compiled: Seen) -> bool:
-    """The compiled function says that it cannot do it."""
-    if "error" in eager or "error" not in compiled:
+@dataclass(frozen=True)
+class Case:
+    """One program as it ran both ways."""
+
+    program: Program
+    eager: Seen
+    compiled: Seen
+
+    @property
+    def late_errors(self) -> str:
+        """What eager execution raises in the backward."""
+        return str(self.eager["backward"]) if "error" not in self.eager else ""
+
+    @cached_property
+    def writers(self) -> list[set[str]]:
+        """Of each argument, the ops that raised its version eagerly."""
+        return writers_of(torch, self.program)
+
+    def has(self, *names: str, quiet: bool = False) -> bool:
+        """Whether one of these ops runs; with `quiet`, without grad mode."""
+        return any([step.name in names and step.quiet >= quiet for step in self.program.steps])
+
+    def is_inside(self, output: int) -> bool:
+        """Whether an output has memory of its own, not an argument's."""
+        count = len(self.eager["args"])
+        return bool(self.eager["memory"][count + output] >= count)
+
+    def is_alone(self, output: int) -> bool:
+        """Whether no other tensor that the caller has is over an output's memory."""
+        memory, count = self.eager["memory"], len(self.eager["args"])
+        found = [
+            same
+            for one, same in zip(memory, self.eager["same"], strict=True)
+            if one == memory[count + output]
+        ]
+        return len(set(found)) == 1
+
+    def is_copied(self, output: int) -> bool:
+        """Whether an output is one of several views of a written argument, as a graph gives it."""
+        count = len(self.eager["args"])
+        place = self.eager["memory"][count + output] if output >= 0 else count
+        return place < count and self.eager["written"][place] and self.is_split(output)
+
+    @property
+    def writes(self) -> bool:
+        return any([OPS[step.name].writes for step in self.program.steps])
+
+    def is_split(self, output: int) -> bool:
+        return comes_from(self.program, self.program.outputs[output], SPLIT_VIEWS)
+
+    def is_backward(self, path: Path) -> bool:
+        """Whether a backward decides it. Values after it are those from before where none of the
+        program's writes."""
+        return path[0] in ("backward", "grads") or (
+            path[0] == "after" and self.has("write_late", "write_saved")
+        )
+
+
+def is_refused(case: Case, path: Path) -> bool:
+    """The compiled function says that it cannot do it; eager execution may fail later."""
+    if path != ("error",) or "error" not in case.compiled:
         return False
-    return compiled.get("code") in CODES or any([r in compiled["text"] for r in REFUSALS])
+    text = case.compiled["text"]
+    return case.compiled.get("code") in CODES or any([reason in text for reason in REFUSALS])
 
 
-def is_early(program: Program, eager: Seen, compiled: Seen) -> bool:
+def is_early(case: Case, path: Path) -> bool:
     """Eager execution raises when history is asked for, or in the backward; a compiled function
     traces both at once."""
-    if "error" in eager or compiled.get("error") != "RuntimeError":
+    if path != ("error",) or "error" in case.eager:
         return False
-    late = [look["leaf"] for look in looks(eager)]
+    if case.compiled["error"] != "RuntimeError":
+        return False
     return (
-        "RuntimeError" in late
-        or eager["backward"].startswith("RuntimeError")
-        or any([reason in compiled["text"] for reason in AMBIGUOUS])
+        "RuntimeError" in [look["leaf"] for look in looks(case.eager)]
+        or case.late_errors.startswith("RuntimeError")
+        or is_about_views(case.compiled["text"])
     )
 
 
-def is_ambiguous(program: Program, eager: Seen, compiled: Seen) -> bool:
-    """Eager execution refuses a view whose base was written, and here it has its value; or the
-    other way, where arguments are written after an output was made from them."""
-    if "error" not in eager and "RuntimeError" in [look["leaf"] for look in looks(eager)]:
-        return True
-    texts = [eager.get("text", ""), eager.get("backward", ""), compiled.get("backward", "")]
-    return any([reason in text for text in texts for reason in AMBIGUOUS])
+def is_ambiguous(case: Case, path: Path) -> bool:
+    """Eager execution refuses a view whose base was written, and here it has its value."""
+    if path == ("error",):
+        return is_about_views(case.eager.get("text", ""))
+    if path[-1] == "leaf":
+        return bool(found_at(case.eager, path) == "RuntimeError")
+    return case.is_backward(path) and is_about_views(case.late_errors)
 
 
-def writes_leaf(program: Program, eager: Seen, compiled: Seen) -> bool:
+def writes_leaf(case: Case, path: Path) -> bool:
     """A leaf that requires a gradient may be written by a compiled function."""
-    return "leaf Variable that requires grad" in eager.get("text", "")
+    return path == ("error",) and "leaf Variable that requires grad" in case.eager.get("text", "")
 
 
-def has_fewer_versions(program: Program, eager: Seen, compiled: Seen) -> bool:
-    """An in-place view op on a view of an argument leaves the argument as it is."""
-    if any([step.name == "set_" for step in program.steps]):
-        # It leaves a tensor its own counter.
-        return True
-    return all([e or not c for e, c in zip(eager["written"], compiled["written"], strict=True)])
-
-
-def loses_set(program: Program, eager: Seen, compiled: Seen) -> bool:
-    """`set_` has no gradient, and eager execution says so in the backward."""
-    return "derivative for set_" in eager["backward"]
-
-
-def has_broken_history(program: Program, eager: Seen, compiled: Seen) -> bool:
-    """A change of sizes without grad mode leaves a history of other sizes."""
-    texts = [eager.get("backward", ""), compiled.get("text", ""), compiled.get("backward", "")]
-    return any(["invalid gradient at index" in text for text in texts])
-
-
-def checks_less(program: Program, eager: Seen, compiled: Seen) -> bool:
+def checks_less(case: Case, path: Path) -> bool:
     """Eager execution refuses operands that overlap what is written, and what a backward needs
     where anything was done in place since; a graph has values of their own."""
-    return "some elements of the input tensor and the written-to tensor" in eager.get(
-        "text", ""
-    ) or "modified by an inplace operation" in eager.get("backward", "") + compiled.get(
-        "backward", ""
+    if path == ("error",):
+        reason = "some elements of the input tensor and the written-to tensor"
+        return reason in case.eager.get("text", "")
+    return case.is_backward(path) and "modified by an inplace operation" in case.late_errors
+
+
+def loses_its_base(case: Case, path: Path) -> bool:
+    """Eager execution cannot make the gradient of a view whose base was given fewer elements in
+    place, and fails in the backward; the reference's compiled functions make it too. Writes of a
+    backward to elements that repeat likewise."""
+    reasons = (
+        "are out of bounds for storage of size",
+        "invalid storage offset",
+        "more than one element of the written-to tensor",
     )
+    return case.is_backward(path) and any([reason in case.late_errors for reason in reasons])
 
 
-def starts_gradients(program: Program, eager: Seen, compiled: Seen) -> bool:
-    """`requires_grad_` stays inside: an argument is as it was, and where no argument required a
-    gradient, the function is compiled without."""
-    if all([step.name != "requires_grad_" for step in program.steps]):
+def uses_released_memory(case: Case, path: Path) -> bool:
+    """A backward that needs memory which was given up: whoever gives it up fills it again before
+    the backward. The reference crashes, eagerly and compiled."""
+    if not case.is_backward(path) or not case.has("release"):
         return False
-    values = [
-        [(look["values"], look["shape"]) for look in looks(seen)] for seen in (eager, compiled)
-    ]
-    return values[0] == values[1]
-
-
-def hides_views(program: Program, eager: Seen, compiled: Seen) -> bool:
-    """Nobody can tell that the only view of something inside is a view."""
-    count = len(eager["args"])
-    return all(
-        [
-            e == c or place not in range(count)
-            for e, c, place in zip(
-                eager["views"], compiled["views"], eager["memory"][count:], strict=True
-            )
-        ]
+    return any(
+        [seen["backward"].startswith("RuntimeError") for seen in (case.eager, case.compiled)]
     )
 
 
-def restrides(program: Program, eager: Seen, compiled: Seen) -> bool:
-    """What was made inside and written has the strides of the op that computed it anew."""
-    count = len(eager["args"])
-    different = [
-        {name for name in e if e[name] != c[name]} for e, c in pairs(eager, compiled, "outputs")
-    ]
-    inside = [
-        place >= count or comes_from(program, ref, SPLIT_VIEWS)
-        for place, ref in zip(eager["memory"][count:], program.outputs, strict=True)
-    ]
-    return all([not d or (d == {"stride"} and i) for d, i in zip(different, inside, strict=True)])
+def has_fewer_versions(case: Case, path: Path) -> bool:
+    """An in-place view op on a view of an argument leaves the argument as it is, and so does a
+    write to memory that is given up."""
+    if path[0] != "written" or not case.eager["written"][path[1]]:
+        return False
+    is_gone = case.eager["args"][path[1]]["values"] == "no memory"
+    return is_gone or case.writers[path[1]] <= MOVES
 
 
-def copies_views(program: Program, eager: Seen, compiled: Seen) -> bool:
+def loses_set(case: Case, path: Path) -> bool:
+    """`set_` has no gradient, and eager execution says so in the backward."""
+    return case.is_backward(path) and "derivative for set_" in case.late_errors
+
+
+def has_broken_history(case: Case, path: Path) -> bool:
+    """A change of sizes without grad mode leaves a history of other sizes."""
+    reason = "invalid gradient at index"
+    if path == ("error",):
+        return reason in case.compiled.get("text", "") and case.has(*MOVES, quiet=True)
+    return case.is_backward(path) and reason in case.late_errors
+
+
+def starts_gradients(case: Case, path: Path) -> bool:
+    """`requires_grad_` of an argument stays inside: the caller's is as it was, so that what is
+    made from it has no history, nor a leaf that required no gradient one."""
+    if not case.has("requires_grad_"):
+        return False
+    if path[0] == "grads":
+        return not case.program.leaves[path[1]][1]
+    return path[-1] in ("requires_grad", "leaf", "backward")
+
+
+def hides_views(case: Case, path: Path) -> bool:
+    """Nobody can tell that the only view of something inside is a view, or one of several, or one
+    without a gradient."""
+    if path[0] != "views" or not case.eager["views"][path[1]] or not case.is_inside(path[1]):
+        return False
+    return (
+        case.is_alone(path[1])
+        or case.is_split(path[1])
+        or not case.eager["outputs"][path[1]]["requires_grad"]
+        or case.has("detach_")
+    )
+
+
+def restrides(case: Case, path: Path) -> bool:
+    """What was written has the strides of the op that computed it anew, and so has what is made
+    from it inside. Where it is an argument, dims of one element may have any stride."""
+    if path[0] != "outputs" or path[2] != "stride" or not case.writes:
+        return False
+    if case.is_inside(path[1]) or case.is_copied(path[1]):
+        return True
+    eager, compiled = [seen["outputs"][path[1]] for seen in (case.eager, case.compiled)]
+    places = zip(eager["shape"], eager["stride"], compiled["stride"], strict=True)
+    return all([size == 1 or one == other for size, one, other in places])
+
+
+def copies_views(case: Case, path: Path) -> bool:
     """One of several views of a written argument, or a view by a Function, is returned as the graph
     computed it."""
-    count = len(eager["args"])
-    return all(
-        [
-            e == c or comes_from(program, ref, SPLIT_VIEWS)
-            for e, c, ref in zip(
-                eager["memory"][count:], compiled["memory"][count:], program.outputs, strict=True
-            )
-        ]
-    )
+    if path[0] == "memory":
+        return case.is_copied(path[1] - len(case.eager["args"]))
+    return path[0] == "views" and bool(case.eager["views"][path[1]]) and case.is_split(path[1])
 
 
-def writes_nothing_late(program: Program, eager: Seen, compiled: Seen) -> bool:
+def writes_nothing_late(case: Case, path: Path) -> bool:
     """A backward that leads to no argument does not run: its writes are not made."""
-    cuts = any([step.quiet or step.name in ("detach", "data") for step in program.steps])
-    return cuts and compiled["after"] == [look["values"] for look in looks(compiled)]
+    if path[0] != "after" or not case.has("write_late", "write_saved"):
+        return False
+    cuts = any([step.quiet or step.name in ("detach", "data") for step in case.program.steps])
+    return cuts and case.compiled["after"] == [look["values"] for look in looks(case.compiled)]
 
 
-def shares_data(program: Program, eager: Seen, compiled: Seen) -> bool:
-    """The `data` of something made inside is the tensor itself, and equal views are one."""
-    return any([comes_from(program, ref, {"data", *SPLIT_VIEWS}) for ref in program.outputs])
-
-
-def cuts_history(program: Program, eager: Seen, compiled: Seen) -> bool:
-    """A view of symbolic sizes of a view taken without grad mode has no history at all."""
-    different = [
-        {name for name in e if e[name] != c[name]} for e, c in pairs(eager, compiled, "outputs")
-    ]
-    quiet = any([step.quiet for step in program.steps])
-    return quiet and all([names <= {"leaf"} for names in different])
+def is_about_views(text: str) -> bool:
+    return any([reason in text for reason in AMBIGUOUS])
 
 
 def looks(seen: Seen) -> list[Seen]:
     return [*seen["args"], *seen["outputs"]]
 
 
-def pairs(eager: Seen, compiled: Seen, name: str) -> Any:
-    return zip(eager[name], compiled[name], strict=True)
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A difference that is meant: where it is looked for, and what it is."""
-
-    names: frozenset[str]
-    holds: Any
-
-
-def rule(names: str, holds: Any) -> Rule:
-    return Rule(frozenset(names.split()), holds)
-
-
-EVERYTHING = "error args outputs written same memory views backward grads after"
 RULES = [
-    rule("error", is_refused),
-    rule("error", is_early),
-    rule(EVERYTHING, is_ambiguous),
-    rule("error", writes_leaf),
-    rule("error backward grads after", checks_less),
-    rule("written", has_fewer_versions),
-    rule("written backward grads", loses_set),
-    rule("error args outputs backward grads after", has_broken_history),
-    rule("args outputs same memory views backward grads after", starts_gradients),
-    rule("views", hides_views),
-    rule("outputs", restrides),
-    rule("memory views", copies_views),
-    rule("after", writes_nothing_late),
-    rule("same", shares_data),
-    rule("outputs", cuts_history),
-]
+    is_refused, is_early, is_ambiguous, writes_leaf, checks_less, loses_its_base,
+    uses_released_memory, has_fewer_versions, loses_set, has_broken_history, starts_gradients,
+    hides_views, restrides, copies_views, writes_nothing_late,
+]  # fmt: skip
 
 
-def unexplained(program: Program, different: list[str], eager: Seen, compiled: Seen) -> list[str]:
+def unexplained(case: Case, different: list[Path]) -> list[Path]:
     """The differences that no rule covers."""
-    failed = "error" in eager or "error" in compiled
-    for entry in RULES:
-        if failed and "error" not in entry.names:
-            continue
-        if set(different) & entry.names and entry.holds(program, eager, compiled):
-            different = [name for name in different if name not in entry.names]
-    return different
+    return [path for path in different if not any([holds(case, path) for holds in RULES])]
 
 
 # -- tests -----------------------------------------------------------------------------------------
 
 
-def differs(program: Program, setting: Setting) -> list[str]:
+def differs(program: Program, setting: Setting) -> list[Path]:
     """What differs and is not meant to."""
-    return unexplained(program, *compare(program, setting))
+    different, eager, compiled = compare(program, setting)
+    return unexplained(Case(program, eager, compiled), different)
 
 
 def check(number: int, setting: Setting) -> None:

@@ -114,13 +114,35 @@ def test_double_backward_is_refused():
         g.sum().backward()
 
 
-def test_random_numbers_are_those_of_an_eager_run():
-    f = lambda x: F.dropout(x, 0.5)  # noqa: E731
-    x = torch.ones(20, requires_grad=True)
-    torch.manual_seed(5)
-    expected = f(x)
-    torch.manual_seed(5)
-    assert torch.equal(aot_function(f, nop)(x), expected)
+@pytest.mark.parametrize("p", [0.0, 0.1, 0.3, 0.5, 0.7, 1.0])
+def test_random_numbers_are_those_of_an_eager_run(p):
+    found = []
+    f = lambda x: F.dropout(x, p)  # noqa: E731
+    for run in (f, aot_function(f, nop)):
+        x = torch.linspace(-2, 2, 20).requires_grad_()
+        torch.manual_seed(5)
+        result = run(x)
+        result.sum().backward()
+        found.append((result.tolist(), result.signbit().tolist(), x.grad.tolist()))
+    assert found[0] == found[1] or p == 1
+    assert (found[0][0], found[0][2]) == (found[1][0], found[1][2])
+
+
+def test_dropout_in_a_graph_is_never_its_operand():
+    # torch: an eager dropout that drops nothing gives back its operand.
+    def f(x, train):
+        y = F.dropout(x, 0.0 if train else 0.5, train)
+        y.add_(1)
+        return y
+
+    for train in (False, True):
+        seen, x = Seen(), torch.ones(2)
+        assert aot_function(lambda x, t=train: f(x, t), seen)(x).tolist() == [2.0, 2.0]
+        assert x.tolist() == [1.0, 1.0]
+        assert "clone = torch.ops.aten.clone.default(arg0_1)" in seen.text(0)
+    seen = Seen()
+    aot_function(lambda x: F.dropout(x, 0.5), seen)(torch.ones(2))
+    assert "native_dropout.default(arg0_1, 0.5, True)" in seen.text(0)
 
 
 def test_grad_mode_changes_are_carried_out():

@@ -25,6 +25,7 @@ from rushlight.codegen import lower
 from rushlight.core.fake import FakeTensorMode
 from rushlight.core.modes import TorchDispatchMode
 from rushlight.higher_order.cond import cond
+from rushlight.higher_order.effects import EffectType, register_effectful_op
 from rushlight.nn.module import register_module_forward_hook
 from rushlight.symbolic.shapeenv import ShapeEnv
 from tests.aot.caching import (
@@ -266,7 +267,11 @@ def bypass_cases():
         "which is no operator": (graph_of(calls_user_function), plain_inputs(), {}),
         "initial_seed": (graph_of(reads_seed), plain_inputs(), {}),
         "a read of grad": (graph_of(reads_gradient), plain_inputs(), {}),
-        "symbolic": (graph_of(scaled), [mode.from_tensor(x) for x in plain_inputs()], {}),
+        "beside symbolic sizes": (
+            graph_of(scaled),
+            [mode.from_tensor(plain_inputs()[0]), *plain_inputs()[1:]],
+            {},
+        ),
         "which its name does not find": (
             graph_of(scaled),
             plain_inputs(),
@@ -281,7 +286,7 @@ def bypass_cases():
         "which is no operator",
         "initial_seed",
         "a read of grad",
-        "symbolic",
+        "beside symbolic sizes",
         "which its name does not find",
     ],
 )
@@ -482,3 +487,33 @@ def test_another_process_hits(tmp_path, folder):
     assert [run.stderr for run in found] == ["", ""]
     assert "'autograd_cache_saved': 1" in found[0].stdout
     assert found[1].stdout == "{'autograd_cache_hit': 1}\n"
+
+
+def test_graphs_with_tokens_are_cached(folder, capsys):
+    def f(x):
+        torch.ops.aten._print("one")
+        return [x.sin()]
+
+    graph = make_fx(f)(torch.ones(2))
+    x = torch.ones(2, requires_grad=True)
+    capsys.readouterr()
+    for expected in (MISS, HIT):
+        shapes = []
+
+        def keep(graph, examples, shapes=shapes):
+            shapes += [tuple(value.shape) for value in examples]
+            return graph
+
+        (result,) = aot_module_simplified(graph, [x], keep, nop)(x)
+        assert counts() == expected
+        assert shapes == [(0,), (2,)]
+        result.sum().backward()
+        assert capsys.readouterr().out == "one\n"
+    handle = register_effectful_op("aten::sin", EffectType.ORDERED)
+    try:
+        aot_module_simplified(graph, [x], keep, nop)(x)
+        assert counts() == MISS
+    finally:
+        handle.destroy()
+    aot_module_simplified(graph, [x], keep, nop)(x)
+    assert counts() == HIT

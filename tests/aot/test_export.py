@@ -151,3 +151,17 @@ def test_the_simple_graph_changes_and_aliases_nothing():
     ):
         with pytest.raises(RuntimeError, match=words):
             aot_export_joint_simple(f, [x], trace_joint=False)
+
+
+def test_whole_dropout_may_be_its_operand_and_is_not_written_to():
+    class Shifted(torch.nn.Module):
+        def forward(self, x):
+            y = F.dropout(x, 0.1, training=False)
+            y.add_(1)
+            return (y,)
+
+    x = torch.ones(2)
+    with pytest.raises(RuntimeError, match="cannot mutate tensors with frozen storage"):
+        aot_export_module(Shifted(), [x], trace_joint=False, pre_dispatch=True)
+    graph, _ = aot_export_module(Shifted(), [x], trace_joint=False)
+    assert [node.name for node in graph.graph.nodes] == ["arg0_1", "clone", "add", "output"]

@@ -93,6 +93,26 @@ def test_strides_decide_as_they_do_eagerly():
     assert aot_function(f, nop)(torch.arange(4.0).view(2, 2)[:, 0]).tolist() == [0, 4]
 
 
+@pytest.mark.parametrize("part", [lambda a: a.squeeze(), lambda a: a.unbind()[0]])
+def test_views_of_what_the_graph_writes_are_not_saved(part):
+    def f(a):
+        view = part(a)
+        result = torch.where(view > 0, view, 1).sin()
+        with torch.no_grad():
+            a.zero_()
+        return result
+
+    x = torch.ones(1, 3, dtype=torch.float64, requires_grad=True)
+    function = aot_function(
+        f,
+        nop,
+        partition_fn=min_cut_rematerialization_partition,
+        keep_inference_input_mutations=True,
+    )
+    function(x).sum().backward()
+    assert torch.allclose(x.grad, torch.ones_like(x).cos())
+
+
 def test_equal_outputs_are_two_tensors():
     function = aot_function(
         lambda a: (torch.ones(2), torch.ones(2), a * 2),
@@ -130,6 +150,341 @@ def test_an_argument_that_becomes_a_view_of_itself_keeps_its_gradient():
     assert x.grad.tolist() == [[2, 2], [2, 2]]
 
 
+def move_detached(a):
+    made = a.detach()
+    made.unsqueeze_(0)
+    return made
+
+
+@pytest.mark.parametrize("f", [move_detached, lambda a: a.view(-1).data])
+def test_what_is_no_view_comes_back_as_none(f):
+    value = leaf(2, 2) * 1
+    assert not f(value)._is_view()
+    found = aot_function(f, nop)(value)
+    assert not found._is_view()
+    assert not found.requires_grad
+    found.fill_(7)
+    assert value.tolist() == [[7, 7], [7, 7]]
+
+
+def test_what_moved_inside_may_be_detached_in_place():
+    found = aot_function(lambda a: (a * 2).t_(), nop)(torch.ones(2, 3))
+    assert not found._is_view()
+    found.detach_()
+
+
+def test_a_view_of_symbolic_sizes_of_a_quiet_view_has_a_history():
+    def f(a):
+        with torch.no_grad():
+            view = a[:, : a.shape[1] - 1]
+        return view.view(a.shape[0], -1, 1)
+
+    value = leaf(4, 3) * 1
+    assert f(value).grad_fn is not None
+    assert aot_function(f, nop, dynamic=True)(value).grad_fn is not None
+
+
+def test_views_of_symbolic_sizes_of_something_detached_are_views():
+    found = aot_function(lambda a: a.detach().view(a.numel()), nop, dynamic=True)(leaf(2, 3) * 1)
+    assert found._is_view()
+    assert not found.requires_grad
+    assert not found._base.requires_grad
+
+
+def test_an_argument_that_only_moves_may_be_saved_for_the_backward():
+    x = leaf(2, 3)
+    aot_function(lambda a: a.t_().exp(), nop)(x * 1).sum().backward()
+    assert torch.equal(x.grad, x.detach().exp())
+
+
+def test_parts_of_an_argument_that_moved_are_valid():
+    def f(a):
+        a.t_()
+        return a.unbind()[0]
+
+    x = leaf(2, 3)
+    part = aot_function(f, nop)(x * 1)
+    assert part.grad_fn is not None
+    part.sum().backward()
+    assert x.grad.tolist() == [[1, 0, 0], [1, 0, 0]]
+
+
+def test_parts_of_an_argument_that_moved_and_overlaps_another_are_valid():
+    def f(a, b):
+        b.t_()
+        with torch.no_grad():
+            a.mul_(2)
+        return b.unbind()[0]
+
+    x = leaf(2, 3)
+    value = x * 1
+    part = aot_function(f, nop)(value.view(-1), value.view(2, 3))
+    assert part.tolist() == [0, 6]
+    assert part.grad_fn is not None
+
+
+def test_a_move_without_grad_mode_leaves_the_history_as_it_is():
+    def f(a, part):
+        with torch.no_grad():
+            a.transpose_(0, 2)
+        return a
+
+    def gradient(function):
+        x = leaf(2, 2, 2)
+        value = x * 1
+        part = value[:, :, 0]
+        ((function(value, part) * leaf(2, 2, 2).detach()).sum() + part.sum()).backward()
+        return x.grad.tolist()
+
+    assert gradient(aot_function(f, nop)) == gradient(f)
+
+
+def test_moves_with_and_without_grad_mode_leave_what_each_leaves():
+    def f(a):
+        a.unsqueeze_(0).squeeze_(0)
+        with torch.no_grad():
+            a.t_()
+        return a * 2
+
+    def gradient(function):
+        x = leaf(2, 2)
+        value = x * 1
+        made = function(value)
+        ((made + value) * leaf(2, 2).detach()).sum().backward()
+        return x.grad.tolist()
+
+    assert gradient(aot_function(f, nop)) == gradient(f) == [[0, 3], [6, 9]]
+
+
+def test_an_argument_that_is_written_and_then_repeats_elements_keeps_its_gradient():
+    x = leaf(4)
+    value = (x * 1).view(2, 2)
+    f = aot_function(lambda a: a.mul_(2).as_strided_((2, 2), (1, 1), 0), nop)
+    f(value).sum().backward()
+    assert value.tolist() == [[0, 2], [2, 4]]
+    assert x.grad.tolist() == [2, 4, 2, 0]
+
+
+def test_an_argument_that_is_written_and_then_shrinks_keeps_all_that_was_written():
+    x = torch.arange(4.0)
+    rest = x[2:]
+    assert aot_function(lambda a: a.mul_(2).resize_(1), nop)(x).tolist() == [0]
+    assert x.tolist() == [0] and rest.tolist() == [4, 6]
+
+
+def test_a_view_from_before_an_argument_lost_elements_has_the_gradient_of_all():
+    def f(a):
+        all_of_it = a.view(2, 2)
+        a.as_strided_((2,), (1,), 0)
+        return all_of_it
+
+    x = leaf(1, 4)
+    aot_function(f, nop)((x * 1)[0]).sum().backward()
+    assert x.grad.tolist() == [[1, 1, 1, 1]]
+
+
+def test_views_of_something_moved_inside_are_made_from_it_as_it_is():
+    def f(a):
+        made = a * 2
+        made.t_()
+        return made[0], made.t()
+
+    row, turned = aot_function(f, nop)(leaf(2, 2))
+    assert row.tolist() == [0, 4] and turned.tolist() == [[0, 2], [4, 6]]
+
+
+def test_duplicates_that_move_there_and_back_are_one_argument():
+    def f(a, b):
+        a.t_()
+        b.t_()
+        return b[0]
+
+    x = torch.arange(8.0).view(4, 2)
+    assert aot_function(f, nop)(x, x).tolist() == [0, 1]
+
+
+def test_data_has_the_strides_of_its_tensor():
+    def f(a):
+        copy = a.sin_().data.contiguous()
+        copy.zero_()
+        return copy
+
+    x = torch.ones(2, 2).diagonal()
+    aot_function(f, nop)(x)
+    assert 0 not in x.tolist()
+
+
+def test_out_of_other_sizes_over_transposed_memory_is_refused():
+    def f(a):
+        turned = a.t()
+        turned.masked_fill_(turned > 2, 0)
+        return torch.sin(torch.ones(4, 2), out=turned)
+
+    with pytest.raises(RuntimeError) as caught, pytest.warns(UserWarning, match="resized"):
+        aot_function(f, nop)(torch.ones(4, 2))
+    assert caught.value.code == "RL0741"
+
+
+def test_writes_to_elements_that_repeat_are_refused_for_symbolic_sizes():
+    def f(a):
+        a.unfold(0, 2, 1)[0] = 4
+        return a
+
+    with pytest.raises(NotImplementedError) as caught:
+        aot_function(f, nop, dynamic=True)(torch.arange(4.0))
+    assert caught.value.code == "RL0702"
+
+
+def test_an_alias_of_what_the_backward_writes_has_the_strides_of_its_argument():
+    class WritesLate(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 3
+
+        @staticmethod
+        def backward(ctx, grad):
+            with torch.no_grad():
+                ctx.saved_tensors[0].mul_(2)
+            return grad * 3
+
+    def f(a):
+        return WritesLate.apply(a), a.view(a.shape)
+
+    value = leaf(2, 2) * 1
+    with torch.no_grad():
+        column = value[:, :1]
+    tripled, alias = aot_function(f, nop, dynamic=True)(column)
+    assert alias.stride() == (2, 1) and alias.tolist() == [[0], [2]]
+    tripled.sum().backward()
+    assert alias.tolist() == [[0], [4]]
+
+
+def test_an_argument_that_is_detached_and_gets_another_history_is_refused():
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError) as caught:
+        aot_function(lambda a, b: a.detach_().add_(b), nop)(x, x * 1)
+    assert caught.value.code == "RL0626"
+
+
+def test_a_view_cannot_be_detached_in_place():
+    with pytest.raises(RuntimeError, match="Can't detach views in-place"):
+        aot_function(lambda a: a.detach_(), nop)(torch.ones(2)[:1])
+
+
+def test_a_detached_alias_that_a_function_writes_has_a_history_of_its_own():
+    with pytest.raises(RuntimeError) as caught:
+        aot_function(lambda a: Doubled.apply(a.detach().add_(a)), nop)(leaf(2) * 1)
+    assert caught.value.code == "RL0627"
+
+
+def test_data_of_a_view_of_another_output_requires_no_gradient():
+    def f(a):
+        made = a.sin()
+        return made, made[1:].data
+
+    _, data = aot_function(f, nop)(torch.ones(3, requires_grad=True))
+    assert not data.requires_grad and not data._is_view()
+
+
+def test_data_from_before_a_move_keeps_its_sizes():
+    def f(a):
+        data = a.data
+        a.unsqueeze_(1)
+        return data
+
+    assert aot_function(f, nop)(torch.ones(3)).shape == (3,)
+
+
+def test_tensors_set_to_one_memory_are_two():
+    def f(a):
+        made = a * 2
+        return torch.empty(0).set_(made), made
+
+    first, second = aot_function(f, nop)(torch.ones(3))
+    assert first is not second
+    second.zero_()
+    assert first.tolist() == [0, 0, 0]
+
+
+def test_what_an_argument_is_set_to_keeps_its_history():
+    def f(a):
+        made = a * 2
+        with torch.no_grad():
+            a.set_(made)
+        return made
+
+    x = torch.ones(3, requires_grad=True)
+    value = x * 1
+    made = aot_function(f, nop, keep_inference_input_mutations=True)(value)
+    assert made.grad_fn is not None
+    made.sum().backward()
+    assert x.grad.tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("use", [lambda a: a.t(), lambda a: a.mul_(2)])
+def test_memory_that_an_argument_had_before_set_is_refused(use):
+    def f(a):
+        old = use(a)
+        a.set_(torch.zeros(2, 2))
+        return old.sum() if old is a else old
+
+    with pytest.raises(RuntimeError) as caught:
+        aot_function(f, nop, keep_inference_input_mutations=True)(torch.ones(2, 2))
+    assert caught.value.code == "RL0633"
+
+
+class Tripling(torch.autograd.Function):
+    """The backward triples another tensor."""
+
+    @staticmethod
+    def forward(ctx, x, other):
+        ctx.other = other
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        with torch.no_grad():
+            ctx.other.mul_(3)
+        return grad * 2, None
+
+
+def test_duplicates_that_only_the_backward_writes_are_one():
+    f = aot_function(lambda x, a, b: Tripling.apply(Tripling.apply(x, a), b), nop)
+    x, other = torch.ones(2, requires_grad=True), torch.ones(2)
+    f(x, other, other).sum().backward()
+    assert other.tolist() == [9, 9]
+
+
+def test_overlapping_arguments_that_the_backward_writes_are_refused():
+    f = aot_function(lambda x, a, b: Tripling.apply(Tripling.apply(x, a), b), nop)
+    other = torch.ones(3)
+    with pytest.raises(RuntimeError) as caught:
+        f(torch.ones(2, requires_grad=True), other[:2], other[1:])
+    assert caught.value.code == "RL0634"
+
+
+def test_a_view_that_moves_without_grad_mode_has_the_history_of_its_geometry():
+    def f(a):
+        with torch.no_grad():
+            a.t_()
+        return a.masked_fill_(a > 1, 0)
+
+    x = leaf(2, 2)
+    aot_function(f, nop)((x * 1).view(2, 2)).sum().backward()
+    assert x.grad.tolist() == [[1, 1], [0, 0]]
+
+
+def test_memory_given_up_after_a_write_is_not_written():
+    def f(a):
+        a.mul_(2)
+        torch.ops.inductor.resize_storage_bytes_(a, 0)
+
+    x = torch.ones(3)
+    aot_function(f, nop, keep_inference_input_mutations=True)(x)
+    assert x.untyped_storage().nbytes() == 0
+
+
 # -- resize_ ---------------------------------------------------------------------------------------
 
 
@@ -150,18 +505,40 @@ def test_what_is_made_inside_may_grow():
     assert aot_function(f, nop)(torch.arange(3.0)).tolist() == [0, 2, 4, 1, 1]
 
 
+def set_to_argument(a):
+    made = a * 2
+    with torch.no_grad():
+        made.set_(a)
+    return made
+
+
 REFUSED = {
     "RL0741": lambda a: a.resize_(9),
     "RL0626": lambda a: a.detach_(),
     "RL0627": lambda a: a.detach().add_(a),
-    "RL0629": lambda a: a.mul_(2).resize_(1),
+    "RL0629": lambda a: without_gradients(lambda: a.mul_(2), lambda: a.as_strided_((1,), (1,), 0)),
+    "RL0632": lambda a: moved_after_a_view(a * 2),
+    "RL0627 set_": set_to_argument,
 }
 
 
-@pytest.mark.parametrize("code", REFUSED)
-def test_what_cannot_be_done_is_refused(code):
-    needs = code in ("RL0626", "RL0627")
-    argument = leaf(4) * 1 if needs else torch.ones(4)
+def without_gradients(first, second):
+    """The second of two without grad mode."""
+    first()
+    with torch.no_grad():
+        return second()
+
+
+def moved_after_a_view(made):
+    rows = made.view(2, 2)
+    made.unsqueeze_(0)
+    return rows, made[:, 1:]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_done_is_refused(name):
+    code = name.split()[0]
+    argument = leaf(4) * 1 if code != "RL0741" else torch.ones(4)
     with pytest.raises(RuntimeError) as caught:
-        aot_function(REFUSED[code], nop)(argument)
+        aot_function(REFUSED[name], nop, keep_inference_input_mutations=True)(argument)
     assert caught.value.code == code

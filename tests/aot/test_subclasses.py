@@ -94,10 +94,33 @@ def test_values_writes_and_attributes(partition, needs):
         x, y = leaf * 1, torch.ones(2)
         first, second, note = run(x, y)
         if needs:
-            second.sum().backward()
+            (second + x).sum().backward()
         grad = None if leaf.grad is None else parts(leaf.grad)
         found.append((parts(first), parts(second), note, parts(x), grad))
     assert found[0] == found[1]
+
+
+def test_a_wrapper_that_nobody_uses_has_no_gradient_of_its_class():
+    def f(x, y):
+        x.mul_(2)
+        return x + y, y * 3
+
+    leaf, y = pair(1.0, 2.0, needs=True), torch.ones(2, requires_grad=True)
+    x = leaf * 1
+    result, _ = aot_function(f, nop)(x, y)
+    with pytest.raises(AssertionError, match="let the loss depend on it"):
+        result.sum().backward(retain_graph=True)
+    # Of plain tensors that are not used, the gradient is zero.
+    (result + x).sum().backward()
+    assert parts(leaf.grad) == ([4.0, 4.0], [4.0, 4.0])
+
+
+def test_a_wrapper_that_is_given_back_twice_has_one_gradient():
+    x = pair(1.0, 2.0, needs=True)
+    first, second = aot_function(lambda x: [x * 3] * 2, nop)(x)
+    assert first is second
+    first.sum().backward()
+    assert parts(x.grad) == ([3.0, 3.0], [3.0, 3.0])
 
 
 def test_views_of_a_wrapper_are_views_again():
@@ -145,3 +168,31 @@ def test_gradients_of_another_make_are_refused():
 def test_what_wrappers_cannot_do_is_refused(f, make, words):
     with pytest.raises(RuntimeError, match=words):
         aot_function(f, nop)(*make())
+
+
+def test_sizes_of_wrappers_are_symbols_like_those_of_their_parts():
+    seen = []
+
+    def keep(graph, examples):
+        seen.append([str(value.shape[0]) for value in examples if isinstance(value, torch.Tensor)])
+        return graph
+
+    f = aot_function(lambda x, y: x * 2 + y, keep, dynamic=True)
+    for count in (3, 5):
+        numbers = [float(i) for i in range(count)]
+        result = f(pair(*numbers), torch.ones(count))
+        assert parts(result)[0] == [2 * n + 1 for n in numbers]
+    assert seen == [["s0", "s0", "s0"]]
+
+
+def test_a_wrapper_returned_twice_has_one_gradient():
+    x = pair(1.0, 2.0, needs=True)
+
+    def f(a):
+        made = a * 2
+        return made, made
+
+    first, second = aot_function(f, nop)(x)
+    assert first is second
+    first.sum().backward()
+    assert parts(x.grad) == ([2, 2], [2, 2])

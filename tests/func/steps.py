@@ -578,12 +578,14 @@ add(
     draw_permutation,
     **JOIN,
 )
+# What `add` is told of adding at an index, after the call.
+SCATTER_ADD: Any = (
+    lambda x, y, dim, index: scattered(x, y, dim, index, True), 2, draw_full_index,
+)  # fmt: skip
 add(
     "scatter_add",
     lambda T, x, y, dim, index: x.scatter_add(dim, integers(T, index), y),
-    lambda x, y, dim, index: scattered(x, y, dim, index, True),
-    2,
-    draw_full_index,
+    *SCATTER_ADD,
     **JOIN,
 )
 add(
@@ -722,9 +724,7 @@ add(
 add(
     "scatter_add_",
     lambda T, x, y, dim, index: x.scatter_add_(dim, integers(T, index), y),
-    lambda x, y, dim, index: scattered(x, y, dim, index, True),
-    2,
-    draw_full_index,
+    *SCATTER_ADD,
     **WRITE,
 )
 add(

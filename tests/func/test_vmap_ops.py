@@ -33,38 +33,8 @@ NEEDS_UNIT_STRIDE = frozenset(("view_as_complex", "view_as_complex_copy", "view_
 
 # What runs sample by sample, and why: all or some samples of these ops.
 LOOPS = {
-    "bins, and how many elements fall into them, depend on each sample": """
-        _histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors
-        histogram.bin_ct histogram.bins_tensor histc
-    """,
-    "how many elements a mask takes differs between samples": """
-        nonzero_static masked_scatter_backward
-    """,
-    "numbers are read from tensors": """
-        linspace.Scalar_Tensor linspace.Tensor_Scalar linspace.Tensor_Tensor
-        logspace.Scalar_Tensor logspace.Tensor_Scalar logspace.Tensor_Tensor
-    """,
-    "a statement about one sample": "_assert_async _assert_async.msg",
-    "steps of optimisers, whose lists are batches already": """
-        _amp_foreach_non_finite_check_and_unscale _amp_update_scale _fused_adagrad
-        _fused_adagrad.tensor_lr _fused_adam _fused_adam.tensor_lr _fused_adamw
-        _fused_adamw.tensor_lr _fused_sgd _fused_sgd.tensor_lr
-    """,
-    "whole networks in one call": "mkldnn_rnn_layer mkldnn_rnn_layer_backward",
-    "bags, segments, sequences and regions are laid out by each sample's values": """
-        _embedding_bag _pack_padded_sequence_backward _segment_reduce_backward embedding_renorm
-        fractional_max_pool2d fractional_max_pool2d_backward fractional_max_pool3d
-        fractional_max_pool3d_backward
-    """,
-    "scales must be one number, or one a channel": """
-        _fake_quantize_per_tensor_affine_cachemask_tensor_qparams
-        fake_quantize_per_channel_affine_cachemask
-    """,
-    "made for tests": """
-        _test_autograd_multiple_dispatch.fullcoverage _test_autograd_multiple_dispatch_view_copy
-    """,
-    "arguments that the op refuses, or answers for nothing": """
-        _linalg_solve_ex _pdist_forward median nanmedian
+    "one call is one network, and samples may have weights of their own": """
+        mkldnn_rnn_layer mkldnn_rnn_layer_backward
     """,
 }
 LOOPING = frozenset(name for names in LOOPS.values() for name in names.split())

@@ -1,9 +1,11 @@
 """GraphModule, Interpreter and ShapeProp."""
 
 import copy
+import inspect
 import operator
 import pickle
 import traceback
+import types
 
 import pytest
 
@@ -205,3 +207,16 @@ def test_to_folder(tmp_path, monkeypatch):
         "self.add_module('lin', Linear(in_features=2, out_features=3, bias=True))"
         in (tmp_path / "written_package" / "module.py").read_text()
     )
+
+
+def test_forward_is_compiled_on_first_use():
+    gm = fx.symbolic_trace(lambda x: x + 1)
+    assert not isinstance(vars(type(gm))["forward"], types.FunctionType)
+    # What runs is the code as of the last recompile.
+    node = next(n for n in gm.graph.nodes if n.op == "call_function")
+    node.args = (node.args[0], 2)
+    assert gm(torch.ones(1)).item() == 2 and "x + 1" in gm.code
+    assert isinstance(vars(type(gm))["forward"], types.FunctionType)
+    gm.recompile()
+    assert gm(torch.ones(1)).item() == 3
+    assert list(inspect.signature(gm.forward).parameters) == ["x"]

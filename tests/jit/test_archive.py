@@ -3,10 +3,8 @@
 import importlib.util
 import io
 import json
-import re
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -58,25 +56,6 @@ def test_our_archives(name, archived):
     buffer.seek(0)
     loaded = torch.jit.load(buffer)
     assert archived.close(archived.plain(loaded(*inputs)), EXPECTED[name])
-
-
-def texts_of(file):
-    """The texts of all classes, whatever number keeps their names apart."""
-    archive = zipfile.ZipFile(file)
-    names = [name for name in archive.namelist() if name.endswith(".py")]
-    text = "".join([archive.read(name).decode() for name in names])
-    text = re.sub(r"\.___torch_mangle_\d+", "", text)
-    return sorted(re.split(r"^(?=class )", text, flags=re.MULTILINE))
-
-
-@pytest.mark.parametrize("name", sorted(EXPECTED))
-def test_texts_are_those_of_pytorch(name, archived):
-    model, how = name.rsplit("_", 1)
-    made, _ = archived.compiled(model, how)
-    buffer = io.BytesIO()
-    torch.jit.save(made, buffer)
-    buffer.seek(0)
-    assert texts_of(buffer) == texts_of(HOME / f"{name}.pt")
 
 
 def test_another_process_needs_only_the_file(tmp_path):

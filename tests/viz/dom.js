@@ -31,12 +31,13 @@ const known = {};
 const byId = id => (known[id] ||= new Element(id));
 byId("data").textContent = text.match(/id="data">(.*?)<\/script>/s)[1];
 const boxes = () => byId("picture").all().filter(e => (e.attributes.class || "").startsWith("box"));
+const edges = () => byId("picture").all().filter(e => e.tag === "path");
 const document = {
   getElementById: byId,
   createElementNS: (_, tag) => new Element(tag),
   createElement: tag => new Element(tag),
   querySelector: tag => byId(tag),
-  querySelectorAll: boxes,
+  querySelectorAll: what => what === "g.box" ? boxes() : edges(),
 };
 vm.runInNewContext(text.match(/<script>\n(.*?)<\/script>/s)[1], { document });
 for (const action of process.argv.slice(3)) {
@@ -48,6 +49,6 @@ const details = byId("details").all().map(e => e.textContent).filter(Boolean);
 console.log(JSON.stringify({
   boxes: boxes().map(b => ({ key: b.dataset.key, class: b.attributes.class,
     rect: b.children[0].attributes, texts: b.children.slice(1).map(t => t.textContent) })),
-  edges: byId("picture").all().filter(e => e.tag === "path").length,
+  edges: edges().length,
   count: byId("count").textContent, title: byId("h1").textContent, details,
 }));

@@ -183,10 +183,10 @@ def test_page_in_a_browser(tmp_path: Any) -> None:
     assert image.startswith(b"\x89PNG") and len(image) > 5000
     # Folded up, each module is one box.
     text = page.read_text().replace(
-        "\ndraw();\n</script>", '\ndocument.getElementById("fold").click();\n</script>'
+        "\n</script>\n</body>", '\ndocument.getElementById("fold").click();\n</script>\n</body>'
     )
     page.write_text(text)
-    assert run_browser("--dump-dom", page.as_uri()).count('class="box module') == 2
+    assert run_browser("--dump-dom", page.as_uri()).count('class="box forward module') == 2
 
 
 def run_page(tmp_path: Any, module: Any, *actions: str) -> Any:
@@ -234,6 +234,75 @@ def test_script_searches_and_shows_details(tmp_path: Any) -> None:
     assert {"sin", "aten.sin.default(%x_1)", "(2)", "float32", "x_1", "add"} <= set(
         drawn["details"]
     )
+
+
+def training_step() -> Any:
+    """Forward and backward of two blocks, more than a page shows unfolded."""
+
+    class Deep(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.blocks = torch.nn.ModuleList([Model() for _ in range(3)])
+
+        def forward(self, x):
+            for block in self.blocks:
+                x = block(x)
+            return x.sum()
+
+    model = Deep()
+    parameters = dict(model.named_parameters())
+
+    def step(parameters, x):
+        loss = torch.func.functional_call(model, parameters, (x,))
+        return loss, torch.autograd.grad(loss, list(parameters.values()))
+
+    traced = make_fx(step, record_module_stack=True, record_stack_traces=True)
+    return traced(parameters, torch.ones(2, 4))
+
+
+def test_long_programs_start_folded(tmp_path: Any) -> None:
+    module = training_step()
+    drawn = run_page(tmp_path, module)
+    boxes = {box["key"]: box for box in drawn["boxes"]}
+    assert len(module.graph.nodes) > 100 > 2 * len(boxes)
+    blocks = [f"Deep.blocks.{number}" for number in range(3)]
+    assert {f"m:{phase}:{block}" for phase in ("forward", "backward") for block in blocks} <= set(
+        boxes
+    )
+    # Parameters are in the module that uses them, the data are not.
+    assert boxes["m:forward:Deep.blocks.0"]["texts"][1].endswith("4 parameters")
+    assert "n:x_1" in boxes and "n:parameters_1" not in boxes
+    rows = {key: float(box["rect"]["y"]) for key, box in boxes.items()}
+    forward, backward = (
+        [rows[f"m:{phase}:{b}"] for b in blocks] for phase in ("forward", "backward")
+    )
+    assert forward == sorted(forward) and max(forward) < min(backward)
+    assert backward == sorted(backward, reverse=True)
+    # A module opens by one level.
+    opened = run_page(tmp_path, module, "click=m:forward:Deep.blocks.0")
+    keys = {box["key"] for box in opened["boxes"]}
+    assert {"m:forward:Deep.blocks.0.first", "m:backward:Deep.blocks.0.second"} <= keys
+
+
+def test_boxes_lie_apart(tmp_path: Any) -> None:
+    drawn = run_page(tmp_path, training_step(), "click=unfold")
+    places = [
+        tuple(float(box["rect"][k]) for k in ("x", "y", "width", "height"))
+        for box in drawn["boxes"]
+    ]
+    for at, (x, y, width, height) in enumerate(places):
+        for left, top, wide, high in places[:at]:
+            assert x >= left + wide or left >= x + width or y >= top + high or top >= y + height
+
+
+def test_training_step_in_a_browser(tmp_path: Any) -> None:
+    page = tmp_path / "step.html"
+    program(training_step(), "html").save(page)
+    drawn = run_browser("--dump-dom", page.as_uri())
+    assert (
+        drawn.count('class="box forward module') == drawn.count('class="box backward module') == 3
+    )
+    assert drawn.count('class="edge saved') >= 3
 
 
 def test_script_colours_the_backward(tmp_path: Any) -> None:

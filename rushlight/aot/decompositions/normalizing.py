@@ -68,15 +68,9 @@ def statistics_dtype(input: Tensor, *others: Any) -> Any:
 
 
 def batch_norm(
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> tuple[Any, ...]:
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+    running_var: Tensor | None, training: bool, momentum: float, eps: float,
+) -> tuple[Any, ...]:  # fmt: skip
     """(result, saved mean, saved 1 / deviation, new running mean, new running variance)."""
     dims, shape = channels(input)
     x = wide(input)
@@ -107,30 +101,18 @@ def moved(running: Any, found: Any, momentum: float) -> Any:
 
 @program("_native_batch_norm_legit_functional")
 def native_batch_norm_functional(
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> Any:
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+    running_var: Tensor | None, training: bool, momentum: float, eps: float,
+) -> Any:  # fmt: skip
     found = batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
     return found if training else (*found[:3], aten.clone(found[3]), aten.clone(found[4]))
 
 
 @program("native_batch_norm", "_native_batch_norm_legit")
 def native_batch_norm(
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> Any:
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+    running_var: Tensor | None, training: bool, momentum: float, eps: float,
+) -> Any:  # fmt: skip
     found = batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
     if training and running_mean is not None:
         aten.copy_(running_mean, found[3])

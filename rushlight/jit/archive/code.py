@@ -201,6 +201,7 @@ class Printer:
 
     def finish(self, graph: Graph) -> None:
         outputs = graph.outputs()
+        self.keep_short(outputs)
         if outputs and not (outputs[0].type() is NONE and outputs[0].mustBeNone()):
             self.statement(f"return {self.use(outputs[0])}")
         elif outputs:
@@ -273,20 +274,25 @@ class Printer:
             text = self.texts.get(value)
             if text is None:
                 text = self.texts[value] = self.expression(maker)
-                if len(text) > LINE:
-                    return self.keep_short(value, text)
             return text
         return self.name(value)
 
-    def keep_short(self, value: Value, text: str) -> str:
-        """A long expression gets a line of its own."""
-        name = self.name(value)
-        self.statement(f"{name} = {text}")
-        self.texts[value] = name
-        return name
+    def keep_short(self, values: Iterable[Value]) -> None:
+        """Long expressions, and those before them, get lines of their own."""
+        inside = [value for value in values if value._node in self.inlined]
+        for value in inside:
+            self.keep_short(value._node._inputs)
+        texts = [self.use(value) for value in inside]
+        long = [n for n, text in enumerate(texts) if len(text) + 2 * self.depth >= LINE]
+        for value, text in list(zip(inside, texts))[: max(long, default=-1) + 1]:
+            if text != self.names.get(value):
+                name = self.name(value)
+                self.statement(f"{name} = {text}")
+                self.texts[value] = name
 
     def node(self, node: Node) -> None:
         kind = node._kind
+        self.keep_short(node._inputs)
         if kind == "prim::If":
             self.branch(node)
         elif kind == "prim::Loop":
@@ -334,6 +340,7 @@ class Printer:
         self.depth += 1
         before = len(self.lines)
         self.block(block)
+        self.keep_short(block.outputs())
         self.assign(names, [self.use(value) for value in block.outputs()])
         if len(self.lines) == before:
             self.statement("pass")
@@ -377,6 +384,7 @@ class Printer:
         before = len(self.lines)
         self.block(body)
         outputs = body.outputs() if test is not None else body.outputs()[1:]
+        self.keep_short(outputs)
         texts = [self.use(value) for value in outputs]
         self.assign([test, *names] if test is not None else names, texts)
         if len(self.lines) == before:
@@ -433,8 +441,6 @@ class Printer:
             for argument, value in entries:
                 text = self.use(value)
                 if argument.kwarg_only:
-                    if self.is_default(argument, value):
-                        continue
                     text = f"{argument.name}={text}"
                 texts.append(text)
         head = f"torch.{name}" if namespace == "aten" else f"ops.{namespace}.{name}"
@@ -469,8 +475,7 @@ class Printer:
         if value is None or isinstance(value, bool | int):
             return str(value)
         if isinstance(value, float):
-            text = float_text(value)
-            return f"{text}0" if text.endswith(".") else text
+            return float_text(value)
         if isinstance(value, complex):
             return f"{float_text(value.real)}+{float_text(value.imag)}j"
         if isinstance(value, str):

@@ -193,7 +193,7 @@ class Importer:
         if is_final(annotation):
             assert isinstance(annotation, ast.Subscript)
             type_ = self.resolver.annotation(annotation.slice, source)
-            cls.constants[name] = (type_, literal(node.value, type_))
+            cls.constants[name] = literal(node.value, type_)
         else:
             cls.attributes[name] = self.resolver.annotation(annotation, source)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rushlight.jit.archive.code import Printer
+from rushlight.jit.ir.constants import type_of
 from rushlight.jit.ir.types import (
     ClassType,
     EnumType,
@@ -95,7 +96,8 @@ def class_text(printer: Printer, cls: ClassType) -> str:
                 word = f"__forward_{field + '_' if field else ''}hooks__"
                 lines.append(f"  {word} = {listed([hook.short_name for hook in hooks])}\n")
     lines += [attribute_line(printer, name, type_) for name, type_ in cls.attributes.items()]
-    for name, (type_, value) in cls.constants.items():
+    for name, value in cls.constants.items():
+        type_ = type_of(value)
         text = printer.constant(value, type_)
         lines.append(f"  {name} : Final[{printer.type(type_)}] = {text}\n")
     for method in (*cls.methods.values(), *cls.pre_hooks, *cls.hooks):

@@ -644,7 +644,7 @@ class ClassType(NamedType):
     """A class: of modules (`is_module`) or written by the user.
 
     attributes: name to type, in order. parameters, buffers: which attributes those are.
-    constants: name to (type, value). methods: name to function, which has `schema` and `graph`.
+    constants: name to value. methods: name to function, which has `schema` and `graph`.
     """
 
     __slots__ = (
@@ -666,7 +666,7 @@ class ClassType(NamedType):
         self.attributes: dict[Text, Type] = {}
         self.parameters: set[str] = set()
         self.buffers: set[str] = set()
-        self.constants: dict[Text, tuple[Type, Any]] = {}
+        self.constants: dict[Text, Any] = {}
         self.methods: dict[Text, Any] = {}
         self.static_methods: dict[Text, Any] = {}
         self.properties: dict[Text, tuple[Any, Any]] = {}

@@ -80,9 +80,13 @@ def delete(self: list[Any], idx: int) -> None:
         raise IndexError("list index out of range") from None
 
 
-graph_text(
-    "{0}[{1}:{2}:{3}]", "aten::slice.t(t[] l, int? start=None, int? end=None, int step=1) -> t[]"
-)
+@graph_op("aten::slice.t(t[] l, int? start=None, int? end=None, int step=1) -> t[]")
+def slice_list(l: Any, start: int | None, end: int | None, step: int) -> Any:
+    if step == 0:
+        raise RuntimeError("List slice should have non-zero step")
+    return l[start:end:step]
+
+
 graph_text("{1} in {0}", *[f"aten::__contains__.{x}_list({x}[] l, {x} item) -> bool"
                            for x in ("int", "float", "str")])  # fmt: skip
 
@@ -99,7 +103,8 @@ def find(values: list[Any], element: Any) -> int:
 def index(self: list[Any], el: Any) -> int:
     place = find(self, el)
     if place < 0:
-        raise RuntimeError(f"'{value_text(el)}' is not in list")
+        shown = f"{el:g}" if isinstance(el, float) else value_text(el)
+        raise RuntimeError(f"'{shown}' is not in list")
     return place
 
 
@@ -170,7 +175,8 @@ def largest(self: list[Any]) -> Any:
 
 graph_op(*of_two_lists("min"))(min)
 graph_op(*of_two_lists("max"))(max)
-graph_text("sum({0})", *[f"aten::sum.{x}({x}[] self) -> {x if x != 'bool' else 'int'}"
-                         for x in ("int", "float", "complex", "bool")])  # fmt: skip
+graph_text("sum({0})", "aten::sum.int(int[] self) -> int", "aten::sum.bool(bool[] self) -> int")
+graph_text("sum({0}, 0.0)", "aten::sum.float(float[] self) -> float")
+graph_text("sum({0}, 0j)", "aten::sum.complex(complex[] self) -> complex")
 graph_op(*[f"aten::any.{x}({x}[] self) -> bool" for x in ("str", *NUMBERS)])(any)
 graph_op(*[f"aten::all.{x}({x}[] self) -> bool" for x in NUMBERS])(all)

@@ -47,7 +47,6 @@ COMPLEX_FUNCTIONS: dict[str, tuple[Callable[[float], float], Callable[[complex],
     "acosh": (math.acosh, cmath.acosh),
     "asin": (math.asin, cmath.asin),
     "asinh": (math.asinh, cmath.asinh),
-    "atan": (math.atan, cmath.atan),
     "cos": (math.cos, cmath.cos),
     "cosh": (math.cosh, cmath.cosh),
     "exp": (math.exp, cmath.exp),
@@ -93,6 +92,14 @@ def atanh(a: float) -> float:
     return as_in_c(math.atanh)(a)
 
 
+def complex_atanh(a: complex) -> complex:
+    return complex(atanh(a.real), 0.0) if a in (1, -1) else cmath.atanh(a)
+
+
+def complex_atan(a: complex) -> complex:
+    return complex(0.0, atanh(a.imag)) if a in (1j, -1j) else cmath.atan(a)
+
+
 def logarithm(function: Callable[[float], float], pole: float = 0.0) -> Callable[[Any], float]:
     """A logarithm: minus infinity at its pole."""
     guarded = as_in_c(function)
@@ -101,7 +108,8 @@ def logarithm(function: Callable[[float], float], pole: float = 0.0) -> Callable
 
 log = logarithm(math.log)
 define_complex("sinh", sinh, cmath.sinh)
-define_complex("atanh", atanh, cmath.atanh)
+define_complex("atanh", atanh, complex_atanh)
+define_complex("atan", math.atan, complex_atan)
 define_complex("log", log, lambda a: cmath.log(a) if a else complex(-math.inf, 0.0))
 define_complex(
     "log10", logarithm(math.log10), lambda a: cmath.log10(a) if a else complex(-math.inf, 0.0)
@@ -131,7 +139,10 @@ def log_to_base(a: Any, b: Any) -> float:
     ]
 )
 def complex_log_to_base(a: Any, b: Any) -> complex:
-    return cmath.log(a) / cmath.log(b)
+    try:
+        return cmath.log(a) / cmath.log(b)
+    except (ValueError, ZeroDivisionError):
+        return complex(math.nan, math.nan)
 
 
 @graph_op(*unary("gamma"))
@@ -199,14 +210,18 @@ def ldexp(x: float, i: int) -> float:
 def phase(a: Any) -> float:
     if isinstance(a, complex):
         return cmath.phase(a)
-    return math.pi if a < 0 else 0.0
+    return math.pi if math.copysign(1.0, a) < 0 and not math.isnan(a) else 0.0
+
+
+def polar(a: float, b: float) -> complex:
+    return cmath.rect(a, b) if math.isfinite(b) else complex(math.nan, math.nan)
 
 
 graph_op(*unary("angle"), "aten::angle.complex(complex a) -> float")(phase)
 graph_op(
     *binary("aten::polar", REAL, "complex"),
     "aten::polar.Scalar_Scalar(Scalar a, Scalar b) -> Scalar",
-)(cmath.rect)
+)(polar)
 
 for _name in ("isnan", "isinf", "isfinite"):
     graph_op(f"aten::{_name}.float(float a) -> bool")(getattr(math, _name))

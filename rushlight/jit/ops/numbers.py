@@ -69,7 +69,10 @@ def floor_divide_ints(a: int, b: int) -> int:
 
 @graph_op(*binary("aten::floordiv", REAL[1:]), "aten::floordiv(Scalar a, Scalar b) -> Scalar")
 def floor_divide(a: Any, b: Any) -> Any:
-    return a // b if b else floor_divide_ints(a, b) if is_int(a, b) else divide_by_zero(a, b)
+    if is_int(a, b):
+        return floor_divide_ints(a, b)
+    quotient = divide(a, b)
+    return float(math.floor(quotient)) if math.isfinite(quotient) else quotient
 
 
 def is_int(a: Any, b: Any) -> bool:
@@ -85,15 +88,16 @@ def divide_towards_zero(a: int, b: int) -> int:
 
 @graph_op(*binary("aten::remainder"), "aten::remainder(Scalar a, Scalar b) -> Scalar")
 def remainder(a: Any, b: Any) -> Any:
-    if b:
-        return a % b
     if is_int(a, b):
-        raise RuntimeError("integer modulo by zero")
-    return math.nan
+        if b == 0:
+            raise RuntimeError("integer modulo by zero")
+        return a % b
+    return fmod(fmod(a, b) + b, b)
 
 
 @graph_op(*binary("aten::fmod", result="float"), "aten::fmod(Scalar a, Scalar b) -> float")
 def fmod(a: Any, b: Any) -> float:
+    """The rest of a division towards zero, with the sign of `a`."""
     return math.fmod(a, b) if b and not math.isinf(a) else math.nan
 
 
@@ -115,7 +119,12 @@ def divide_with_rest(x: Any, y: Any) -> Any:
     if not y:
         what = "integer division or modulo by zero" if is_int(x, y) else "float divmod()"
         raise RuntimeError(f"ZeroDivisionError: {what}")
-    return divmod(x, y)
+    if is_int(x, y):
+        return divmod(x, y)
+    rest = fmod(x, y)
+    if rest and (y < 0) != (x < 0):
+        rest += y
+    return (x - rest) / y, rest
 
 
 @graph_op(
@@ -139,7 +148,9 @@ def complex_power(a: Any, b: Any) -> complex:
     try:
         return complex(a) ** complex(b)
     except ZeroDivisionError:
-        return complex(math.inf, math.nan)
+        # Of zero: the exponent's real part decides.
+        real = complex(b).real
+        return 0j if real > 0 else complex(math.inf if real < 0 else math.nan, math.nan)
 
 
 @graph_op("aten::pow.int_to_int(int a, int b) -> int")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.jit.ir.operators import graph_op, graph_text
+from rushlight.jit.ops.lists import slice_list
 from rushlight.jit.ops.texts import fill_format, fill_percents, value_text
 
 graph_text("{0} + {1}", "aten::add.str(str a, str b) -> str")
@@ -13,9 +14,8 @@ graph_op("aten::str(t elem) -> str")(value_text)
 graph_op("aten::format(str self, ...) -> str")(fill_format)
 graph_op("aten::percentFormat(str self, ...) -> str")(fill_percents)
 graph_text("{0}.join({1})", "aten::join(str self, str[] values) -> str")
-graph_text(
-    "{0}[{1}:{2}:{3}]",
-    "aten::slice.str(str string, int? start=None, int? end=None, int step=1) -> str",
+graph_op("aten::slice.str(str string, int? start=None, int? end=None, int step=1) -> str")(
+    slice_list
 )
 graph_text("{0}.splitlines({1})", "aten::splitlines(str self, bool keepends=False) -> str[]")
 graph_text("{0}.expandtabs({1})", "aten::expandtabs(str self, int tabsize=8) -> str")

@@ -19,6 +19,7 @@ from rushlight.core.tensor import Tensor, wrap
 from rushlight.opset.creation.create import OPTIONS, factory, filled
 from rushlight.opset.kinds import CREATION, Spec
 from rushlight.opset.registry import composite, find, op
+from rushlight.opset.rules import aten
 
 # Public functions of torch that are written in Python here.
 TORCH_NAMES = (
@@ -229,16 +230,53 @@ def number_of(bound: Any) -> Any:
     return bound.item() if hasattr(bound, "item") else bound
 
 
+def check_bounds(name: str, start: Any, end: Any) -> None:
+    for label, bound in (("start", start), ("end", end)):
+        if isinstance(bound, Tensor) and bound.dim() != 0:
+            raise RuntimeError(
+                f"{name} only supports 0-dimensional start and end tensors, but got {label} "
+                f"with {bound.dim()} dimension(s)."
+            )
+
+
+def spaced_between(level: Any, op: Any, start: Any, end: Any, steps: int, *rest: Any) -> Any:
+    """Every sample's numbers between its own bounds, as `spaced_values` has them."""
+    name = op.base_name
+    check_bounds(name, start, end)
+    if op.out_positions:
+        return level.loop(op, (start, end, steps, *rest))
+    dtype, _, device = rest[-4:-1]
+    first, last = [1j if isinstance(b, Tensor) and b.is_complex() else 0 for b in (start, end)]
+    spec = spaced_spec(name, first, last, steps, dtype)
+    require(f"{name}_cpu", spec.dtype, dtypes.INTEGER, dtypes.FLOAT, dtypes.COMPLEX)
+    is_whole = spec.dtype.category == dtypes.INTEGER
+    working = dtypes.float64 if is_whole else spec.dtype
+    wide = dtypes.complex128 if working.is_complex else dtypes.float64
+
+    def placed(bound: Any) -> Any:
+        if not isinstance(bound, Tensor):
+            bound = aten.scalar_tensor(bound, dtype=wide, device=device)
+        if is_whole and name == "linspace":
+            bound = bound.to(dtypes.int64)
+        return bound.to(device or bound.device).to(working).to(wide)
+
+    low, high = placed(start), placed(end)
+    if steps <= 1:
+        values = low.expand((steps,))
+    else:
+        step = ((high - low) / (steps - 1)).to(working).to(wide)
+        ramp = aten.arange(steps, device=low.device)
+        rising, falling = low + step * ramp, high - step * (steps - 1 - ramp)
+        values = aten.where(ramp < steps // 2, rising, falling)
+    values = values.to(working)
+    return (values if name == "linspace" else aten.pow(rest[0], values)).to(spec.dtype)
+
+
 def spaced_with_tensors(name: str, schema: str) -> None:
     """Bounds given as 0-dim tensors are read first."""
 
     def body(start: Any, end: Any, *rest: Any) -> Any:
-        for label, bound in (("start", start), ("end", end)):
-            if isinstance(bound, Tensor) and bound.dim() != 0:
-                raise RuntimeError(
-                    f"{name} only supports 0-dimensional start and end tensors, but got {label} "
-                    f"with {bound.dim()} dimension(s)."
-                )
+        check_bounds(name, start, end)
         bare: Any = next((b for b in (start, end) if isinstance(b, Tensor) and b.is_meta), None)
         if bare is not None:
             dtype, device = rest[-4], rest[-2] or bare.device
@@ -247,7 +285,7 @@ def spaced_with_tensors(name: str, schema: str) -> None:
             return bare.new_empty((rest[0],), dtype=result_dtype, device=device)
         return call(find(name), (*map(number_of, (start, end)), *rest))
 
-    facts: dict[str, Any] = {"reads_values": "the bounds", "batch": "loop"}
+    facts: dict[str, Any] = {"reads_values": "the bounds", "batch": spaced_between}
     composite(schema, method=False, out_by_count=True, **facts)(body)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core import dispatch, geometry
+from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions as aten
 from rushlight.opset.batching import settled
@@ -15,9 +16,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "embedding",
+    "embedding_bag",
     "embedding_dense_backward",
+    "embedding_renorm",
     "index_fill",
     "masked_scatter",
+    "masked_scatter_backward",
+    "nonzero_static",
     "put",
     "take",
     "write_rows",
@@ -156,3 +161,104 @@ def masked_scatter(level: VmapLevel, op: OpOverload, self: Any, mask: Any, sourc
     ranks = (chosen.cumsum(0) - 1).clamp_min(0)
     taken = source.reshape((-1,)).gather(0, aten.where(chosen, ranks, 0)).reshape(shape)
     return settled(op, self, aten.where(mask, taken, self))
+
+
+def collected(values: Any, chosen: Any, blank: Any) -> Any:
+    """The values that are chosen, in the order they have, at the front of `blank`: flat tensors.
+    What finds no room is dropped."""
+    count = blank.shape[0]
+    ranks = chosen.cumsum(0) - 1
+    places = aten.where(chosen & (ranks < count), ranks, count)
+    room = aten.cat([blank, blank.new_zeros((1,))])
+    return room.scatter(0, places, values).narrow(0, 0, count)
+
+
+def masked_scatter_backward(
+    level: VmapLevel, op: OpOverload, grad_output: Any, mask: Any, sizes: Any
+) -> Any:
+    if op.out_positions:
+        return level.loop(op, (grad_output, mask, sizes))
+    chosen = mask.expand(grad_output.shape).reshape((-1,))
+    blank = grad_output.new_zeros((geometry.numel(sizes),))
+    return collected(grad_output.reshape((-1,)), chosen, blank).reshape(sizes)
+
+
+def nonzero_static(level: VmapLevel, op: OpOverload, self: Any, size: Any, fill_value: int) -> Any:
+    if op.out_positions or size < 0:
+        return level.loop(op, (self, size, fill_value))
+    chosen = (self != 0).reshape((-1,))
+    places = aten.arange(self.numel(), device=self.device)
+    found = collected(places, chosen, places.new_full((size,), -1))
+    axes: list[Any] = []
+    for length in reversed(self.shape):
+        axes.insert(0, aten.where(found < 0, fill_value, found % max(length, 1)))
+        found = aten.where(found < 0, found, found // max(length, 1))
+    return aten.stack(axes, 1) if axes else places.new_zeros((size, 0))
+
+
+def embedding_renorm(
+    level: VmapLevel, op: OpOverload, self: Any, indices: Any, max_norm: float, norm_type: float
+) -> Any:
+    """Rows that an index names get a norm of at most `max_norm`."""
+    if op.out_positions or self.dtype.itemsize < 4:
+        return level.loop(op, (self, indices, max_norm, norm_type))
+    flat = indices.reshape((-1,)).to(dtypes.int64)
+    is_used = self.new_zeros((self.shape[0],)).index_fill(0, flat, 1).unsqueeze(1) != 0
+    norms = aten.linalg_vector_norm(self, norm_type, [1], True)
+    factors = aten.where(is_used & (norms > max_norm), max_norm / (norms + 1e-7), 1)
+    return settled(op, self, self * factors)
+
+
+def embedding_bag(
+    level: VmapLevel, op: OpOverload, weight: Any, indices: Any, offsets: Any,
+    scale_grad_by_freq: bool, mode: int, sparse: bool, per_sample_weights: Any,
+    include_last_offset: bool, padding_idx: int,
+) -> Any:  # fmt: skip
+    """The bags of all samples, one after the other; tables of their own are joined to one."""
+    from rushlight.opset.indexing.embeddingbag import MAX, bag_count
+
+    options = (scale_grad_by_freq, mode, sparse)
+    bags, (rows, width) = bag_count(offsets, include_last_offset), weight.shape
+    count = indices.shape[0]
+    if op.out_positions or not (level.size and bags) or indices.dim() != 1:
+        given = (*options, per_sample_weights, include_last_offset, padding_idx)
+        return level.loop(op, (weight, indices, offsets, *given))
+    is_own = level.holds(weight)
+    aten._assert_async(offsets[0] == 0, "embedding_bag: offsets[0] has to be 0")
+    aten._assert_async(
+        (offsets <= count).all(), f"embedding_bag: offsets must not exceed the {count} indices"
+    )
+    aten._assert_async(
+        ((indices >= 0) & (indices < rows)).all(),
+        f"embedding_bag: indices must be in the valid range [0, {rows})",
+    )
+    tables, places, starts, shares = [
+        level.front(weight), *[level.full(v) for v in (indices, offsets, per_sample_weights)]
+    ]  # fmt: skip
+
+    def every() -> Any:
+        number = aten.arange(level.size, dtype=places.dtype, device=places.device).unsqueeze(1)
+        table, chosen, padding = tables, places, padding_idx
+        if is_own:
+            table, chosen = tables.flatten(0, 1), places + number * rows
+            if padding_idx >= 0:
+                # One row stands for the padding of all tables.
+                padding = table.shape[0]
+                chosen = aten.where(places == padding_idx, padding, chosen).to(places.dtype)
+                table = aten.cat([table, table.new_zeros((1, width))])
+        ends = (starts[:, :bags] + (number * count).to(starts.dtype)).flatten()
+        own_shares = None if shares is None else shares.flatten()
+        args = (table, chosen.flatten(), ends, *options, own_shares, False, padding)
+        found, owners, sizes, most = dispatch.call(op, args)
+        sizes = sizes.reshape((level.size, bags))
+        most = most.reshape((level.size, bags, *most.shape[1:]))
+        if is_own and mode == MAX:
+            most = aten.where(sizes.unsqueeze(2) > 0, most - number.unsqueeze(2) * rows, most)
+        owners = (
+            owners.reshape((level.size, count)) - number * bags
+            if owners.shape[0]
+            else owners.expand((level.size, 0))
+        )
+        return found.reshape((level.size, bags, width)), owners, sizes, most
+
+    return level.wrap(level.run(every))

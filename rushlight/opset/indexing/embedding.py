@@ -196,6 +196,7 @@ embedding_renorm = op(
     method=False,
     function=False,
     layout="like",
+    batch=late("indexing.batched:embedding_renorm"),
     vjp=refuse("rows are renormalised outside of the graph"),
     jvp=refuse("rows are renormalised outside of the graph"),
     kernel=lambda xp, self, *rest: renormalise(xp, self.copy(), *rest),

@@ -18,7 +18,7 @@ from rushlight.opset.indexing.embedding import check_embedding
 from rushlight.opset.indexing.index import INDEX_DTYPES
 from rushlight.opset.kinds import GATHER, Spec
 from rushlight.opset.registry import composite, op
-from rushlight.opset.rules import aten, sample
+from rushlight.opset.rules import aten, late, sample
 
 SUM, MEAN, MAX = 0, 1, 2
 ARGUMENTS = (
@@ -81,6 +81,7 @@ bag = op(
     f"_embedding_bag({ARGUMENTS}, int padding_idx=-1) -> {RESULTS}",
     kind=GATHER.checked,
     method=False,
+    batch=late("indexing.batched:embedding_bag"),
     non_differentiable=(1, 2, 3),
 )
 

@@ -785,7 +785,9 @@ for function in (nonzero, Tensor.nonzero):  # type: ignore[attr-defined]
     function.__name__ = function.__qualname__ = "nonzero"
 
 nonzero_static = op(
-    "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", kind=GATHER.checked
+    "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
+    kind=GATHER.checked,
+    batch=late("indexing.batched:nonzero_static"),
 )
 
 

@@ -649,6 +649,7 @@ def _(xp: Any, self: Any, mask: Any, source: Any) -> None:
 masked_scatter_backward = op(
     "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor",
     method=False,
+    batch=late("indexing.batched:masked_scatter_backward"),
     shape=lambda grad_output, mask, sizes: Spec(sizes, grad_output._dtype),
     jvp=linear_in("grad_output"),
     vjp={

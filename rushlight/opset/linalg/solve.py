@@ -552,14 +552,19 @@ def _(
 
 @solve_parts.batch
 def _(level: Any, op: Any, A: Any, B: Any, left: bool, check_errors: bool) -> Any:
-    if A.dim() < 2 or B.dim() < 1 or B.dim() > A.dim():
+    if A.dim() < 2 or B.dim() < 1:
         return level.loop(op, (A, B, left, check_errors))
     vector = is_vector(A, B)
     values = B.unsqueeze(-1) if vector else B
-    moved = (level.full(A), level.full(values, A.dim()), left, check_errors)
+    rank = max(A.dim(), values.dim())
+    moved = (level.full(A, rank), level.full(values, rank), left, check_errors)
     found, *others = level.below(op, moved)
     if vector:
         found = level.run(found.squeeze, -1)
+    if A.dim() < rank:
+        # What is known of the matrices alone has their dims.
+        sizes = [(level.size, *A.shape[: A.dim() - dropped]) for dropped in (0, 1, 2)]
+        others = [level.run(o.reshape, size) for o, size in zip(others, sizes, strict=True)]
     return level.wrap((found, *others))
 
 

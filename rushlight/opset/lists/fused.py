@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 
 from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
 from rushlight.core.op import OpOverload, refuse
-from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import Tensor, sizes_of
 from rushlight.opset.derived import MUTATION
 from rushlight.opset.kinds import OPAQUE, Spec, tensors_in
 from rushlight.opset.lists.foreach import write_quietly, writes_lists
 from rushlight.opset.registry import find, op
-from rushlight.opset.rules import sample
+from rushlight.opset.rules import late, sample
 
 # Elements that go through all steps at once, and how many a tensor that is joined with others has.
 PIECE = 1 << 15
@@ -41,7 +42,13 @@ def copies(value: Any) -> Any:
 
 
 def fused(
-    name: str, overload: str, inside: str, kernel: Any, returns: str = "()", samples: Any = None
+    name: str,
+    overload: str,
+    inside: str,
+    kernel: Any,
+    batch: str,
+    returns: str = "()",
+    samples: Any = None,
 ) -> OpOverload:
     """The op that writes, and the one that returns what is written."""
     dot = f".{overload}" if overload else ""
@@ -82,6 +89,7 @@ def fused(
         method=False,
         function=False,
         out=False,
+        batch=late(f"lists.batched:{batch}"),
         vjp=refuse("it is a step of training, which nothing is differentiated through"),
     )
     functional.samples = samples
@@ -217,7 +225,7 @@ def check_lists(kernel: str, *lists: Any) -> None:
                 f"Tensor lists must have the same number of tensors, got {count} and {len(other)}"
             )
         for first, second in zip(lists[0], other, strict=False):
-            if first._array.shape != second._array.shape:
+            if not geometry.same_sizes(sizes_of(first), sizes_of(second)):
                 raise RuntimeError(
                     f"fused steps need tensors of the same sizes, got {list(first.shape)} and "
                     f"{list(second.shape)}"
@@ -437,15 +445,19 @@ for overload, kind in (("", "float"), ("tensor_lr", "Tensor")):
             overload,
             ADAM.format(kind),
             adam_kernel(decoupled),
+            name,
             samples=adam_samples(overload),
         )
-    fused("_fused_sgd", overload, SGD.format(kind), sgd_kernel, samples=sgd_samples(overload))
+    fused(
+        "_fused_sgd", overload, SGD.format(kind), sgd_kernel, "sgd", samples=sgd_samples(overload)
+    )
     steps = "Tensor[]" if overload else "Tensor(d!)[]"
     fused(
         "_fused_adagrad",
         overload,
         ADAGRAD.format(steps, kind),
         adagrad_kernel,
+        "adagrad",
         samples=adagrad_samples(overload),
     )
 
@@ -453,16 +465,20 @@ for overload, kind in (("", "float"), ("tensor_lr", "Tensor")):
 # -- gradient scaling ------------------------------------------------------------------------------
 
 
-def unscale_kernel(self: Any, found_inf: Any, inv_scale: Any) -> None:
+def check_unscaling(self: Any, found_inf: Any, inv_scale: Any) -> None:
     for name, tensor in (("found_inf", found_inf), ("inv_scale", inv_scale)):
         if tensor.numel() != 1:
             raise RuntimeError(f"{name} must be a 1-element tensor.")
         if tensor._dtype is not dtypes.float32:
             raise RuntimeError(f"{name} must be a float tensor.")
-    factor = np.float32(inv_scale.item())
     for tensor in self:
         if not tensor._dtype.is_floating_point:
             raise unsupported("_amp_foreach_non_finite_check_and_unscale_cpu", tensor._dtype)
+
+
+def unscale_kernel(self: Any, found_inf: Any, inv_scale: Any) -> None:
+    check_unscaling(self, found_inf, inv_scale)
+    factor = np.float32(inv_scale.item())
     for _, (piece,) in sweep([self], [None] * len(self), (True,)):
         if not np.isfinite(piece).all():
             found_inf._array[...] = 1.0
@@ -475,6 +491,7 @@ fused(
     "",
     "Tensor(a!)[] self, Tensor(b!) found_inf, Tensor inv_scale",
     unscale_kernel,
+    "unscale",
     samples=lambda make: [
         ([make(2, 3), make(4)], zero_of(make), make(1, low=0.5, high=1, dtype=dtypes.float32)),
         ([make.special(9)], zero_of(make), make(1, low=0.5, high=1, dtype=dtypes.float32)),
@@ -486,10 +503,7 @@ def zero_of(make: Any) -> Any:
     return make(1, low=0, high=1, dtype=dtypes.float32).zero_()
 
 
-def update_scale_kernel(
-    self: Any, growth_tracker: Any, found_inf: Any, scale_growth_factor: float,
-    scale_backoff_factor: float, growth_interval: int,
-) -> None:  # fmt: skip
+def check_scale(self: Any, growth_tracker: Any, found_inf: Any) -> None:
     for name, tensor, dtype, words in (
         ("growth_tracker", growth_tracker, dtypes.int32, "an int"),
         ("current_scale", self, dtypes.float32, "a float"),
@@ -499,6 +513,13 @@ def update_scale_kernel(
             raise RuntimeError(f"{name} must be a 1-element tensor.")
         if tensor._dtype is not dtype:
             raise RuntimeError(f"{name} must be {words} tensor.")
+
+
+def update_scale_kernel(
+    self: Any, growth_tracker: Any, found_inf: Any, scale_growth_factor: float,
+    scale_backoff_factor: float, growth_interval: int,
+) -> None:  # fmt: skip
+    check_scale(self, growth_tracker, found_inf)
     if found_inf.item():
         self._array[...] = np.float32(self.item() * scale_backoff_factor)
         growth_tracker._array[...] = 0
@@ -526,6 +547,7 @@ fused(
     "Tensor(a!) self, Tensor(b!) growth_tracker, Tensor found_inf, float scale_growth_factor, "
     "float scale_backoff_factor, int growth_interval",
     update_scale_kernel,
+    "update_scale",
     returns="Tensor(a!)",
     samples=scale_samples,
 )

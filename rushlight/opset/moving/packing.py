@@ -15,7 +15,7 @@ from rushlight.core.refusals import unknown_size
 from rushlight.core.tensor import values_of, wrap
 from rushlight.opset.kinds import GATHER, SCATTER, Spec
 from rushlight.opset.registry import composite, op
-from rushlight.opset.rules import aten
+from rushlight.opset.rules import aten, late
 
 UNSORTED = (
     "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can "
@@ -112,6 +112,7 @@ pack_backward = op(
     function=False,
     out=False,
     differentiable=["grad"],
+    batch=late("moving.batched:pack_backward"),
     vjp=lambda grad, batch_sizes, batch_first, grad_shape: packed_rows(
         grad, batch_sizes, batch_first, grad_shape[0]
     ),

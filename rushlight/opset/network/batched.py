@@ -286,16 +286,9 @@ def nll_forward(
 
 
 def nll_backward(
-    level: Any,
-    op: Any,
-    grad_output: Any,
-    self: Any,
-    target: Any,
-    weight: Any,
-    reduction: int,
-    ignore_index: int,
-    total_weight: Any,
-) -> Any:
+    level: Any, op: Any, grad_output: Any, self: Any, target: Any, weight: Any, reduction: int,
+    ignore_index: int, total_weight: Any,
+) -> Any:  # fmt: skip
     is_single = self.dim() == 1
     wanted = tuple(target.shape) if reduction == NONE and not is_single else ()
     plain = is_plain_case(level, self, target, weight) and not op.out_positions

@@ -209,14 +209,9 @@ def small_nll_backward(
 
 
 def prepared_nll_backward(
-    grad_output: Any,
-    self: Any,
-    target: Any,
-    weight: Any,
-    reduction: int,
-    ignore_index: int,
+    grad_output: Any, self: Any, target: Any, weight: Any, reduction: int, ignore_index: int,
     total_weight: Any,
-) -> Any:
+) -> Any:  # fmt: skip
     if reduction == NONE or grad_output.dim() or total_weight.dim():
         return None
     if not is_plain_batch(example_array(self), example_array(target), weight, ignore_index):
@@ -254,14 +249,9 @@ def nll_forward(self: Any, target: Any, weight: Any, reduction: int, ignore_inde
 
 
 def nll_backward(
-    grad_output: Any,
-    self: Any,
-    target: Any,
-    weight: Any,
-    reduction: int,
-    ignore_index: int,
+    grad_output: Any, self: Any, target: Any, weight: Any, reduction: int, ignore_index: int,
     total_weight: Any,
-) -> Any:
+) -> Any:  # fmt: skip
     dtype = check_labels("nll_loss_backward_out_frame", self, target, weight)
     axis, labels, counted, weights = labelled(self, target, weight, ignore_index, dtype)
     work = working(dtype)

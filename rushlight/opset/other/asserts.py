@@ -38,6 +38,13 @@ def hold_single(array: Any, message: str) -> None:
         raise RuntimeError(message)
 
 
+def hold_every(level: Any, op: Any, self: Any, *message: str) -> None:
+    """Every sample holds one value: what is stated of all of them is stated once."""
+    if self.numel() != 1:
+        raise RuntimeError(SINGLE.format("more than one value" if self.numel() else "no values"))
+    level.below(op, (level.run(lambda: (level.front(self) != 0).all()), *message))
+
+
 op(
     "_assert_async(Tensor self) -> ()",
     shape=lambda self: None,
@@ -46,6 +53,7 @@ op(
     ),
     samples=lambda make: [(make.positive(1),), (make.positive(),)],
     errors=lambda make: [(RuntimeError, sample(make(1) * 0)), (RuntimeError, sample(make(2)))],
+    batch=hold_every,
     **FACTS,
 )
 op(
@@ -54,6 +62,7 @@ op(
     kernel=lambda xp, self, assert_msg: hold_single(self, assert_msg),
     samples=lambda make: [(make.positive(1), "must not be zero")],
     errors=lambda make: [(RuntimeError, sample(make(1) * 0, "must not be zero"))],
+    batch=hold_every,
     **FACTS,
 )
 

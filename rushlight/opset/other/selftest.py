@@ -22,6 +22,7 @@ NAMES = (
 full = op(
     "_test_autograd_multiple_dispatch.fullcoverage(Tensor self) -> Tensor",
     method=False,
+    batch="straight",
     layout="like",
     kernel=lambda xp, self: self.copy(),
     shape=lambda self: Spec(self.shape, self._dtype),
@@ -61,6 +62,7 @@ flat.samples = lambda make: [(make(2, 3),)]
 flat_copy = op(
     "_test_autograd_multiple_dispatch_view_copy(Tensor self) -> Tensor",
     method=False,
+    batch=lambda level, op, self: self.reshape((-1,)).clone(),
     kernel=lambda xp, self: self.reshape(-1).copy(),
     shape=lambda self: Spec((self.numel(),), self._dtype),
     vjp=lambda grad, self_shape: grad.reshape(self_shape),

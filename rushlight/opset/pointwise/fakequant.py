@@ -47,6 +47,43 @@ def quantized(array: Any, scale: Any, zero_point: Any, quant_min: int, quant_max
         return ((kept - zero_point) * scale).astype(array.dtype), mask
 
 
+def quantized_samples(
+    self: Any, scale: Any, zero_point: Any, quant_min: int, quant_max: int
+) -> Any:
+    """`quantized`, of samples that may have scales and zero points of their own."""
+    values = self.to(dtypes.float32) if self.dtype.itemsize < 4 else self
+    steps = zero_point + (values * (1 / scale)).round()
+    mask = (steps >= quant_min) & (steps <= quant_max)
+    kept = aten.where(steps == steps, steps.clamp(quant_min, quant_max), quant_min)
+    return ((kept - zero_point) * scale).to(self.dtype), mask
+
+
+def by_own_tensors(
+    level: Any, op: Any, self: Any, scale: Any, zero_point: Any, fake_quant_enabled: Any,
+    quant_min: int, quant_max: int,
+) -> Any:  # fmt: skip
+    op.rule("shape")(self, scale, zero_point, fake_quant_enabled, quant_min, quant_max)
+    step, zero, enabled = [
+        value.reshape((-1,))[0] for value in (scale, zero_point, fake_quant_enabled)
+    ]
+    numbers = (step.to(dtypes.float32), zero.to(dtypes.float32), quant_min, quant_max)
+    values, mask = quantized_samples(self, *numbers)
+    return aten.where(enabled != 0, values, self), mask | (enabled == 0)
+
+
+def by_own_channels(
+    level: Any, op: Any, self: Any, scale: Any, zero_point: Any, axis: int, quant_min: int,
+    quant_max: int,
+) -> Any:  # fmt: skip
+    op.rule("shape")(self, scale, zero_point, axis, quant_min, quant_max)
+    fits = (zero_point >= quant_min) & (zero_point <= quant_max)
+    aten._assert_async(fits.all(), "`zero_point` must be between `quant_min` and `quant_max`.")
+    shape = [1] * self.dim()
+    shape[axis] = -1
+    step, zero = [value.to(dtypes.float32).reshape(shape) for value in (scale, zero_point)]
+    return quantized_samples(self, step, zero, quant_min, quant_max)
+
+
 def masked_gradient(grad: Any, mask: Any) -> Any:
     return grad * mask
 
@@ -72,12 +109,14 @@ by_tensors = op(
     f"Tensor zero_point, Tensor fake_quant_enabled, {LIMITS}) -> (Tensor output, Tensor mask)",
     function=False,
     node="FakeQuantizePerTensorAffineCachemaskTensorQparamsBackward0",
+    batch=by_own_tensors,
     **QUANTIZING,
 )
 by_channels = op(
     "fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, Tensor zero_point, "
     f"int axis, {LIMITS}) -> (Tensor output, Tensor mask)",
     function=False,
+    batch=by_own_channels,
     **QUANTIZING,
 )
 

@@ -96,8 +96,11 @@ def pairwise(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
 def pair_distances(level: VmapLevel, op: OpOverload, self: Any, p: float) -> Any:
     from rushlight.opset.product.differences import pair_rows
 
-    if op.out_positions or self.dim() != 2 or not self.numel():
+    if op.out_positions or self.dim() != 2:
         return level.loop(op, (self, p))
+    if not self.numel():
+        # Rows of nothing, the same for all samples.
+        return level.below(op, (level.run(level.front(self).new_empty, tuple(self.shape)), p))
     first, second = pair_rows(self.shape[0], self.device)
     gap = self.index_select(0, first) - self.index_select(0, second)
     return aten.linalg_vector_norm(gap, p, [-1])

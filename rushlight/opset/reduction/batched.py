@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
+from rushlight.core import dtype as dtypes
 from rushlight.core.tensor import Tensor
 from rushlight.opset import functions as aten
 from rushlight.opset.batching import settled
+from rushlight.opset.reduction.bins import check_shares
 from rushlight.opset.registry import find
 
 if TYPE_CHECKING:
@@ -16,12 +19,16 @@ if TYPE_CHECKING:
 __all__ = [
     "bucketize",
     "dist",
+    "histc",
+    "histogram",
+    "histogram_of_points",
     "isin",
     "median",
     "norm",
     "renorm",
     "searchsorted",
     "segment_reduce",
+    "segment_slopes",
 ]
 
 
@@ -49,8 +56,11 @@ def renorm(level: VmapLevel, op: OpOverload, self: Any, p: Any, dim: int, maxnor
 
 
 def median(level: VmapLevel, op: OpOverload, self: Any) -> Any:
-    if op.out_positions or not self.numel():
+    if op.out_positions:
         return level.loop(op, (self,))
+    if not self.numel():
+        # The same for all samples.
+        return level.below(op, (level.run(lambda: level.front(self).reshape((0,))),))
     return getattr(aten, op.base_name)(self.reshape((-1,)), 0)[0]
 
 
@@ -108,3 +118,104 @@ def segment_reduce(
     ends = [level.full(value) for value in (lengths, indices, offsets)]
     moved = (level.full(data), reduce, *ends, axis + 1, unsafe, initial)
     return level.wrap(level.below(op, moved))
+
+
+def segment_slopes(
+    level: VmapLevel, op: OpOverload,
+    grad: Any, output: Any, data: Any, reduce: str, lengths: Any, offsets: Any,
+    axis: int, initial: Any,
+) -> Any:  # fmt: skip
+    """As in `segment_reduce`."""
+    cuts = lengths if offsets is None else offsets
+    if op.out_positions or cuts is None or cuts.dim() != axis + 1 or axis < 0:
+        return level.loop(op, (grad, output, data, reduce, lengths, offsets, axis, initial))
+    tensors = [level.full(value) for value in (grad, output, data)]
+    ends = [level.full(value) for value in (lengths, offsets)]
+    return level.wrap(level.below(op, (*tensors, reduce, *ends, axis + 1, initial)))
+
+
+def bin_ends(values: Any, dim: int, range: Any, margin: float, words: str) -> tuple[Any, Any]:
+    """Where bins begin and end along `dim` of each sample: at `range`, else at its extremes, which
+    are moved apart by `margin` where they are one."""
+    if range is not None:
+        low, high = [values.new_full((), bound) for bound in range]
+    elif values.numel():
+        low, high = values.amin(dim), values.amax(dim)
+    else:
+        low, high = values.new_zeros(()), values.new_ones(())
+    aten._assert_async((low.isfinite() & high.isfinite()).all(), f"{words} is not finite")
+    aten._assert_async((low <= high).all(), f"{words}: min should not exceed max")
+    is_one = low == high
+    return aten.where(is_one, low - margin, low), aten.where(is_one, high + margin, high)
+
+
+def histc(level: VmapLevel, op: OpOverload, self: Any, bins: int, min: Any, max: Any) -> Any:
+    op.rule("shape")(self, bins, min, max)
+    if op.out_positions or self.dtype.itemsize < 4:
+        return level.loop(op, (self, bins, min, max))
+    flat = self.reshape((-1,))
+    range = None if min == max and self.numel() else (min, max)
+    low, high = bin_ends(flat, 0, range, 1, "torch.histc: range")
+    is_inside = (flat >= low) & (flat <= high)
+    places = ((flat - low) * (bins / (high - low))).to(dtypes.int64).clamp(0, bins - 1)
+    return flat.new_zeros((bins,)).scatter_add(0, places, is_inside.to(self.dtype))
+
+
+def spaced_edges(points: Any, bins: Any, range: Any) -> list[Any]:
+    """For each column of (points, columns) the edges of its bins, at equal distances."""
+    found = []
+    for at, count in enumerate(bins):
+        own = None if range is None else range[2 * at : 2 * at + 2]
+        words = f"torch.histogramdd: dimension {at}'s range"
+        low, high = bin_ends(points.select(1, at), 0, own, 0.5, words)
+        found.append(aten.linspace(low, high, count + 1, dtype=points.dtype))
+    return found
+
+
+def counted(points: Any, edges: Any, weight: Any, density: bool) -> Any:
+    """Weights of (points, columns) summed in boxes between edges; the last ones include theirs."""
+    counts = [entry.shape[0] - 1 for entry in edges]
+    is_inside = points.new_ones((points.shape[0],), dtype=dtypes.bool_)
+    places = points.new_zeros((points.shape[0],), dtype=dtypes.int64)
+    for at, (entry, count) in enumerate(zip(edges, counts, strict=True)):
+        column = points.select(1, at).contiguous()
+        is_inside = is_inside & (column >= entry[0]) & (column <= entry[-1])
+        own = aten.searchsorted(entry.contiguous(), column, right=True) - 1
+        places = places * count + own.clamp(0, count - 1)
+    share = points.new_ones((points.shape[0],)) if weight is None else weight.reshape((-1,))
+    share = aten.where(is_inside, share, 0).to(dtypes.float64)
+    blank = points.new_zeros((math.prod(counts),), dtype=dtypes.float64)
+    hist = blank.scatter_add(0, places, share).reshape(counts)
+    if density:
+        hist = hist / hist.sum()
+        for at, entry in enumerate(edges):
+            hist = hist / entry.diff().reshape(
+                [-1 if axis == at else 1 for axis in range(len(edges))]
+            )
+    return hist.to(points.dtype)
+
+
+def histogram(level: VmapLevel, op: OpOverload, self: Any, bins: Any, *options: Any) -> Any:
+    """One column of points; `bins` are their edges or how many there are."""
+    if op.out_positions:
+        return level.loop(op, (self, bins, *options))
+    op.rule("shape")(self, bins, *options)
+    weight, density = options[-2:]
+    check_shares(self, weight)
+    points = self.reshape((-1, 1))
+    edges = [bins] if isinstance(bins, Tensor) else spaced_edges(points, [bins], options[0])
+    return counted(points, edges, weight, density), edges[0].clone()
+
+
+def histogram_of_points(
+    level: VmapLevel, op: OpOverload, self: Any, bins: Any, *options: Any
+) -> Any:
+    """`histogramdd`, and the edges that it finds."""
+    if op.out_positions:
+        return level.loop(op, (self, bins, *options))
+    op.rule("shape")(self, bins, *options)
+    points = self.reshape((-1, self.shape[-1]))
+    edges = bins if op.list_positions else spaced_edges(points, bins, options[0])
+    return (
+        edges if op.base_name == "_histogramdd_bin_edges" else counted(points, edges, *options[-2:])
+    )

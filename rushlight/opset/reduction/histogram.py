@@ -16,9 +16,9 @@ from rushlight.core.dtype import unsupported
 from rushlight.opset.creation.series import spaced_values
 from rushlight.opset.indexing.writing import refuse_gradient
 from rushlight.opset.kinds import SORT, Spec
-from rushlight.opset.reduction.sort import check_finite, check_weight_dtype
+from rushlight.opset.reduction.bins import check_weight_dtype, column_ends, counted
 from rushlight.opset.registry import composite, op
-from rushlight.opset.rules import aten, sample
+from rushlight.opset.rules import aten, late, sample
 
 OPTIONS = "float[]? range=None, Tensor? weight=None, bool density=False"
 
@@ -27,6 +27,7 @@ def underived(name: str) -> dict[str, Any]:
     refused = refuse_gradient(f"aten::{name}")
     return {
         "node": "NotImplemented",
+        "batch": late("reduction.batched:histogram_of_points"),
         "method": False,
         "differentiable": ["self", "weight"],
         "vjp": {"self": refused, "weight": refused},
@@ -117,46 +118,10 @@ def spaced_edges(self: Any, bins: Any, range: Any) -> list[Any]:
     points = self.reshape(-1, self.shape[-1])
     found = []
     for at, count in enumerate(bins):
-        if range is not None:
-            low, high = range[2 * at : 2 * at + 2]
-        elif points.size:
-            low, high = float(points[:, at].min()), float(points[:, at].max())
-        else:
-            low, high = 0.0, 1.0
-        check_finite(low, high, f"torch.histogramdd: dimension {at}'s range")
-        if low > high:
-            raise RuntimeError(
-                f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g} "
-                f"for dimension {at}"
-            )
-        if low == high:
-            low, high = low - 0.5, high + 0.5
+        own = None if range is None else range[2 * at : 2 * at + 2]
+        low, high = column_ends(points[:, at], own, at)
         found.append(spaced_values(np, low, high, count + 1, self.dtype))
     return found
-
-
-def counted(self: Any, edges: list[Any], weight: Any, density: bool) -> Any:
-    points = self.reshape(-1, len(edges)) if edges else self.reshape(0, 0)
-    shape = [entry.size - 1 for entry in edges]
-    inside = np.ones(points.shape[0], np.bool_)
-    place = np.zeros(points.shape[0], np.int64)
-    for at, entry in enumerate(edges):
-        column = points[:, at]
-        inside &= (column >= entry[0]) & (column <= entry[-1])
-        position = np.minimum(np.searchsorted(entry, column, "right") - 1, max(shape[at] - 1, 0))
-        place = place * shape[at] + position
-    share = None if weight is None else weight.reshape(-1)[inside].astype(np.float64)
-    total = int(np.prod(shape, dtype=np.int64))
-    if total:
-        hist = np.bincount(place[inside], share, total).astype(np.float64).reshape(shape)
-    else:
-        hist = np.zeros(shape)
-    if density:
-        hist = hist / hist.sum()
-        for at, entry in enumerate(edges):
-            widths = np.diff(entry).reshape([-1 if axis == at else 1 for axis in range(len(edges))])
-            hist = hist / widths
-    return hist.astype(self.dtype)
 
 
 @bin_edges.shape

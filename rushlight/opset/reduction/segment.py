@@ -214,6 +214,7 @@ segment_slopes = op(
     kind=OPAQUE,
     method=False,
     node="NotImplemented",
+    batch=late("reduction.batched:segment_slopes"),
     vjp=dict.fromkeys(
         ("grad", "output", "data"), not_differentiable("aten::_segment_reduce_backward")
     ),

@@ -29,6 +29,12 @@ from rushlight.core.tensor import Tensor, sizes_of
 from rushlight.opset.exposure import attribute
 from rushlight.opset.indexing.writing import refuse_gradient
 from rushlight.opset.kinds import SORT, Spec
+from rushlight.opset.reduction.bins import (
+    check_finite,
+    check_weight_dtype,
+    column_ends,
+    counted_flat,
+)
 from rushlight.opset.reduction.reduce import has_values
 from rushlight.opset.registry import composite, op
 from rushlight.opset.rules import aten, late, sample
@@ -640,11 +646,6 @@ def _(make: Any) -> Any:
         yield make.ints(6, high=5), make(6)
 
 
-def check_finite(low: float, high: float, name: str) -> None:
-    if not (np.isfinite(low) and np.isfinite(high)):
-        raise RuntimeError(f"{name} [{low:g}, {high:g}] is not finite")
-
-
 histc = op(
     "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
     errors=lambda make: [
@@ -653,6 +654,7 @@ histc = op(
         (RuntimeError, (make(3), 2, 3, 1)),
     ],
     kind=SORT.checked,
+    batch=late("reduction.batched:histc"),
     vjp=refuse("counts are piecewise constant"),
     jvp=refuse("counts are piecewise constant"),
 )
@@ -699,6 +701,7 @@ def _(make: Any) -> Any:
 HISTOGRAM = "Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)"
 UNDERIVED: dict[str, Any] = {
     "node": "NotImplemented",
+    "batch": late("reduction.batched:histogram"),
     "vjp": {
         "self": refuse_gradient("aten::histogram"),
         "weight": refuse_gradient("aten::histogram"),
@@ -714,15 +717,6 @@ histogram_count = op(
     kind=SORT.checked,
     **UNDERIVED,
 )
-
-
-def check_weight_dtype(self: Any, weight: Any) -> None:
-    if weight is not None and weight._dtype is not self._dtype:
-        raise RuntimeError(
-            "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor "
-            f"should have the same dtype, but got input({self._dtype.cpp_name}), and "
-            f"weight({weight._dtype.cpp_name})"
-        )
 
 
 @histogram_edges.shape
@@ -757,44 +751,14 @@ def _(self: Any, bins: int, range: Any, weight: Any, density: bool) -> Any:
 
 @histogram_edges.kernel
 def _(xp: Any, self: Any, bins: Any, weight: Any, density: bool) -> Any:
-    return counted(self, bins.copy(), weight, density)
+    return counted_flat(self, bins.copy(), weight, density)
 
 
 @histogram_count.kernel
 def _(xp: Any, self: Any, bins: int, range: Any, weight: Any, density: bool) -> Any:
-    if range is not None:
-        low, high = range
-        if low > high:
-            raise RuntimeError(
-                f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g} "
-                "for dimension 0"
-            )
-    elif self.size:
-        low, high = float(self.min()), float(self.max())
-    else:
-        low, high = 0.0, 1.0
-    check_finite(low, high, "torch.histogramdd: dimension 0's range")
-    if low == high:
-        low, high = low - 0.5, high + 0.5
-    return counted(self, xp.linspace(low, high, bins + 1).astype(self.dtype), weight, density)
-
-
-def counted(self: Any, edges: Any, weight: Any, density: bool) -> Any:
-    """(weights summed per bin, edges); the last bin includes its end."""
-    if weight is not None and not geometry.same_sizes(weight.shape, self.shape):
-        raise RuntimeError(
-            "torch.histogramdd: if weight tensor is provided it should have the same shape as the "
-            "input tensor excluding its innermost dimension, but got input with shape "
-            f"[{self.size}, 1] and weight with shape [{weight.size}]"
-        )
-    flat = self.reshape(-1)
-    inside = (flat >= edges[0]) & (flat <= edges[-1])
-    place = np.minimum(np.searchsorted(edges, flat[inside], "right") - 1, edges.size - 2)
-    share = None if weight is None else weight.reshape(-1)[inside].astype(np.float64)
-    hist = np.bincount(place, share, edges.size - 1).astype(np.float64)
-    if density:
-        hist = hist / np.diff(edges) / hist.sum()
-    return hist.astype(self.dtype), edges
+    low, high = column_ends(self, range, 0)
+    edges = xp.linspace(low, high, bins + 1).astype(self.dtype)
+    return counted_flat(self, edges, weight, density)
 
 
 @composite(

@@ -16,7 +16,7 @@ from rushlight.core.gradrule import GradRule
 from rushlight.core.node import needs_grad, output_meta, retire_accumulator
 from rushlight.core.op import OpOverload, Tag, refuse
 from rushlight.core.state import LOCAL
-from rushlight.core.storage import Storage
+from rushlight.core.storage import Former, Storage
 from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
 from rushlight.core.typedstorage import TypedStorage
 from rushlight.opset.derived import INPLACE_VIEW, resize_tensor, take_geometry
@@ -179,6 +179,8 @@ def set_memory(
         storage.resize_(needed)
     if target._requires_grad and target._node is None:
         retire_accumulator(target)
+    if target._array is not None:
+        Former.leave(storage_of(target))
     counter = target._counter
     carrier = target.detach()
     carrier._storage = storage

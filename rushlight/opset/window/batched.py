@@ -20,6 +20,7 @@ __all__ = [
     "conv_tbc",
     "convolution",
     "convolution_backward",
+    "fractional_pool",
     "padded",
     "resample_backward",
 ]
@@ -153,3 +154,17 @@ def affine_grid(
         return level.loop(op, (theta, size, align_corners))
     sizes = (level.size * size[0], *size[1:])
     return as_images(level, op, (theta, sizes, align_corners), (0,))
+
+
+def fractional_pool(
+    level: VmapLevel, op: OpOverload, self: Any, kernel_size: Any, output_size: Any,
+    random_samples: Any,
+) -> Any:  # fmt: skip
+    """Every image keeps its random numbers, of which there may be more than images."""
+    if op.out_positions or not level.size:
+        return level.loop(op, (self, kernel_size, output_size, random_samples))
+    is_single = self.dim() == len(kernel_size) + 1
+    images = self.unsqueeze(0) if is_single else self
+    args = (images, kernel_size, output_size, random_samples[: images.shape[0]])
+    found = as_images(level, op, args, (0, 3))
+    return tuple([value.squeeze(0) for value in found]) if is_single else found

@@ -184,41 +184,45 @@ class Sampling:
 # -- kernels ---------------------------------------------------------------------------------------
 
 
-# A pixel and its right neighbour as one item.
-PAIRS: dict[Any, Any] = {np.dtype("f4"): np.dtype("c8"), np.dtype("f8"): np.dtype("c16")}
-
-
 def between_pixels(source: Any, grid: Any, align: bool) -> Any:
     """The commonest sampling, as `Sampling` would do it: bilinear, of images with zeros around
-    them. Two reads fetch the four pixels of a place."""
+    them."""
     batch, channels, height, width = source.shape
-    # Two pixels on each side: a place that is far away reads nothing but zeros.
-    pairs = np.zeros((batch, channels, height + 4, width + 4), PAIRS[source.dtype])
-    pairs.real[:, :, 2:-2, 2:-2] = source
-    pairs.imag[:, :, 2:-2, 1:-3] = source
-
-    def corners(axis: int, size: int) -> tuple[Any, Any]:
-        pixel, _ = to_pixels(grid[..., axis].reshape(batch, -1), size, align)
-        first = np.floor(pixel)
-        # What is no number lies outside.
-        spot = np.fmax(np.fmin(first, size), -2).astype(np.int64)
-        return spot, pixel - first
-
-    row, down = corners(1, height)
-    column, right = corners(0, width)
-    row *= width + 4
+    # Two pixels on each side: a place that is far away reads nothing but zeros. Channels come
+    # first, since all of them are read at the same places.
+    high, wide = height + 4, width + 4
+    framed = np.zeros((channels, batch, high, wide), source.dtype)
+    framed[:, :, 2:-2, 2:-2] = source.swapaxes(0, 1)
+    right, down = parts = np.empty((2, batch, grid[0].size // 2), grid.dtype)
+    right[...], down[...] = grid[..., 0].reshape(batch, -1), grid[..., 1].reshape(batch, -1)
+    # `to_pixels`, in place.
+    parts += 1
+    right *= (width - 1) / 2 if align else width
+    down *= (height - 1) / 2 if align else height
+    if not align:
+        parts -= 1
+        parts /= 2
+    first = np.floor(parts)
+    parts -= first
+    # What is no number stays so and is read anywhere: its weights are no numbers either.
+    np.clip(first[0], -2, width, out=first[0])
+    np.clip(first[1], -2, height, out=first[1])
+    # Numbers of 32 bits are quick to make; those of places in all images have 64.
+    column, row = first.astype(np.int32 if high * wide < 2**31 else np.int64)
+    row *= wide
     row += column
-    row += 2 * (width + 4) + 2
-    plane = (height + 4) * (width + 4)
-    index = row[:, None] + np.arange(batch * channels).reshape(batch, channels, 1) * plane
-    flat = pairs.reshape(-1)
-    upper, lower = flat.take(index), flat[width + 4 :].take(index)
-    up, left = 1 - down, 1 - right
-    result = upper.real * (up * left)[:, None]
-    result += upper.imag * (up * right)[:, None]
-    result += lower.real * (down * left)[:, None]
-    result += lower.imag * (down * right)[:, None]
-    return result
+    starts = np.arange(2 * wide + 2, batch * high * wide, high * wide)
+    index, planes = (row + starts[:, None]).reshape(-1), framed.reshape(channels, -1)
+    left, up = 1 - parts
+    result = planes.take(index, 1, mode="clip")
+    result *= (up * left).reshape(-1)
+    values = np.empty_like(result)
+    for step, weight in ((1, up * right), (wide - 1, down * left), (1, down * right)):
+        index += step
+        planes.take(index, 1, values, "clip")
+        values *= weight.reshape(-1)
+        result += values
+    return result.reshape(channels, batch, -1).swapaxes(0, 1)
 
 
 def sampled(input: Any, grid: Any, mode: int, padding: int, align: bool) -> Any:
@@ -229,7 +233,7 @@ def sampled(input: Any, grid: Any, mode: int, padding: int, align: bool) -> Any:
     with np.errstate(invalid="ignore"):
         if (mode, padding, count) == (BILINEAR, ZEROS, 2) and source.dtype == places.dtype:
             found = between_pixels(source, places, align)
-            return found.reshape(*input.shape[:2], *grid.shape[1:-1]).astype(input.dtype)
+            return found.astype(input.dtype, "C").reshape(*input.shape[:2], *grid.shape[1:-1])
         sampling = Sampling(np, input.shape[2:], places, mode, padding, align)
         planes = flattened(source, count)
         result = np.zeros((*planes.shape[:2], *sampling.axes[0][0].index.shape[1:]), source.dtype)

@@ -15,7 +15,7 @@ from rushlight.core.op import OpOverload
 from rushlight.core.tensor import sizes_of
 from rushlight.opset.kinds import WINDOW, Spec
 from rushlight.opset.registry import op
-from rushlight.opset.rules import aten, linear_in
+from rushlight.opset.rules import aten, late, linear_in
 from rushlight.opset.window.pool import (
     WORDS,
     backward_to_picked,
@@ -96,6 +96,7 @@ def define_fractional(count: int) -> None:
         autocast="float32",
         kind=WINDOW.checked,
         fold=None,
+        batch=late("window.batched:fractional_pool"),
         spatial=count,
         method=False,
         function=False,
@@ -151,7 +152,7 @@ def define_fractional(count: int) -> None:
         f"{name}_backward(Tensor grad_output, Tensor self, int[{count}] kernel_size, "
         f"int[{count}] output_size, Tensor indices) -> Tensor",
         count,
-        fold=None,
+        fold=count + 2,
     )
 
     @backward.requires

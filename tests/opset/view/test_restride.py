@@ -91,6 +91,26 @@ def test_set_takes_tensors_and_storages() -> None:
         x.set_(rl.ones(2, dtype=rl.float64))
 
 
+def replaced_by_set(x: Any) -> None:
+    x.set_(rl.zeros(4))
+
+
+def replaced_by_data(x: Any) -> None:
+    x.data = rl.zeros(4)
+
+
+@pytest.mark.parametrize("replace", [replaced_by_set, replaced_by_data])
+def test_views_keep_the_memory_that_their_base_gives_up(replace: Any) -> None:
+    x = rl.ones(2, 2)
+    first, second = x.view(-1), x[1]
+    replace(x)
+    assert first.detach().tolist() == [1, 1, 1, 1]
+    second.view(2).zero_()
+    assert first.t().tolist() == [1, 1, 0, 0]
+    assert first.untyped_storage() is second.untyped_storage()
+    assert x.tolist() == [0, 0, 0, 0]
+
+
 def test_set_has_no_derivative() -> None:
     x = rl.ones(2, requires_grad=True) * 1
     x.set_(rl.ones(3))
