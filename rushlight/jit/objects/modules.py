@@ -166,7 +166,7 @@ class RecursiveScriptModule(ScriptModule):
             value = core.getattr(name)
             return wrap_instance(value) if isinstance(value, Instance) else value
         if name in core.instance.type.constants:
-            return core.instance.type.constants[name][1]
+            return core.instance.type.constants[name]
         if name in core.instance.type.properties:
             return core.instance.type.properties[name][0].run(core.instance)
         if name == "forward":

@@ -79,7 +79,7 @@ class ModuleValue(Sugared):
         if name in type_.constants:
             from rushlight.jit.scripting.resolving import sugared_of
 
-            return sugared_of(type_.constants[name][1], place, em, is_constant=True)
+            return sugared_of(type_.constants[name], place, em, is_constant=True)
         if name in concrete.facts.functions:
             from rushlight.jit.scripting.resolving import sugared_of
 

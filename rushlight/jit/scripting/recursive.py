@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rushlight.jit.ir.constants import type_of
 from rushlight.jit.ir.types import NONE, ClassType, InterfaceType
 from rushlight.jit.naming import qualified_name
 from rushlight.jit.objects.cores import ModuleCore
@@ -185,7 +184,7 @@ class Building:
         type_.parameters |= facts.parameters
         type_.buffers |= facts.buffers
         type_.attributes.update(facts.types)
-        type_.constants.update({n: (type_of(v), v) for n, v in facts.constants.items()})
+        type_.constants.update(facts.constants)
         for name, child in module._modules.items():
             hint = class_hints(type(module)).get(name)
             offered = CLASSES.get(hint) if isinstance(hint, type) else None

@@ -354,7 +354,7 @@ def class_attr(
         getter = type_.properties[name][0]
         return MethodValue(value, [getter.short_name]).call(place, em, [], {}, 1)
     if name in type_.constants:
-        return SimpleValue(em.constant(type_.constants[name][1], place))
+        return SimpleValue(em.constant(type_.constants[name], place))
     if name in type_.static_methods:
         return FunctionValue([type_.static_methods[name]])
     return None
@@ -793,7 +793,7 @@ class ClassValue(Sugared):
         if name == "__new__":
             return ClassNew(self.type)
         if name in self.type.constants:
-            return SimpleValue(em.constant(self.type.constants[name][1], place))
+            return SimpleValue(em.constant(self.type.constants[name], place))
         fail_at(place, f"Tried to lookup unknown attribute on class {self.type.annotation_str}")
 
 
