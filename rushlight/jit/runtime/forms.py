@@ -9,6 +9,7 @@ from rushlight.jit.ir.graph import Node, Value
 from rushlight.jit.ir.types import ClassType, TupleType
 from rushlight.jit.runtime.values import (
     bind_python,
+    container_item,
     has_type,
     make_object,
     named_tuple,
@@ -240,6 +241,12 @@ def write_create(w: Writer, node: Node) -> None:
 @form("prim::GetAttr")
 def write_get(w: Writer, node: Node) -> None:
     w.assign(node, f"{w.text(node._inputs[0])}.values[{node.read('s', 'name')!r}]")
+
+
+@form("prim::ModuleContainerIndex")
+def write_container_index(w: Writer, node: Node) -> None:
+    thing, index = [w.text(value) for value in node._inputs]
+    w.assign(node, f"{w.bind('container_item', container_item)}({thing}, {index})")
 
 
 @form("prim::SetAttr")
