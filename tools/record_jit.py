@@ -19,8 +19,10 @@ HOME = ROOT / "tests" / "reference" / "jit"
 
 os.environ["PROGRAMS_LIBRARY"] = "torch"
 
+import programs_refused  # noqa: E402
 import programs_script  # noqa: E402
 import programs_trace  # noqa: E402
+import refusals  # noqa: E402
 import script_texts  # noqa: E402
 import texts  # noqa: E402
 import torch  # noqa: E402
@@ -67,6 +69,16 @@ def check_archives(folder: Path) -> None:
         print(f"{name}_{how}: {word}")
 
 
+def record_refusals() -> None:
+    """Writes what is said about programs that cannot be compiled."""
+    found = {
+        name: refusals.refusal_text(torch, function)
+        for name, function in programs_refused.PROGRAMS.items()
+    }
+    (HOME / "script_refused.json").write_text(json.dumps(found, indent=0, sort_keys=True) + "\n")
+    print(f"script_refused: {len(found)}")
+
+
 if __name__ == "__main__":
     if sys.argv[1:2] == ["check"]:
         check_archives(Path(sys.argv[2]))
@@ -76,3 +88,4 @@ if __name__ == "__main__":
     record("trace_modules", programs_trace.MODULES, texts.module_text)
     record("script_functions", programs_script.FUNCTIONS, script_texts.function_text)
     record("script_modules", programs_script.MODULES, script_texts.module_text)
+    record_refusals()

@@ -721,3 +721,55 @@ def test_lists_of_another_length_are_refused():
 def test_nodes_without_an_operator_are_refused():
     with pytest.raises(RuntimeError, match="No operator takes the inputs of this node"):
         program("graph(%x : str):\n  %y : Tensor = aten::relu(%x)\n  return (%y)")
+
+
+# -- kernels of users ------------------------------------------------------------------------------
+
+
+def test_kernels_registered_later_are_called():
+    run = program("graph(%x : Tensor):\n  %y : Tensor = aten::neg(%x)\n  return (%y)")
+    assert run(torch.ones(1)).tolist() == [-1]
+    with torch.library._scoped_library("aten", "IMPL") as library:
+        library.impl("neg", lambda x: x * 7, "CPU")
+        assert run(torch.ones(1)).tolist() == [7]
+    assert run(torch.ones(1)).tolist() == [-1]
+
+
+# -- with ------------------------------------------------------------------------------------------
+
+GUARD = ClassType("__torch__.Guard")
+GUARD.attributes = {"log": ListType(INT)}
+
+
+def note(number, extra):
+    """A method that appends a number to the object's list."""
+    graph = Graph()
+    owner = graph.addInput("self").setType(GUARD)
+    for _ in range(extra):
+        graph.addInput()
+    read = graph.insertNode(graph.create("prim::GetAttr", [owner]).write("s", "name", "log"))
+    read.output().setType(ListType(INT))
+    graph.insert("aten::append", read.output(), number)
+    graph.registerOutput(graph.insertConstant(None))
+    return Function(f"__torch__.Guard.{number}", graph)
+
+
+GUARD.methods["__enter__"] = note(1, 0)
+GUARD.methods["__exit__"] = note(2, 3)
+
+
+def test_with_leaves_whatever_happens():
+    graph = Graph()
+    guard = graph.addInput("g").setType(GUARD)
+    x, y = graph.addInput("x"), graph.addInput("y")
+    graph.insertNode(graph.create("prim::Enter", [guard]))
+    product = graph.insert("aten::mm", x, y)
+    graph.insertNode(graph.create("prim::Exit", [guard]))
+    graph.registerOutput(graph.insert("aten::neg", product))
+    run = compile_graph(graph, "f")
+    thing = Instance(GUARD, {"log": []})
+    assert run(thing, torch.ones(1, 1), torch.ones(1, 1)).item() == -1
+    assert thing.values["log"] == [1, 2]
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        run(thing, torch.ones(1, 2), torch.ones(1, 2))
+    assert thing.values["log"] == [1, 2, 1, 2]

@@ -77,6 +77,15 @@ def function_code(function: Any) -> tuple[str, Constants]:
     return text, Constants(values)
 
 
+# Nodes that never stand inside an expression.
+STATEMENTS = frozenset(
+    (
+        *("prim::Param", "prim::Loop", "prim::If", "prim::fork", "prim::PythonOp"),
+        *("prim::TupleUnpack", "prim::ListUnpack", "prim::Enter", "prim::Exit"),
+    )
+)
+
+
 def type_text(type_: Type, named: Callable[[NamedType | TupleType], str] | None = None) -> str:
     """A type as an annotation."""
     if isinstance(type_, TupleType) and type_.name:
@@ -253,8 +262,7 @@ class Printer:
             and not value.has_name()
             and not maker._blocks
             and maker.block is point.block
-            and maker._kind not in ("prim::Param", "prim::Loop", "prim::If", "prim::fork")
-            and maker._kind != "prim::PythonOp"
+            and maker._kind not in STATEMENTS
         )
 
     # -- statements

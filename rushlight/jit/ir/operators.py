@@ -23,7 +23,7 @@ from rushlight.jit.ir.types import ANY, NONE, BoolType, TupleType, Type
 # The modules that define operators of graphs alone.
 MODULES = (
     *("conversions", "numbers", "comparison", "mathematics", "lists", "dicts", "strings"),
-    *("tensors", "objects"),
+    *("tensors", "functions", "objects"),
 )
 
 

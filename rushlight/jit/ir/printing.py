@@ -83,7 +83,7 @@ def operation(node: Node, groups: list[Node] | None = None) -> str:
         return f"{node._kind}_{len(groups) - 1}{inputs}"
     if node.python is not None:
         constants = ", ".join([python_text(value) for value in node.python.constants])
-        return f"^{node.python.name}{attributes(node)}({constants}){inputs}"
+        return f"^{node.python.name}{attributes(node) or '[]'}({constants}){inputs}"
     return f"{node._kind}{attributes(node)}{inputs}"
 
 

@@ -126,7 +126,7 @@ class Return:
         return f"{text} {self.name}" if self.name else text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class FunctionSchema:
     """`name.overload(arguments) -> returns`. `text` is the printed form where it is not derived."""
 
@@ -163,13 +163,13 @@ class FunctionSchema:
         overload = f".{self.overload_name}" if self.overload_name else ""
         return f"{self.name}{overload}({', '.join(parts)}) -> {printed}"
 
+    __repr__ = __str__
+
 
 def schema_text(type_: Type) -> str:
-    """A type in a schema: named tuples, classes and interfaces by name."""
+    """A type in a schema: named tuples by name."""
     if getattr(type_, "name", "") and isinstance(type_, TupleType):
         return type_.name
-    if type_.is_interface_type():
-        return type_.annotation_str
     return type_.str()
 
 

@@ -167,6 +167,8 @@ class RecursiveScriptModule(ScriptModule):
             return wrap_instance(value) if isinstance(value, Instance) else value
         if name in core.instance.type.constants:
             return core.instance.type.constants[name]
+        if name in core.instance.type.properties:
+            return core.instance.type.properties[name][0].run(core.instance)
         if name == "forward":
             return Module.forward.__get__(self)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")

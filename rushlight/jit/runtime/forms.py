@@ -9,6 +9,7 @@ from rushlight.jit.ir.graph import Node, Value
 from rushlight.jit.ir.types import ClassType, TupleType
 from rushlight.jit.runtime.values import (
     bind_python,
+    container_item,
     has_type,
     make_object,
     named_tuple,
@@ -146,15 +147,24 @@ def is_true(value: Value) -> bool:
 
 @form("prim::Enter")
 def write_enter(w: Writer, node: Node) -> None:
-    thing = w.text(node._inputs[0])
-    w.assign(node, f"{w.bind('call_method', call_method)}({thing}, '__enter__')")
+    """What follows runs inside: an error leaves as well."""
+    w.assign(node, f"{w.bind('call_method', call_method)}({w.text(node._inputs[0])}, '__enter__')")
+    w.add("try:")
+    w.depth += 1
+    w.add("pass")
 
 
 @form("prim::Exit")
 def write_exit(w: Writer, node: Node) -> None:
     thing, *rest = [w.text(value) for value in node._inputs]
-    given = ", ".join(rest or ["None"] * 3)
-    w.assign(node, f"{w.bind('call_method', call_method)}({thing}, '__exit__', {given})")
+    leave = w.bind("call_method", call_method)
+    w.depth -= 1
+    w.add("except BaseException:")
+    w.depth += 1
+    w.add(f"{leave}({thing}, '__exit__', None, None, None)", node)
+    w.add("raise")
+    w.depth -= 1
+    w.assign(node, f"{leave}({thing}, '__exit__', {', '.join(rest or ['None'] * 3)})")
 
 
 # -- containers ------------------------------------------------------------------------------------
@@ -231,6 +241,12 @@ def write_create(w: Writer, node: Node) -> None:
 @form("prim::GetAttr")
 def write_get(w: Writer, node: Node) -> None:
     w.assign(node, f"{w.text(node._inputs[0])}.values[{node.read('s', 'name')!r}]")
+
+
+@form("prim::ModuleContainerIndex")
+def write_container_index(w: Writer, node: Node) -> None:
+    thing, index = [w.text(value) for value in node._inputs]
+    w.assign(node, f"{w.bind('container_item', container_item)}({thing}, {index})")
 
 
 @form("prim::SetAttr")

@@ -112,6 +112,14 @@ def make_object(type_: ClassType) -> Instance:
     return Instance(type_, dict.fromkeys(type_.attributes))
 
 
+def container_item(container: Instance, index: Any) -> Any:
+    """A module of a container of modules, by its place or its name."""
+    if isinstance(index, str):
+        return container.values[index]
+    modules = [v for v in container.values.values() if isinstance(v, Instance)]
+    return modules[index]
+
+
 def start_fork(program: Callable[..., Any], *args: Any) -> Any:
     from rushlight.jit.futures import fork
 

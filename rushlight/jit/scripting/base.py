@@ -126,7 +126,7 @@ class EmitterBase:
         if function.is_being_defined:
             fail_at(
                 place,
-                f"function '{function.short_name}' is called recursively. Recursive calls are not "
+                f" function '{function.short_name}' is called recursively. Recursive calls are not "
                 "supported",
             )
         function.ensure_defined()

@@ -15,7 +15,7 @@ from rushlight.jit.scripting.frontend import Parsed, check_function, parse_text
 from rushlight.jit.scripting.functions import define_function
 from rushlight.jit.scripting.ignoring import is_ignored, is_unused
 from rushlight.jit.scripting.resolving import Resolver, resolver_of
-from rushlight.jit.scripting.sources import SourceText, fail_at, source_of
+from rushlight.jit.scripting.sources import SourceText, compiling, fail_at, source_of
 from rushlight.jit.scripting.values import SimpleValue
 from rushlight.jit.unit import PYTHON_UNIT, Function
 
@@ -89,6 +89,10 @@ class ClassCompiler:
         self.local = {**local, cls.__name__: cls}
 
     def run(self) -> None:
+        with compiling(self.type.dotted):
+            self.compile_members()
+
+    def compile_members(self) -> None:
         definitions = [each for each in self.node.body if isinstance(each, ast.FunctionDef)]
         waiting: list[Function] = []
         for node in definitions:
@@ -132,7 +136,7 @@ class ClassCompiler:
             for name, parameter in inspect.signature(function).parameters.items()
             if parameter.default is not inspect.Parameter.empty
         }
-        return Parsed(node, self.source, node.name, defaults)
+        return Parsed(node, self.source, f"{self.cls.__name__}.{node.name}", defaults)
 
     def add_method(self, node: ast.FunctionDef, function: Any, name: str) -> Function:
         parsed = self.parsed(node, function)

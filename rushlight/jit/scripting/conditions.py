@@ -29,7 +29,7 @@ from rushlight.jit.scripting.refinement import (
     without_none,
 )
 from rushlight.jit.scripting.sources import fail_at
-from rushlight.jit.scripting.values import SpecialForm
+from rushlight.jit.scripting.values import Arg, BuiltinFunction, MagicMethod, SpecialForm
 
 COMPARISONS: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.Eq: ("aten::eq", "__eq__"),
@@ -86,8 +86,9 @@ class Conditions(EmitterBase):
     def to_bool(self, place: SourceRange, value: Value) -> Value:
         if value.type() is BOOL:
             return value
+        cast = MagicMethod("__bool__", BuiltinFunction("aten::Bool"))
         try:
-            return self.builtin(place, "aten::Bool", [value])
+            return cast.call(place, self, [Arg(place, value)], {}, 1).as_value(place, self)
         except RuntimeError:
             fail_at(
                 place,

@@ -157,7 +157,7 @@ class Emitter(Expressions):
         if self.loop_kind == "unrolled":
             fail_at(
                 place,
-                "Because we emit iteration over Modulelists or Tuples as unrolled loops, we do not "
+                "Because we emit iteration over modulelists or tuples as unrolled loops, we do not "
                 "support break or continue inside the body of these loops",
             )
         if not self.loop_kind:
@@ -230,11 +230,6 @@ class Emitter(Expressions):
     ) -> None:
         if isinstance(target, ast.Name):
             value = self.sugared(node, 1, type_)
-            simple = value.simple()
-            if type_ is not None and simple is not None:
-                value = SimpleValue(self.convert(self.place(node), type_, simple))
-            if type_ is ANY and simple is not None and simple.type() is not ANY:
-                value = SimpleValue(self.unchecked_cast(simple, ANY))
             self.frame.set(self.place(target), target.id, value, type_)
         elif isinstance(target, ast.Tuple | ast.List):
             binders, starred = count_binders(target, self)
@@ -590,7 +585,7 @@ def missing_reason(name: str, word: str, place: SourceRange) -> Callable[[], str
     from rushlight.jit.ir.highlight import highlighted
 
     return lambda: (
-        f"{name} is not defined in the {word} branch:\n{highlighted(place)}and was used here"
+        f"\n{name} is not defined in the {word} branch:\n{highlighted(place)}and was used here"
     )
 
 

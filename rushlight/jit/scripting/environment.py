@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rushlight.jit.scripting.values import Sugared
 
 EMPTY_LIST_ADVICE = (
-    "\nEmpty lists default to List[Tensor]. Add a variable annotation to the assignment to create "
+    "Empty lists default to List[Tensor]. Add a variable annotation to the assignment to create "
     "an empty list of another type (torch.jit.annotate(List[T, []]) where T is the type of "
     "elements in the list for Python 2)"
 )
@@ -140,7 +140,7 @@ class Frame:
         if not simple.type().isSubtypeOf(wanted):
             message = (
                 f"Variable '{name}' previously had type {wanted.annotation_str} but is now being "
-                f"assigned to a value of type {simple.type().annotation_str}"
+                f"assigned to a value of type {simple.type().annotation_str}\n"
             )
             if wanted == ListType(TENSOR) and isinstance(simple.type(), ListType):
                 message += EMPTY_LIST_ADVICE

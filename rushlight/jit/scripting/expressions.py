@@ -174,14 +174,14 @@ class Expressions(Calls):
         if isinstance(wanted, DictType):
             key_type, value_type = wanted.key, wanted.value
         elif keys:
-            key_type = self.same_type(place, keys, "keys")
+            key_type = keys[0].type()
             value_type = unify_all([value.type() for value in values], make_union=True)
         values = [self.convert(place, value_type, value) for value in values]
-        for key in keys:
-            if not key.type().isSubtypeOf(key_type):
+        for key, key_node in zip(keys, node.keys):
+            if not key.type().isSubtypeOf(key_type) and key_node is not None:
                 fail_at(
-                    place,
-                    "Dict keys must contain only a single type, expected: "
+                    self.place(key_node),
+                    "Dict keys must contain only a single type. Expected: "
                     f"{key_type.annotation_str} but found {key.type().annotation_str} instead",
                 )
         for value in values:
@@ -196,17 +196,6 @@ class Expressions(Calls):
         made = self.graph.create("prim::DictConstruct", pairs)
         made.output().setType(DictType(key_type, value_type))
         return self.graph.insertNode(made).output()
-
-    def same_type(self, place: SourceRange, values: list[Value], what: str) -> Type:
-        first = values[0].type()
-        for value in values[1:]:
-            if not value.type().isSubtypeOf(first):
-                fail_at(
-                    place,
-                    f"Dict {what} must contain only a single type, expected: "
-                    f"{first.annotation_str} but found {value.type().annotation_str} instead",
-                )
-        return first
 
     def joined_string(self, node: ast.JoinedStr) -> Value:
         place = self.place(node)

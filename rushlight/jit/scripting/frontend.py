@@ -76,25 +76,27 @@ def parse_function(function: Any) -> Parsed:
 def parse_text(source: SourceText) -> ast.Module:
     """The tree of a text, with comments that give types where they are well-formed."""
     try:
-        return ast.parse(source.text, type_comments=True)
+        return ast.parse(source.bare, type_comments=True)
     except SyntaxError:
-        return ast.parse(source.text)
+        return ast.parse(source.bare)
 
 
 def check_function(node: ast.FunctionDef, source: SourceText) -> None:
     args = node.args
     if args.kwarg is not None:
-        raise NotSupportedError(
-            source.short_range(args.kwarg, len(args.kwarg.arg) + 1), VARIABLE_ARGUMENTS
-        )
+        refuse_variable(args.kwarg, source)
     if args.vararg is not None:
-        start = source.offset(args.vararg.lineno, args.vararg.col_offset) - 1
-        place = source.range_between(start, start + len(args.vararg.arg) + 1)
-        raise NotSupportedError(place, VARIABLE_ARGUMENTS)
+        refuse_variable(args.vararg, source)
     for default in args.kw_defaults:
         if default is not None:
             raise NotSupportedError(source.range_of(default), VARIABLE_ARGUMENTS)
     Checker(source).statements(node.body)
+
+
+def refuse_variable(node: ast.arg, source: SourceText) -> None:
+    start = source.offset(node.lineno, node.col_offset) - 1
+    place = source.range_between(start, start + len(node.arg) + 1)
+    raise NotSupportedError(place, VARIABLE_ARGUMENTS)
 
 
 class Checker:
@@ -143,7 +145,7 @@ class Checker:
         from rushlight.jit.scripting.emitter import AUGMENTED
 
         if type(node.op) not in AUGMENTED:
-            start = self.source.end_of(node.target) + 1
+            start = self.source.end_of(node.target) + 2
             raise NotSupportedError(
                 self.source.range_between(start, start + 2),
                 f"unsupported kind of augmented assignment: {type(node.op).__name__}",

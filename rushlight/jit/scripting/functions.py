@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rushlight.jit.ir.constants import enumerated
 from rushlight.jit.ir.graph import Graph, Value
 from rushlight.jit.ir.schemas import NO_DEFAULT, Argument
 from rushlight.jit.ir.types import ClassType, TensorType, Type
@@ -20,6 +21,12 @@ from rushlight.jit.scripting.sources import NotSupportedError, SourceText, compi
 from rushlight.jit.scripting.ssa import convert_to_ssa
 from rushlight.jit.scripting.values import Sugared
 from rushlight.jit.unit import PYTHON_UNIT, CompilationUnit, Function
+
+MUTABLE_DEFAULT = (
+    "Mutable default parameters are not supported because Python binds them to the function and "
+    "they persist across function calls.\n As a workaround, make the default None and instantiate "
+    "the default parameter within the body of the function. Found {} on parameter {}"
+)
 
 Owner = Callable[[Value], Sugared]
 
@@ -35,6 +42,10 @@ def signature(
     arguments: list[Argument] = []
     for place, each in enumerate(nodes):
         default = parsed.defaults.get(each.arg, NO_DEFAULT)
+        if isinstance(default, list | dict | set):
+            fail_at(source.range_of(node), MUTABLE_DEFAULT.format(type(default), each.arg))
+        code = enumerated(default)
+        default = default if code is None else code
         size = None
         if self_type is not None and place == 0:
             type_ = self_type

@@ -77,7 +77,7 @@ def python_schema(function: Any, owner: Any = None) -> FunctionSchema:
 
     target = inspect.unwrap(getattr(function, "__func__", function))
     source = source_of(target)
-    node = ast.parse(source.text).body[0]
+    node = ast.parse(source.bare).body[0]
     assert isinstance(node, ast.FunctionDef)
     defaults = {
         name: parameter.default
@@ -91,12 +91,24 @@ def python_schema(function: Any, owner: Any = None) -> FunctionSchema:
     return FunctionSchema(target.__name__, tuple(arguments), (Return(result or TENSOR),))
 
 
-class IgnoredFunction(Sugared):
-    """A call of Python; for a method, of the object `owner`."""
+def over_module(function: Any) -> Callable[..., Any]:
+    """A method that gets the compiled module as Python has it."""
 
-    def __init__(self, function: Any, owner: Any = None) -> None:
+    def call(instance: Any, *args: Any) -> Any:
+        from rushlight.jit.objects.modules import wrap_instance
+
+        return function(wrap_instance(instance), *args)
+
+    return call
+
+
+class IgnoredFunction(Sugared):
+    """A call of Python; for a method, of the object `owner`, which the graph has as `value`."""
+
+    def __init__(self, function: Any, owner: Any = None, value: Any = None) -> None:
         self.function = function
         self.owner = owner
+        self.value = value
 
     def kind(self) -> str:
         return f"python value of type '{type(self.function).__name__}'"
@@ -107,8 +119,9 @@ class IgnoredFunction(Sugared):
         schema = python_schema(self.function, self.owner)
         _, inputs = em.match(place, [schema], args, kwargs)
         target: Callable[..., Any] = self.function
-        if self.owner is not None and not inspect.ismethod(target):
-            target = target.__get__(self.owner)
+        if self.owner is not None:
+            inputs = [self.value, *inputs]
+            target = over_module(target)
         node = em.graph.create("prim::PythonOp", inputs)
         node.python = PythonCall(
             target, schema.name, "d" * len(inputs), (), str(target.__module__), False

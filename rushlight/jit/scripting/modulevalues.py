@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.jit.ir.graph import Value
 from rushlight.jit.ir.parts import SourceRange
-from rushlight.jit.ir.types import NONE, TENSOR, Type
+from rushlight.jit.ir.relations import why_not_interface
+from rushlight.jit.ir.types import TENSOR, InterfaceType, Type
 from rushlight.jit.scripting.ignoring import (
     IgnoredFunction,
     UnusedFunction,
@@ -18,7 +19,6 @@ from rushlight.jit.scripting.sources import fail_at
 from rushlight.jit.scripting.values import (
     STATIC_INDEX,
     Args,
-    FunctionValue,
     IterableTree,
     Kwargs,
     MethodValue,
@@ -71,7 +71,8 @@ class ModuleValue(Sugared):
     def find_attr(self, place: SourceRange, em: Emitter, name: str) -> Sugared | None:
         concrete = self.concrete
         type_ = concrete.type
-        if name in concrete.children:
+        offered = type_.attributes.get(name)
+        if name in concrete.children and not isinstance(offered, InterfaceType):
             return self.child(em, name)
         if name in type_.attributes:
             return SimpleValue(read_attribute(em, self.value, name, type_.attributes[name]))
@@ -122,7 +123,7 @@ class ModuleValue(Sugared):
         if is_unused(function):
             return UnusedFunction(function, concrete.module)
         if is_ignored(function):
-            return IgnoredFunction(function, concrete.module)
+            return IgnoredFunction(function, concrete.module, self.value)
         overloaded = concrete.overloads(name)
         if overloaded:
             return MethodValue(self.value, overloaded)
@@ -146,18 +147,16 @@ class ModuleValue(Sugared):
         getter = found.fget
         if getter is None or is_unused(getter) or is_ignored(getter):
             return None
-        method = f"__{name}_getter"
-        if method not in self.concrete.type.methods:
-            from rushlight.jit.scripting.frontend import parse_function
-            from rushlight.jit.scripting.resolving import resolver_of
-
-            made = self.concrete.add_method(method, parse_function(getter), resolver_of(getter))
-            self.concrete.type.properties[name] = (made, None)
-        return MethodValue(self.value, [method]).call(place, em, [], {}, 1)
+        if name not in self.concrete.type.properties:
+            self.concrete.add_property(name, found)
+        return MethodValue(self.value, [f"__{name}_getter"]).call(place, em, [], {}, 1)
 
     def set_attr(self, place: SourceRange, em: Emitter, name: str, value: Value) -> None:
         if name in self.concrete.type.constants:
             fail_at(place, f"Can't set constant '{name}' of module '{self.concrete.type.name()}'")
+        if name in self.concrete.type.properties:
+            SimpleValue(self.value).set_attr(place, em, name, value)
+            return
         if name not in self.concrete.type.attributes:
             reason = self.concrete.facts.failed.get(name, "")
             fail_at(
@@ -252,7 +251,7 @@ class ModuleValue(Sugared):
         key = index.toIValue()
         if kind == "list":
             if not isinstance(key, int):
-                if hint is not None and hint.is_interface_type():
+                if isinstance(hint, InterfaceType):
                     return self.any_item(place, em, index, hint)
                 fail_at(place, STATIC_INDEX)
             names = list(self.concrete.children)
@@ -262,6 +261,8 @@ class ModuleValue(Sugared):
         if kind == "parameters":
             return self.iter(place, em).getitem(place, em, index, hint)
         if kind == "dict":
+            if not isinstance(key, str) and isinstance(hint, InterfaceType):
+                return self.any_item(place, em, index, hint)
             if not isinstance(key, str):
                 fail_at(
                     place,
@@ -281,10 +282,13 @@ class ModuleValue(Sugared):
 
     def any_item(self, place: SourceRange, em: Emitter, index: Value, hint: Type) -> Sugared:
         """A list of modules by a number that is not known: all must offer the interface."""
-        values = [item.as_value(place, em) for item in self.children_values(place, em)]
-        return SimpleValue(
-            em.builtin(place, "aten::__getitem__", [em.make_list(hint, values, place), index])
-        )
+        for concrete in self.concrete.children.values():
+            reason = "" if concrete.type.isSubtypeOf(hint) else why_not(concrete.type, hint)
+            if reason:
+                fail_at(place, reason)
+        node = em.graph.create("prim::ModuleContainerIndex", [self.value, index])
+        node.output().setType(hint)
+        return SimpleValue(em.insert(node, place).output())
 
     def container_method(self, place: SourceRange, em: Emitter, name: str) -> Sugared | None:
         """`items`, `keys`, `values` of containers, `children` and the like of any module."""
@@ -349,9 +353,10 @@ class Listing(Sugared):
         return found
 
 
-def none_type() -> Type:
-    return NONE
-
-
-def function_value(functions: list[Any]) -> Sugared:
-    return FunctionValue(functions)
+def why_not(type_: Type, hint: Type) -> str:
+    """Why a module cannot stand where an interface is asked for."""
+    assert isinstance(hint, InterfaceType)
+    return (
+        f"Attribute {type_.annotation_str} is not of annotated type {hint.annotation_str}: "
+        f"{why_not_interface(type_, hint)}"
+    )

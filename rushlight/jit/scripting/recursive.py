@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rushlight.jit.ir.types import NONE, ClassType
+from rushlight.jit.ir.types import NONE, ClassType, InterfaceType
 from rushlight.jit.naming import qualified_name
 from rushlight.jit.objects.cores import ModuleCore
 from rushlight.jit.objects.modules import RecursiveScriptModule, ScriptModule
-from rushlight.jit.scripting.attributes import Attributes, read_attributes
+from rushlight.jit.scripting.attributes import Attributes, class_hints, read_attributes
+from rushlight.jit.scripting.classes import CLASSES
 from rushlight.jit.scripting.frontend import Parsed, check_function, parse_function, parse_text
 from rushlight.jit.scripting.functions import (
     OVERLOADS,
@@ -86,6 +87,29 @@ class Concrete:
         method = Function(f"{self.type.dotted}.{name}", define=define, unit=PYTHON_UNIT)
         self.type.methods[name] = method
         return method
+
+    def define_properties(self) -> None:
+        """Properties of the user's class: a getter and a setter each."""
+        if self.python_class.__module__.startswith("rushlight."):
+            return
+        for name in dir(self.python_class):
+            found = inspect.getattr_static(self.python_class, name, None)
+            if isinstance(found, property) and name not in self.type.properties:
+                self.add_property(name, found)
+
+    def add_property(self, name: str, found: property) -> None:
+        made: list[Function | None] = []
+        for word, function in (("getter", found.fget), ("setter", found.fset)):
+            if function is None or is_unused(function) or is_ignored(function):
+                made.append(None)
+                continue
+            function = inspect.unwrap(function)
+            if function.__module__.startswith("rushlight."):
+                return
+            method = f"__{name}_{word}"
+            made.append(self.add_method(method, parse_function(function), resolver_of(function)))
+        if made[0] is not None:
+            self.type.properties[name] = (made[0], made[1])
 
     def define(self, text: str, resolver: Resolver, source: SourceText | None = None) -> list[str]:
         """Methods from source text."""
@@ -162,7 +186,12 @@ class Building:
         type_.attributes.update(facts.types)
         type_.constants.update(facts.constants)
         for name, child in module._modules.items():
-            type_.attributes[name] = NONE if child is None else children[name].type
+            hint = class_hints(type(module)).get(name)
+            offered = CLASSES.get(hint) if isinstance(hint, type) else None
+            if isinstance(offered, InterfaceType):
+                type_.attributes[name] = offered
+            else:
+                type_.attributes[name] = NONE if child is None else children[name].type
         concrete = Concrete(type_, module, facts, children)
         if self.share:
             alike.append((key, concrete))
@@ -174,6 +203,7 @@ class Building:
         """Compiles what modules offer; classes found on the way come last."""
         while self.waiting:
             concrete, names = self.waiting.pop(0)
+            concrete.define_properties()
             for name in names:
                 if concrete.overloads(name):
                     functions = [concrete.type.methods[n] for n in concrete.overloads(name)]

@@ -145,6 +145,13 @@ class Resolver:
         """The type that an annotation in source text names."""
         from rushlight.jit.scripting.classes import compile_class
 
+        for part in ast.walk(node):
+            if isinstance(part, ast.Constant) and part.value is Ellipsis:
+                fail_at(
+                    source.range_of(part),
+                    "Expression of type dots cannot be used in a type expression",
+                )
+
         try:
             code = compile(ast.Expression(node), "<annotation>", "eval")
             found = eval(code, Names(self))

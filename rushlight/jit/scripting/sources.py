@@ -21,7 +21,10 @@ from rushlight.jit.ir.parts import NOWHERE, SourceRange
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """The text of a function or class, without the indentation it has in its file."""
+    """The text of a function or class as it stands in its file.
+
+    Its tree is that of the text without `indentation`.
+    """
 
     text: str
     file: str = "<string>"
@@ -35,9 +38,14 @@ class SourceText:
             self.starts.append(place)
             place += len(line) + 1
 
+    @property
+    def bare(self) -> str:
+        """The text without its indentation: what can be parsed."""
+        return textwrap.dedent(strip_less_indented(self.text)) if self.indentation else self.text
+
     def offset(self, line: int, column: int) -> int:
         """The place in the text of a line (from 1) and a column in bytes of UTF-8."""
-        start = self.starts[line - 1]
+        start = self.starts[line - 1] + self.indentation
         row = self.text[start : start + column]
         if not row.isascii():
             whole = self.text[start:].split("\n", 1)[0].encode()
@@ -49,7 +57,7 @@ class SourceText:
         return SourceRange(
             self.file,
             self.first_line + line,
-            start - self.starts[line] + self.indentation,
+            start - self.starts[line],
             self.text,
             start,
             end,
@@ -70,6 +78,8 @@ class SourceText:
             return self.offset(node.lineno, node.col_offset) + len(node.value) + 1
         if isinstance(node, ast.Expr | ast.Return) and node.value is not None:
             return self.end_of(node.value)
+        if isinstance(node, ast.Subscript):
+            return self.end_of(node.slice) + 1
         parts = [part for part in ast.iter_child_nodes(node) if hasattr(part, "lineno")]
         if parts and not isinstance(node, ast.Attribute | ast.Name | ast.arg):
             return max([self.end_of(part) for part in parts])
@@ -86,10 +96,8 @@ def source_of(target: Any) -> SourceText:
             f"Can't get source for {target}. TorchScript requires source access in order to carry "
             f"out compilation, make sure original .py files are available."
         ) from error
-    text = "".join(lines)
-    bare = textwrap.dedent(strip_less_indented(text))
     indentation = len(lines[0]) - len(lines[0].lstrip())
-    return SourceText(bare, file, first, indentation)
+    return SourceText("".join(lines), file, first, indentation)
 
 
 def strip_less_indented(text: str) -> str:

@@ -77,7 +77,8 @@ CASTS = {
 }
 
 STATIC_INDEX = (
-    "Expected integer literal for index. ModuleList/Sequential indexing is only supported with "
+    "Expected integer literal for index but got a variable or non-integer. "
+    "ModuleList/Sequential indexing is only supported with "
     "integer literals. For example, 'i = 4; self.layers[i](x)' will fail because i is not a "
     "literal. Enumeration is supported, e.g. 'for index, v in enumerate(self): out = v(inp)'"
 )
@@ -203,17 +204,12 @@ class SimpleValue(Sugared):
             return found
         type_ = self.value.type()
         text = type_text(type_)
-        if isinstance(type_, ClassType):
-            fail_at(
-                place,
-                f"Tried to access nonexistent attribute or method '{name}' of type '{text}'."
-                + (
-                    ""
-                    if type_.is_module
-                    else " Did you forget to initialize an attribute in __init__()?"
-                ),
-            )
-        fail_at(place, f"'{text}' object has no attribute or method '{name}'.")
+        advice = " Did you forget to initialize an attribute in __init__()?"
+        fail_at(
+            place,
+            f"'{text}' object has no attribute or method '{name}'."
+            + advice * isinstance(type_, ClassType),
+        )
 
     def find_attr(self, place: SourceRange, em: Emitter, name: str) -> Sugared | None:
         value, type_ = self.value, self.value.type()
@@ -280,11 +276,10 @@ class SimpleValue(Sugared):
         expected = type_.attributes.get(name)
         if expected is None:
             if em.makes_attributes_of is not type_:
-                where = "outside of __init__" if type_.is_module or em.is_method else ""
                 fail_at(
                     place,
                     f"Tried to set nonexistent attribute: {name}. Did you forget to initialize it "
-                    "in __init__()?" + where * 0,
+                    "in __init__()?",
                 )
             type_.attributes[name] = expected = value.type()
         value = em.convert(place, expected, value)

@@ -37,7 +37,29 @@ def wrap_with(enter: Node) -> None:
             break
         node.moveBefore(body.exit)
         node = following
+    give_out(made, body)
     gather_block(body)
+
+
+def give_out(node: Node, body: Block) -> None:
+    """What the body makes and code after it uses becomes an output."""
+    for inner in list(body.nodes()):
+        for value in inner.outputs():
+            outside = [use for use in value.uses() if not is_within(use.user, body)]
+            if outside:
+                body.registerOutput(value)
+                given = node.addOutput(value.type())
+                for use in outside:
+                    use.user.replaceInput(use.offset, given)
+
+
+def is_within(node: Node, block: Block) -> bool:
+    place = node.owningBlock()
+    while place is not None:
+        if place is block:
+            return True
+        place = place.owner.owningBlock() if place.owner is not None else None
+    return False
 
 
 def spread_withs(graph: Graph) -> None:
