@@ -104,6 +104,9 @@ NOT_A_VALUE = (
 class Resolver:
     """Names of a piece of code."""
 
+    # Saved code has been compiled before: its defaults are values.
+    is_of_saved_code = False
+
     def __init__(
         self,
         scope: Mapping[str, Any],
