@@ -403,7 +403,12 @@ def exception_name(cls: Any) -> str:
 
 def sugared_function(function: Any, place: SourceRange, em: Emitter) -> Sugared:
     from rushlight.jit.scripting.functions import compile_called, overloads_of
-    from rushlight.jit.scripting.ignoring import IgnoredFunction, is_ignored, is_unused, UnusedFunction
+    from rushlight.jit.scripting.ignoring import (
+        IgnoredFunction,
+        is_ignored,
+        is_unused,
+        UnusedFunction,
+    )
     from rushlight.jit.scripting.library import dispatched_forms, script_form
 
     function = getattr(function, "__original_fn", function)
