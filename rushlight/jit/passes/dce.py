@@ -112,12 +112,14 @@ class Elimination:
             if node not in self.live_nodes:
                 self.remove(node)
                 continue
-            if node._kind == "prim::If":
-                self.drop_outputs(node, 0)
-            elif node._kind == "prim::Loop":
-                self.drop_outputs(node, 1)
+            # What is handed out goes first, then what makes it, then what came in for it.
+            dropped = self.drop_outputs(node) if node._kind in ("prim::If", "prim::Loop") else []
             for inner in node._blocks:
                 self.sweep(inner)
+            if node._kind == "prim::Loop":
+                for place in dropped:
+                    node.removeInput(place + 2)
+                    node._blocks[0].eraseInput(place + 1)
 
     def remove(self, node: Node) -> None:
         for value in node._outputs:
@@ -127,21 +129,15 @@ class Elimination:
                     raise AssertionError(f"a live node uses what a dead {node._kind} makes")
         node.destroy()
 
-    def drop_outputs(self, node: Node, first: int) -> None:
-        """Takes out what an If gives, or a Loop carries, and nobody uses."""
+    def drop_outputs(self, node: Node) -> list[int]:
+        """Takes out what an If gives, or a Loop carries, and nobody uses: the places, last first."""
+        first = int(node._kind == "prim::Loop")
+        dropped: list[int] = []
         for place in range(len(node._outputs) - 1, -1, -1):
             if node._outputs[place] in self.live_values:
                 continue
             node.eraseOutput(place)
             for block in node._blocks:
                 block.eraseOutput(place + first)
-                if first:
-                    node.removeInput(place + 2)
-                    self.drop_parameter(block, place + 1)
-
-    def drop_parameter(self, block: Block, place: int) -> None:
-        value = block.entry._outputs[place]
-        for use in value.uses():
-            if use.user not in self.live_nodes:
-                use.user.removeAllInputs()
-        block.eraseInput(place)
+            dropped.append(place)
+        return dropped
