@@ -431,7 +431,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
 def _max_pool1d(
     input: Tensor,
     kernel_size: Ints1,
-    stride: Optional[List[int]] = None,
+    stride: Optional[Ints1] = None,
     padding: Ints1 = 0,
     dilation: Ints1 = 1,
     ceil_mode: bool = False,
@@ -445,7 +445,7 @@ def _max_pool1d(
 def _max_pool2d(
     input: Tensor,
     kernel_size: Ints2,
-    stride: Optional[List[int]] = None,
+    stride: Optional[Ints2] = None,
     padding: Ints2 = 0,
     dilation: Ints2 = 1,
     ceil_mode: bool = False,
@@ -459,7 +459,7 @@ def _max_pool2d(
 def _max_pool3d(
     input: Tensor,
     kernel_size: Ints3,
-    stride: Optional[List[int]] = None,
+    stride: Optional[Ints3] = None,
     padding: Ints3 = 0,
     dilation: Ints3 = 1,
     ceil_mode: bool = False,
@@ -473,7 +473,7 @@ def _max_pool3d(
 def max_pool1d_with_indices(
     input: Tensor,
     kernel_size: Ints1,
-    stride: Optional[List[int]] = None,
+    stride: Optional[Ints1] = None,
     padding: Ints1 = 0,
     dilation: Ints1 = 1,
     ceil_mode: bool = False,
@@ -487,7 +487,7 @@ def max_pool1d_with_indices(
 def max_pool2d_with_indices(
     input: Tensor,
     kernel_size: Ints2,
-    stride: Optional[List[int]] = None,
+    stride: Optional[Ints2] = None,
     padding: Ints2 = 0,
     dilation: Ints2 = 1,
     ceil_mode: bool = False,
@@ -501,7 +501,7 @@ def max_pool2d_with_indices(
 def max_pool3d_with_indices(
     input: Tensor,
     kernel_size: Ints3,
-    stride: Optional[List[int]] = None,
+    stride: Optional[Ints3] = None,
     padding: Ints3 = 0,
     dilation: Ints3 = 1,
     ceil_mode: bool = False,
