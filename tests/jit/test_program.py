@@ -665,6 +665,39 @@ def test_errors_show_the_calls_that_led_there():
     assert str(caught.value) == f"{header}{outer}  File{rest}"
 
 
+def test_errors_in_inlined_code_show_the_calls_too():
+    from rushlight.jit.passes.inlining import inline_calls
+
+    graph = Graph()
+    x = graph.addInput("x")
+    result = call(graph, Function("m.f", failing_graph()), x, x)
+    result.node().source = SourceRange("file.py", 9, 11, "def g(x):\n    return f(x, x)\n", 21, 22)
+    graph.registerOutput(result)
+    with pytest.raises(RuntimeError) as called:
+        compile_graph(graph, "g")(torch.ones(2, 3))
+    inline_calls(graph)
+    assert graph.findNode("prim::CallFunction") is None
+    with pytest.raises(RuntimeError) as inlined:
+        compile_graph(graph, "g")(torch.ones(2, 3))
+    assert str(inlined.value) == str(called.value)
+
+
+def test_errors_of_python_code_say_where_it_was():
+    def fails(x):
+        raise KeyError("kk")
+
+    graph = Graph()
+    x = graph.addInput("x")
+    node = graph.insertNode(graph.create("prim::PythonOp", [x]))
+    node.python = PythonCall(fails, "fails", "d", is_function_class=False)
+    graph.registerOutput(node.output())
+    with pytest.raises(RuntimeError) as caught:
+        compile_graph(graph, "f")(torch.ones(1))
+    lines = str(caught.value).partition("RuntimeError: ")[2].split("\n")
+    assert lines[:3] == ["KeyError: 'kk'", "", "At:"]
+    assert lines[3].endswith(": fails")
+
+
 def test_errors_in_traced_code_show_the_python_calls():
     graph = failing_graph()
     stack = "/home/a.py(3): f\n/home/a.py(9): <module>\n"

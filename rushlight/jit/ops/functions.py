@@ -160,15 +160,6 @@ def pin_memory(self: Tensor, device: Any) -> Any:
     return self.pin_memory()
 
 
-@graph_op(
-    "aten::special_xlogy(Tensor self, Tensor other) -> Tensor",
-    "aten::special_xlogy.self_scalar(Scalar self, Tensor other) -> Tensor",
-    "aten::special_xlogy.other_scalar(Tensor self, Scalar other) -> Tensor",
-)
-def xlogy(self: Any, other: Any) -> Any:
-    return torch().xlogy(self, other)
-
-
 @graph_op("aten::save(t item, str filename) -> ()")
 def save(item: Any, filename: str) -> None:
     torch().save(item, filename)

@@ -117,7 +117,11 @@ def constant_names(module: Any, hints: dict[str, Any]) -> list[str]:
 
     for base in type(module).__mro__:
         if base in layer_forms():
-            names += [n for n in vars(module) if isinstance(vars(module)[n], (*CONSTANT_TYPES, tuple, list))]
+            names += [
+                n
+                for n in vars(module)
+                if isinstance(vars(module)[n], (*CONSTANT_TYPES, tuple, list))
+            ]
             break
     return [name for name in dict.fromkeys(names) if name not in INTERNAL]
 

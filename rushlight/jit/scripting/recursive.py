@@ -267,7 +267,9 @@ def define_container_methods(concrete: Concrete) -> None:
     texts = {"__len__": f"def __len__(self):\n    return {len(module)}\n"}
     if isinstance(module, ModuleDict):
         keys = repr(list(module.keys()))
-        texts["__contains__"] = f"def __contains__(self, key: str):\n    return str(key) in {keys}\n"
+        texts["__contains__"] = (
+            f"def __contains__(self, key: str):\n    return str(key) in {keys}\n"
+        )
     for name, text in texts.items():
         if name not in concrete.type.methods:
             concrete.define(text, Resolver({}))

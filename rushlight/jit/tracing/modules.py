@@ -114,5 +114,3 @@ def submodule_paths(module: Module, prefix: str = "__module") -> dict[Any, str]:
 def instance_of(module: Any) -> Instance:
     instance: Instance = module._c.instance
     return instance
-
-

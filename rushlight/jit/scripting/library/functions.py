@@ -431,7 +431,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
 def _max_pool1d(
     input: Tensor,
     kernel_size: Ints1,
-    stride: Optional[List[int]] = None,
+    stride: Optional[Ints1] = None,
     padding: Ints1 = 0,
     dilation: Ints1 = 1,
     ceil_mode: bool = False,
@@ -445,7 +445,7 @@ def _max_pool1d(
 def _max_pool2d(
     input: Tensor,
     kernel_size: Ints2,
-    stride: Optional[List[int]] = None,
+    stride: Optional[Ints2] = None,
     padding: Ints2 = 0,
     dilation: Ints2 = 1,
     ceil_mode: bool = False,
@@ -459,7 +459,7 @@ def _max_pool2d(
 def _max_pool3d(
     input: Tensor,
     kernel_size: Ints3,
-    stride: Optional[List[int]] = None,
+    stride: Optional[Ints3] = None,
     padding: Ints3 = 0,
     dilation: Ints3 = 1,
     ceil_mode: bool = False,
@@ -473,7 +473,7 @@ def _max_pool3d(
 def max_pool1d_with_indices(
     input: Tensor,
     kernel_size: Ints1,
-    stride: Optional[List[int]] = None,
+    stride: Optional[Ints1] = None,
     padding: Ints1 = 0,
     dilation: Ints1 = 1,
     ceil_mode: bool = False,
@@ -487,7 +487,7 @@ def max_pool1d_with_indices(
 def max_pool2d_with_indices(
     input: Tensor,
     kernel_size: Ints2,
-    stride: Optional[List[int]] = None,
+    stride: Optional[Ints2] = None,
     padding: Ints2 = 0,
     dilation: Ints2 = 1,
     ceil_mode: bool = False,
@@ -501,7 +501,7 @@ def max_pool2d_with_indices(
 def max_pool3d_with_indices(
     input: Tensor,
     kernel_size: Ints3,
-    stride: Optional[List[int]] = None,
+    stride: Optional[Ints3] = None,
     padding: Ints3 = 0,
     dilation: Ints3 = 1,
     ceil_mode: bool = False,
@@ -512,9 +512,7 @@ def max_pool3d_with_indices(
     return aten.max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
-def _adaptive_max_pool1d(
-    input: Tensor, output_size: Ints1, return_indices: bool = False
-) -> Tensor:
+def _adaptive_max_pool1d(input: Tensor, output_size: Ints1, return_indices: bool = False) -> Tensor:
     return torch.adaptive_max_pool1d(input, output_size)[0]
 
 
@@ -524,9 +522,7 @@ def adaptive_max_pool1d_with_indices(
     return torch.adaptive_max_pool1d(input, output_size)
 
 
-def _adaptive_max_pool2d(
-    input: Tensor, output_size: Ints2, return_indices: bool = False
-) -> Tensor:
+def _adaptive_max_pool2d(input: Tensor, output_size: Ints2, return_indices: bool = False) -> Tensor:
     return aten.adaptive_max_pool2d(input, output_size)[0]
 
 
@@ -717,9 +713,7 @@ def interpolate(
         raise ValueError("either size or scale_factor should be defined")
     if recompute_scale_factor is not None and recompute_scale_factor:
         if scale_factors is not None:
-            output_size = [
-                int(float(input.size(i + 2)) * scale_factors[i]) for i in range(dim)
-            ]
+            output_size = [int(float(input.size(i + 2)) * scale_factors[i]) for i in range(dim)]
             scale_factors = None
     if mode == "area" and output_size is None:
         assert scale_factors is not None
@@ -757,9 +751,7 @@ def interpolate(
             return aten.upsample_trilinear3d(input, output_size, align_corners, scale_factors)
         if input.dim() == 4 and mode == "bicubic":
             if antialias:
-                return aten._upsample_bicubic2d_aa(
-                    input, output_size, align_corners, scale_factors
-                )
+                return aten._upsample_bicubic2d_aa(input, output_size, align_corners, scale_factors)
             return aten.upsample_bicubic2d(input, output_size, align_corners, scale_factors)
     raise NotImplementedError(
         f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the modes: nearest | linear | bilinear | bicubic | trilinear | area | nearest-exact (got {mode})"  # noqa: E501

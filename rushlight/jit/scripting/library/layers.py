@@ -260,9 +260,7 @@ def conv2d_forward(self, input: Tensor, weight: Tensor, bias: Optional[Tensor]):
             self.dilation,
             self.groups,
         )
-    return aten.conv2d(
-        input, weight, bias, self.stride, self.padding, self.dilation, self.groups
-    )
+    return aten.conv2d(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
 
 
 @forward_of("Conv3d")
@@ -471,7 +469,9 @@ def pixel_unshuffle(self, input: Tensor) -> Tensor:
     return torch.pixel_unshuffle(input, self.downscale_factor)
 
 
-@forward_of("ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d")
+@forward_of(
+    "ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d"
+)
 def constant_pad(self, input: Tensor) -> Tensor:
     return aten.pad(input, self.padding, "constant", self.value)
 
@@ -676,9 +676,7 @@ def lstm_cell(
     if not is_batched:
         input = input.unsqueeze(0)
     if hx is None:
-        zeros = torch.zeros(
-            input.size(0), self.hidden_size, dtype=input.dtype, device=input.device
-        )
+        zeros = torch.zeros(input.size(0), self.hidden_size, dtype=input.dtype, device=input.device)
         hx = (zeros, zeros)
     elif not is_batched:
         hx = (hx[0].unsqueeze(0), hx[1].unsqueeze(0))
@@ -699,9 +697,7 @@ def gru_cell(self, input: Tensor, hx: Optional[Tensor] = None) -> Tensor:
         hx = torch.zeros(input.size(0), self.hidden_size, dtype=input.dtype, device=input.device)
     elif not is_batched:
         hx = hx.unsqueeze(0)
-    result = torch.gru_cell(
-        input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
-    )
+    result = torch.gru_cell(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
     return result if is_batched else result.squeeze(0)
 
 
