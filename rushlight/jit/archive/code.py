@@ -189,8 +189,12 @@ class Printer:
                 entries.append(text)
                 continue
             text += f": {first if is_self else self.type(argument.type)}"
-            if argument.default_value is not NO_DEFAULT:
-                text += f"={self.constant(argument.default_value, argument.type)}"
+            default = argument.default_value
+            if default is not NO_DEFAULT:
+                if argument.size is not None and default is not None:
+                    # One value stands for all.
+                    default = default if isinstance(default, list) else [default] * argument.size
+                text += f"={self.constant(default, argument.type)}"
             entries.append(text)
         result = self.type(schema.returns[0].type) if schema.returns else "NoneType"
         header += ",\n    ".join(entries) + f") -> {result}:"
