@@ -61,7 +61,7 @@ class ScriptModule(Module, metaclass=ScriptMeta):
         add_source(self, src, sys._getframe(1))
 
     @property
-    def forward(self) -> Any:  # type: ignore[override]
+    def forward(self) -> Any:
         return self.__getattr__("forward")
 
     def __getattr__(self, name: str) -> Any:

@@ -130,7 +130,7 @@ class Elimination:
         node.destroy()
 
     def drop_outputs(self, node: Node) -> list[int]:
-        """Takes out what an If gives, or a Loop carries, and nobody uses: the places, last first."""
+        """Takes out what an If gives or a Loop carries and nobody uses: the places, last first."""
         first = int(node._kind == "prim::Loop")
         dropped: list[int] = []
         for place in range(len(node._outputs) - 1, -1, -1):

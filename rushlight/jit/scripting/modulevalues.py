@@ -295,9 +295,7 @@ class ModuleValue(Sugared):
         kind = self.container_kind()
         if kind == "dict" and name in ("keys", "values", "items"):
             return Listing(lambda: self.listing(place, em, name))
-        if name in ("children", "named_children") and name not in vars(
-            self.concrete.python_class
-        ):
+        if name in ("children", "named_children") and name not in vars(self.concrete.python_class):
             word = "values" if name == "children" else "items"
             return Listing(lambda: self.listing(place, em, word))
         if name in ("modules", "named_modules"):

@@ -1,8 +1,9 @@
 # mypy: ignore-errors
+# ruff: noqa: SIM102
 """Modules of `nn` as they are compiled: methods over the attributes that the modules have."""
 
 from collections.abc import Callable
-from typing import Any, List, Optional, Tuple  # noqa: UP035
+from typing import Any
 
 import rushlight as torch
 from rushlight.core.tensor import Tensor
@@ -249,7 +250,7 @@ def conv2d(self, input: Tensor) -> Tensor:
 
 
 @method_of("_conv_forward", "Conv2d")
-def conv2d_forward(self, input: Tensor, weight: Tensor, bias: Optional[Tensor]):
+def conv2d_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None):
     if self.padding_mode != "zeros":
         return aten.conv2d(
             aten.pad(input, self._padding_of_input, self._pad_mode),
@@ -260,9 +261,7 @@ def conv2d_forward(self, input: Tensor, weight: Tensor, bias: Optional[Tensor]):
             self.dilation,
             self.groups,
         )
-    return aten.conv2d(
-        input, weight, bias, self.stride, self.padding, self.dilation, self.groups
-    )
+    return aten.conv2d(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
 
 
 @forward_of("Conv3d")
@@ -471,7 +470,9 @@ def pixel_unshuffle(self, input: Tensor) -> Tensor:
     return torch.pixel_unshuffle(input, self.downscale_factor)
 
 
-@forward_of("ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d")
+@forward_of(
+    "ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d"
+)
 def constant_pad(self, input: Tensor) -> Tensor:
     return aten.pad(input, self.padding, "constant", self.value)
 
@@ -585,8 +586,8 @@ def kl_div(self, input: Tensor, target: Tensor) -> Tensor:
 
 @forward_of("LSTM")
 def lstm(
-    self, input: Tensor, hx: Optional[Tuple[Tensor, Tensor]] = None
-) -> Tuple[Tensor, Tuple[Tensor, Tensor]]:
+    self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     is_batched = input.dim() == 3
     batch_dim = 0 if self.batch_first else 1
     if not is_batched:
@@ -615,7 +616,7 @@ def lstm(
 
 
 @forward_of("GRU")
-def gru(self, input: Tensor, hx: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
+def gru(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
     is_batched = input.dim() == 3
     batch_dim = 0 if self.batch_first else 1
     if not is_batched:
@@ -639,7 +640,7 @@ def gru(self, input: Tensor, hx: Optional[Tensor] = None) -> Tuple[Tensor, Tenso
 
 
 @forward_of("RNN")
-def rnn(self, input: Tensor, hx: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
+def rnn(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
     is_batched = input.dim() == 3
     batch_dim = 0 if self.batch_first else 1
     if not is_batched:
@@ -670,15 +671,13 @@ def rnn(self, input: Tensor, hx: Optional[Tensor] = None) -> Tuple[Tensor, Tenso
 
 @forward_of("LSTMCell")
 def lstm_cell(
-    self, input: Tensor, hx: Optional[Tuple[Tensor, Tensor]] = None
-) -> Tuple[Tensor, Tensor]:
+    self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
+) -> tuple[Tensor, Tensor]:
     is_batched = input.dim() == 2
     if not is_batched:
         input = input.unsqueeze(0)
     if hx is None:
-        zeros = torch.zeros(
-            input.size(0), self.hidden_size, dtype=input.dtype, device=input.device
-        )
+        zeros = torch.zeros(input.size(0), self.hidden_size, dtype=input.dtype, device=input.device)
         hx = (zeros, zeros)
     elif not is_batched:
         hx = (hx[0].unsqueeze(0), hx[1].unsqueeze(0))
@@ -691,7 +690,7 @@ def lstm_cell(
 
 
 @forward_of("GRUCell")
-def gru_cell(self, input: Tensor, hx: Optional[Tensor] = None) -> Tensor:
+def gru_cell(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
     is_batched = input.dim() == 2
     if not is_batched:
         input = input.unsqueeze(0)
@@ -699,9 +698,7 @@ def gru_cell(self, input: Tensor, hx: Optional[Tensor] = None) -> Tensor:
         hx = torch.zeros(input.size(0), self.hidden_size, dtype=input.dtype, device=input.device)
     elif not is_batched:
         hx = hx.unsqueeze(0)
-    result = torch.gru_cell(
-        input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
-    )
+    result = torch.gru_cell(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
     return result if is_batched else result.squeeze(0)
 
 
@@ -712,6 +709,6 @@ DERIVED: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def flat_weight_names(module: Any) -> List[str]:
+def flat_weight_names(module: Any) -> list[str]:
     """The parameters of a recurrent module in the order in which its op takes them."""
     return [name for names in module._all_weights for name in names]
