@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "jit"))
+sys.path[:0] = [str(ROOT / "tests" / "jit"), str(ROOT)]
 HOME = ROOT / "tests" / "reference" / "jit"
 
 os.environ["PROGRAMS_LIBRARY"] = "torch"

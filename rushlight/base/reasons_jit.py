@@ -47,6 +47,9 @@ JIT_REASONS: dict[str, Reason] = {
         "Only tensors of up to ten elements are written out.",
         "parse_ir(text, parse_tensor_constants=True) makes random ones.",
     ),
+    "RL1413": Reason(
+        'A strategy of fusing is a list of ("STATIC" or "DYNAMIC", int), not {given!r}'
+    ),
     "RL1412": Reason("This graph is not sound: {what}\n{graph}"),
     "RL1420": Reason(
         "No operator takes the inputs of this node: {node}",

@@ -25,6 +25,10 @@ _PASSES = {
     "loop_unrolling": "unrolling:unroll_loops",
     "lower_all_tuples": "simple:lower_tuples",
     "peephole": "peephole:optimize_peepholes",
+    "remove_dropout": "freezing:remove_dropout",
+    "fold_frozen_conv_bn": "freezing:fold_batch_norms",
+    "remove_inplace_ops": "mutation:remove_inplace_ops",
+    "remove_mutation": "mutation:remove_mutation",
 }
 
 

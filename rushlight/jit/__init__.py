@@ -34,6 +34,17 @@ HOMES = {
     ),
     "script_method": ".scripting.methods",
     "Error": ".runtime.errors",
+    **dict.fromkeys(
+        ("freeze", "optimize_for_inference", "run_frozen_optimizations"), ".passes.freezing"
+    ),
+    **dict.fromkeys(
+        (
+            *("enable_onednn_fusion", "onednn_fusion_enabled", "set_fusion_strategy"),
+            *("strict_fusion", "export_opnames"),
+        ),
+        ".settings",
+    ),
+    "Future": "rushlight.futures",
 }
 
 __getattr__, __dir__ = namespace(__name__, HOMES)

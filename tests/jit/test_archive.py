@@ -87,6 +87,24 @@ def test_files_beside_the_program():
     assert files == {"notes.txt": b"hello", "raw": b"\x00\x01", "absent": "kept"}
 
 
+@pytest.mark.parametrize(
+    ("function", "inputs"),
+    [
+        (lambda d: d["a"][0] + d["a"][1], ({"a": [torch.ones(3), torch.ones(2, 3)]},)),
+        (lambda l: l[0][0] + l[1][0], ([(torch.ones(3),), (torch.ones(3),)],)),
+        (lambda x: x.split(1)[0] + x.unbind(0)[0], (torch.ones(2, 2),)),
+    ],
+)
+def test_unpacked_containers(function, inputs):
+    made = torch.jit.trace(function, inputs, check_trace=False)
+    for _ in range(2):
+        buffer = io.BytesIO()
+        torch.jit.save(made, buffer)
+        buffer.seek(0)
+        made = torch.jit.load(buffer)
+    assert torch.equal(made(*inputs), function(*inputs))
+
+
 def test_numbers_stay_numbers():
     buffer = io.BytesIO()
     torch.jit.save(torch.jit.trace(lambda a: a + 1.5, torch.rand(3)), buffer)

@@ -665,6 +665,39 @@ def test_errors_show_the_calls_that_led_there():
     assert str(caught.value) == f"{header}{outer}  File{rest}"
 
 
+def test_errors_in_inlined_code_show_the_calls_too():
+    from rushlight.jit.passes.inlining import inline_calls
+
+    graph = Graph()
+    x = graph.addInput("x")
+    result = call(graph, Function("m.f", failing_graph()), x, x)
+    result.node().source = SourceRange("file.py", 9, 11, "def g(x):\n    return f(x, x)\n", 21, 22)
+    graph.registerOutput(result)
+    with pytest.raises(RuntimeError) as called:
+        compile_graph(graph, "g")(torch.ones(2, 3))
+    inline_calls(graph)
+    assert graph.findNode("prim::CallFunction") is None
+    with pytest.raises(RuntimeError) as inlined:
+        compile_graph(graph, "g")(torch.ones(2, 3))
+    assert str(inlined.value) == str(called.value)
+
+
+def test_errors_of_python_code_say_where_it_was():
+    def fails(x):
+        raise KeyError("kk")
+
+    graph = Graph()
+    x = graph.addInput("x")
+    node = graph.insertNode(graph.create("prim::PythonOp", [x]))
+    node.python = PythonCall(fails, "fails", "d", is_function_class=False)
+    graph.registerOutput(node.output())
+    with pytest.raises(RuntimeError) as caught:
+        compile_graph(graph, "f")(torch.ones(1))
+    lines = str(caught.value).partition("RuntimeError: ")[2].split("\n")
+    assert lines[:3] == ["KeyError: 'kk'", "", "At:"]
+    assert lines[3].endswith(": fails")
+
+
 def test_errors_in_traced_code_show_the_python_calls():
     graph = failing_graph()
     stack = "/home/a.py(3): f\n/home/a.py(9): <module>\n"
@@ -721,3 +754,55 @@ def test_lists_of_another_length_are_refused():
 def test_nodes_without_an_operator_are_refused():
     with pytest.raises(RuntimeError, match="No operator takes the inputs of this node"):
         program("graph(%x : str):\n  %y : Tensor = aten::relu(%x)\n  return (%y)")
+
+
+# -- kernels of users ------------------------------------------------------------------------------
+
+
+def test_kernels_registered_later_are_called():
+    run = program("graph(%x : Tensor):\n  %y : Tensor = aten::neg(%x)\n  return (%y)")
+    assert run(torch.ones(1)).tolist() == [-1]
+    with torch.library._scoped_library("aten", "IMPL") as library:
+        library.impl("neg", lambda x: x * 7, "CPU")
+        assert run(torch.ones(1)).tolist() == [7]
+    assert run(torch.ones(1)).tolist() == [-1]
+
+
+# -- with ------------------------------------------------------------------------------------------
+
+GUARD = ClassType("__torch__.Guard")
+GUARD.attributes = {"log": ListType(INT)}
+
+
+def note(number, extra):
+    """A method that appends a number to the object's list."""
+    graph = Graph()
+    owner = graph.addInput("self").setType(GUARD)
+    for _ in range(extra):
+        graph.addInput()
+    read = graph.insertNode(graph.create("prim::GetAttr", [owner]).write("s", "name", "log"))
+    read.output().setType(ListType(INT))
+    graph.insert("aten::append", read.output(), number)
+    graph.registerOutput(graph.insertConstant(None))
+    return Function(f"__torch__.Guard.{number}", graph)
+
+
+GUARD.methods["__enter__"] = note(1, 0)
+GUARD.methods["__exit__"] = note(2, 3)
+
+
+def test_with_leaves_whatever_happens():
+    graph = Graph()
+    guard = graph.addInput("g").setType(GUARD)
+    x, y = graph.addInput("x"), graph.addInput("y")
+    graph.insertNode(graph.create("prim::Enter", [guard]))
+    product = graph.insert("aten::mm", x, y)
+    graph.insertNode(graph.create("prim::Exit", [guard]))
+    graph.registerOutput(graph.insert("aten::neg", product))
+    run = compile_graph(graph, "f")
+    thing = Instance(GUARD, {"log": []})
+    assert run(thing, torch.ones(1, 1), torch.ones(1, 1)).item() == -1
+    assert thing.values["log"] == [1, 2]
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        run(thing, torch.ones(1, 2), torch.ones(1, 2))
+    assert thing.values["log"] == [1, 2, 1, 2]

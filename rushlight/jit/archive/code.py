@@ -77,6 +77,15 @@ def function_code(function: Any) -> tuple[str, Constants]:
     return text, Constants(values)
 
 
+# Nodes that never stand inside an expression.
+STATEMENTS = frozenset(
+    (
+        *("prim::Param", "prim::Loop", "prim::If", "prim::fork", "prim::PythonOp"),
+        *("prim::TupleUnpack", "prim::ListUnpack", "prim::Enter", "prim::Exit"),
+    )
+)
+
+
 def type_text(type_: Type, named: Callable[[NamedType | TupleType], str] | None = None) -> str:
     """A type as an annotation."""
     if isinstance(type_, TupleType) and type_.name:
@@ -180,8 +189,12 @@ class Printer:
                 entries.append(text)
                 continue
             text += f": {first if is_self else self.type(argument.type)}"
-            if argument.default_value is not NO_DEFAULT:
-                text += f"={self.constant(argument.default_value, argument.type)}"
+            default = argument.default_value
+            if default is not NO_DEFAULT:
+                if argument.size is not None and default is not None:
+                    # One value stands for all.
+                    default = default if isinstance(default, list) else [default] * argument.size
+                text += f"={self.constant(default, argument.type)}"
             entries.append(text)
         result = self.type(schema.returns[0].type) if schema.returns else "NoneType"
         header += ",\n    ".join(entries) + f") -> {result}:"
@@ -253,8 +266,7 @@ class Printer:
             and not value.has_name()
             and not maker._blocks
             and maker.block is point.block
-            and maker._kind not in ("prim::Param", "prim::Loop", "prim::If", "prim::fork")
-            and maker._kind != "prim::PythonOp"
+            and maker._kind not in STATEMENTS
         )
 
     # -- statements

@@ -368,6 +368,8 @@ def literal_call(node: ast.Call) -> Any:
 class ArchiveResolver(Resolver):
     """The names of an archive's texts."""
 
+    is_of_saved_code = True
+
     def __init__(self, importer: Importer) -> None:
         super().__init__({})
         self.importer = importer

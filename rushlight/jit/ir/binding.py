@@ -27,24 +27,20 @@ def type_name(type_: Type) -> str:
     return type_.annotation_str
 
 
-# Formal types that hold a name, by the type itself.
+# Whether a formal type holds a name, by the type itself.
 OPEN: dict[Type, bool] = {}
+
+
+HOLDERS = (ListType, OptionalType, DictType, TupleType, FutureType, AwaitType, RRefType)
 
 
 def is_open(formal: Type) -> bool:
     """Whether a formal type has names that a call binds."""
+    if not isinstance(formal, HOLDERS):
+        return isinstance(formal, VarType)
     found = OPEN.get(formal)
     if found is None:
-        if isinstance(formal, VarType):
-            found = True
-        elif isinstance(
-            formal,
-            ListType | OptionalType | DictType | TupleType | FutureType | AwaitType | RRefType,
-        ):
-            found = any([is_open(part) for part in formal.containedTypes()])
-        else:
-            return False
-        OPEN[formal] = found
+        found = OPEN[formal] = any([is_open(part) for part in formal.containedTypes()])
     return found
 
 

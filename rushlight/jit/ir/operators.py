@@ -9,7 +9,6 @@ Invariant: a node's operator follows from its kind and the types of its inputs a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any
 
 from rushlight.base.schema import Schema, compose
@@ -19,12 +18,6 @@ from rushlight.jit.ir.binding import Bindings, evaluate, takes
 from rushlight.jit.ir.graph import Node, Value
 from rushlight.jit.ir.schemas import FunctionSchema, of_operator
 from rushlight.jit.ir.types import ANY, NONE, BoolType, TupleType, Type
-
-# The modules that define operators of graphs alone.
-MODULES = (
-    *("conversions", "numbers", "comparison", "mathematics", "lists", "dicts", "strings"),
-    *("tensors", "objects"),
-)
 
 
 class Operator:
@@ -147,8 +140,18 @@ def add_operator(operator: Operator) -> None:
 
 def load_graph_only() -> None:
     """Import what defines operators of graphs; all at once, since any node may be the first."""
-    for name in MODULES:
-        import_module(f"rushlight.jit.ops.{name}")
+    from rushlight.jit.ops import (  # noqa: F401
+        comparison,
+        conversions,
+        dicts,
+        functions,
+        lists,
+        mathematics,
+        numbers,
+        objects,
+        strings,
+        tensors,
+    )
 
 
 # What an out= form of a factory does not take: the tensor has it all.

@@ -13,10 +13,14 @@ ORDER: dict[str, str] = {
         bool_bool float_float Tensor_float float_Tensor Tensor_int int_Tensor Tensor_bool
         bool_Tensor
     """,
+    "aten::Delete": "t Dict_str Dict_int Dict_bool Dict_float Dict_complex Dict_Tensor",
     "aten::Float": "Tensor Scalar int bool str",
     "aten::Int": "Tensor bool float Scalar str",
+    "aten::__and__": "Scalar Tensor bool int",
     "aten::__contains__": "int_list str_list str int bool float complex Tensor float_list",
     "aten::__getitem__": "t str Dict_str Dict_int Dict_bool Dict_float Dict_complex Dict_Tensor",
+    "aten::__interpolate": "scale_list size_list_scale_list default size_list",
+    "aten::_set_item": "t str int bool float complex Tensor",
     "aten::_sparse_log_softmax": "int default",
     "aten::_sparse_softmax": "int default",
     "aten::_test_autograd_multiple_dispatch": "fullcoverage fullcoverage_out ntonly",
@@ -39,6 +43,8 @@ ORDER: dict[str, str] = {
     "aten::bernoulli": "default out p Tensor Tensor_out",
     "aten::bitwise_left_shift_": "Tensor_Scalar Tensor",
     "aten::bitwise_right_shift_": "Tensor_Scalar Tensor",
+    "aten::clear": "t str int bool float complex Tensor",
+    "aten::copy": "default out t Dict_str Dict_int Dict_bool Dict_float Dict_complex Dict_Tensor",
     "aten::count": "default int float bool Tensor str",
     "aten::count_nonzero": "default dim_IntList dim_IntList_out out",
     "aten::dict": """
@@ -46,6 +52,7 @@ ORDER: dict[str, str] = {
         Tensor Dict_Tensor
     """,
     "aten::div_": "Tensor Tensor_mode Scalar Scalar_mode",
+    "aten::divide_": "Tensor Tensor_mode Scalar_mode Scalar",
     "aten::eq": """
         Tensor Scalar Scalar_out int_list device bool enum int complex float int_float float_int
         float_complex complex_float default str float_list Tensor_list bool_list str_list
@@ -65,6 +72,8 @@ ORDER: dict[str, str] = {
     "aten::gradient": """
         scalarint scalararray array scalarrayint scalarrayarray tensorarrayint tensorarray
     """,
+    "aten::greater_": "Scalar Tensor",
+    "aten::greater_equal_": "Scalar Tensor",
     "aten::gt_": "Scalar Tensor",
     "aten::histogram": "bins_tensor bins_tensor_out bin_ct bin_ct_out",
     "aten::index": """
@@ -79,6 +88,8 @@ ORDER: dict[str, str] = {
     "aten::len": "t Tensor str Dict_str Dict_int Dict_bool Dict_float Dict_complex Dict_Tensor any",
     "aten::lerp": "Scalar Tensor Scalar_out",
     "aten::lerp_": "Scalar Tensor",
+    "aten::less_": "Scalar Tensor",
+    "aten::less_equal_": "Scalar Tensor",
     "aten::linalg_matrix_rank": """
         default tol_tensor atol_rtol_tensor atol_rtol_float atol_rtol_tensor_out
         atol_rtol_float_out out
@@ -126,6 +137,7 @@ ORDER: dict[str, str] = {
         Tensor_float Tensor_float_out float_Tensor_out float_Tensor Tensor_Tensor
         Tensor_Tensor_out float_float float_float_out
     """,
+    "aten::not_equal_": "Scalar Tensor",
     "aten::pop": """
         t Dict_str Dict_default_str Dict_int Dict_default_int Dict_bool Dict_default_bool
         Dict_float Dict_default_float Dict_complex Dict_default_complex Dict_Tensor
@@ -189,12 +201,14 @@ ORDER: dict[str, str] = {
         default other_scalar self_scalar out self_scalar_out other_scalar_out
     """,
     "aten::special_zeta": "default other_scalar self_scalar out self_scalar_out other_scalar_out",
+    "aten::split": "Tensor sizes str default",
     "aten::std": "default dim correction correction_out out",
     "aten::stride": "int default",
     "aten::sub": """
         Tensor Scalar out Scalar_out int complex float int_complex complex_int float_complex
         complex_float int_float float_int default
     """,
+    "aten::subtract": "Tensor out Scalar",
     "aten::sum": "dim_IntList default IntList_out out int float complex bool",
     "aten::sym_size": "int default",
     "aten::sym_stride": "int default",

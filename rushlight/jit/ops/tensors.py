@@ -17,7 +17,16 @@ from rushlight.jit.runtime.arguments import as_dtype, as_memory_format
 # -- facts -----------------------------------------------------------------------------------------
 
 graph_text("[*{0}.shape]", "aten::size(Tensor self) -> int[]")
-graph_text("{0}.size({1})", "aten::size.int(Tensor self, int dim) -> int")
+
+
+@graph_op("aten::size.int(Tensor self, int dim) -> int")
+def size_of(self: Tensor, dim: int) -> Any:
+    try:
+        return self.shape[dim]
+    except IndexError:
+        return self.size(dim)
+
+
 graph_text("[*{0}.stride()]", "aten::stride(Tensor self) -> int[]")
 graph_text("{0}.stride({1})", "aten::stride.int(Tensor self, int dim) -> int")
 graph_text("len({0})", "aten::len.Tensor(Tensor t) -> int")
@@ -217,12 +226,6 @@ graph_op("aten::index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor valu
          "bool accumulate=False) -> Tensor")(put("index_put"))  # fmt: skip
 graph_op("aten::index_put_.hacked_twin(Tensor(a!) self, Tensor[] indices, Tensor values, "
          "bool accumulate=False) -> Tensor(a!)")(put("index_put_"))  # fmt: skip
-
-for _name in ("and", "or", "xor", "lshift", "rshift"):
-    for _type, _overload in (("Tensor", "Tensor"), ("Scalar", "Scalar")):
-        graph_op(f"aten::__i{_name}__.{_overload}(Tensor(a!) self, {_type} other) -> Tensor(a!)")(
-            lambda self, other, name=f"__i{_name}__": getattr(self, name)(other)
-        )
 
 
 @graph_op("aten::backward(Tensor self, Tensor? gradient=None, bool? retain_graph=None, "

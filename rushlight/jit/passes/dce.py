@@ -112,12 +112,14 @@ class Elimination:
             if node not in self.live_nodes:
                 self.remove(node)
                 continue
-            # What is handed out goes first, then what makes it, then what came in for it.
-            dropped = self.drop_outputs(node) if node._kind in ("prim::If", "prim::Loop") else []
+            dead: list[int] = []
+            if node._kind in ("prim::If", "prim::Loop"):
+                dead = self.drop_outputs(node)
             for inner in node._blocks:
                 self.sweep(inner)
             if node._kind == "prim::Loop":
-                for place in dropped:
+                for place in dead:
+                    # Who used it inside is gone by now.
                     node.removeInput(place + 2)
                     node._blocks[0].eraseInput(place + 1)
 
@@ -130,14 +132,12 @@ class Elimination:
         node.destroy()
 
     def drop_outputs(self, node: Node) -> list[int]:
-        """Takes out what an If gives or a Loop carries and nobody uses: the places, last first."""
-        first = int(node._kind == "prim::Loop")
-        dropped: list[int] = []
-        for place in range(len(node._outputs) - 1, -1, -1):
-            if node._outputs[place] in self.live_values:
-                continue
+        """Takes out what an If or a Loop gives and nobody uses; the places, last one first."""
+        first = 1 if node._kind == "prim::Loop" else 0
+        places = range(len(node._outputs) - 1, -1, -1)
+        dead = [place for place in places if node._outputs[place] not in self.live_values]
+        for place in dead:
             node.eraseOutput(place)
             for block in node._blocks:
                 block.eraseOutput(place + first)
-            dropped.append(place)
-        return dropped
+        return dead

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from rushlight.jit.ir.graph import Block, Graph, Node
+from rushlight.jit.ir.parts import SourceRange
 from rushlight.jit.ir.types import ClassType, FunctionType
 
 
@@ -50,18 +52,26 @@ def inline_call(node: Node, function: Any) -> None:
         elif not new.isCompleteTensor() and old.isCompleteTensor():
             new.setType(old.type())
         old.replaceAllUsesWith(new)
-    if node.scope:
-        add_scope(node, start)
+    taken_over(node, function.short_name, start)
     constant = node._inputs[0]._node
     node.destroy()
     if constant._kind == "prim::Constant" and not constant.hasUses():
         constant.destroy()
 
 
-def add_scope(call: Node, before: Node | None) -> None:
-    """Nodes that took the place of a call lie in its scope."""
+def taken_over(call: Node, name: str, before: Node | None) -> None:
+    """Nodes that took the place of a call lie in its scope, and were called from there."""
     node = before.next if before is not None else None
     while node is not None and node is not call:
-        if not node.scope:
+        if call.scope and not node.scope:
             node.scope = call.scope
+        note_caller(node, name, call.source)
         node = node.next
+
+
+def note_caller(node: Node, name: str, place: SourceRange) -> None:
+    if place.text:
+        node.source = replace(node.source, callers=(*node.source.callers, (name, place)))
+    for block in node._blocks:
+        for inner in block.nodes():
+            note_caller(inner, name, place)

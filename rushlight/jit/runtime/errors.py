@@ -6,7 +6,7 @@ nodes of its lines, and nodes know where they come from.
 
 from __future__ import annotations
 
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 from rushlight.jit.ir.graph import Node
@@ -65,6 +65,30 @@ def node_frames(name: str, source: SourceRange) -> list[tuple[str, SourceRange]]
     names = [*[callee for callee, _ in source.callers], name]
     places = [source, *[place for _, place in source.callers]]
     return [*zip(names, places)][::-1]
+
+
+def python_report(error: Exception) -> str:
+    """An error of Python code that a program called: its class, and the calls that led there."""
+    places: list[tuple[FrameType, int]] = []
+    traceback = error.__traceback__
+    while traceback is not None:
+        places.insert(0, (traceback.tb_frame, traceback.tb_lineno))
+        traceback = traceback.tb_next
+    outer = places[-1][0].f_back
+    while outer is not None:
+        places.append((outer, outer.f_lineno))
+        outer = outer.f_back
+    lines = [
+        f"  {frame.f_code.co_filename}({line}): {frame.f_code.co_name}\n"
+        for frame, line in places
+        if not is_engine(frame)
+    ]
+    return f"{type(error).__name__}: {error}\n\nAt:\n{''.join(lines)}"
+
+
+def is_engine(frame: FrameType) -> bool:
+    """Whether a frame is the library's own: users know nothing of it."""
+    return str(frame.f_globals.get("__name__")).partition(".")[0] == "rushlight"
 
 
 def raise_exception(message: str, class_name: Any = None) -> None:

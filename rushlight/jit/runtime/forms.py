@@ -147,15 +147,24 @@ def is_true(value: Value) -> bool:
 
 @form("prim::Enter")
 def write_enter(w: Writer, node: Node) -> None:
-    thing = w.text(node._inputs[0])
-    w.assign(node, f"{w.bind('call_method', call_method)}({thing}, '__enter__')")
+    """What follows runs inside: an error leaves as well."""
+    w.assign(node, f"{w.bind('call_method', call_method)}({w.text(node._inputs[0])}, '__enter__')")
+    w.add("try:")
+    w.depth += 1
+    w.add("pass")
 
 
 @form("prim::Exit")
 def write_exit(w: Writer, node: Node) -> None:
     thing, *rest = [w.text(value) for value in node._inputs]
-    given = ", ".join(rest or ["None"] * 3)
-    w.assign(node, f"{w.bind('call_method', call_method)}({thing}, '__exit__', {given})")
+    leave = w.bind("call_method", call_method)
+    w.depth -= 1
+    w.add("except BaseException:")
+    w.depth += 1
+    w.add(f"{leave}({thing}, '__exit__', None, None, None)", node)
+    w.add("raise")
+    w.depth -= 1
+    w.assign(node, f"{leave}({thing}, '__exit__', {', '.join(rest or ['None'] * 3)})")
 
 
 # -- containers ------------------------------------------------------------------------------------

@@ -18,7 +18,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from rushlight.base.errors import fail
+from rushlight.core.dispatch import call
+from rushlight.core.op import REPLACED, is_replaced
 from rushlight.core.source import compile_source
+from rushlight.core.state import PROCESS
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.ir.numbers import is_wrapped_number, unwrapped_number
 from rushlight.jit.ir.operators import Operator, match_node
@@ -42,6 +45,8 @@ LITERALS = (int, float, bool, str, type(None))
 COMPILING = threading.local()
 # Blocks that lie deeper are functions of their own.
 DEEPEST = 15
+# The global of a program that holds the names of the ops it calls.
+OPS = "__ops__"
 # Programs have numbers: several may have one name.
 NUMBERS = itertools.count(1)
 
@@ -55,6 +60,8 @@ def compile_graph(graph: Graph, name: str) -> Callable[..., Any]:
     raw = compile_raw(graph, name)
 
     def run(*args: Any) -> Any:
+        if PROCESS.special and REPLACED != BOUND_WITH:
+            rebind_ops()
         try:
             return raw(*args)
         except Exception as error:
@@ -75,6 +82,32 @@ def compile_raw(graph: Graph, name: str) -> Callable[..., Any]:
     finally:
         running.discard(id(graph))
     return writer.compile()
+
+
+# -- ops -------------------------------------------------------------------------------------------
+
+# All programs, for as long as somebody holds them.
+PROGRAMS: weakref.WeakSet[Any] = weakref.WeakSet()
+# The ops with kernels of a user's that all programs know of.
+BOUND_WITH: set[Any] = set()
+
+
+def op_function(op: Any) -> Callable[..., Any]:
+    """The op as a function of bound arguments; through the dispatcher where users have a say."""
+    if op.namespace != "aten" or is_replaced(op.packet):
+        return lambda *args: call(op, args)
+    direct: Callable[..., Any] = op.direct
+    return direct
+
+
+def rebind_ops() -> None:
+    """Lets every program call what ops are now: a user has registered a kernel for some."""
+    BOUND_WITH.clear()
+    BOUND_WITH.update(REPLACED)
+    for program in list(PROGRAMS):
+        scope = program.__globals__
+        for name, op in scope[OPS].items():
+            scope[name] = op_function(op)
 
 
 def raw_program(function: Any) -> Callable[..., Any]:
@@ -99,6 +132,7 @@ class Writer:
         self.texts: dict[Value, str] = {}
         self.taken: set[str] = set()
         self.operators: dict[Node, Operator] = {}
+        self.op_names: dict[Any, str] = {}
         # Lists that are written where they are used.
         self.inlined: set[Value] = set()
         self.depth = 1
@@ -314,9 +348,15 @@ class Writer:
             self.argument(op, place, given[name]) if name in given else "None"
             for place, name in enumerate(op.argument_names)
         ]
-        call = f"{self.bind(op.name(), op.direct)}({', '.join(texts)})"
+        call = f"{self.bind_op(op)}({', '.join(texts)})"
         answer = result_converter(op)
         return call if answer is None else f"{self.bind(answer.__name__, answer)}({call})"
+
+    def bind_op(self, op: Any) -> str:
+        name = self.op_names.get(op)
+        if name is None:
+            name = self.op_names[op] = self.bind(op.name(), op_function(op))
+        return name
 
     def argument(self, op: Any, place: int, value: Value) -> str:
         """An argument of an op as the op takes it."""
@@ -343,7 +383,9 @@ class Writer:
     def compile(self) -> Callable[..., Any]:
         source = "\n".join(self.lines) + "\n"
         self.scope[PROGRAM] = (self.name, self.nodes)
+        self.scope[OPS] = {name: op for op, name in self.op_names.items()}
         scope = compile_source(source, f"program of {self.name}, {next(NUMBERS)}", self.scope)
         program: Callable[..., Any] = scope.pop("program")
+        PROGRAMS.add(program)
         weakref.finalize(program, linecache.cache.pop, program.__code__.co_filename, None)
         return program

@@ -36,6 +36,7 @@ from rushlight.jit.ir.types import (
     Type,
     UnionType,
 )
+from rushlight.jit.runtime.errors import python_report
 from rushlight.jit.unit import Instance
 
 PLAIN: dict[type[Type], tuple[type, ...]] = {
@@ -136,12 +137,15 @@ def bind_python(call: PythonCall, is_inplace: bool) -> Callable[..., Any]:
 
         return refuse
     function: Callable[..., Any] = target.apply if call.is_function_class else target
-    if "c" not in call.convention:
-        return function
+    convention = "" if "c" not in call.convention else call.convention
 
     def run(*args: Any) -> Any:
-        tensors, constants = iter(args), iter(call.constants)
-        given = [next(constants if letter == "c" else tensors) for letter in call.convention]
-        return function(*given)
+        if convention:
+            tensors, constants = iter(args), iter(call.constants)
+            args = tuple([next(constants if c == "c" else tensors) for c in convention])
+        try:
+            return function(*args)
+        except Exception as error:
+            raise RuntimeError(python_report(error)) from error
 
     return run

@@ -93,6 +93,10 @@ class BroadcastingList:
     def __getitem__(self, element: Any) -> BroadcastingList:
         return BroadcastingList(self.size, element)
 
+    def __call__(self, *args: Any) -> Any:
+        # `typing` takes only what can be called.
+        raise TypeError("BroadcastingList is an annotation")
+
 
 FORWARD = getattr(typing, "ForwardRef", str)
 

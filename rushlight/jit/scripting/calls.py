@@ -22,6 +22,7 @@ from rushlight.jit.scripting.indexing import Indexing
 from rushlight.jit.scripting.sources import fail_at
 from rushlight.jit.scripting.values import (
     Arg,
+    ClassNew,
     IterableTree,
     RangeValue,
     SimpleValue,
@@ -43,6 +44,9 @@ class Calls(Indexing):
             return result
         if isinstance(callee, ToList):
             return self.to_list(node, callee, hint)
+        if isinstance(callee, ClassNew):
+            # The argument is the class again.
+            return callee.call(self.place(node.func), self, [], {}, binders)
         args = self.args_of(node.args)
         kwargs = self.kwargs_of(node.keywords)
         self.note_call(node)

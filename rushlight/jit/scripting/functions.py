@@ -41,7 +41,7 @@ def signature(
     arguments: list[Argument] = []
     for place, each in enumerate(nodes):
         default = parsed.defaults.get(each.arg, NO_DEFAULT)
-        if isinstance(default, list | dict | set):
+        if isinstance(default, list | dict | set) and not resolver.is_of_saved_code:
             fail_at(source.range_of(node), MUTABLE_DEFAULT.format(type(default), each.arg))
         code = enumerated(default)
         default = default if code is None else code

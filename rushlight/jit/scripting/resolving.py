@@ -13,7 +13,7 @@ import inspect
 import math
 import types
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dtype import dtype
@@ -104,6 +104,9 @@ NOT_A_VALUE = (
 class Resolver:
     """Names of a piece of code."""
 
+    # Saved code has been compiled before: its defaults are values.
+    is_of_saved_code = False
+
     def __init__(
         self,
         scope: Mapping[str, Any],
@@ -161,15 +164,12 @@ class Resolver:
 
     def annotated(self, node: ast.expr, source: SourceText) -> tuple[Type, int | None]:
         """A type, and how many a single value stands for."""
-        size = None
-        if isinstance(node, ast.Subscript):
-            try:
-                found = eval(compile(ast.Expression(node), "<annotation>", "eval"), Names(self))
-            except Exception:
-                found = None
-            if isinstance(found, BroadcastingList):
-                size = found.size
-        return self.annotation(node, source), size
+        try:
+            found = eval(compile(ast.Expression(node), "<annotation>", "eval"), Names(self))
+        except Exception:
+            found = None
+        lists = [each for each in (found, *get_args(found)) if isinstance(each, BroadcastingList)]
+        return self.annotation(node, source), lists[0].size if lists else None
 
     def type_of(
         self, found: Any, text: str, place: SourceRange, compile_class: Callable[[Any], Type]

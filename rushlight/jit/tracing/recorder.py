@@ -32,6 +32,8 @@ DIVIDED = frozenset(
         "conv_transpose3d",
     )
 )
+# What calls that make a tensor say about it.
+OPTIONS = frozenset(("dtype", "layout", "device", "pin_memory"))
 LIVE = (
     "There are {count} live references to the data region being modified when tracing in-place "
     "operator {name}. This might cause the trace to be incorrect, because all other views that "
@@ -69,27 +71,30 @@ class Recorder(TracingState):
 
     def record(self, op: OpOverload, args: tuple[Any, ...]) -> Any:
         kind = f"{op.namespace}::{op.base_name}"
-        schema = op._schema
-        arguments = schema.arguments
-        if self.force_outplace and op.mutated_positions:
-            arguments, args_recorded = self.without_out(op, args)
-            if not op.out_positions:
-                kind = kind.removesuffix("_")
-        else:
-            args_recorded = args
-        node = self.make_node(kind, arguments, args_recorded)
-        plain = plain_arguments(args)
+        arguments: Sequence[Argument] = op._schema.arguments
+        shown: Sequence[Any] = args
+        if op.out_positions:
+            arguments, shown = self.arguments_of_out(op, args)
+        elif self.force_outplace and op.mutated_positions:
+            kind = kind.removesuffix("_")
+        node = self.make_node(kind, arguments, shown)
         if self.force_outplace and op.mutated_positions and not op.out_positions:
             self.warn_of_views(op, args)
-        result = self.run_below(op, plain)
+        result = self.run_below(op, plain_arguments(args))
         self.add_outputs(node, result)
         return result
 
-    def without_out(self, op: OpOverload, args: tuple[Any, ...]) -> tuple[Any, Any]:
-        """The arguments less those that a call writes its result into."""
-        kept = [at for at in range(len(args)) if at not in op.out_positions]
+    def arguments_of_out(self, op: OpOverload, args: tuple[Any, ...]) -> tuple[Any, Any]:
+        """What a call with `out=` is recorded with: nothing that the result says itself, and out of
+        place not the result either."""
         arguments = op._schema.arguments
-        return [arguments[at] for at in kept], tuple([args[at] for at in kept])
+        told = OPTIONS if OPTIONS.issubset([each.name for each in arguments]) else frozenset()
+        kept = [
+            at
+            for at, argument in enumerate(arguments)
+            if argument.name not in told and not (self.force_outplace and at in op.out_positions)
+        ]
+        return [arguments[at] for at in kept], [args[at] for at in kept]
 
     def warn_of_views(self, op: OpOverload, args: tuple[Any, ...]) -> None:
         for position in op.mutated_positions:
@@ -257,6 +262,15 @@ def record_convolution(recorder: Recorder, op: OpOverload, args: tuple[Any, ...]
     value = recorder.add_output(node, result)
     value.setType(value.type().replaced(requires_grad=False))  # type: ignore[attr-defined]
     return result
+
+
+@rule("to")
+def record_move(recorder: Recorder, op: OpOverload, args: tuple[Any, ...]) -> Any:
+    """torch: a move to a device also says which dtype and layout it keeps."""
+    self, dtype, layout, place, *rest = args
+    if op._overloadname != "dtype_layout" or place is None or dtype is not None:
+        return recorder.record(op, args)
+    return recorder.record(op, (self, self.dtype, layout or self.layout, place, *rest))
 
 
 @rule("split")

@@ -21,7 +21,7 @@ from rushlight.core.dispatch import call, packet_call
 from rushlight.core.geometry import suggest_memory_format
 from rushlight.core.node import needs_grad
 from rushlight.core.op import Tag, refuse
-from rushlight.core.state import LOCAL, PROCESS, active_tracer
+from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import PLAIN, Tensor, shell, strides_of, values_of, wrap
 from rushlight.opset import derived
@@ -334,15 +334,7 @@ def conversion(self: Any, *args: Any, **kwargs: Any) -> Any:
         return call(to_dtype, (self, dtype, *flags))
     if device is not None and dtype is not None:
         return call(to_device, (self, device, dtype, *flags))
-    return to_place(self, device, *flags)
-
-
-def to_place(self: Any, place: Any, non_blocking: bool, copy: bool, format: Any) -> Any:
-    """The tensor on a device. A trace has the dtype and layout that it keeps."""
-    kept: tuple[Any, Any] = (None, None)
-    if place is not None and PROCESS.special and active_tracer() is not None:
-        kept = self._dtype, self.layout
-    return call(to_dtype_layout, (self, *kept, place, None, non_blocking, copy, format))
+    return call(to_dtype_layout, (self, dtype, None, device, None, *flags))
 
 
 def publish(shortcut: Any, name: str, text: str | None = None) -> None:
@@ -399,7 +391,7 @@ for name, target in (
 def to_cpu(self: Any, memory_format: Any = preserve_format) -> Any:
     """The tensor in host memory."""
     format = unless_preserved(memory_format)
-    return to_place(self, cpu, False, False, format)
+    return call(to_dtype_layout, (self, None, None, cpu, None, False, False, format))
 
 
 def to_cuda(

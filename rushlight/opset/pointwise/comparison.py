@@ -233,7 +233,8 @@ def operator_ops(symbol: str, name: str) -> None:
     takes the latter at once, unless a trace is to show it."""
     method_alias(f"__{symbol}__", name)
     method_alias(f"__i{symbol}__", f"{name}_")
-    options: dict[str, Any] = {"method": False, "out": False}
+    options: dict[str, Any] = {"method": False, "function": False, "out": False}
+    options["vjp"] = WHOLE_NUMBERS
 
     def samples(make: Any) -> Any:
         return [(make.ints(3), make.ints(3, high=4))]
@@ -256,7 +257,6 @@ def operator_ops(symbol: str, name: str) -> None:
         composite(
             f"__i{symbol}__.{overload}(Tensor(a!) self, {rest}(a!)",
             samples=cases,
-            function=False,
             **options,
         )(write)
 

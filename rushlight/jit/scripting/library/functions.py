@@ -1,10 +1,12 @@
 # mypy: ignore-errors
-# ruff: noqa: C901, SIM102, SIM116
+# ruff: noqa: C901, RUF005, SIM102, SIM108, SIM116, UP007, UP045
 """`nn.functional` as it is compiled: typed functions over operators.
 
 Their names, arguments and defaults are those of `nn.functional`; errors are raised where they are
 there.
 """
+
+from typing import Optional
 
 import rushlight as torch
 from rushlight.core.tensor import Tensor
@@ -430,7 +432,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
 def _max_pool1d(
     input: Tensor,
     kernel_size: Ints1,
-    stride: list[int] | None = None,
+    stride: Optional[Ints1] = None,
     padding: Ints1 = 0,
     dilation: Ints1 = 1,
     ceil_mode: bool = False,
@@ -444,7 +446,7 @@ def _max_pool1d(
 def _max_pool2d(
     input: Tensor,
     kernel_size: Ints2,
-    stride: list[int] | None = None,
+    stride: Optional[Ints2] = None,
     padding: Ints2 = 0,
     dilation: Ints2 = 1,
     ceil_mode: bool = False,
@@ -458,7 +460,7 @@ def _max_pool2d(
 def _max_pool3d(
     input: Tensor,
     kernel_size: Ints3,
-    stride: list[int] | None = None,
+    stride: Optional[Ints3] = None,
     padding: Ints3 = 0,
     dilation: Ints3 = 1,
     ceil_mode: bool = False,
@@ -472,7 +474,7 @@ def _max_pool3d(
 def max_pool1d_with_indices(
     input: Tensor,
     kernel_size: Ints1,
-    stride: list[int] | None = None,
+    stride: Optional[Ints1] = None,
     padding: Ints1 = 0,
     dilation: Ints1 = 1,
     ceil_mode: bool = False,
@@ -486,7 +488,7 @@ def max_pool1d_with_indices(
 def max_pool2d_with_indices(
     input: Tensor,
     kernel_size: Ints2,
-    stride: list[int] | None = None,
+    stride: Optional[Ints2] = None,
     padding: Ints2 = 0,
     dilation: Ints2 = 1,
     ceil_mode: bool = False,
@@ -500,7 +502,7 @@ def max_pool2d_with_indices(
 def max_pool3d_with_indices(
     input: Tensor,
     kernel_size: Ints3,
-    stride: list[int] | None = None,
+    stride: Optional[Ints3] = None,
     padding: Ints3 = 0,
     dilation: Ints3 = 1,
     ceil_mode: bool = False,

@@ -1,5 +1,4 @@
 # mypy: ignore-errors
-# ruff: noqa: SIM102
 """Modules of `nn` as they are compiled: methods over the attributes that the modules have."""
 
 from collections.abc import Callable
