@@ -12,11 +12,10 @@ from rushlight.jit.ir.graph import Graph, Value
 from rushlight.jit.ir.schemas import NO_DEFAULT, Argument
 from rushlight.jit.ir.types import ClassType, TensorType, Type
 from rushlight.jit.naming import qualified_name
-from rushlight.jit.scripting.annotations import BroadcastingList
 from rushlight.jit.scripting.cleanup import clean_up
 from rushlight.jit.scripting.emitter import Emitter, all_arguments
 from rushlight.jit.scripting.frontend import Parsed, parse_function
-from rushlight.jit.scripting.resolving import Names, Resolver, resolver_of
+from rushlight.jit.scripting.resolving import Resolver, resolver_of
 from rushlight.jit.scripting.sources import NotSupportedError, SourceText, compiling, fail_at
 from rushlight.jit.scripting.ssa import convert_to_ssa
 from rushlight.jit.scripting.values import Sugared
@@ -101,7 +100,7 @@ def comment_types(
 def shifted(node: ast.expr) -> ast.expr:
     """A tree from a comment: its places mean nothing in the text."""
     for part in ast.walk(node):
-        if hasattr(part, "lineno"):
+        if isinstance(part, ast.expr):
             part.lineno = part.end_lineno = 1
             part.col_offset = part.end_col_offset = 0
     return node
