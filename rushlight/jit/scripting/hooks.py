@@ -9,8 +9,15 @@ from rushlight.jit.ir.parts import SourceRange
 from rushlight.jit.ir.types import NONE, TupleType
 from rushlight.jit.scripting.frontend import parse_function
 from rushlight.jit.scripting.resolving import resolver_of
-from rushlight.jit.scripting.values import Arg, Args, Kwargs, MethodValue, SimpleValue, Sugared
-from rushlight.jit.scripting.values import unpack_tuple
+from rushlight.jit.scripting.values import (
+    Arg,
+    Args,
+    Kwargs,
+    MethodValue,
+    SimpleValue,
+    Sugared,
+    unpack_tuple,
+)
 
 if TYPE_CHECKING:
     from rushlight.jit.scripting.base import EmitterBase as Emitter

@@ -30,7 +30,7 @@ from rushlight.jit.scripting.library import layer_methods
 from rushlight.jit.scripting.modulevalues import ModuleValue
 from rushlight.jit.scripting.resolving import Resolver, resolver_of
 from rushlight.jit.scripting.sources import SourceText
-from rushlight.jit.unit import PYTHON_UNIT, Function, Instance
+from rushlight.jit.unit import PYTHON_UNIT, CompilationUnit, Function, Instance
 from rushlight.nn.containers import ModuleDict, ModuleList, Sequential
 from rushlight.nn.module import Module
 
@@ -149,8 +149,9 @@ SHARED: dict[Any, list[tuple[Any, Concrete]]] = {}
 class Building:
     """One call of `script`: modules that are shared become objects that are shared."""
 
-    def __init__(self, share: bool = True) -> None:
+    def __init__(self, share: bool = True, only_exports: bool = False) -> None:
         self.share = share
+        self.only_exports = only_exports
         self.concrete: dict[int, Concrete] = {}
         self.made: dict[int, Any] = {}
         self.waiting: list[tuple[Concrete, list[str]]] = []
@@ -196,7 +197,10 @@ class Building:
         if self.share:
             alike.append((key, concrete))
         define_container_methods(concrete)
-        self.waiting.append((concrete, methods_to_compile(module)))
+        names = methods_to_compile(module)
+        if self.only_exports:
+            names = [name for name in names if name != "forward"]
+        self.waiting.append((concrete, names))
         return concrete
 
     def compile(self) -> None:
@@ -285,6 +289,14 @@ def script_module(module: Any, share: bool = True, methods: Sequence[str] = ()) 
     concrete = building.concrete_of(module)
     if methods:
         building.waiting.append((concrete, list(methods)))
+    building.compile()
+    return wrapped(module, building)
+
+
+def compile_exports(module: Any, unit: CompilationUnit) -> Any:
+    """The compiled form of a module whose `forward` will be traced: what it exports."""
+    building = Building(share=False, only_exports=True)
+    building.concrete_of(module)
     building.compile()
     return wrapped(module, building)
 

@@ -288,7 +288,10 @@ class FlagDispatch(Sugared):
             given = args[self.place]
         chosen = False if given is None else given.value.toIValue()
         if not isinstance(chosen, bool):
-            fail_at(place, "argument for boolean dispatch at position {} was not constant".format(self.place))  # fmt: skip # noqa: UP032
+            fail_at(
+                place,
+                f"argument for boolean dispatch at position {self.place} was not constant",
+            )
         function = compile_called(self.functions[chosen])
         return FunctionValue([function]).call(place, em, args, kwargs, binders)
 
@@ -402,9 +405,9 @@ def sugared_function(function: Any, place: SourceRange, em: Emitter) -> Sugared:
     from rushlight.jit.scripting.functions import compile_called, overloads_of
     from rushlight.jit.scripting.ignoring import (
         IgnoredFunction,
+        UnusedFunction,
         is_ignored,
         is_unused,
-        UnusedFunction,
     )
     from rushlight.jit.scripting.library import dispatched_forms, script_form
 
