@@ -14,6 +14,7 @@ from rushlight.jit.scripting.annotations import BroadcastingList
 
 aten = torch.ops.aten
 Ints1 = BroadcastingList(1)[int]
+Floats1 = BroadcastingList(1)[float]
 Ints2 = BroadcastingList(2)[int]
 Ints3 = BroadcastingList(3)[int]
 
@@ -683,8 +684,8 @@ def kl_div(
 
 def interpolate(
     input: Tensor,
-    size: list[int] | None = None,
-    scale_factor: list[float] | None = None,
+    size: Optional[Ints1] = None,
+    scale_factor: Optional[Floats1] = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
