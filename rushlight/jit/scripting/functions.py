@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any
 
 from rushlight.jit.ir.constants import enumerated
@@ -124,8 +125,8 @@ def finish(graph: Graph) -> None:
 
 # -- functions that are called ---------------------------------------------------------------------
 
-# Python function -> what it was compiled to. The function stays alive as long as its code is known.
-COMPILED: dict[Any, Function] = {}
+# Python function -> what it was compiled to.
+COMPILED: MutableMapping[Any, Function] = weakref.WeakKeyDictionary()
 
 
 def compile_called(function: Any, local: Any = None) -> Function:
@@ -152,7 +153,7 @@ def new_function(function: Any, local: Any = None, unit: CompilationUnit = PYTHO
 
 # Qualified name -> signatures that were declared for it.
 OVERLOADS: dict[str, list[Any]] = {}
-OVERLOADED: dict[Any, list[Function]] = {}
+OVERLOADED: MutableMapping[Any, list[Function]] = weakref.WeakKeyDictionary()
 
 
 def add_overload(function: Any) -> Any:

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-# ruff: noqa: C901, RUF005, SIM102, SIM108, SIM116, UP007, UP045
+# ruff: noqa: C901, RUF005, SIM116
 """`nn.functional` as it is compiled: typed functions over operators.
 
 Their names, arguments and defaults are those of `nn.functional`; errors are raised where they are
