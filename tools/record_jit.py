@@ -20,7 +20,7 @@ HOME = ROOT / "tests" / "reference" / "jit"
 os.environ["PROGRAMS_LIBRARY"] = "torch"
 
 import programs_refused  # noqa: E402
-import programs_script  # noqa: E402
+import programs_script_more as programs_script  # noqa: E402
 import programs_trace  # noqa: E402
 import refusals  # noqa: E402
 import script_texts  # noqa: E402

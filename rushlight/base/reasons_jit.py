@@ -48,7 +48,7 @@ JIT_REASONS: dict[str, Reason] = {
         "parse_ir(text, parse_tensor_constants=True) makes random ones.",
     ),
     "RL1413": Reason(
-        "A strategy of fusing is a list of (\"STATIC\" or \"DYNAMIC\", int), not {given!r}"
+        'A strategy of fusing is a list of ("STATIC" or "DYNAMIC", int), not {given!r}'
     ),
     "RL1412": Reason("This graph is not sound: {what}\n{graph}"),
     "RL1420": Reason(

@@ -2,6 +2,7 @@
 
 `torch` is the library that `PROGRAMS_LIBRARY` names.
 """
+# Written as users write: style is theirs.
 # ruff: noqa
 
 import os

@@ -129,9 +129,7 @@ class Program:
             lambda: f"min({a}, {b})",
             lambda: f"len({lists})",
             lambda: f"sum({lists})",
-            lambda: f"{self.wrapped(lists)}[{self.expr('int', d + 2)} % len({lists})]"
-            if self.names("ints")
-            else f"len({lists})",
+            lambda: f"({lists} + [7])[abs({a}) % (len({lists}) + 1)]",
             lambda: f"int({self.expr('float', d)})",
             lambda: f"({a} if {self.expr('bool', d)} else {b})",
             lambda: f"len({self.expr('str', d)})",
@@ -139,14 +137,11 @@ class Program:
             lambda: f"({a} | {b})",
             lambda: f"{self.expr('dict', d + 1)}.get({self.expr('str', d + 1)}, {a})",
             lambda: f"{self.expr('pair', d + 1)}[0]",
-            lambda: f"{self.random.choice(self.names('tensor'))}.size(0)"
-            if self.names("tensor")
-            else a,
+            lambda: (
+                f"{self.random.choice(self.names('tensor'))}.size(0)" if self.names("tensor") else a
+            ),
             lambda: f"({a} ^ {b})",
         )
-
-    def wrapped(self, text: str) -> str:
-        return text if text.isidentifier() else f"({text})"
 
     def expr_float(self, d: int) -> str:
         a, b = self.expr("float", d), self.expr("float", d)
@@ -181,9 +176,11 @@ class Program:
             lambda: f"(0 < {self.expr('int', d)} < {self.expr('int', d)})",
             lambda: f"({self.expr('ints', d)} == {self.expr('ints', d)})",
             lambda: f"bool({self.expr('tensor', d)}.sum() > 0)",
-            lambda: f"({self.random.choice(self.names('optional'))} is None)"
-            if self.names("optional") and not self.is_guard
-            else "True",
+            lambda: (
+                f"({self.random.choice(self.names('optional'))} is None)"
+                if self.names("optional") and not self.is_guard
+                else "True"
+            ),
         )
 
     def expr_str(self, d: int) -> str:
@@ -236,7 +233,11 @@ class Program:
             lambda: f"{{'k': {self.expr('int', d)}}}",
             lambda: f"{{'k': {self.expr('int', d)}, {self.expr('str', d)}: {self.expr('int', d)}}}",
             lambda: f"{{str({name}): {name} for {name} in {self.expr('ints', d)}}}",
-            lambda: f"dict({self.random.choice(self.names('dict'))})" if self.names("dict") else "{'z': 1}",
+            lambda: (
+                f"dict({self.random.choice(self.names('dict'))})"
+                if self.names("dict")
+                else "{'z': 1}"
+            ),
         )
 
     def expr_optional(self, d: int) -> str:
@@ -334,10 +335,12 @@ class Program:
 
     def stmt_assign(self, depth: int) -> None:
         name, kind = self.target()
-        value = self.expr(kind)
-        # Without this, an optional that is set to an int is an int from here on.
-        value = f"torch.jit.annotate(Optional[int], {value})" if kind == "optional" else value
-        self.write(f"{name} = {value}")
+        if kind == "optional":
+            # An optional that is set to an int would be an int from here on.
+            word = self.pick("k", "j")
+            self.write(f"{name} = {{'k': {self.expr('int', 1)}}}.get('{word}')")
+            return
+        self.write(f"{name} = {self.expr(kind)}")
 
     def stmt_augment(self, depth: int) -> None:
         name, kind = self.target()

@@ -17,7 +17,7 @@ import rushlight as torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import script_fuzz  # noqa: E402
+import script_fuzz
 
 COUNT = int(os.environ.get("RUSHLIGHT_SCRIPT_FUZZ", "120"))
 CHUNK = 20

@@ -16,7 +16,7 @@ import rushlight as torch
 HOME = Path(__file__).resolve().parent
 sys.path.insert(0, str(HOME))
 
-import programs_script as programs  # noqa: E402
+import programs_script_more as programs  # noqa: E402
 import script_texts  # noqa: E402
 
 REFERENCE = HOME.parent / "reference" / "jit"

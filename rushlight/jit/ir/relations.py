@@ -39,7 +39,6 @@ from rushlight.jit.ir.types import (
     UnionType,
 )
 
-
 # The members of a Union stand in this order.
 KIND_ORDER = (
     *("AnyType", "EnumType", "AnyEnumType", "TensorType", "StorageType", "TupleType", "ListType"),

@@ -130,6 +130,16 @@ def type_from_annotation(
     if isinstance(annotation, Type):
         return annotation
     refuse_bare(annotation)
+    found = parametrized(annotation, convert)
+    if found is not None:
+        return found
+    if inspect.isclass(annotation):
+        return class_annotation(annotation, compile_class)
+    raise UnknownAnnotation(str(annotation))
+
+
+def parametrized(annotation: Any, convert: Callable[[Any], Type]) -> Type | None:
+    """Types with parts: `List[int]`, `Tuple[int, str]`, `Optional[int]`."""
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is list:
         return ListType(convert(args[0]))
@@ -150,9 +160,7 @@ def type_from_annotation(
         return convert(args[0])
     if origin is not None and getattr(origin, "__name__", "") == "Future":
         return FutureType(convert(args[0]))
-    if inspect.isclass(annotation):
-        return class_annotation(annotation, compile_class)
-    raise UnknownAnnotation(str(annotation))
+    return None
 
 
 def refuse_bare(annotation: Any) -> None:

@@ -9,7 +9,7 @@ import warnings
 from typing import Any, NamedTuple
 
 from rushlight.jit import futures
-from rushlight.jit.scripting.annotations import BroadcastingList
+from rushlight.jit.scripting.annotations import BroadcastingList, check_type, type_from_annotation
 from rushlight.jit.scripting.classes import compile_class, interface
 from rushlight.jit.scripting.functions import add_overload, compile_called, overloads_of
 from rushlight.jit.scripting.ignoring import export, ignore, unused
@@ -60,16 +60,12 @@ def script(
         from rushlight.jit.scripting.recursive import script_module
 
         return script_module(obj)
-    if isinstance(obj, dict | list):
-        from rushlight.jit.objects.containers import script_container
-
-        return script_container(obj)
-    local = sys._getframe(_frames_up + 1).f_locals
     if inspect.isclass(obj):
-        return script_class(obj, local)
+        # A frame keeps the names that it was asked for: asked only where they are needed.
+        return script_class(obj, sys._getframe(_frames_up + 1).f_locals)
     if inspect.isfunction(obj) or inspect.ismethod(obj):
         return script_function(obj)
-    if callable(obj) and hasattr(type(obj), "__call__"):
+    if callable(obj):
         return script_function(type(obj).__call__.__get__(obj))
     raise TypeError(f"module, class, method, function, traceback, frame, or code object was expected, got {type(obj).__name__}")  # fmt: skip # noqa: E501
 
@@ -90,10 +86,9 @@ def script_function(function: Any) -> Any:
     compiled = compile_called(function if form is None else form)
     compiled.ensure_defined()
     made = ScriptFunction(compiled)
-    made.__doc__ = "ScriptFunction\n\n" + (function.__doc__ or "")
-    made.__name__ = "ScriptFunction"
-    made.__qualname__ = "torch.jit.ScriptFunction"
-    made._torchdynamo_inline = function
+    vars(made).update(
+        __doc__=function.__doc__, __name__="ScriptFunction", __qualname__="torch.jit.ScriptFunction"
+    )
     return made
 
 
@@ -140,9 +135,11 @@ def is_scripting() -> bool:
 
 def isinstance_(obj: Any, target_type: Any) -> bool:
     """`isinstance` that also knows `List[int]` and the like."""
-    from rushlight.jit.scripting.containers import is_instance
+    from rushlight.jit.runtime.values import has_type
 
-    return is_instance(obj, target_type)
+    targets = target_type if isinstance(target_type, tuple) else (target_type,)
+    types = [check_type(each) or type_from_annotation(each) for each in targets]
+    return has_type(obj, types)
 
 
 isinstance_.__name__ = "isinstance"

@@ -167,8 +167,8 @@ def add_attribute(
     if name in hints:
         try:
             facts.types[name] = type_from_annotation(hints[name], None, compile_class)
-        except UnknownAnnotation as reason:
-            facts.failed[name] = f"Unknown type annotation: '{reason}'"
+        except UnknownAnnotation as unknown:
+            facts.failed[name] = f"Unknown type annotation: '{unknown}'"
             return
         facts.values[name] = script_value(value)
         return
@@ -200,7 +200,7 @@ def inferred_type(value: Any) -> tuple[Type | None, str]:
         word = "List" if isinstance(value, list) else "Dictionary"
         return None, f"{word} inputs must have entries to infer their type"
     type_ = without_facts(type_of(value))
-    if has_any(type_) or isinstance(value, Tensor) is False and type_ is ANY:
+    if has_any(type_) or (isinstance(value, Tensor) is False and type_ is ANY):
         name = type(value).__name__
         return None, (
             f"(This attribute exists on the Python module, but we failed to convert Python type: "

@@ -192,7 +192,7 @@ def interface(cls: Any) -> Any:
             type_.methods[each.name] = interface_schema(cls, each, source, type_)
     CLASSES[cls] = type_
     PYTHON_UNIT.add_type(type_)
-    cls.__torch_script_interface__ = type_
+    setattr(cls, "__torch_script_interface__", type_)  # noqa: B010
     return cls
 
 

@@ -1,4 +1,4 @@
-"""Conditions of compiled code: `and`, `or`, `not`, `is None`, `isinstance`, and `if` expressions."""
+"""Conditions of compiled code: `and`, `or`, `not`, `is None`, `isinstance`, `if` expressions."""
 
 from __future__ import annotations
 
@@ -220,9 +220,9 @@ class Conditions(EmitterBase):
     def types_of_check(self, node: ast.expr) -> list[Type]:
         if isinstance(node, ast.Tuple):
             return [type_ for item in node.elts for type_ in self.types_of_check(item)]
-        if isinstance(node, ast.Name) and node.id in ("list", "tuple"):
-            if node.id not in self.resolver.names():
-                return [AnyListType.get() if node.id == "list" else AnyTupleType.get()]
+        name = node.id if isinstance(node, ast.Name) else ""
+        if name in ("list", "tuple") and name not in self.resolver.names():
+            return [AnyListType.get() if name == "list" else AnyTupleType.get()]
         return self.resolver.checked_types(node, self.source)
 
     def attribute_check(self, node: ast.Call) -> Condition:

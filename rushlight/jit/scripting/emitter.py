@@ -322,7 +322,7 @@ class Emitter(Expressions):
 
     def augmented(self, node: ast.AugAssign, value: Value) -> Value:
         place, type_ = self.place(node), value.type()
-        kind, method = OPERATORS[type(node.op)]
+        _, method = OPERATORS[type(node.op)]
         writing, plain = AUGMENTED[type(node.op)]
         added = self.expr(node.value)
         if isinstance(type_, ClassType):

@@ -67,9 +67,9 @@ class Exits:
         owner = block.owner
         if self.kind == "prim::ReturnStmt" and owner is None:
             self.target = block
-        if self.kind == "prim::LoopContinuation" and owner is not None:
-            if owner.kind() == "prim::Loop":
-                self.target = block
+        is_loop = owner is not None and owner.kind() == "prim::Loop"
+        if self.kind == "prim::LoopContinuation" and is_loop:
+            self.target = block
         exit_ = self.visit_nodes(block)
         if self.target is block:
             self.arrive(block, exit_)

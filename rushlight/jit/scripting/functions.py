@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any
 
 from rushlight.jit.ir.constants import enumerated
@@ -12,11 +13,10 @@ from rushlight.jit.ir.graph import Graph, Value
 from rushlight.jit.ir.schemas import NO_DEFAULT, Argument
 from rushlight.jit.ir.types import ClassType, TensorType, Type
 from rushlight.jit.naming import qualified_name
-from rushlight.jit.scripting.annotations import BroadcastingList
 from rushlight.jit.scripting.cleanup import clean_up
 from rushlight.jit.scripting.emitter import Emitter, all_arguments
 from rushlight.jit.scripting.frontend import Parsed, parse_function
-from rushlight.jit.scripting.resolving import Names, Resolver, resolver_of
+from rushlight.jit.scripting.resolving import Resolver, resolver_of
 from rushlight.jit.scripting.sources import NotSupportedError, SourceText, compiling, fail_at
 from rushlight.jit.scripting.ssa import convert_to_ssa
 from rushlight.jit.scripting.values import Sugared
@@ -54,11 +54,19 @@ def signature(
         elif place in commented:
             type_ = commented[place]
         else:
-            type_ = TensorType.getInferred()
+            type_ = state_type(node, self_type) or TensorType.getInferred()
         arguments.append(Argument(each.arg, type_, default, each.arg in keyword_only, None, size))
     if node.returns is not None:
         result = resolver.annotation(node.returns, source)
     return arguments, result
+
+
+def state_type(node: ast.FunctionDef, self_type: Type | None) -> Type | None:
+    """What `__setstate__` takes unless it says so: what `__getstate__` gives."""
+    if node.name != "__setstate__" or not isinstance(self_type, ClassType):
+        return None
+    getter: Function | None = self_type.methods.get("__getstate__")
+    return None if getter is None else getter.schema.returns[0].type
 
 
 def comment_types(
@@ -93,7 +101,7 @@ def comment_types(
 def shifted(node: ast.expr) -> ast.expr:
     """A tree from a comment: its places mean nothing in the text."""
     for part in ast.walk(node):
-        if hasattr(part, "lineno"):
+        if isinstance(part, ast.expr):
             part.lineno = part.end_lineno = 1
             part.col_offset = part.end_col_offset = 0
     return node
@@ -125,8 +133,8 @@ def finish(graph: Graph) -> None:
 
 # -- functions that are called ---------------------------------------------------------------------
 
-# Python function -> what it was compiled to. The function stays alive as long as its code is known.
-COMPILED: dict[Any, Function] = {}
+# Python function -> what it was compiled to.
+COMPILED: MutableMapping[Any, Function] = weakref.WeakKeyDictionary()
 
 
 def compile_called(function: Any, local: Any = None) -> Function:
@@ -153,7 +161,7 @@ def new_function(function: Any, local: Any = None, unit: CompilationUnit = PYTHO
 
 # Qualified name -> signatures that were declared for it.
 OVERLOADS: dict[str, list[Any]] = {}
-OVERLOADED: dict[Any, list[Function]] = {}
+OVERLOADED: MutableMapping[Any, list[Function]] = weakref.WeakKeyDictionary()
 
 
 def add_overload(function: Any) -> Any:

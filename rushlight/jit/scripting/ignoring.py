@@ -69,11 +69,12 @@ def export(function: Any) -> Any:
 
 def python_schema(function: Any, owner: Any = None) -> FunctionSchema:
     """The signature of a function whose body is not compiled."""
-    from rushlight.jit.scripting.frontend import Parsed, VARIABLE_ARGUMENTS  # noqa: F401
+    import ast
+
+    from rushlight.jit.scripting.frontend import VARIABLE_ARGUMENTS, Parsed  # noqa: F401
     from rushlight.jit.scripting.functions import signature
     from rushlight.jit.scripting.resolving import resolver_of
     from rushlight.jit.scripting.sources import source_of
-    import ast
 
     target = inspect.unwrap(getattr(function, "__func__", function))
     source = source_of(target)

@@ -12,7 +12,8 @@ import enum
 import inspect
 import math
 import types
-from collections.abc import Callable, Mapping
+import weakref
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, get_args
 
 from rushlight.core.device import device, layout, memory_format
@@ -288,7 +289,10 @@ class FlagDispatch(Sugared):
             given = args[self.place]
         chosen = False if given is None else given.value.toIValue()
         if not isinstance(chosen, bool):
-            fail_at(place, "argument for boolean dispatch at position {} was not constant".format(self.place))  # fmt: skip # noqa: UP032
+            fail_at(
+                place,
+                f"argument for boolean dispatch at position {self.place} was not constant",
+            )
         function = compile_called(self.functions[chosen])
         return FunctionValue([function]).call(place, em, args, kwargs, binders)
 
@@ -402,9 +406,9 @@ def sugared_function(function: Any, place: SourceRange, em: Emitter) -> Sugared:
     from rushlight.jit.scripting.functions import compile_called, overloads_of
     from rushlight.jit.scripting.ignoring import (
         IgnoredFunction,
+        UnusedFunction,
         is_ignored,
         is_unused,
-        UnusedFunction,
     )
     from rushlight.jit.scripting.library import dispatched_forms, script_form
 
@@ -440,7 +444,7 @@ MATH = {
     for name, function in vars(math).items()
     if callable(function) and not name.startswith("_")
 }
-BUILTINS: dict[Any, str | None] = {}
+BUILTINS: MutableMapping[Any, str | None] = weakref.WeakKeyDictionary()
 
 
 def builtin_name(found: Any) -> str | None:

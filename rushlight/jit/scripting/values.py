@@ -688,13 +688,12 @@ class IterableTree(Sugared):
                     "Can not iterate over a module list or tuple with a value that does not have a "
                     "static length\n",
                 )
-            if self.is_static and count is not None and self.count is not None:
-                if count != self.count:
-                    fail_at(
-                        place,
-                        "Can't iterate over tuples or modulelists of different lengths: "
-                        f"{self.count} and {count}",
-                    )
+            if self.is_static and None not in (count, self.count) and count != self.count:
+                fail_at(
+                    place,
+                    "Can't iterate over tuples or modulelists of different lengths: "
+                    f"{self.count} and {count}",
+                )
         self.children.append(child)
 
     def iter(self, place: SourceRange, em: Emitter) -> Sugared:

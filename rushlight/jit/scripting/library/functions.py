@@ -1,11 +1,12 @@
 # mypy: ignore-errors
+# ruff: noqa: C901, RUF005, SIM116
 """`nn.functional` as it is compiled: typed functions over operators.
 
 Their names, arguments and defaults are those of `nn.functional`; errors are raised where they are
 there.
 """
 
-from typing import List, Optional, Tuple  # noqa: UP035
+from typing import Optional
 
 import rushlight as torch
 from rushlight.core.tensor import Tensor
@@ -13,6 +14,7 @@ from rushlight.jit.scripting.annotations import BroadcastingList
 
 aten = torch.ops.aten
 Ints1 = BroadcastingList(1)[int]
+Floats1 = BroadcastingList(1)[float]
 Ints2 = BroadcastingList(2)[int]
 Ints3 = BroadcastingList(3)[int]
 
@@ -148,7 +150,7 @@ def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
 
 
 def softmax(
-    input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[int] = None
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: int | None = None
 ) -> Tensor:
     if dim is None:
         dim = _get_softmax_dim("softmax", input.dim(), _stacklevel)
@@ -160,7 +162,7 @@ def softmax(
 
 
 def softmin(
-    input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[int] = None
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: int | None = None
 ) -> Tensor:
     if dim is None:
         dim = _get_softmax_dim("softmin", input.dim(), _stacklevel)
@@ -172,7 +174,7 @@ def softmin(
 
 
 def log_softmax(
-    input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[int] = None
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: int | None = None
 ) -> Tensor:
     if dim is None:
         dim = _get_softmax_dim("log_softmax", input.dim(), _stacklevel)
@@ -286,8 +288,8 @@ def dropout3d(
 def embedding(
     input: Tensor,
     weight: Tensor,
-    padding_idx: Optional[int] = None,
-    max_norm: Optional[float] = None,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
     norm_type: float = 2.0,
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
@@ -307,7 +309,7 @@ def embedding(
     return torch.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
-def _verify_batch_size(size: List[int]) -> None:
+def _verify_batch_size(size: list[int]) -> None:
     size_prods = size[0]
     for i in range(len(size) - 2):
         size_prods *= size[i + 2]
@@ -319,10 +321,10 @@ def _verify_batch_size(size: List[int]) -> None:
 
 def batch_norm(
     input: Tensor,
-    running_mean: Optional[Tensor],
-    running_var: Optional[Tensor],
-    weight: Optional[Tensor] = None,
-    bias: Optional[Tensor] = None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
     training: bool = False,
     momentum: float = 0.1,
     eps: float = 1e-5,
@@ -334,7 +336,7 @@ def batch_norm(
     )
 
 
-def _verify_spatial_size(size: List[int]) -> None:
+def _verify_spatial_size(size: list[int]) -> None:
     size_prods = 1
     for i in range(2, len(size)):
         size_prods *= size[i]
@@ -346,10 +348,10 @@ def _verify_spatial_size(size: List[int]) -> None:
 
 def instance_norm(
     input: Tensor,
-    running_mean: Optional[Tensor] = None,
-    running_var: Optional[Tensor] = None,
-    weight: Optional[Tensor] = None,
-    bias: Optional[Tensor] = None,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
     use_input_stats: bool = True,
     momentum: float = 0.1,
     eps: float = 1e-5,
@@ -363,9 +365,9 @@ def instance_norm(
 
 def layer_norm(
     input: Tensor,
-    normalized_shape: List[int],
-    weight: Optional[Tensor] = None,
-    bias: Optional[Tensor] = None,
+    normalized_shape: list[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
     return torch.layer_norm(input, normalized_shape, weight, bias, eps, True)
@@ -373,9 +375,9 @@ def layer_norm(
 
 def rms_norm(
     input: Tensor,
-    normalized_shape: List[int],
-    weight: Optional[Tensor] = None,
-    eps: Optional[float] = None,
+    normalized_shape: list[int],
+    weight: Tensor | None = None,
+    eps: float | None = None,
 ) -> Tensor:
     return torch.rms_norm(input, normalized_shape, weight, eps)
 
@@ -383,8 +385,8 @@ def rms_norm(
 def group_norm(
     input: Tensor,
     num_groups: int,
-    weight: Optional[Tensor] = None,
-    bias: Optional[Tensor] = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
     if input.dim() < 2:
@@ -438,7 +440,7 @@ def _max_pool1d(
     return_indices: bool = False,
 ) -> Tensor:
     if stride is None:
-        stride = torch.jit.annotate(List[int], [])
+        stride = torch.jit.annotate(list[int], [])
     return torch.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
@@ -452,7 +454,7 @@ def _max_pool2d(
     return_indices: bool = False,
 ) -> Tensor:
     if stride is None:
-        stride = torch.jit.annotate(List[int], [])
+        stride = torch.jit.annotate(list[int], [])
     return torch.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
@@ -466,7 +468,7 @@ def _max_pool3d(
     return_indices: bool = False,
 ) -> Tensor:
     if stride is None:
-        stride = torch.jit.annotate(List[int], [])
+        stride = torch.jit.annotate(list[int], [])
     return torch.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
@@ -478,9 +480,9 @@ def max_pool1d_with_indices(
     dilation: Ints1 = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:
     if stride is None:
-        stride = torch.jit.annotate(List[int], [])
+        stride = torch.jit.annotate(list[int], [])
     return torch.max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
@@ -492,9 +494,9 @@ def max_pool2d_with_indices(
     dilation: Ints2 = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:
     if stride is None:
-        stride = torch.jit.annotate(List[int], [])
+        stride = torch.jit.annotate(list[int], [])
     return aten.max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
@@ -506,9 +508,9 @@ def max_pool3d_with_indices(
     dilation: Ints3 = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:
     if stride is None:
-        stride = torch.jit.annotate(List[int], [])
+        stride = torch.jit.annotate(list[int], [])
     return aten.max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
@@ -518,7 +520,7 @@ def _adaptive_max_pool1d(input: Tensor, output_size: Ints1, return_indices: bool
 
 def adaptive_max_pool1d_with_indices(
     input: Tensor, output_size: Ints1, return_indices: bool = False
-) -> Tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:
     return torch.adaptive_max_pool1d(input, output_size)
 
 
@@ -528,7 +530,7 @@ def _adaptive_max_pool2d(input: Tensor, output_size: Ints2, return_indices: bool
 
 def adaptive_max_pool2d_with_indices(
     input: Tensor, output_size: Ints2, return_indices: bool = False
-) -> Tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:
     return aten.adaptive_max_pool2d(input, output_size)
 
 
@@ -556,10 +558,10 @@ def _reduction(name: str) -> int:
 def cross_entropy(
     input: Tensor,
     target: Tensor,
-    weight: Optional[Tensor] = None,
-    size_average: Optional[bool] = None,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
     ignore_index: int = -100,
-    reduce: Optional[bool] = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
@@ -571,10 +573,10 @@ def cross_entropy(
 def nll_loss(
     input: Tensor,
     target: Tensor,
-    weight: Optional[Tensor] = None,
-    size_average: Optional[bool] = None,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
     ignore_index: int = -100,
-    reduce: Optional[bool] = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
     return aten.nll_loss_nd(input, target, weight, _reduction(reduction), ignore_index)
@@ -583,8 +585,8 @@ def nll_loss(
 def mse_loss(
     input: Tensor,
     target: Tensor,
-    size_average: Optional[bool] = None,
-    reduce: Optional[bool] = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
     expanded_input, expanded_target = torch.broadcast_tensors(input, target)
@@ -594,8 +596,8 @@ def mse_loss(
 def l1_loss(
     input: Tensor,
     target: Tensor,
-    size_average: Optional[bool] = None,
-    reduce: Optional[bool] = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
     expanded_input, expanded_target = torch.broadcast_tensors(input, target)
@@ -605,8 +607,8 @@ def l1_loss(
 def smooth_l1_loss(
     input: Tensor,
     target: Tensor,
-    size_average: Optional[bool] = None,
-    reduce: Optional[bool] = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
     beta: float = 1.0,
 ) -> Tensor:
@@ -621,7 +623,7 @@ def huber_loss(
     target: Tensor,
     reduction: str = "mean",
     delta: float = 1.0,
-    weight: Optional[Tensor] = None,
+    weight: Tensor | None = None,
 ) -> Tensor:
     expanded_input, expanded_target = torch.broadcast_tensors(input, target)
     return aten.huber_loss(expanded_input, expanded_target, _reduction(reduction), delta)
@@ -630,9 +632,9 @@ def huber_loss(
 def binary_cross_entropy(
     input: Tensor,
     target: Tensor,
-    weight: Optional[Tensor] = None,
-    size_average: Optional[bool] = None,
-    reduce: Optional[bool] = None,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
     if target.size() != input.size():
@@ -647,11 +649,11 @@ def binary_cross_entropy(
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
-    weight: Optional[Tensor] = None,
-    size_average: Optional[bool] = None,
-    reduce: Optional[bool] = None,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
-    pos_weight: Optional[Tensor] = None,
+    pos_weight: Tensor | None = None,
 ) -> Tensor:
     if not (target.size() == input.size()):
         raise ValueError(
@@ -665,8 +667,8 @@ def binary_cross_entropy_with_logits(
 def kl_div(
     input: Tensor,
     target: Tensor,
-    size_average: Optional[bool] = None,
-    reduce: Optional[bool] = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
     log_target: bool = False,
 ) -> Tensor:
@@ -682,11 +684,11 @@ def kl_div(
 
 def interpolate(
     input: Tensor,
-    size: Optional[List[int]] = None,
-    scale_factor: Optional[List[float]] = None,
+    size: Optional[Ints1] = None,
+    scale_factor: Optional[Floats1] = None,
     mode: str = "nearest",
-    align_corners: Optional[bool] = None,
-    recompute_scale_factor: Optional[bool] = None,
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
     if mode in ("nearest", "area", "nearest-exact"):
@@ -701,8 +703,8 @@ def interpolate(
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
     elif size is not None:
-        output_size: Optional[List[int]] = size if len(size) > 1 else [size[0] for _ in range(dim)]
-        scale_factors: Optional[List[float]] = None
+        output_size: list[int] | None = size if len(size) > 1 else [size[0] for _ in range(dim)]
+        scale_factors: list[float] | None = None
     elif scale_factor is not None:
         output_size = None
         if len(scale_factor) > 1:
@@ -780,7 +782,7 @@ def fold(
 
 
 def pad(
-    input: Tensor, pad: List[int], mode: str = "constant", value: Optional[float] = None
+    input: Tensor, pad: list[int], mode: str = "constant", value: float | None = None
 ) -> Tensor:
     return aten.pad(input, pad, mode, value)
 

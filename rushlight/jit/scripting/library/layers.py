@@ -2,7 +2,7 @@
 """Modules of `nn` as they are compiled: methods over the attributes that the modules have."""
 
 from collections.abc import Callable
-from typing import Any, List, Optional, Tuple  # noqa: UP035
+from typing import Any
 
 import rushlight as torch
 from rushlight.core.tensor import Tensor
@@ -249,7 +249,7 @@ def conv2d(self, input: Tensor) -> Tensor:
 
 
 @method_of("_conv_forward", "Conv2d")
-def conv2d_forward(self, input: Tensor, weight: Tensor, bias: Optional[Tensor]):
+def conv2d_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None):
     if self.padding_mode != "zeros":
         return aten.conv2d(
             aten.pad(input, self._padding_of_input, self._pad_mode),
@@ -585,8 +585,8 @@ def kl_div(self, input: Tensor, target: Tensor) -> Tensor:
 
 @forward_of("LSTM")
 def lstm(
-    self, input: Tensor, hx: Optional[Tuple[Tensor, Tensor]] = None
-) -> Tuple[Tensor, Tuple[Tensor, Tensor]]:
+    self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     is_batched = input.dim() == 3
     batch_dim = 0 if self.batch_first else 1
     if not is_batched:
@@ -615,7 +615,7 @@ def lstm(
 
 
 @forward_of("GRU")
-def gru(self, input: Tensor, hx: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
+def gru(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
     is_batched = input.dim() == 3
     batch_dim = 0 if self.batch_first else 1
     if not is_batched:
@@ -639,7 +639,7 @@ def gru(self, input: Tensor, hx: Optional[Tensor] = None) -> Tuple[Tensor, Tenso
 
 
 @forward_of("RNN")
-def rnn(self, input: Tensor, hx: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
+def rnn(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
     is_batched = input.dim() == 3
     batch_dim = 0 if self.batch_first else 1
     if not is_batched:
@@ -670,8 +670,8 @@ def rnn(self, input: Tensor, hx: Optional[Tensor] = None) -> Tuple[Tensor, Tenso
 
 @forward_of("LSTMCell")
 def lstm_cell(
-    self, input: Tensor, hx: Optional[Tuple[Tensor, Tensor]] = None
-) -> Tuple[Tensor, Tensor]:
+    self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
+) -> tuple[Tensor, Tensor]:
     is_batched = input.dim() == 2
     if not is_batched:
         input = input.unsqueeze(0)
@@ -689,7 +689,7 @@ def lstm_cell(
 
 
 @forward_of("GRUCell")
-def gru_cell(self, input: Tensor, hx: Optional[Tensor] = None) -> Tensor:
+def gru_cell(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
     is_batched = input.dim() == 2
     if not is_batched:
         input = input.unsqueeze(0)
@@ -708,6 +708,6 @@ DERIVED: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def flat_weight_names(module: Any) -> List[str]:
+def flat_weight_names(module: Any) -> list[str]:
     """The parameters of a recurrent module in the order in which its op takes them."""
     return [name for names in module._all_weights for name in names]
