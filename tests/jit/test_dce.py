@@ -41,3 +41,28 @@ def test_writes_that_somebody_sees_stay():
     given = [1]
     compile_graph(graph, "f")(given, 5)
     assert given == [1, 5]
+
+
+def test_what_a_loop_only_hands_on_is_not_carried():
+    from rushlight.jit.passes.folding import propagate_constants
+
+    graph = parse_ir(
+        """graph(%n : int, %c : bool, %d : int, %x : int):
+          %true : bool = prim::Constant[value=1]()
+          %a : int, %b : int = prim::Loop(%n, %true, %x, %d)
+            block0(%i : int, %p : int, %q : int):
+              %r : int, %s : int = prim::If(%c)
+                block0():
+                  %t : int = aten::add(%p, %q)
+                  -> (%t, %q)
+                block1():
+                  -> (%p, %q)
+              -> (%true, %r, %s)
+          %e : int = aten::add(%a, %b)
+          return (%e)"""
+    )
+    before = compile_graph(graph.copy(), "f")(3, True, 2, 1)
+    propagate_constants(graph)
+    graph.lint()
+    assert graph.findNode("prim::Loop").outputsSize() == 1
+    assert compile_graph(graph, "f")(3, True, 2, 1) == before == 9

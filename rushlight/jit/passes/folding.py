@@ -97,8 +97,9 @@ class Folding:
             node.destroy()
             self.changed = True
             return
-        self.drop_unchanged(node)
+        # The body first: what its branches agree on may turn out not to change.
         self.block(node._blocks[0])
+        self.drop_unchanged(node)
 
     def drop_unchanged(self, node: Node) -> None:
         """What a loop carries and never changes is taken from outside."""
