@@ -102,7 +102,8 @@ def grid(x):
 
 
 def joined(x):
-    return x.reshape(x.shape[:1] + (2, -1)), torch.zeros(torch.Size([x.size(1), 2]))
+    sizes = x.shape[:1] + (2, -1)  # noqa: RUF005
+    return x.reshape(sizes), torch.zeros(torch.Size([x.size(1), 2]))
 
 
 @pytest.mark.parametrize("function", [sizes, positions, padded, last, heads, grid, joined])
