@@ -129,11 +129,7 @@ class Program:
             lambda: f"min({a}, {b})",
             lambda: f"len({lists})",
             lambda: f"sum({lists})",
-            lambda: (
-                f"{self.wrapped(lists)}[{self.expr('int', d + 2)} % len({lists})]"
-                if self.names("ints")
-                else f"len({lists})"
-            ),
+            lambda: f"({lists} + [7])[abs({a}) % (len({lists}) + 1)]",
             lambda: f"int({self.expr('float', d)})",
             lambda: f"({a} if {self.expr('bool', d)} else {b})",
             lambda: f"len({self.expr('str', d)})",
@@ -146,9 +142,6 @@ class Program:
             ),
             lambda: f"({a} ^ {b})",
         )
-
-    def wrapped(self, text: str) -> str:
-        return text if text.isidentifier() else f"({text})"
 
     def expr_float(self, d: int) -> str:
         a, b = self.expr("float", d), self.expr("float", d)

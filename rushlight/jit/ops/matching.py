@@ -160,6 +160,8 @@ class Matcher:
         type_ = without_optional(argument.type)
         if not isinstance(type_, ListType) or value is None:
             return self.plan(value)
+        if argument.size is not None and isinstance(value, int | float):
+            value = [value] * argument.size
         return Planned(
             type_, lambda: self.graph.insertConstant(list(value), self.source).setType(type_)
         )

@@ -60,9 +60,9 @@ def script(
         from rushlight.jit.scripting.recursive import script_module
 
         return script_module(obj)
-    local = sys._getframe(_frames_up + 1).f_locals
     if inspect.isclass(obj):
-        return script_class(obj, local)
+        # A frame keeps the names that it was asked for: asked only where they are needed.
+        return script_class(obj, sys._getframe(_frames_up + 1).f_locals)
     if inspect.isfunction(obj) or inspect.ismethod(obj):
         return script_function(obj)
     if callable(obj):

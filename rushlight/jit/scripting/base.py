@@ -39,11 +39,16 @@ class EmitterBase:
         self.makes_attributes_of: Any = None
         self.is_method = False
         self.temporaries = 0
+        # Ranges of nodes by their identity; the nodes are kept, so that no other takes their place.
+        self.places: dict[int, tuple[ast.AST, SourceRange]] = {}
 
     # -- places and nodes
 
     def place(self, node: ast.AST) -> SourceRange:
-        return self.source.range_of(node)
+        found = self.places.get(id(node))
+        if found is None:
+            found = self.places[id(node)] = (node, self.source.range_of(node))
+        return found[1]
 
     def insert(self, node: Node, place: SourceRange) -> Node:
         node.source = place
@@ -197,7 +202,7 @@ class EmitterBase:
         }
 
     def note_call(self, node: ast.AST) -> None:
-        set_current_call(self.place(node))
+        set_current_call(lambda: self.place(node))
 
     def for_each(
         self,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any
 
 from rushlight.jit.ir.constants import enumerated
@@ -132,8 +133,8 @@ def finish(graph: Graph) -> None:
 
 # -- functions that are called ---------------------------------------------------------------------
 
-# Python function -> what it was compiled to. The function stays alive as long as its code is known.
-COMPILED: dict[Any, Function] = {}
+# Python function -> what it was compiled to.
+COMPILED: MutableMapping[Any, Function] = weakref.WeakKeyDictionary()
 
 
 def compile_called(function: Any, local: Any = None) -> Function:
@@ -160,7 +161,7 @@ def new_function(function: Any, local: Any = None, unit: CompilationUnit = PYTHO
 
 # Qualified name -> signatures that were declared for it.
 OVERLOADS: dict[str, list[Any]] = {}
-OVERLOADED: dict[Any, list[Function]] = {}
+OVERLOADED: MutableMapping[Any, list[Function]] = weakref.WeakKeyDictionary()
 
 
 def add_overload(function: Any) -> Any:

@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from rushlight.jit.scripting.modulevalues import ModuleValue
 
 
-def has_hooks(module: Any) -> bool:
-    return bool(module.__dict__.get("_forward_hooks") or module.__dict__.get("_forward_pre_hooks"))
+def hooks_of(module: Any) -> tuple[list[Any], list[Any]]:
+    """The hooks before and after `forward`."""
+    fields = module.__dict__
+    tables = [fields.get(name) or {} for name in ("_forward_pre_hooks", "_forward_hooks")]
+    return list(tables[0].values()), list(tables[1].values())
 
 
 def hook_method(owner: ModuleValue, hook: Any) -> str:
@@ -47,11 +50,11 @@ def call_with_hooks(
     kwargs: Kwargs,
     binders: int,
 ) -> Sugared:
-    module = owner.concrete.module
+    before, after = owner.concrete.hooks
     schema = em.schema_of(owner.concrete.method("forward"), place)
     _, inputs = em.match(place, [schema], [Arg(place, owner.value), *args], kwargs)
     inputs = inputs[1:]
-    for hook in module._forward_pre_hooks.values():
+    for hook in before:
         given = em.make_tuple(inputs, place)
         result = call_hook(owner, hook, place, em, [given])
         if result.type() is NONE:
@@ -61,7 +64,7 @@ def call_with_hooks(
     forward = MethodValue(owner.value, ["forward"])
     output = forward.call(place, em, [Arg(place, value) for value in inputs], {}, binders)
     value = output.as_value(place, em)
-    for hook in module._forward_hooks.values():
+    for hook in after:
         result = call_hook(owner, hook, place, em, [em.make_tuple(inputs, place), value])
         if result.type() is not NONE:
             value = result

@@ -121,9 +121,9 @@ class ModuleValue(Sugared):
         if function is None:
             return self.class_member(place, em, name, static)
         if is_unused(function):
-            return UnusedFunction(function, concrete.module)
+            return UnusedFunction(function, concrete)
         if is_ignored(function):
-            return IgnoredFunction(function, concrete.module, self.value)
+            return IgnoredFunction(function, concrete, self.value)
         overloaded = concrete.overloads(name)
         if overloaded:
             return MethodValue(self.value, overloaded)
@@ -175,9 +175,9 @@ class ModuleValue(Sugared):
     def call(
         self, place: SourceRange, em: Emitter, args: Args, kwargs: Kwargs, binders: int
     ) -> Sugared:
-        from rushlight.jit.scripting.hooks import call_with_hooks, has_hooks
+        from rushlight.jit.scripting.hooks import call_with_hooks
 
-        if has_hooks(self.concrete.module):
+        if any(self.concrete.hooks):
             return call_with_hooks(self, place, em, args, kwargs, binders)
         forward = self.find_attr(place, em, "forward")
         if forward is None:
@@ -185,24 +185,6 @@ class ModuleValue(Sugared):
         return forward.call(place, em, args, kwargs, binders)
 
     # -- containers
-
-    def container_kind(self) -> str:
-        from rushlight.nn.containers import (
-            ModuleDict,
-            ModuleList,
-            ParameterDict,
-            ParameterList,
-            Sequential,
-        )
-
-        module = self.concrete.module
-        kinds = {
-            "list": (ModuleList, Sequential),
-            "dict": (ModuleDict,),
-            "parameters": (ParameterList,),
-            "parameter_dict": (ParameterDict,),
-        }
-        return next((kind for kind, found in kinds.items() if isinstance(module, found)), "")
 
     def children_values(self, place: SourceRange, em: Emitter) -> list[Sugared]:
         return [self.child(em, name) for name in self.concrete.children]
@@ -216,7 +198,7 @@ class ModuleValue(Sugared):
         ]
 
     def iter(self, place: SourceRange, em: Emitter) -> Sugared:
-        kind = self.container_kind()
+        kind = self.concrete.container
         if kind == "list":
             return SugaredTuple(self.children_values(place, em))
         if kind == "parameters":
@@ -242,12 +224,12 @@ class ModuleValue(Sugared):
         return self.iter(place, em).len(place, em)
 
     def static_len(self) -> int | None:
-        return len(self.concrete.children) if self.container_kind() in ("list", "dict") else None
+        return len(self.concrete.children) if self.concrete.container in ("list", "dict") else None
 
     def getitem(
         self, place: SourceRange, em: Emitter, index: Value, hint: Type | None = None
     ) -> Sugared:
-        kind = self.container_kind()
+        kind = self.concrete.container
         key = index.toIValue()
         if kind == "list":
             if not isinstance(key, int):
@@ -292,7 +274,7 @@ class ModuleValue(Sugared):
 
     def container_method(self, place: SourceRange, em: Emitter, name: str) -> Sugared | None:
         """`items`, `keys`, `values` of containers, `children` and the like of any module."""
-        kind = self.container_kind()
+        kind = self.concrete.container
         if kind == "dict" and name in ("keys", "values", "items"):
             return Listing(lambda: self.listing(place, em, name))
         if name in ("children", "named_children") and name not in vars(self.concrete.python_class):

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rushlight.jit.ir.types import NONE, ClassType, InterfaceType
@@ -25,28 +26,43 @@ from rushlight.jit.scripting.functions import (
     overload_key,
     with_signature,
 )
+from rushlight.jit.scripting.hooks import hooks_of
 from rushlight.jit.scripting.ignoring import is_exported, is_ignored, is_unused
 from rushlight.jit.scripting.library import layer_methods
 from rushlight.jit.scripting.modulevalues import ModuleValue
 from rushlight.jit.scripting.resolving import Resolver, resolver_of
 from rushlight.jit.scripting.sources import SourceText
-from rushlight.jit.unit import PYTHON_UNIT, CompilationUnit, Function, Instance
-from rushlight.nn.containers import ModuleDict, ModuleList, Sequential
+from rushlight.jit.unit import (
+    PYTHON_UNIT,
+    CompilationUnit,
+    Function,
+    Instance,
+    without_mangles,
+)
+from rushlight.nn.containers import ModuleDict, ModuleList, ParameterList, Sequential
 from rushlight.nn.module import Module
 
 
 @dataclass(slots=True)
 class Concrete:
-    """A class of compiled modules, and what Python knows of it beyond its type."""
+    """A class of compiled modules, and what Python knows of it beyond its type.
+
+    It outlives the module that it was made for: that one is not kept alive.
+    """
 
     type: ClassType
-    module: Any
+    python_class: Any
+    reference: Any
     facts: Attributes
     children: dict[str, Concrete] = field(default_factory=dict)
+    # "list", "dict", "parameters" or "".
+    container: str = ""
+    hooks: tuple[list[Any], list[Any]] = field(default_factory=lambda: ([], []))
 
     @property
-    def python_class(self) -> Any:
-        return type(self.module)
+    def module(self) -> Any:
+        """The module that the class was made for, while it is there."""
+        return self.reference()
 
     def method(self, name: str) -> Function | None:
         """A method by name; compiled when its schema is needed. None where there is none."""
@@ -64,7 +80,7 @@ class Concrete:
         if own is not None:
             return own
         bound = getattr(self.module, name, None)
-        function = getattr(bound, "__func__", None)
+        function = getattr(bound, "__func__", None) or getattr(self.python_class, name, None)
         return inspect.unwrap(function) if inspect.isfunction(function) else None
 
     def overloads(self, name: str) -> list[str]:
@@ -155,6 +171,7 @@ class Building:
         self.concrete: dict[int, Concrete] = {}
         self.made: dict[int, Any] = {}
         self.waiting: list[tuple[Concrete, list[str]]] = []
+        self.added: list[Any] = []
         # Modules are compared by identity while this lives.
         self.alive: list[Any] = []
 
@@ -174,7 +191,9 @@ class Building:
             if child is not None
         }
         facts = read_attributes(module)
-        key = (facts.key(), tuple([(name, id(c.type)) for name, c in children.items()]))
+        hooks = [id(hook) for each in hooks_of(module) for hook in each]
+        inner = [(name, id(c.type)) for name, c in children.items()]
+        key = (facts.key(), tuple(inner), tuple(hooks))
         alike = SHARED.setdefault(type(module), [])
         if self.share:
             for other, concrete in alike:
@@ -193,9 +212,10 @@ class Building:
                 type_.attributes[name] = offered
             else:
                 type_.attributes[name] = NONE if child is None else children[name].type
-        concrete = Concrete(type_, module, facts, children)
+        concrete = make_concrete(type_, module, facts, children)
         if self.share:
             alike.append((key, concrete))
+            self.added.append(type(module))
         define_container_methods(concrete)
         names = methods_to_compile(module)
         if self.only_exports:
@@ -205,6 +225,16 @@ class Building:
 
     def compile(self) -> None:
         """Compiles what modules offer; classes found on the way come last."""
+        try:
+            self.compile_waiting()
+        except BaseException:
+            # What could not be compiled is not shared: the next attempt tells why again.
+            made = [concrete.type for concrete in self.concrete.values()]
+            for cls in self.added:
+                SHARED[cls] = [each for each in SHARED[cls] if each[1].type not in made]
+            raise
+
+    def compile_waiting(self) -> None:
         while self.waiting:
             concrete, names = self.waiting.pop(0)
             concrete.define_properties()
@@ -241,7 +271,27 @@ def existing(module: Any) -> Concrete:
     children = {
         name: existing(child) for name, child in module._modules.items() if hasattr(child, "_c")
     }
-    return Concrete(instance.type, module, Attributes(), children)
+    return make_concrete(instance.type, module, Attributes(), children)
+
+
+CONTAINERS = {
+    "list": (ModuleList, Sequential),
+    "dict": (ModuleDict,),
+    "parameters": (ParameterList,),
+}
+
+
+def make_concrete(
+    type_: ClassType, module: Any, facts: Attributes, children: dict[str, Concrete]
+) -> Concrete:
+    kind = ""
+    for word, found in CONTAINERS.items():
+        names = [f"torch.nn.modules.container.{cls.__name__}" for cls in found]
+        if isinstance(module, found) or without_mangles(type_.dotted).endswith(tuple(names)):
+            kind = word
+    reference = weakref.ref(module)
+    facts = replace(facts, values={})
+    return Concrete(type_, type(module), reference, facts, children, kind, hooks_of(module))
 
 
 def methods_to_compile(module: Any) -> list[str]:
@@ -266,7 +316,7 @@ def methods_to_compile(module: Any) -> list[str]:
 def define_container_methods(concrete: Concrete) -> None:
     """What compiled code asks of containers of modules."""
     module = concrete.module
-    if not isinstance(module, ModuleList | ModuleDict | Sequential):
+    if concrete.container not in ("list", "dict"):
         return
     texts = {"__len__": f"def __len__(self):\n    return {len(module)}\n"}
     if isinstance(module, ModuleDict):

@@ -12,7 +12,8 @@ import enum
 import inspect
 import math
 import types
-from collections.abc import Callable, Mapping
+import weakref
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, get_args
 
 from rushlight.core.device import device, layout, memory_format
@@ -443,7 +444,7 @@ MATH = {
     for name, function in vars(math).items()
     if callable(function) and not name.startswith("_")
 }
-BUILTINS: dict[Any, str | None] = {}
+BUILTINS: MutableMapping[Any, str | None] = weakref.WeakKeyDictionary()
 
 
 def builtin_name(found: Any) -> str | None:

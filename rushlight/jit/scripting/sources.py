@@ -10,7 +10,7 @@ import ast
 import inspect
 import textwrap
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -159,12 +159,16 @@ def fail_at(place: SourceRange, message: str) -> NoReturn:
 # -- who asked for it ------------------------------------------------------------------------------
 
 
+def nowhere() -> SourceRange:
+    return NOWHERE
+
+
 @dataclass(slots=True)
 class Compiling:
     """A function that is being compiled, and the call in it that is looked at."""
 
     name: str
-    place: SourceRange = NOWHERE
+    place: Callable[[], SourceRange] = nowhere
 
 
 class Chain(threading.local):
@@ -184,7 +188,8 @@ def compiling(name: str) -> Iterator[None]:
         CHAIN.calls.pop()
 
 
-def set_current_call(place: SourceRange) -> None:
+def set_current_call(place: Callable[[], SourceRange]) -> None:
+    """Remembers the call that is looked at; its range is only asked for by an error."""
     if CHAIN.calls:
         CHAIN.calls[-1].place = place
 
@@ -195,6 +200,6 @@ def chain_text() -> str:
     for callee, caller in zip(calls[::-1], calls[-2::-1]):
         text += (
             f"'{callee.name}' is being compiled since it was called from '{caller.name}'\n"
-            f"{highlighted(caller.place)}"
+            f"{highlighted(caller.place())}"
         )
     return text

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-# ruff: noqa: C901, RUF005, SIM102, SIM108, SIM116, UP007, UP045
+# ruff: noqa: C901, RUF005, SIM116
 """`nn.functional` as it is compiled: typed functions over operators.
 
 Their names, arguments and defaults are those of `nn.functional`; errors are raised where they are
@@ -14,6 +14,7 @@ from rushlight.jit.scripting.annotations import BroadcastingList
 
 aten = torch.ops.aten
 Ints1 = BroadcastingList(1)[int]
+Floats1 = BroadcastingList(1)[float]
 Ints2 = BroadcastingList(2)[int]
 Ints3 = BroadcastingList(3)[int]
 
@@ -683,8 +684,8 @@ def kl_div(
 
 def interpolate(
     input: Tensor,
-    size: list[int] | None = None,
-    scale_factor: list[float] | None = None,
+    size: Optional[Ints1] = None,
+    scale_factor: Optional[Floats1] = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
