@@ -102,13 +102,8 @@ def grid(x):
 
 
 def joined(x):
-<<<<<<< HEAD
-    sizes = x.shape[:1] + (2, -1)  # noqa: RUF005
-    return x.reshape(sizes), torch.zeros(torch.Size([x.size(1), 2]))
-=======
     # Sizes are added as tuples, which keeps what is traced.
     return x.reshape(x.shape[:1] + (2, -1)), torch.zeros(torch.Size([x.size(1), 2]))  # noqa: RUF005
->>>>>>> jit
 
 
 @pytest.mark.parametrize("function", [sizes, positions, padded, last, heads, grid, joined])
