@@ -66,11 +66,8 @@ def qualified_name(target: Any) -> str:
     if "." in name:
         raise RuntimeError(f"Could not get qualified name for class '{name}': '{name}' is not a "
                            "valid identifier")  # fmt: skip
-    module = getattr(target, "__module__", None)
-    if module is None:
-        raise RuntimeError(
-            f"Could not get qualified name for class '{name}': __module__ can't be None."
-        )
+    # Code that was executed from a text may belong to no module.
+    module = getattr(target, "__module__", None) or "__main__"
     return f"{package_name(module, name)}.{name}"
 
 

@@ -38,6 +38,9 @@ EXPRESSIONS = {
     "lerp": "torch.lerp(x, y, 0.5)",
     "addmm": "torch.addmm(x, x, torch.eye(4))",
     "complex_number": "x * 2j",
+    "rsub_tensor": "torch.rsub(x, y)",
+    "other_names": "torch.multiply(x, y) + torch.absolute(x).arctan() - torch.subtract(x, y)",
+    "more_names": "torch.divide(x, y) + torch.clip(x, 0, 1) + torch.negative(x).greater(y)",
     # comparison, logic, bits
     "compare_number": "x > 1",
     "compare_tensor": "x == y",

@@ -4,6 +4,7 @@ gradients of any order."""
 from __future__ import annotations
 
 import gc
+import io
 import warnings
 import weakref
 
@@ -173,3 +174,38 @@ def test_random_numbers_come_as_in_python():
     expected = f(torch.ones(4))
     torch.manual_seed(7)
     assert_close(traced(torch.ones(4)), expected)
+
+
+def saved_and_loaded(name, programs):
+    target, inputs = programs[name](torch)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        traced = torch.jit.trace(target, inputs, check_trace=False, strict=False)
+    buffer = io.BytesIO()
+    torch.jit.save(traced, buffer)
+    buffer.seek(0)
+    return traced, torch.jit.load(buffer)
+
+
+# A call of Python stays in the process.
+WITH_PYTHON = {"autograd_function", "autograd_function_pair"}
+
+
+@pytest.mark.parametrize("name", sorted(set(programs_trace.FUNCTIONS) - WITH_PYTHON))
+def test_functions_from_files(name):
+    traced, loaded = saved_and_loaded(name, programs_trace.FUNCTIONS)
+    build = programs_trace.FUNCTIONS[name]
+    torch.manual_seed(3)
+    expected = traced(*build(torch)[1])
+    torch.manual_seed(3)
+    assert_close(loaded(*build(torch)[1]), expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", sorted(set(programs_trace.MODULES) - CHANGING))
+def test_modules_from_files(name):
+    traced, loaded = saved_and_loaded(name, programs_trace.MODULES)
+    build = programs_trace.MODULES[name]
+    torch.manual_seed(3)
+    expected = traced(*build(torch)[1])
+    torch.manual_seed(3)
+    assert_close(loaded(*build(torch)[1]), expected)

@@ -523,3 +523,18 @@ def test_calls_are_expanded_where_everything_is_to_be():
         set_inline_everything(False)
     assert "prim::CallMethod" not in kinds(traced.graph)
     assert kinds(traced.graph)[-2:] == ["aten::linear", "aten::tanh"]
+
+
+def test_labels_and_forks_in_traces():
+    from rushlight.autograd.profiler import profile, record_function
+
+    inner = trace(lambda x: x * 2, torch.ones(2))
+
+    def f(x):
+        with record_function("mine"):
+            return torch.jit.wait(torch.jit.fork(inner, x)) + 1
+
+    traced = trace(f, torch.ones(2))
+    with profile() as found:
+        assert traced(torch.ones(3)).tolist() == [3, 3, 3]
+    assert [event.name for event in found.function_events].count("mine") == 1

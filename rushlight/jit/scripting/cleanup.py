@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
-from rushlight.jit.ir.types import BOOL, INT
+from rushlight.jit.ir.types import BOOL, INT, TensorType
 from rushlight.jit.passes.folding import propagate_constants
 from rushlight.jit.passes.simple import pool_constants
 from rushlight.jit.settings import Settings
@@ -100,7 +100,7 @@ def normalize_ops(block: Block) -> None:
         if kind in ("aten::__is__", "aten::__isnot__"):
             if all([value.type() is BOOL for value in node.inputs()]):
                 rename(node, "aten::eq" if kind == "aten::__is__" else "aten::ne")
-        elif kind == "aten::rsub":
+        elif kind == "aten::rsub" and isinstance(node.inputsAt(1).type(), TensorType):
             renamed = rename(node, "aten::sub")
             first, second = renamed.inputs()[:2]
             renamed.replaceInput(0, second)

@@ -10,6 +10,7 @@ from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.passes.inlining import inline_calls
+from rushlight.jit.scripting.cleanup import normalize_ops
 from rushlight.jit.settings import get_inline_everything
 from rushlight.jit.tracing.inputs import add_input, check_inputs
 from rushlight.jit.tracing.lifting import ATTRIBUTE, lift_calls
@@ -98,6 +99,7 @@ def run_trace(
     lift_calls(graph, unit)
     if get_inline_everything():
         inline_calls(graph)
+    normalize_ops(graph.top)
     return graph, result
 
 
