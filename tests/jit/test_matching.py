@@ -253,6 +253,13 @@ def test_a_single_operator_is_named_alone():
     )
 
 
+def test_operators_without_an_out_form_are_single():
+    assert refused("aten::dropout", ["x", "i", True]).startswith(
+        "\n\naten::dropout(Tensor input, float p, bool train) -> Tensor:\n"
+        "Expected a value of type 'float' for argument 'p' but instead found type 'int'.\n:\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("call", "reason"),
     [

@@ -1,5 +1,6 @@
 """Operators on strings, and values as text: what PyTorch 2.13 writes for the same values."""
 
+import io
 import random
 
 import pytest
@@ -156,6 +157,7 @@ def test_format_strings():
     assert call("aten::format", "{0} {1}", 1, 1) == "{0} {1}"
     assert call("aten::format", "{}", 1, 2) == "1"
     assert call("aten::percentFormat", "%d %s %f", 3, "q", 1.25) == "3 q 1.250000"
+    assert call("aten::percentFormat", "%d %s", (3, "q")) == "3 q"
     assert call("aten::percentFormat", "%i%%", 3) == "3%"
     assert call("aten::percentFormat", "%e", 1.25) == "1.250000e+00"
     assert call("aten::percentFormat", "%d", 1.5) == "1"
@@ -174,3 +176,17 @@ def test_prints(capsys):
     )
     run([1], 1.0)
     assert capsys.readouterr().out == "[1] x 1. None\n"
+
+
+def labelled(number: int, name: str) -> str:
+    return "{}-{}".format(number, name) + "%d:%s" % (number, name)  # noqa: UP031, UP032
+
+
+def test_formats_are_saved_with_all_they_are_filled_with():
+    compiled = torch.jit.script(labelled)
+    assert compiled(3, "q") == labelled(3, "q") == "3-q3:q"
+    assert 'torch.format("{}-{}", number, name)' in compiled.code
+    file = io.BytesIO()
+    torch.jit.save(compiled, file)
+    file.seek(0)
+    assert torch.jit.load(file)(3, "q") == "3-q3:q"

@@ -101,7 +101,12 @@ def grid(x):
     return torch.full(x.shape, 2.0) + torch.zeros(x.size()) + x.numel()
 
 
-@pytest.mark.parametrize("function", [sizes, positions, padded, last, heads, grid])
+def joined(x):
+    # Sizes are added as tuples, which keeps what is traced.
+    return x.reshape(x.shape[:1] + (2, -1)), torch.zeros(torch.Size([x.size(1), 2]))  # noqa: RUF005
+
+
+@pytest.mark.parametrize("function", [sizes, positions, padded, last, heads, grid, joined])
 @pytest.mark.parametrize("shape", [(4, 6), (7, 8), (5, 4)])
 def test_other_shapes(function, shape):
     traced = torch.jit.trace(function, torch.rand(4, 6))

@@ -511,3 +511,15 @@ def test_scopes_in_expanded_graphs():
     FileCheck().check("aten::linear").check_same("scope: __module.0/__module.0.0").check(
         "aten::tanh"
     ).check_same("scope: __module.1").run(text)
+
+
+def test_calls_are_expanded_where_everything_is_to_be():
+    from rushlight.jit.settings import set_inline_everything
+
+    set_inline_everything(True)
+    try:
+        traced = trace(nn.Sequential(nn.Linear(2, 2), nn.Tanh()), torch.ones(1, 2))
+    finally:
+        set_inline_everything(False)
+    assert "prim::CallMethod" not in kinds(traced.graph)
+    assert kinds(traced.graph)[-2:] == ["aten::linear", "aten::tanh"]

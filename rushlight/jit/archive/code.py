@@ -448,13 +448,15 @@ class Printer:
             texts = [self.use(value) for value in node._inputs]
         else:
             entries = list(zip(found.schema.arguments, node._inputs))
-            while entries and self.is_default(*entries[-1]):
+            rest = node._inputs[len(entries) :]
+            while entries and not rest and self.is_default(*entries[-1]):
                 entries.pop()
             for argument, value in entries:
                 text = self.use(value)
                 if argument.kwarg_only:
                     text = f"{argument.name}={text}"
                 texts.append(text)
+            texts += [self.use(value) for value in rest]
         head = f"torch.{name}" if namespace == "aten" else f"ops.{namespace}.{name}"
         if not name.isidentifier() or iskeyword(name):
             head = f'getattr({head.rpartition(".")[0]}, "{name}")'

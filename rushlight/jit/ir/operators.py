@@ -181,12 +181,16 @@ def graph_schema(op: OpOverload, kind: str) -> Schema:
 
 def records_of(kind: str) -> list[OpOverload]:
     """The records of the registry by a node's kind: those a call tries, then their out= forms."""
+    from rushlight.jit.ops.order import WITHOUT_OUT
+
     namespace, _, name = kind.partition("::")
     try:
         packet = ports.find_packet(namespace, name)
     except KeyError:
         return []
     records = list(packet.candidates)
+    if namespace == "aten" and name in WITHOUT_OUT.split():
+        return records
     outs = [ports.out_overload(op) for op in records]
     return records + [op for op in outs if op is not None]
 

@@ -110,6 +110,10 @@ class ScriptFunction(Callable):
 
     __slots__ = ("__dict__",)
 
+    __name__: str
+    __qualname__: str
+    _torchdynamo_inline: Any
+
     def save(self, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
         from rushlight.jit.archive.writing import save
 

@@ -225,3 +225,18 @@ ORDER: dict[str, str] = {
         self_bool
     """,
 }
+
+# Kinds of aten for which graphs have no out= form.
+WITHOUT_OUT = """
+    _embedding_bag_backward _embedding_bag_sparse_backward _is_all_true _is_any_true
+    _linalg_eigvals _lu_with_info _pad_circular _prelu_kernel _prelu_kernel_backward _unsafe_index
+    _unsafe_index_put alpha_dropout argwhere atleast_1d atleast_2d atleast_3d bilinear
+    cartesian_prod cdist combinations corrcoef cosine_embedding_loss cosine_similarity cov
+    cross_entropy_loss det diagflat dropout embedding_backward embedding_bag feature_alpha_dropout
+    feature_dropout fliplr flipud gather_backward hinge_embedding_loss index_select_backward
+    kl_div l1_loss linalg_vander logdet margin_ranking_loss masked_scatter_backward
+    masked_select_backward matrix_exp matrix_exp_backward mish_backward nll_loss_nd
+    norm_except_dim normal_functional one_hot pad pairwise_distance pdist pinverse
+    poisson_nll_loss prelu relu6 rrelu rrelu_with_noise_functional selu sum_to_size tile
+    triplet_margin_loss type_as vander
+"""

@@ -55,11 +55,19 @@ def signature(
         elif place in commented:
             type_ = commented[place]
         else:
-            type_ = TensorType.getInferred()
+            type_ = state_type(node, self_type) or TensorType.getInferred()
         arguments.append(Argument(each.arg, type_, default, each.arg in keyword_only, None, size))
     if node.returns is not None:
         result = resolver.annotation(node.returns, source)
     return arguments, result
+
+
+def state_type(node: ast.FunctionDef, self_type: Type | None) -> Type | None:
+    """What `__setstate__` takes unless it says so: what `__getstate__` gives."""
+    if node.name != "__setstate__" or not isinstance(self_type, ClassType):
+        return None
+    getter: Function | None = self_type.methods.get("__getstate__")
+    return None if getter is None else getter.schema.returns[0].type
 
 
 def comment_types(

@@ -103,10 +103,10 @@ class Indexing(Conditions):
         self, place: SourceRange, value: Value, dim: Value | None, parts: Slice
     ) -> Value:
         start, stop, step = parts
-        args = [value] if dim is None else [value, dim]
-        args.append(self.constant(None, place) if start is None else start)
-        args.append(self.constant(None, place) if stop is None else stop)
-        args.append(self.constant(1, place) if step is None else step)
+        # The order of the constants is torch's: the step comes first.
+        by = self.constant(1, place) if step is None else step
+        bounds = [self.constant(None, place) if each is None else each for each in (start, stop)]
+        args = [value, *bounds, by] if dim is None else [value, dim, *bounds, by]
         return self.builtin(place, "aten::slice", args)
 
     def slice_tuple(self, place: SourceRange, value: Value, parts: Slice) -> Value:

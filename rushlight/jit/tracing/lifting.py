@@ -34,7 +34,9 @@ def lift_calls(graph: Graph, unit: CompilationUnit | None) -> None:
         dissolve(graph.top)
     for each in (*made, graph):
         lower_block(each.top)
-        eliminate_dead_code(each)
+        # The last node of anything dead has no uses: most bodies of layers have no such node.
+        if not all([node.hasUses() for node in each.nodes()]):
+            eliminate_dead_code(each)
 
 
 class Attributes:

@@ -24,7 +24,9 @@ def make_module(module: Module, module_class: Any, unit: CompilationUnit) -> Any
     if isinstance(module, ScriptModule):
         return module
     if has_exports(module):
-        return compile_exports(module)
+        from rushlight.jit.scripting.recursive import compile_exports
+
+        return compile_exports(module, unit)
     return make_traced(module, module_class or TopLevelTracedModule, unit)
 
 
@@ -36,25 +38,6 @@ def has_exports(module: Module) -> bool:
             if modifier is not None and "export" in str(modifier).lower():
                 return True
     return False
-
-
-def compile_exports(module: Module) -> Any:
-    """The compiled form of a module with the methods that are exported; `forward` is to be traced,
-    here and in all submodules."""
-    from rushlight.jit.scripting.recursive import Building, wrapped
-
-    class ExportsOnly(Building):
-        def build(self, module: Any) -> Any:
-            concrete = super().build(module)
-            if self.waiting and self.waiting[-1][0] is concrete:
-                names = self.waiting.pop()[1]
-                self.waiting.append((concrete, [name for name in names if name != "forward"]))
-            return concrete
-
-    building = ExportsOnly(share=False)
-    building.concrete_of(module)
-    building.compile()
-    return wrapped(module, building)
 
 
 def make_traced(module: Module, module_class: Any, unit: CompilationUnit) -> Any:

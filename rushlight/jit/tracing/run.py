@@ -9,6 +9,8 @@ from typing import Any
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor
 from rushlight.jit.ir.graph import Graph
+from rushlight.jit.passes.inlining import inline_calls
+from rushlight.jit.settings import get_inline_everything
 from rushlight.jit.tracing.inputs import add_input, check_inputs
 from rushlight.jit.tracing.lifting import ATTRIBUTE, lift_calls
 from rushlight.jit.tracing.outputs import output_value
@@ -94,6 +96,8 @@ def run_trace(
         )
     graph.registerOutput(output_value(recorder, result, 1))
     lift_calls(graph, unit)
+    if get_inline_everything():
+        inline_calls(graph)
     return graph, result
 
 
