@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import weakref
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping
 from dataclasses import replace
 from typing import Any
 
@@ -226,7 +226,3 @@ def compile_overload(declared: Any, function: Any) -> Function:
         define_function(made, parsed, resolver)
 
     return PYTHON_UNIT.add_function(Function(name, define=define))
-
-
-def argument_names(arguments: Sequence[Argument]) -> list[str]:
-    return [argument.name for argument in arguments]

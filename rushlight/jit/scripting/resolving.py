@@ -94,7 +94,6 @@ LANGUAGE: dict[str, Callable[[], Sugared]] = {
     },
 }
 
-MATH_NAMES = {"fabs": "aten::fabs", "inf": "", "pi": "", "nan": "", "e": "", "tau": ""}
 
 NOT_A_VALUE = (
     "cannot be used as a value. Perhaps it is a closed over global variable? If so, please "
