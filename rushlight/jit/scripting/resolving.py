@@ -14,6 +14,7 @@ import math
 import types
 import weakref
 from collections.abc import Callable, Mapping, MutableMapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, get_args
 
 from rushlight.core.device import device, layout, memory_format
@@ -430,14 +431,18 @@ def sugared_function(function: Any, place: SourceRange, em: Emitter) -> Sugared:
 
 # -- operators by function -------------------------------------------------------------------------
 
-# Namespaces and what stands before the names of their ops.
-NAMESPACES = (
-    ("rushlight", ""),
-    ("rushlight.nn.functional", ""),
-    ("rushlight.linalg", "linalg_"),
-    ("rushlight.fft", "fft_"),
-    ("rushlight.special", "special_"),
-)
+
+@cache
+def namespaces() -> list[tuple[Any, str]]:
+    """Modules of operators, and what stands before the names of their ops."""
+    import rushlight
+    from rushlight import fft, linalg, special
+    from rushlight.nn import functional
+
+    found = [(rushlight, ""), (functional, "")]
+    return [*found, (linalg, "linalg_"), (fft, "fft_"), (special, "special_")]
+
+
 MATH = {
     function: f"aten::{name}"
     for name, function in vars(math).items()
@@ -460,8 +465,6 @@ def builtin_name(found: Any) -> str | None:
 
 
 def look_for_builtin(found: Any) -> str | None:
-    from importlib import import_module
-
     from rushlight.jit.scripting.library import dispatched_forms, script_form
 
     if found in MATH and overloads(MATH[found]):
@@ -472,12 +475,11 @@ def look_for_builtin(found: Any) -> str | None:
     name = getattr(found, "__name__", "")
     if not name or script_form(found) is not None or found in dispatched_forms():
         return None
-    for home, prefix in NAMESPACES:
+    for home, prefix in namespaces():
         short = name.removeprefix(prefix) if prefix else name
-        if getattr(import_module(home), short, None) is found and overloads(
-            f"aten::{prefix}{short}"
-        ):
-            return f"aten::{prefix}{short}"
+        kind = f"aten::{prefix}{short}"
+        if getattr(home, short, None) is found and overloads(kind):
+            return kind
     return None
 
 
