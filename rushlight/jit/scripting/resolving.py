@@ -26,6 +26,7 @@ from rushlight.jit.ir.types import (
     COMPLEX,
     FLOAT,
     INT,
+    NUMBER,
     STR,
     ClassType,
     InterfaceType,
@@ -467,8 +468,8 @@ def builtin_name(found: Any) -> str | None:
 def look_for_builtin(found: Any) -> str | None:
     from rushlight.jit.scripting.library import dispatched_forms, script_form
 
-    if found in MATH and overloads(MATH[found]):
-        return MATH[found]
+    if found in MATH:
+        return MATH[found] if takes_numbers(MATH[found]) else None
     kind = operator_kind(found)
     if kind is not None:
         return kind
@@ -481,6 +482,17 @@ def look_for_builtin(found: Any) -> str | None:
         if getattr(home, short, None) is found and overloads(kind):
             return kind
     return None
+
+
+def takes_numbers(kind: str) -> bool:
+    """Whether an operator is one of numbers, not only of tensors."""
+    return any(
+        [
+            operator.schema.arguments[0].type in (INT, FLOAT, NUMBER)
+            for operator in overloads(kind)
+            if operator.schema.arguments
+        ]
+    )
 
 
 def operator_kind(found: Any) -> str | None:
