@@ -451,7 +451,7 @@ def helper(x):
 
 def test_futures_in_lists():
     def program(x):
-        futures = torch.jit.annotate(List[torch.jit.Future[Tensor]], [])
+        futures = torch.jit.annotate(list[torch.jit.Future[Tensor]], [])
         for i in range(3):
             futures.append(torch.jit.fork(helper, x + i))
         total = torch.zeros(1)
