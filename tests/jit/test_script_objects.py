@@ -499,3 +499,10 @@ def test_setstate_takes_what_getstate_gives():
     scripted = torch.jit.script(State())
     schema = scripted._c._get_method("__setstate__").schema
     assert str(schema.arguments[1].type.str()) == "(int, bool)"
+
+
+def test_traces_of_scripted_functions_take_no_names_from_the_caller():
+    x = torch.ones(2)
+    traced = torch.jit.trace(torch.jit.script(helper), (x,))
+    assert str(traced.graph).startswith("graph(%0 : ")
+    assert traced(x).tolist() == [2, 2]
