@@ -47,4 +47,4 @@ HOMES = {
     "Future": "rushlight.futures",
 }
 
-__getattr__, __dir__ = namespace(__name__, HOMES)
+__getattr__, __dir__ = namespace(__name__, HOMES, {"frontend": ".scripting.frontend"})

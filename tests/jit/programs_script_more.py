@@ -9,6 +9,46 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 from programs_script import FUNCTIONS, MODULES, F, Point, Tensor, module, nn, program, torch
 
 
+# -- strings ---------------------------------------------------------------------------------------
+
+
+@program
+def string_methods(s: str):
+    return (
+        s.upper(),
+        s.lower(),
+        s.split(","),
+        s.strip(),
+        s.replace("a", "b"),
+        s.find("a"),
+        s.startswith("a"),
+        s.endswith("b"),
+        ",".join(["a", s]),
+        s.count("a"),
+        s.isdigit(),
+    )
+
+
+@program
+def string_ops(s: str, t: str):
+    return s + t, s == t, s != t, s < t, s in t, len(s), s[0], s[1:3], s[::-1]
+
+
+@program
+def formatted(n: int, s: str):
+    return f"{n} and {s}", "{} {}".format(n, s), "%d %s" % (n, s), "%s" % s
+
+
+@program
+def conversions(n: int, x: float, s: str, b: bool):
+    return float(n), int(x), str(n), int(s), float(s), bool(n), int(b), str(x)
+
+
+@program
+def tensor_conversions(x):
+    return int(x), float(x), bool(x), x.item()
+
+
 # -- tensors ---------------------------------------------------------------------------------------
 
 

@@ -77,6 +77,15 @@ LAYERS = {
     "lstm_cell": (lambda: nn.LSTMCell(4, 3), rows),
     "gru_cell": (lambda: nn.GRUCell(4, 3), rows),
     "sequential": (lambda: nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Dropout(0.5)), rows),
+    "encoder_layer": (lambda: nn.TransformerEncoderLayer(4, 2, 8), sequence),
+    "encoder_layer_first": (
+        lambda: nn.TransformerEncoderLayer(4, 2, 8, norm_first=True, batch_first=True),
+        sequence,
+    ),
+    "encoder": (
+        lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8), 2, None, False),
+        sequence,
+    ),
     "prelu": (nn.PReLU, rows),
     "softmax": (lambda: nn.Softmax(1), rows),
     "log_softmax": (lambda: nn.LogSoftmax(1), rows),
@@ -106,6 +115,20 @@ PAIRS = {
     "bce": (nn.BCELoss, lambda: (rows().sigmoid(), torch.rand(3, 4))),
     "bce_logits": (nn.BCEWithLogitsLoss, lambda: (rows(), torch.rand(3, 4))),
     "kl": (lambda: nn.KLDivLoss(reduction="batchmean"), lambda: (rows(), rows().softmax(1))),
+    "margin_ranking": (nn.MarginRankingLoss, lambda: (rows(), rows(), torch.ones(3, 4))),
+    "hinge_embedding": (nn.HingeEmbeddingLoss, lambda: (rows(), torch.ones(3, 4))),
+    "cosine_embedding": (nn.CosineEmbeddingLoss, lambda: (rows(), rows(), torch.ones(3))),
+    "soft_margin": (nn.SoftMarginLoss, lambda: (rows(), torch.ones(3, 4))),
+    "poisson": (nn.PoissonNLLLoss, lambda: (rows(), torch.rand(3, 4))),
+    "triplet": (nn.TripletMarginLoss, lambda: (rows(), rows(), rows())),
+    "pairwise": (nn.PairwiseDistance, lambda: (rows(), rows())),
+    "softmax2d": (nn.Softmax2d, lambda: (image(),)),
+    "channel_shuffle": (lambda: nn.ChannelShuffle(2), lambda: (image(),)),
+    "rnn_cell": (lambda: nn.RNNCell(4, 3), lambda: (rows(),)),
+    "decoder_layer": (
+        lambda: nn.TransformerDecoderLayer(4, 2, 8).eval(),
+        lambda: (sequence(), sequence()),
+    ),
     "bilinear": (lambda: nn.Bilinear(4, 4, 2), lambda: (rows(), rows())),
     "cosine": (nn.CosineSimilarity, lambda: (rows(), rows())),
 }
@@ -114,7 +137,22 @@ PAIRS = {
 def same(a, b):
     if isinstance(a, tuple):
         return len(a) == len(b) and all(map(same, a, b))
-    return torch.equal(a, b)
+    return a is b or torch.allclose(a, b, atol=1e-6)
+
+
+def test_attention_with_masks():
+    module = nn.MultiheadAttention(4, 2)
+    x = torch.rand(5, 2, 4)
+    mask = torch.triu(torch.ones(5, 5), 1).bool()
+    padding = torch.tensor([[False] * 5, [False] * 4 + [True]])
+    scripted = torch.jit.script(module)
+    assert same(scripted(x, x, x), module(x, x, x))
+    assert same(
+        scripted(x, x, x, attn_mask=mask, key_padding_mask=padding),
+        module(x, x, x, attn_mask=mask, key_padding_mask=padding),
+    )
+    assert same(scripted(x, x, x, need_weights=False), module(x, x, x, need_weights=False))
+    assert same(scripted(x[:, 0], x[:, 0], x[:, 0]), module(x[:, 0], x[:, 0], x[:, 0]))
 
 
 @pytest.mark.parametrize("name", LAYERS)

@@ -443,3 +443,66 @@ def test_modules_are_not_kept_alive():
     del module
     gc.collect()
     assert gone() is None and scripted(torch.ones(1)).item() == 2
+
+
+def helper(x):
+    return x * 2
+
+
+def test_futures_in_lists():
+    def program(x):
+        futures = torch.jit.annotate(list[torch.jit.Future[Tensor]], [])
+        for i in range(3):
+            futures.append(torch.jit.fork(helper, x + i))
+        total = torch.zeros(1)
+        for future in futures:
+            total = total + torch.jit.wait(future)
+        return total
+
+    assert torch.jit.script(program)(torch.ones(1)).item() == 12
+
+
+class Untyped(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.x = []
+
+    def forward(self, y):
+        return self.x
+
+
+def test_attributes_without_a_type_are_refused_where_they_are_read():
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="List trace inputs must have elements"):
+            torch.jit.script(Untyped())
+
+
+class State(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = 3
+
+    @torch.jit.export
+    def __getstate__(self):
+        return (3, self.training)
+
+    @torch.jit.export
+    def __setstate__(self, state):
+        self.a = state[0]
+        self.training = state[1]
+
+    def forward(self, x):
+        return x + self.a
+
+
+def test_setstate_takes_what_getstate_gives():
+    scripted = torch.jit.script(State())
+    schema = scripted._c._get_method("__setstate__").schema
+    assert str(schema.arguments[1].type.str()) == "(int, bool)"
+
+
+def test_traces_of_scripted_functions_take_no_names_from_the_caller():
+    x = torch.ones(2)
+    traced = torch.jit.trace(torch.jit.script(helper), (x,))
+    assert str(traced.graph).startswith("graph(%0 : ")
+    assert traced(x).tolist() == [2, 2]

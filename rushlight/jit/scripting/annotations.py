@@ -17,7 +17,7 @@ from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dtype import dtype
 from rushlight.core.rng import Generator
 from rushlight.core.tensor import Tensor
-from rushlight.jit.ir.relations import optional, union
+from rushlight.jit.ir.relations import union
 from rushlight.jit.ir.types import (
     ANY,
     BOOL,
@@ -258,7 +258,3 @@ def enum_type(cls: Any) -> EnumType:
         members = {member.name: member.value for member in cls}
         found = ENUMS[cls] = EnumType(qualified_name(cls), value_type, members, cls)
     return found
-
-
-def optional_of(type_: Type) -> Type:
-    return optional(type_)

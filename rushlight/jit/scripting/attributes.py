@@ -10,7 +10,6 @@ from typing import Any
 
 from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dtype import dtype
-from rushlight.core.tensor import Tensor
 from rushlight.jit.ir.constants import enumerated, type_of
 from rushlight.jit.ir.relations import without_facts
 from rushlight.jit.ir.types import ANY, NONE, TENSOR, DictType, ListType, TupleType, Type
@@ -197,19 +196,28 @@ def inferred_type(value: Any) -> tuple[Type | None, str]:
     if isinstance(value, Instance):
         return value.type, ""
     if isinstance(value, list | dict) and not value:
-        word = "List" if isinstance(value, list) else "Dictionary"
-        return None, f"{word} inputs must have entries to infer their type"
+        return None, untyped(value, EMPTY[type(value)])
     type_ = without_facts(type_of(value))
-    if has_any(type_) or (isinstance(value, Tensor) is False and type_ is ANY):
-        name = type(value).__name__
-        return None, (
-            f"(This attribute exists on the Python module, but we failed to convert Python type: "
-            f"'{name}' to a TorchScript type. Only tensors and (possibly nested) tuples of "
-            "tensors, lists, or dicts are supported as inputs or outputs of traced functions, but "
-            f"instead got value of type {name}.. Its type was inferred; try adding a type "
-            "annotation for the attribute.)"
+    if has_any(type_):
+        return None, untyped(
+            value,
+            "Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported "
+            "as inputs or outputs of traced functions, but instead got value of type "
+            f"{type(value).__name__}.",
         )
     return type_, ""
+
+
+EMPTY = {list: "List trace inputs must have elements", dict: "Dictionary inputs must have entries"}
+
+
+def untyped(value: Any, reason: str) -> str:
+    """Why an attribute is not there for compiled code."""
+    return (
+        "(This attribute exists on the Python module, but we failed to convert Python type: "
+        f"'{type(value).__name__}' to a TorchScript type. {reason}. Its type was inferred; try "
+        "adding a type annotation for the attribute.)"
+    )
 
 
 def has_any(type_: Type) -> bool:

@@ -9,13 +9,10 @@ from rushlight.jit.ir.graph import Value
 from rushlight.jit.ir.parts import SourceRange
 from rushlight.jit.ir.relations import kind_order, unify, union
 from rushlight.jit.ir.types import (
-    ANY,
     BOOL,
     AnyListType,
     AnyTupleType,
-    ListType,
     OptionalType,
-    TupleType,
     Type,
     UnionType,
 )
@@ -279,11 +276,3 @@ def split_comparison(node: ast.Compare) -> list[ast.expr]:
         parts.append(part)
         left = right
     return parts
-
-
-def is_any(type_: Type) -> bool:
-    return type_ is ANY or isinstance(type_, AnyListType | AnyTupleType)
-
-
-def is_sequence(type_: Type) -> bool:
-    return isinstance(type_, ListType | TupleType)

@@ -16,9 +16,9 @@ from rushlight.jit.ir.types import (
     TupleType,
     Type,
 )
+from rushlight.jit.passes.folding import computed
 from rushlight.jit.scripting.calls import Calls
 from rushlight.jit.scripting.conditions import COMPARISONS
-from rushlight.jit.scripting.folding import fold_constant
 from rushlight.jit.scripting.sources import NotSupportedError, fail_at
 from rushlight.jit.scripting.values import (
     Arg,
@@ -129,7 +129,9 @@ class Expressions(Calls):
         negates = isinstance(node.op, ast.USub)
         kind, method = ("aten::neg", "__neg__") if negates else ("aten::bitwise_not", "__invert__")
         value = self.operator(place, kind, method, self.args_of([node.operand]))
-        folded = fold_constant(value.node()) if value.node().kind() == kind else None
+        made = value.node()
+        known = [each.node().kind() == "prim::Constant" for each in made.inputs()]
+        folded = computed(made) if made.kind() == kind and all(known) else None
         return value if folded is None else self.constant(folded[0], place)
 
     def compare(self, node: ast.Compare, op: ast.cmpop) -> Value:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import inspect
 import weakref
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping
+from dataclasses import replace
 from typing import Any
 
 from rushlight.jit.ir.constants import enumerated
@@ -118,12 +119,25 @@ def define_function(
     """Compiles a body: fills the function's graph and schema."""
     with compiling(parsed.name):
         arguments, declared = signature(parsed, resolver, self_type)
+        if isinstance(self_type, ClassType) and function.short_name == "__setstate__":
+            arguments = with_state_type(arguments, parsed, self_type)
         emitter = Emitter(parsed.source, resolver)
         emitter.makes_attributes_of = makes_attributes_of
         emitter.is_method = self_type is not None
         schema = emitter.function(parsed.node, function.short_name, arguments, declared, owner)
         finish(emitter.graph)
     function.set(emitter.graph, schema)
+
+
+def with_state_type(
+    arguments: list[Argument], parsed: Parsed, self_type: ClassType
+) -> list[Argument]:
+    """What `__setstate__` takes is what `__getstate__` gives, where it does not say."""
+    getter = self_type.methods.get("__getstate__")
+    if getter is None or len(arguments) != 2 or all_arguments(parsed.node)[1].annotation:
+        return arguments
+    getter.ensure_defined()
+    return [arguments[0], replace(arguments[1], type=getter.schema.returns[0].type)]
 
 
 def finish(graph: Graph) -> None:
@@ -212,7 +226,3 @@ def compile_overload(declared: Any, function: Any) -> Function:
         define_function(made, parsed, resolver)
 
     return PYTHON_UNIT.add_function(Function(name, define=define))
-
-
-def argument_names(arguments: Sequence[Argument]) -> list[str]:
-    return [argument.name for argument in arguments]

@@ -11,7 +11,6 @@ from rushlight.jit.ir.parts import SourceRange
 from rushlight.jit.ir.types import (
     INT,
     NONE,
-    NUMBER,
     TENSOR,
     BoolType,
     ComplexType,
@@ -339,7 +338,3 @@ def indices_of(node: ast.Subscript) -> list[ast.expr]:
 
 def is_ellipsis(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is Ellipsis
-
-
-def is_number(type_: Type) -> bool:
-    return type_.isSubtypeOf(NUMBER)

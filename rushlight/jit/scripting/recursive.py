@@ -72,7 +72,7 @@ class Concrete:
         function = self.python_function(name)
         if function is None:
             return None
-        return self.add_method(name, parsed_method(function), resolver_of(function))
+        return self.add_method(name, parse_function(function), resolver_of(function))
 
     def python_function(self, name: str) -> Any:
         """The Python function of a method, as it is compiled."""
@@ -138,10 +138,6 @@ class Concrete:
             self.add_method(node.name, Parsed(node, source, node.name, defaults), resolver)
             names.append(node.name)
         return names
-
-
-def parsed_method(function: Any) -> Parsed:
-    return parse_function(function)
 
 
 def default_values(node: ast.FunctionDef, resolver: Resolver) -> dict[str, Any]:

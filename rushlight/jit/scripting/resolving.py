@@ -14,6 +14,7 @@ import math
 import types
 import weakref
 from collections.abc import Callable, Mapping, MutableMapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, get_args
 
 from rushlight.core.device import device, layout, memory_format
@@ -25,6 +26,7 @@ from rushlight.jit.ir.types import (
     COMPLEX,
     FLOAT,
     INT,
+    NUMBER,
     STR,
     ClassType,
     InterfaceType,
@@ -94,7 +96,6 @@ LANGUAGE: dict[str, Callable[[], Sugared]] = {
     },
 }
 
-MATH_NAMES = {"fabs": "aten::fabs", "inf": "", "pi": "", "nan": "", "e": "", "tau": ""}
 
 NOT_A_VALUE = (
     "cannot be used as a value. Perhaps it is a closed over global variable? If so, please "
@@ -431,14 +432,18 @@ def sugared_function(function: Any, place: SourceRange, em: Emitter) -> Sugared:
 
 # -- operators by function -------------------------------------------------------------------------
 
-# Namespaces and what stands before the names of their ops.
-NAMESPACES = (
-    ("rushlight", ""),
-    ("rushlight.nn.functional", ""),
-    ("rushlight.linalg", "linalg_"),
-    ("rushlight.fft", "fft_"),
-    ("rushlight.special", "special_"),
-)
+
+@cache
+def namespaces() -> list[tuple[Any, str]]:
+    """Modules of operators, and what stands before the names of their ops."""
+    import rushlight
+    from rushlight import fft, linalg, special
+    from rushlight.nn import functional
+
+    found = [(rushlight, ""), (functional, "")]
+    return [*found, (linalg, "linalg_"), (fft, "fft_"), (special, "special_")]
+
+
 MATH = {
     function: f"aten::{name}"
     for name, function in vars(math).items()
@@ -461,25 +466,33 @@ def builtin_name(found: Any) -> str | None:
 
 
 def look_for_builtin(found: Any) -> str | None:
-    from importlib import import_module
-
     from rushlight.jit.scripting.library import dispatched_forms, script_form
 
-    if found in MATH and overloads(MATH[found]):
-        return MATH[found]
+    if found in MATH:
+        return MATH[found] if takes_numbers(MATH[found]) else None
     kind = operator_kind(found)
     if kind is not None:
         return kind
     name = getattr(found, "__name__", "")
     if not name or script_form(found) is not None or found in dispatched_forms():
         return None
-    for home, prefix in NAMESPACES:
+    for home, prefix in namespaces():
         short = name.removeprefix(prefix) if prefix else name
-        if getattr(import_module(home), short, None) is found and overloads(
-            f"aten::{prefix}{short}"
-        ):
-            return f"aten::{prefix}{short}"
+        kind = f"aten::{prefix}{short}"
+        if getattr(home, short, None) is found and overloads(kind):
+            return kind
     return None
+
+
+def takes_numbers(kind: str) -> bool:
+    """Whether an operator is one of numbers, not only of tensors."""
+    return any(
+        [
+            operator.schema.arguments[0].type in (INT, FLOAT, NUMBER)
+            for operator in overloads(kind)
+            if operator.schema.arguments
+        ]
+    )
 
 
 def operator_kind(found: Any) -> str | None:

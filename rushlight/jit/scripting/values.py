@@ -24,12 +24,10 @@ from rushlight.jit.ir.types import (
     FutureType,
     InterfaceType,
     ListType,
-    OptionalType,
     StringType,
     TensorType,
     TupleType,
     Type,
-    UnionType,
 )
 from rushlight.jit.scripting.matching import binds_self
 from rushlight.jit.scripting.names import attribute_value_name
@@ -122,9 +120,6 @@ class Sugared:
 
     def as_tuple_value(self, place: SourceRange, em: Emitter) -> Value:
         fail_at(place, f"{self.kind()} cannot be used as a tuplevalue")
-
-    def as_type(self, place: SourceRange, em: Emitter) -> Type:
-        fail_at(place, f"{self.kind()} cannot be used as a type")
 
     def call(
         self, place: SourceRange, em: Emitter, args: Args, kwargs: Kwargs, binders: int
@@ -503,9 +498,6 @@ class CastValue(Sugared):
     def kind(self) -> str:
         return "builtin"
 
-    def as_type(self, place: SourceRange, em: Emitter) -> Type:
-        return self.type
-
     def call(
         self, place: SourceRange, em: Emitter, args: Args, kwargs: Kwargs, binders: int
     ) -> Sugared:
@@ -740,9 +732,6 @@ class TupleConstructor(Sugared):
     def kind(self) -> str:
         return "NamedTupleConstructor"
 
-    def as_type(self, place: SourceRange, em: Emitter) -> Type:
-        return self.type
-
     def call(
         self, place: SourceRange, em: Emitter, args: Args, kwargs: Kwargs, binders: int
     ) -> Sugared:
@@ -771,9 +760,6 @@ class ClassValue(Sugared):
 
     def kind(self) -> str:
         return self.type.annotation_str
-
-    def as_type(self, place: SourceRange, em: Emitter) -> Type:
-        return self.type
 
     def call(
         self, place: SourceRange, em: Emitter, args: Args, kwargs: Kwargs, binders: int
@@ -822,9 +808,6 @@ class EnumClass(Sugared):
     def kind(self) -> str:
         return "EnumClass"
 
-    def as_type(self, place: SourceRange, em: Emitter) -> Type:
-        return self.type
-
     def members(self, place: SourceRange, em: Emitter) -> list[Sugared]:
         return [SimpleValue(em.enum_member(self.type, member, place)) for member in self.type.cls]
 
@@ -841,23 +824,6 @@ class EnumClass(Sugared):
         self, place: SourceRange, em: Emitter, args: Args, kwargs: Kwargs, binders: int
     ) -> Sugared:
         fail_at(place, "Enum cannot be made from a value in compiled code: name the member")
-
-
-class ClosureValue(Sugared):
-    """A function that was written inside: `fork` takes it."""
-
-    def __init__(self, value: Value) -> None:
-        self.value = value
-
-    def kind(self) -> str:
-        return "closure"
-
-    def as_value(self, place: SourceRange, em: Emitter) -> Value:
-        return self.value
-
-
-def is_optional(type_: Type) -> bool:
-    return isinstance(type_, OptionalType | UnionType)
 
 
 def is_tensor(type_: Type) -> bool:

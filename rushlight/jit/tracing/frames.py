@@ -40,8 +40,15 @@ def calling_frame() -> FrameType | None:
 
 
 def name_of(tensor: Any) -> str:
-    """The local variable of the calling frame that holds a tensor; "" where there is none."""
-    frame = calling_frame()
+    """The local variable of the calling frame that holds a tensor; "" where there is none.
+
+    Whoever asked for the trace is no part of it: code that is compiled has no names there.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_engine(frame):
+        if frame.f_code.co_name == "run_trace":
+            return ""
+        frame = frame.f_back
     if frame is None:
         return ""
     for name, value in frame.f_locals.items():

@@ -13,7 +13,7 @@ from typing import Any
 @cache
 def function_forms() -> dict[Any, Callable[..., Any]]:
     """Functions of `nn.functional` -> the form that is compiled."""
-    from rushlight.jit.scripting.library import functions
+    from rushlight.jit.scripting.library import functions, losses
     from rushlight.nn import functional
 
     found: dict[Any, Callable[..., Any]] = {}
@@ -21,6 +21,8 @@ def function_forms() -> dict[Any, Callable[..., Any]]:
         original = getattr(functional, name, None)
         if original is not None:
             found[original] = getattr(functions, name)
+    for form in losses.FUNCTIONS:
+        found[getattr(functional, form.__name__)] = form
     return found
 
 
@@ -45,7 +47,7 @@ def script_form(function: Any) -> Callable[..., Any] | None:
 def layer_forms() -> dict[Any, dict[str, Callable[..., Any]]]:
     """Classes of modules -> their methods as they are compiled."""
     from rushlight import nn
-    from rushlight.jit.scripting.library import layers
+    from rushlight.jit.scripting.library import attention, layers, losses  # noqa: F401
 
     return {getattr(nn, name): methods for name, methods in layers.FORMS.items()}
 
