@@ -16,9 +16,13 @@ JIT_REASONS: dict[str, Reason] = {
         "There is no argument named {name!r} in {schema}",
         remedy="Use one of the names of the schema.",
     ),
-    "RL1403": Reason("A node of kind {kind} has no attribute {name!r}"),
+    "RL1403": Reason(
+        "A node of kind {kind} has no attribute {name!r}",
+        remedy="node.attributeNames() lists those it has.",
+    ),
     "RL1404": Reason(
-        "The attribute {name!r} of a node of kind {kind} is read by {actual}(), not {expected}()"
+        "The attribute {name!r} of a node of kind {kind} is read by {actual}(), not {expected}()",
+        remedy="node.kindOf(name) says what an attribute is.",
     ),
     "RL1405": Reason(
         "%{value} belongs to another graph than the node of kind {kind}",
@@ -50,13 +54,18 @@ JIT_REASONS: dict[str, Reason] = {
     "RL1413": Reason(
         'A strategy of fusing is a list of ("STATIC" or "DYNAMIC", int), not {given!r}'
     ),
-    "RL1412": Reason("This graph is not sound: {what}\n{graph}"),
+    "RL1412": Reason(
+        "This graph is not sound: {what}\n{graph}",
+        "Something changed it in a way that its methods do not.",
+    ),
     "RL1420": Reason(
         "No operator takes the inputs of this node: {node}",
         "An operator follows from the kind of a node and the types of its inputs.",
         "Give the inputs the types that one of the operator's schemas asks for.",
     ),
-    "RL1490": Reason("Could not write {what} as Python"),
+    "RL1490": Reason(
+        "Could not write {what} as Python", "The language has loops of one kind or the other."
+    ),
     "RL1491": Reason(
         "Could not export Python function call '{name}'. Remove calls to Python functions before "
         "export. Did you forget to add @script or @script_method annotation? If this is a "
