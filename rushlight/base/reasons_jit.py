@@ -52,7 +52,8 @@ JIT_REASONS: dict[str, Reason] = {
         "parse_ir(text, parse_tensor_constants=True) makes random ones.",
     ),
     "RL1413": Reason(
-        'A strategy of fusing is a list of ("STATIC" or "DYNAMIC", int), not {given!r}'
+        'A strategy of fusing is a list of ("STATIC" or "DYNAMIC", int), not {given!r}',
+        remedy='For example [("STATIC", 2), ("DYNAMIC", 10)].',
     ),
     "RL1412": Reason(
         "This graph is not sound: {what}\n{graph}",
