@@ -6,6 +6,7 @@ A `Future` is filled by one thread and waited for by others; callbacks run where
 from __future__ import annotations
 
 import threading
+from types import GenericAlias
 from typing import Any
 
 __all__ = ["Future", "collect_all", "wait_all"]
@@ -20,6 +21,9 @@ class Future:
     >>> later.wait()
     42
     """
+
+    # `Future[Tensor]` in annotations.
+    __class_getitem__ = classmethod(GenericAlias)
 
     def __init__(self, *, devices: Any = None) -> None:
         if devices:

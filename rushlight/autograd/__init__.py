@@ -14,7 +14,7 @@ from rushlight.autograd.grad_mode import (
     set_multithreading_enabled,
 )
 from rushlight.base.lazy import namespace
-from rushlight.core.state import LOCAL
+from rushlight.core.state import LOCAL, active_tracer
 from rushlight.core.tensor import Tensor
 
 __all__ = [
@@ -54,7 +54,11 @@ class Variable(metaclass=VariableType):
     def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: Any = None) -> Any:
         if not isinstance(data, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
-        return data.data.requires_grad_(requires_grad)
+        made = data.data.requires_grad_(requires_grad)
+        tracer = active_tracer()
+        if tracer is not None:
+            tracer.note_alias(made, data)
+        return made
 
 
 HOMES = {

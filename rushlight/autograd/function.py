@@ -27,7 +27,14 @@ from rushlight.core.node import (
     raw_saved,
     unpack,
 )
-from rushlight.core.state import LOCAL, OVERRIDES, ThreadState, as_python, changed
+from rushlight.core.state import (
+    LAYER_PRE_PROXY,
+    LOCAL,
+    OVERRIDES,
+    ThreadState,
+    as_python,
+    changed,
+)
 from rushlight.core.tensor import PLAIN, Tensor, ViewInfo
 from rushlight.opset import functions
 
@@ -365,6 +372,9 @@ class Function(metaclass=FunctionMeta):
                 return run_function(cls, args, kwargs, split, state)
 
             return level.apply_function(cls, args, kwargs, direct, cls.vmap is not DEFAULT_VMAP)
+        if state.tracer is not None and not state.excluded & LAYER_PRE_PROXY:
+            run = functools.partial(run_function, cls, args, kwargs, split, state)
+            return state.tracer.apply_function(cls, args, run)
         return run_function(cls, args, kwargs, split, state)
 
     _register_hook_dict = invalid_attribute("_register_hook_dict")

@@ -8,6 +8,7 @@ The page docs/errors.md is written from it (`make docs`).
 from __future__ import annotations
 
 from rushlight.base.errors import Reason
+from rushlight.base.reasons_jit import JIT_REASONS
 
 __all__ = ["AREAS", "REASONS"]
 
@@ -26,6 +27,7 @@ AREAS = {
     "RL11": "Modules and optimisers",
     "RL12": "Devices, threads and settings",
     "RL13": "Command line and compatibility",
+    "RL14": "TorchScript",
 }
 
 
@@ -808,4 +810,6 @@ REASONS: dict[str, Reason] = {
         "imports it",
         "A module that has been imported stays what it is.",
     ),
+    # -- TorchScript
+    **JIT_REASONS,
 }

@@ -13,6 +13,7 @@ line for a variable that is reassigned. Parents need no line of their own.
 from __future__ import annotations
 
 from rushlight.compat.finder import ABSENT, Entry
+from rushlight.compat.jit_aliases import MODULES, NATIVE
 
 
 def same(module: str, names: str) -> dict[str, str]:
@@ -144,6 +145,7 @@ ALIASES: dict[str, Entry] = {
     ),
     # ------------------------------------------------------------ torch._C
     "torch._C": {
+        **NATIVE,
         **same(".", "is_grad_enabled Size Generator device dtype layout"),
         **same(".", "memory_format is_inference_mode_enabled"),
         **same(".cpu", "Stream Event"),
@@ -180,8 +182,6 @@ ALIASES: dict[str, Entry] = {
         "_after_ADInplaceOrView_keyset": ".core.keys:AFTER_VIEWS",
         "_RestorePythonTLSSnapshot": ".core.modes:enable_reentrant_dispatch",
         "_DisableAutocast": ".amp:DisableAutocast",
-        **absent("Graph Node Value Block _create_function_from_graph _get_tracing_state"),
-        **absent("_jit_get_inline_everything_mode _jit_set_inline_everything_mode"),
     },
     "torch._C._functions": {
         **same(".core.node", "AccumulateGrad"),
@@ -572,4 +572,5 @@ ALIASES: dict[str, Entry] = {
         **same(".distributions.relaxed", "ExpRelaxedCategorical"),
     },
     "torch._weights_only_unpickler": {"UnpicklingError": ".base.errors:CheckpointError"},
+    **MODULES,
 }

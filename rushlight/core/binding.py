@@ -18,7 +18,7 @@ from rushlight.core import device as devices
 from rushlight.core import dtype as dtypes
 from rushlight.core import ports
 from rushlight.core.source import compile_source
-from rushlight.core.state import warn_once
+from rushlight.core.state import PROCESS, active_tracer, warn_once
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import Tensor
 
@@ -95,8 +95,11 @@ def as_int(value: Any) -> Any:
         raise Mismatch
     if is_symbolic(value):
         return value
-    if isinstance(value, Tensor) and (value.dim() != 0 or value._dtype.category > 1):
-        raise Mismatch
+    if isinstance(value, Tensor):
+        if value.dim() != 0 or value._dtype.category > 1:
+            raise Mismatch
+        if PROCESS.special and (tracer := active_tracer()) is not None:
+            return tracer.number(value)
     try:
         return operator.index(value)
     except TypeError:
@@ -106,13 +109,13 @@ def as_int(value: Any) -> Any:
 def as_plain_int(value: object) -> int:
     """An int where no symbol will do: a symbolic one is pinned to its value."""
     found = as_int(value)
-    return found if type(found) is int else int(found)
+    return found if isinstance(found, int) else int(found)
 
 
 def as_plain_int_list(value: Any, size: int | None = None) -> tuple[int, ...]:
     found = as_int_list(value, size)
     for item in found:
-        if type(item) is not int:
+        if not isinstance(item, int):
             return tuple([int(entry) for entry in found])
     return found
 
@@ -153,6 +156,8 @@ def as_float(value: Any) -> Any:
     if cls is int or isinstance(value, (np.integer, np.floating, int, float)):
         return float(value)
     if isinstance(value, Tensor) and value.dim() == 0 and value._dtype.category < 3:
+        if PROCESS.special and (tracer := active_tracer()) is not None:
+            return tracer.number(value)
         return value.item()
     if is_symbolic(value):
         return value
@@ -179,6 +184,8 @@ def as_scalar(value: object) -> Any:
             and value._array is not None
             and not hasattr(value, "_owner")
         ):
+            if PROCESS.special and (tracer := active_tracer()) is not None:
+                return tracer.number(value)
             return value.item()
         raise Mismatch
     if is_symbolic(value):

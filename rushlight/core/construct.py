@@ -26,7 +26,7 @@ from rushlight.core.dtype import BOOL, COMPLEX, FLOAT, INTEGER, dtype
 from rushlight.core.history import mark_inference
 from rushlight.core.promotion import promote_types, scalar_dtype
 from rushlight.core.size import Size
-from rushlight.core.state import LAYER_FUNCTION_MODES, LOCAL, PROCESS, warn_once
+from rushlight.core.state import LAYER_FUNCTION_MODES, LOCAL, PROCESS, active_tracer, warn_once
 from rushlight.core.storage import Storage
 from rushlight.core.tensor import (
     Tensor,
@@ -208,8 +208,11 @@ def array_of(data: Any, dtype: dtype | None, api: str) -> tuple[Any, dtype]:
     return elements_array([data], dtype, {type(data)}).reshape(()), dtype
 
 
-def finish(result: Tensor, place: device | None, requires_grad: bool) -> Any:
-    """A constant enters the program: device, inference mark, modes, then requires_grad."""
+def finish(
+    result: Tensor, place: device | None, requires_grad: bool, detached: bool = False
+) -> Any:
+    """A constant enters the program: device, inference mark, modes, then requires_grad. `detached`
+    says that a trace shows it as a leaf, which torch makes by `detach_`."""
     if place is not None and place.type != "cpu":
         if place.type == "meta":
             result = shell(tuple(result.shape), result.stride(), result._dtype, place)
@@ -223,6 +226,8 @@ def finish(result: Tensor, place: device | None, requires_grad: bool) -> Any:
             mark_inference(result)
         if state.layers and (state.transforms or not state.inference):
             result = ports.lift_fresh(result)
+            if detached and (tracer := active_tracer()) is not None:
+                tracer.note_detached(result)
     if requires_grad:
         if not (result._dtype.is_floating_point or result._dtype.is_complex):
             raise RuntimeError(
@@ -285,9 +290,10 @@ def from_data(
         hasattr(data, "__array__") and not isinstance(data, np.generic) and not is_sequence(data)
     ):
         source = adopt(np.asarray(data))
-        return finish(converted_copy(source, dtype or source._dtype), place, requires_grad)
+        copy = converted_copy(source, dtype or source._dtype)
+        return finish(copy, place, requires_grad, detached=True)
     array, dtype = array_of(data, dtype, "new")
-    return finish(wrap(array, dtype), place, requires_grad)
+    return finish(wrap(array, dtype), place, requires_grad, detached=True)
 
 
 def converted_copy(source: Tensor, dtype: dtype) -> Tensor:
@@ -299,12 +305,20 @@ def converted_copy(source: Tensor, dtype: dtype) -> Tensor:
     return result
 
 
+def warn_tracer(name: str) -> None:
+    """Tells a trace that data comes in which it will always see the same."""
+    tracer = active_tracer()
+    if tracer is not None:
+        tracer.warn_constructor(name)
+
+
 def make_tensor(*args: Any, **kwargs: Any) -> Any:
     """`tensor` for anything but one plain argument."""
     if PROCESS.special:
         state = LOCAL.state
         if state.function_modes and not state.excluded & LAYER_FUNCTION_MODES:
             return call_function_mode(state, tensor, args, kwargs)
+        warn_tracer("tensor")
     if len(args) > 1:
         raise TypeError(f"tensor() takes 1 positional argument but {len(args)} were given")
     if args:
@@ -400,6 +414,8 @@ def from_numpy(ndarray: Array, /) -> Any:
     """The array's memory as a tensor: changes of one are seen in the other."""
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    if PROCESS.special:
+        warn_tracer("from_numpy")
     if not ndarray.flags.writeable:
         warn_once(
             "not_writable",
@@ -414,6 +430,8 @@ def from_numpy(ndarray: Array, /) -> Any:
 @overridable
 def as_tensor(data: Any, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Any:
     """`data` as a tensor, sharing memory and history where no conversion is needed."""
+    if PROCESS.special:
+        warn_tracer("as_tensor")
     result_dtype, place = wanted("as_tensor", dtype, device)
     if isinstance(data, Tensor):
         return data.to(dtype=result_dtype, device=None if device is None else place)
@@ -575,6 +593,10 @@ def legacy_single(first: Any, dtype: dtype | None, found: dtype) -> Any:
     if isinstance(first, Tensor):
         if dtype is not None and first._dtype is not dtype:
             raise TypeError(f"expected a tensor of {dtype} (got {first._dtype})")
+        if PROCESS.special and active_tracer() is not None:
+            from rushlight.core.op import find_overload
+
+            return find_overload("aten", "alias", "default")(first)
         return first.detach() if first.requires_grad else first._alias()
     if isinstance(first, Storage):
         count = first.nbytes_ // found.itemsize

@@ -23,7 +23,7 @@ from rushlight.core.binding import (
 )
 from rushlight.core.node import needs_grad
 from rushlight.core.op import OpOverload, OpOverloadPacket
-from rushlight.core.operators import HANDED_OVER, OP_OF
+from rushlight.core.operators import BITWISE, HANDED_OVER, OP_OF
 from rushlight.core.state import (
     LAYER_AUTOCAST,
     LAYER_AUTOGRAD,
@@ -62,6 +62,10 @@ __all__ = [
 # Classes of the package that override no function: tensors of levels.
 QUIET: set[type] = set()
 INSIDE = LAYER_FUNCTION | LAYER_FUNCTION_MODES
+# torch: operators that are ops themselves, which traces show.
+OPERATORS_OF_THEIR_OWN = frozenset(
+    f"__{prefix}{name}__" for name in BITWISE for prefix in ("", "i")
+)
 
 
 # -- API level -------------------------------------------------------------------------------------
@@ -75,6 +79,10 @@ def packet_call(
         state = LOCAL.state
         if state.function_modes and not state.excluded & LAYER_FUNCTION_MODES:
             return call_function_mode(state, api, args, kwargs)
+        if state.tracer is not None:
+            name = getattr(api, "__name__", "")
+            if name in OPERATORS_OF_THEIR_OWN:
+                packet = ports.find_packet("aten", name)
     try:
         op, bound = bind_packet(packet, args, kwargs)
     except Mismatch:

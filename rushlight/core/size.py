@@ -11,6 +11,9 @@ from functools import partial
 from operator import index
 from typing import Any, SupportsIndex
 
+from rushlight.core import ports
+from rushlight.core.state import active_tracer
+
 
 class Size(tuple[Any, ...]):
     """The sizes of a tensor."""
@@ -72,6 +75,9 @@ def checked_entry(entry: Any, position: int) -> Any:
     if isinstance(entry, int) and type(entry) is not bool:
         return entry
     if hasattr(entry, "node"):
+        return entry
+    if isinstance(entry, ports.tensor_types) and active_tracer() is not None:
+        # The sizes of a traced program are tensors.
         return entry
     try:
         return int(index(entry))

@@ -113,6 +113,7 @@ class ThreadState:
         "saved_hooks_disabled",
         "stash",
         "tasks",
+        "tracer",
         "transforms",
         "view_replay",
         "witness",
@@ -130,6 +131,8 @@ class ThreadState:
         self.pre_proxy: Any = None
         self.functional: Any = None
         self.proxy: Any = None
+        # The trace of `jit` that occupies `pre_proxy`, if one does.
+        self.tracer: Any = None
         self.fake: FakeTensorMode | None = None
         self.transforms: tuple[Any, ...] = ()
         # The level of differentiation whose call the autograd layer is recording, if not plain.
@@ -330,6 +333,12 @@ def restore(state: ThreadState, before: dict[str, Any]) -> None:
     for name, value in before.items():
         setattr(state, name, value)
     state.refresh()
+
+
+def active_tracer() -> Any:
+    """The trace of `jit` that records what this thread calls; None where none does."""
+    state = LOCAL.state
+    return None if state.excluded & LAYER_PRE_PROXY else state.tracer
 
 
 def excluding(layers: int) -> changed:

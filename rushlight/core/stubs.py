@@ -187,7 +187,7 @@ def make_stub(
     if found is not None:
         return found
     label = key if packet.namespace == "aten" else f"{packet.namespace}::{key}"
-    is_operator = name.startswith("__")
+    is_operator = method and name.startswith("__")
     answer = None if is_operator else answer_of(packet, named)
     if is_replaced(packet):
         stub = general_stub(packet, label, answer, is_operator)

@@ -172,7 +172,8 @@ class Writer:
     def __init__(self, op: Any, keywords: bool = True, bound: bool = False) -> None:
         self.op = op
         self.lines: list[str] = []
-        self.scope: dict[str, Any] = {**SCOPE, "op": op}
+        # `op` is what is recorded: for some views that is another than their own.
+        self.scope: dict[str, Any] = {**SCOPE, "op": op, "own_op": op}
         arguments = op._schema.arguments
         # The argument that takes `f(x, 2, 3)` as `f(x, (2, 3))`.
         spread = None if bound else op.options.get("varargs")
@@ -192,7 +193,7 @@ class Writer:
         if bound:
             self.strangers = []
             self.parameters = ", ".join(names)
-            self.refuse = f"return slow(op, ({', '.join(names)},))"
+            self.refuse = f"return slow(own_op, ({', '.join(names)},))"
             return
         count = len([a for a in self.own if not a.kwarg_only])
         spelled = [
@@ -515,7 +516,7 @@ def write_binary(w: Writer, dtype: str, tests: list[str]) -> None:
     w.add(BINARY, guard=w.refuse_if(*tests), number=elif_number, wrap=w.wrap(dtype), record=record)
 
 
-def write_inplace(op: Any) -> Writer | None:
+def write_inplace(op: Any, bound: bool = False) -> Writer | None:
     """The stub of `add_` and its like: a binary op that is one ufunc."""
     base = op.functional
     if base.kind.name != "POINTWISE" or op.kind.name != "INPLACE":
@@ -530,7 +531,7 @@ def write_inplace(op: Any) -> Writer | None:
         or single_ufunc(base, 2) is None
     ):
         return None
-    w = Writer(op)
+    w = Writer(op, bound=bound)
     x = w.tensors[0]
     w.scope["ufunc"] = single_ufunc(base, 2)
     guard = w.refuse_if(
@@ -734,6 +735,10 @@ def write_attempt(w: Writer, quick: Quick) -> None:
         as_array = block("if type(array_) is not ndarray:", ["array_ = asarray(array_)"])
         finish = [*as_array, *block("if array_.flags.c_contiguous:", finish)]
     when, compute = w.fields(quick.when), w.fields(quick.expression)
+    for argument in w.own:
+        # A keyword that the texts do not speak of may not be given.
+        if argument.kwarg_only and f"{argument.name} is None" not in when:
+            when = f"{w.texts[argument.name]} is None and {when}"
     w.add(QUICK, when=when, compute=compute, finish=finish)
 
 
@@ -872,10 +877,10 @@ def write_first(packet: Any, second: Any, named: bool) -> Writer | None:
 def write_bound(op: Any) -> Writer | None:
     """The stub of an overload below the API, which takes what its binder answers."""
     quick = op.options.get("quick")
-    if op.body is not None or op.functional is not None or op.out_positions:
-        return None
-    if op.is_view_op:
-        return None if quick is None else write_view(op, quick, bound=True)
+    if op.functional is not None:
+        return None if op.out_positions else write_inplace(op, bound=True)
+    if quick is not None and (op.kind.name == "VIEW" or quick.as_op is not None):
+        return write_view(op, quick, bound=True)
     if op.kind.name == "POINTWISE":
         return write_elementwise(op, bound=True)
     return write_direct(op, bound=True)

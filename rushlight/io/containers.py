@@ -163,19 +163,27 @@ class Source:
 class Archive(Source):
     """A zip file with `data.pkl` and one entry for each storage."""
 
+    # Whether entries may be compressed, and where storages lie.
+    may_be_packed = False
+    folder = "data"
+
     def __init__(self, span: Span, map_location: Any, mapping: Any = None) -> None:
         super().__init__(map_location)
         self.span = span
         # Memory that is the file itself, where storages are not to be read.
         self.mapping = mapping
-        self.entries = read_directory(span)
+        self.entries = read_directory(span, self.may_be_packed)
         first = next(iter(self.entries), b"")
         self.root = first[: first.find(b"/") + 1]
         if not self.root:
             raise fail("its archive has no folder with a data.pkl")
+        self.check_contents()
+        self.swap = self.byte_order() != sys.byteorder
+
+    def check_contents(self) -> None:
+        """Refuses an archive of another kind."""
         if self.root + b"constants.pkl" in self.entries:
             raise error("RL0908", CheckpointError)
-        self.swap = self.byte_order() != sys.byteorder
 
     def find(self, name: str) -> Entry:
         found = self.entries.get(self.root + name.encode("utf-8", "surrogatepass"))
@@ -184,10 +192,7 @@ class Archive(Source):
         return found
 
     def entry(self, name: str) -> bytes:
-        found = self.find(name)
-        content = self.span.at(found.start(self.span), found.size)
-        found.check(content)
-        return content
+        return self.find(name).content(self.span)
 
     def byte_order(self) -> str:
         if self.root + b"byteorder" not in self.entries:
@@ -201,7 +206,9 @@ class Archive(Source):
         return found
 
     def check(self, known: StorageId) -> Entry:
-        found = self.find(f"data/{known.key}")
+        found = self.find(f"{self.folder}/{known.key}")
+        if found.packed is not None:
+            raise fail(f"storage {shown(known.key)} is compressed")
         if found.size < known.nbytes:
             raise fail(
                 f"storage {shown(known.key)} has {found.size} bytes, {known.nbytes} are expected"

@@ -24,6 +24,9 @@ END64, LOCATOR64 = b"PK\x06\x06", b"PK\x06\x07"
 LOCAL_SIZE, CENTRAL_SIZE, END_SIZE, END64_SIZE, LOCATOR64_SIZE = 30, 46, 22, 56, 20
 FULL16, FULL32 = 0xFFFF, 0xFFFFFFFF
 ENCRYPTED = 1
+DEFLATED = 8
+# Entries that may be compressed are texts.
+MOST_UNPACKED = 64 << 20
 CHUNK = 1 << 24
 
 
@@ -68,27 +71,56 @@ class Span:
 class Entry:
     """One file of an archive."""
 
-    __slots__ = ("crc", "header", "name", "size")
+    __slots__ = ("crc", "header", "name", "packed", "size")
 
-    def __init__(self, name: bytes, header: int, size: int, crc: int) -> None:
+    def __init__(
+        self, name: bytes, header: int, size: int, crc: int, packed: int | None = None
+    ) -> None:
         self.name = name
         self.header = header
         self.size = size
         self.crc = crc
+        # How many bytes it takes where it is compressed, else None.
+        self.packed = packed
 
     def start(self, span: Span) -> int:
         """Where its bytes begin, according to the header before them."""
         header = span.at(self.header, LOCAL_SIZE)
         flags, method = unpack_from("<HH", header, 6)
         name_size, extra_size = unpack_from("<HH", header, 26)
-        if header[:4] != LOCAL or method or flags & ENCRYPTED:
+        wanted = 0 if self.packed is None else DEFLATED
+        if header[:4] != LOCAL or method != wanted or flags & ENCRYPTED:
             raise fail(f"entry {shown(self.name)} of its archive is damaged")
         if span.at(self.header + LOCAL_SIZE, name_size) != self.name:
             raise fail(f"entry {shown(self.name)} of its archive has two names")
         start = self.header + LOCAL_SIZE + int(name_size) + int(extra_size)
-        if start + self.size > span.length:
+        if start + self.stored > span.length:
             raise fail(f"entry {shown(self.name)} of its archive is cut off")
         return start
+
+    @property
+    def stored(self) -> int:
+        """How many bytes it takes in the file."""
+        return self.size if self.packed is None else self.packed
+
+    def content(self, span: Span) -> bytes:
+        """Its bytes, unpacked and compared with their checksum."""
+        found = span.at(self.start(span), self.stored)
+        if self.packed is not None:
+            found = self.unpacked(found)
+        self.check(found)
+        return found
+
+    def unpacked(self, packed: bytes) -> bytes:
+        # No more than the directory promises is made, whatever the bytes would give.
+        inflate = zlib.decompressobj(-zlib.MAX_WBITS)
+        try:
+            found = inflate.decompress(packed, self.size + 1)
+        except zlib.error:
+            found = b""
+        if len(found) != self.size or not inflate.eof:
+            raise fail(f"entry {shown(self.name)} of its archive is damaged")
+        return found
 
     def check(self, content: Any) -> None:
         # torch writes 0 where it was told not to compute checksums.
@@ -96,15 +128,15 @@ class Entry:
             raise fail(f"entry {shown(self.name)} of its archive is damaged (its checksum differs)")
 
 
-def read_directory(span: Span) -> dict[bytes, Entry]:
+def read_directory(span: Span, may_be_packed: bool = False) -> dict[bytes, Entry]:
     """The entries of an archive by name, in the order of its directory."""
     try:
-        return entries_of(span)
+        return entries_of(span, may_be_packed)
     except StructError:
         raise fail("the directory of its archive is damaged") from None
 
 
-def entries_of(span: Span) -> dict[bytes, Entry]:
+def entries_of(span: Span, may_be_packed: bool) -> dict[bytes, Entry]:
     count, size, offset = find_directory(span)
     directory = span.at(offset, size)
     entries: dict[bytes, Entry] = {}
@@ -126,7 +158,10 @@ def entries_of(span: Span) -> dict[bytes, Entry]:
             plain, packed, header = large_fields(
                 directory[extra : extra + extra_size], [plain, packed, header]
             )
-        if method or packed != plain:
+        is_packed = may_be_packed and method == DEFLATED
+        if is_packed and plain > MOST_UNPACKED:
+            raise fail(f"entry {shown(name)} of its archive is too large to be compressed")
+        if not is_packed and (method or packed != plain):
             raise fail(
                 f"entry {shown(name)} of its archive is compressed; checkpoints store their entries"
             )
@@ -134,7 +169,7 @@ def entries_of(span: Span) -> dict[bytes, Entry]:
             raise fail(f"entry {shown(name)} of its archive is encrypted")
         if name in entries:
             raise fail(f"two entries of its archive are called {shown(name)}")
-        entries[name] = Entry(name, header, plain, crc)
+        entries[name] = Entry(name, header, plain, crc, packed if is_packed else None)
     if place != size:
         raise fail("the directory of its archive is damaged")
     check_places(entries, offset)
@@ -147,7 +182,7 @@ def check_places(entries: dict[bytes, Entry], limit: int) -> None:
     for entry in sorted(entries.values(), key=lambda entry: entry.header):
         if entry.header < free:
             raise fail("the entries of its archive overlap")
-        free = entry.header + LOCAL_SIZE + len(entry.name) + entry.size
+        free = entry.header + LOCAL_SIZE + len(entry.name) + entry.stored
     if free > limit:
         raise fail("the entries of its archive are longer than the file")
 

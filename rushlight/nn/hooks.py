@@ -12,6 +12,7 @@ from typing import Any
 
 from rushlight.autograd.function import Function
 from rushlight.autograd.grad_mode import is_grad_enabled
+from rushlight.core.state import active_tracer
 from rushlight.core.tensor import Tensor
 from rushlight.nn.module import (
     GLOBAL_BACKWARD_HOOKS,
@@ -221,7 +222,11 @@ class Call:
         ):
             backward = BackwardHook(module)
             self.args = backward.around_inputs(self.args)
-        self.result = module.forward(*self.args, **self.kwargs)
+        tracer = active_tracer()
+        if tracer is None:
+            self.result = module.forward(*self.args, **self.kwargs)
+        else:
+            self.result = tracer.call_forward(module, self.args, self.kwargs)
         for number, hook in [
             *((None, hook) for hook in GLOBAL_FORWARD_HOOKS.values()),
             *module._forward_hooks.items(),

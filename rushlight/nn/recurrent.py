@@ -168,7 +168,7 @@ class RNNBase(Module):
         )
 
     def first_states(self, input: Any, batch: Any) -> list[Any]:
-        place = {"dtype": input.dtype, "device": input.device}
+        place = {"dtype": input.dtype, "device": input.device, "pin_memory": False}
         return [functions.zeros(size, **place) for size in self.state_sizes(batch)]
 
     def permute_hidden(self, hx: Any, permutation: Any) -> Any:
@@ -337,7 +337,8 @@ class RNNCellBase(Module):
         source = input if batched else input.unsqueeze(0)
         if hx is None:
             size = (source.shape[0], self.hidden_size)
-            zeros = functions.zeros(size, dtype=input.dtype, device=input.device)
+            place = {"dtype": input.dtype, "device": input.device, "pin_memory": False}
+            zeros = functions.zeros(size, **place)
             states = self.as_states(None, zeros)
         else:
             states = self.as_states(hx, None)

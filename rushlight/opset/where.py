@@ -52,11 +52,11 @@ FOUNDATION_OPS: dict[str, str] = {
         where.ScalarSelf where.self
     """,
     "pointwise.comparison": """
-        __and__ __and___ __lshift__ __lshift___ __or__ __or___ __rshift__ __rshift___ __xor__
-        __xor___ allclose bitwise_and bitwise_and_ bitwise_left_shift bitwise_left_shift_
-        bitwise_not bitwise_not_ bitwise_or bitwise_or_ bitwise_right_shift bitwise_right_shift_
-        bitwise_xor bitwise_xor_ eq eq_ equal ge ge_ greater greater_ greater_equal greater_equal_
-        gt gt_ isclose isfinite isinf isnan isneginf isposinf isreal le le_ less less_ less_equal
+        __and__ __iand__ __ilshift__ __ior__ __irshift__ __ixor__ __lshift__ __or__ __rshift__
+        __xor__ allclose bitwise_and bitwise_and_ bitwise_left_shift bitwise_left_shift_ bitwise_not
+        bitwise_not_ bitwise_or bitwise_or_ bitwise_right_shift bitwise_right_shift_ bitwise_xor
+        bitwise_xor_ eq eq_ equal ge ge_ greater greater_ greater_equal greater_equal_ gt gt_
+        isclose isfinite isinf isnan isneginf isposinf isreal le le_ less less_ less_equal
         less_equal_ logical_and logical_and_ logical_not logical_not_ logical_or logical_or_
         logical_xor logical_xor_ lt lt_ ne ne_ not_equal not_equal_ signbit
     """,
@@ -330,8 +330,8 @@ OPS: dict[str, str] = {
         adaptive_max_pool3d_backward
     """,
     "window.conv": """
-        _convolution conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d
-        conv_transpose3d convolution convolution_backward
+        _convolution _convolution_mode conv1d conv2d conv3d conv_tbc conv_transpose1d
+        conv_transpose2d conv_transpose3d convolution convolution_backward
     """,
     "window.gridsample": """
         affine_grid_generator affine_grid_generator_backward grid_sampler grid_sampler_2d

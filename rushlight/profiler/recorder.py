@@ -14,7 +14,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from rushlight.core.node import AccumulateGrad, next_sequence
-from rushlight.core.state import LOCAL, PROCESS
+from rushlight.core.state import LOCAL, PROCESS, active_tracer
 from rushlight.core.tensor import Tensor, storage_of
 
 __all__ = ["Span", "SpanRecorder", "profiler_enabled", "record_function"]
@@ -270,8 +270,15 @@ class record_function:
         self.name = name
         self.args = args
         self.spans: list[tuple[SpanRecorder, Span] | None] = []
+        # Handles of spans that a trace is to open whenever it runs.
+        self.traced: list[Tensor] = []
 
     def __enter__(self) -> record_function:
+        if PROCESS.special and active_tracer() is not None:
+            from rushlight.opset.other.profiling import record_function_enter_new
+
+            self.traced.append(record_function_enter_new(self.name, self.args))
+            return self
         recorder = LOCAL.state.profiler if PROCESS.special else None
         self.spans.append(
             None if recorder is None else (recorder, recorder.begin(self.name, LABEL))
@@ -279,6 +286,11 @@ class record_function:
         return self
 
     def __exit__(self, *details: Any) -> None:
+        if self.traced:
+            from rushlight.opset.other.profiling import record_function_exit
+
+            record_function_exit(self.traced.pop())
+            return
         entry = self.spans.pop() if self.spans else None
         if entry is not None:
             entry[0].end(entry[1])

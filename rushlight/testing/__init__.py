@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from rushlight.testing.comparison import assert_allclose, assert_close
 from rushlight.testing.creation import make_tensor
+from rushlight.testing.file_check import FileCheck
 
-__all__ = ["assert_allclose", "assert_close", "make_tensor"]
+__all__ = ["FileCheck", "assert_allclose", "assert_close", "make_tensor"]

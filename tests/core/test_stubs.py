@@ -331,3 +331,10 @@ def test_a_first_operand_in_row_major_order_gives_a_contiguous_result(
 def test_an_operator_needs_its_other_operand() -> None:
     with pytest.raises(TypeError):
         torch.ones(2).__add__()
+
+
+@pytest.mark.parametrize("name", ["sum", "mean"])
+def test_the_quick_case_is_for_calls_without_a_dtype(name: str) -> None:
+    op = getattr(torch.ops.aten, name).default
+    assert op.direct(torch.ones(3), torch.float64).dtype is torch.float64
+    assert op.direct(torch.ones(3), None).dtype is torch.float32

@@ -8,6 +8,7 @@ from typing import Any
 from rushlight.nn.functional.pool import adaptive_avg_pool2d, adaptive_avg_pool3d
 from rushlight.nn.sizes import per_dim
 from rushlight.opset import functions
+from rushlight.opset.registry import find
 
 __all__ = [
     "affine_grid", "fold", "grid_sample", "interpolate", "unfold", "upsample", "upsample_bilinear",
@@ -142,7 +143,7 @@ def resample(
     if antialias:
         return getattr(functions, SMOOTH[mode])(input, sizes, align_corners, factors)
     if (count, mode) in ALIGNED:
-        return getattr(functions, ALIGNED[count, mode])(input, sizes, align_corners, factors)
+        return find(ALIGNED[count, mode], "vec")(input, sizes, align_corners, factors)
     if mode in RANKS and count in (1, 2, 3):
         # torch: the words.
         raise NotImplementedError(

@@ -8,6 +8,7 @@ from typing import Any
 
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.base.errors import error
+from rushlight.core.state import PROCESS, active_tracer
 from rushlight.opset import functions
 
 __all__ = [
@@ -307,7 +308,11 @@ def ctc_loss(
 
 
 def same_size(input: Any, target: Any) -> tuple[Any, Any]:
-    if input.shape == target.shape:
+    if target.shape == input.shape:
+        if PROCESS.special and active_tracer() is not None:
+            # A trace must hold for shapes that differ, too.
+            pair = functions.broadcast_tensors([input, target])
+            return pair[0], pair[1]
         return input, target
     warnings.warn(
         f"Using a target size ({target.shape}) that is different to the input size "

@@ -33,7 +33,7 @@ def batch_norm(
     if training:
         check_values_per_channel(input.shape)
     return functions.batch_norm(
-        input, weight, bias, running_mean, running_var, training, momentum, eps, False
+        input, weight, bias, running_mean, running_var, training, momentum, eps, True
     )
 
 
@@ -60,7 +60,7 @@ def instance_norm(
             f"Expected more than 1 spatial element when training, got input size {input.shape}"
         )
     return functions.instance_norm(
-        input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False
+        input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True
     )
 
 
@@ -68,7 +68,7 @@ def layer_norm(
     input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Any:
     """Normalisation over the last dims."""
-    return functions.layer_norm(input, tuple(normalized_shape), weight, bias, eps, False)
+    return functions.layer_norm(input, tuple(normalized_shape), weight, bias, eps, True)
 
 
 def group_norm(
@@ -82,7 +82,7 @@ def group_norm(
     sizes = tuple(input.shape)
     if num_groups > 0:
         check_values_per_channel([sizes[0] * sizes[1] // num_groups, num_groups, *sizes[2:]])
-    return functions.group_norm(input, num_groups, weight, bias, eps, False)
+    return functions.group_norm(input, num_groups, weight, bias, eps, True)
 
 
 def rms_norm(

@@ -328,7 +328,7 @@ def conversion(self: Any, *args: Any, **kwargs: Any) -> Any:
     flags = (given.get("non_blocking", False), given.get("copy", False), given.get("memory_format"))
     other = given.get("tensor")
     if other is not None:
-        return call(to_other, (self, other, *flags))
+        return call(to_device, (self, other.device, other._dtype, *flags))
     dtype, device = given.get("dtype"), given.get("device")
     if device is None and dtype is not None:
         return call(to_dtype, (self, dtype, *flags))

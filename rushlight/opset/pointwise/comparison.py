@@ -20,7 +20,7 @@ from rushlight.opset.pointwise.arithmetic import (
     one_operand,
     swapped,
 )
-from rushlight.opset.registry import alias, composite, find, op, pointwise
+from rushlight.opset.registry import alias, composite, find, op, packet, pointwise
 
 WHOLE_NUMBERS = refuse("integers have no derivative")
 
@@ -226,10 +226,43 @@ pointwise(
     dtypes=is_integral,
     vjp=WHOLE_NUMBERS,
 )
+
+
+def operator_ops(symbol: str, name: str) -> None:
+    """torch: the operators of bits are ops of their own, over the op that computes. Python's `&`
+    takes the latter at once, unless a trace is to show it."""
+    method_alias(f"__{symbol}__", name)
+    method_alias(f"__i{symbol}__", f"{name}_")
+    options: dict[str, Any] = {"method": False, "function": False, "out": False}
+    options["vjp"] = WHOLE_NUMBERS
+
+    def samples(make: Any) -> Any:
+        return [(make.ints(3), make.ints(3, high=4))]
+
+    def number_samples(make: Any) -> Any:
+        return [(make.ints(3), 2)]
+
+    def compute(self: Any, other: Any) -> Any:
+        return packet(name)(self, other)
+
+    def write(self: Any, other: Any) -> Any:
+        return packet(f"{name}_")(self, other)
+
+    for overload, kind, cases in (
+        ("Tensor", "Tensor", samples),
+        ("Scalar", "Scalar", number_samples),
+    ):
+        rest = f"{kind} other) -> Tensor"
+        composite(f"__{symbol}__.{overload}(Tensor self, {rest}", samples=cases, **options)(compute)
+        composite(
+            f"__i{symbol}__.{overload}(Tensor(a!) self, {rest}(a!)",
+            samples=cases,
+            **options,
+        )(write)
+
+
 for _name, _op in BITWISE.items():
-    method_alias(f"__{_name}__", _op)
-    method_alias(f"__i{_name}__", f"{_op}_")
-    alias(f"__{_name}__", _op, method=False)
+    operator_ops(_name, _op)
 for _name in ("and", "or", "xor"):
     method_alias(f"__r{_name}__", BITWISE[_name])
 

@@ -311,7 +311,7 @@ def norm(
     if isinstance(p, str) and not (p == "fro" and (dims is None or len(dims) <= 2)):
         dims = list(range(input.dim())) if dims is None else dims
         return packet("linalg_matrix_norm")(input, p, dims, keepdim, **options)
-    order = 2.0 if p is None or isinstance(p, str) else p
+    order = 2 if p is None or isinstance(p, str) else p
     return packet("linalg_vector_norm")(input, order, dims, keepdim, **options)
 
 

@@ -23,7 +23,13 @@ from rushlight.core.dispatch import (
     try_function_override,
 )
 from rushlight.core.dtype import dtype as DType
-from rushlight.core.state import LAYER_FUNCTION, LAYER_FUNCTION_MODES, LOCAL, PROCESS
+from rushlight.core.state import (
+    LAYER_FUNCTION,
+    LAYER_FUNCTION_MODES,
+    LOCAL,
+    PROCESS,
+    active_tracer,
+)
 from rushlight.core.tensor import PLAIN, Tensor, wrap
 from rushlight.opset.creation import copy as copies
 from rushlight.opset.indexing.index import MASKS, index_tensor
@@ -37,10 +43,12 @@ ndarray = np.ndarray
 
 def getitem(self: Any, index: Any) -> Any:
     """`self[index]`."""
+    keeps_whole = False
     if type(self) not in PLAIN or PROCESS.special:
         handled, value = overridden(getitem, self, (self, index))
         if handled:
             return value
+        keeps_whole = active_tracer() is not None
     cls = type(index)
     if cls is int:
         return select_at(self, 0, index, 0)
@@ -53,7 +61,7 @@ def getitem(self: Any, index: Any) -> Any:
     if isinstance(index, np.integer):
         return select_at(self, 0, int(index), 0)
     try:
-        found, indices = apply_subscripts(self, as_tuple(index))
+        found, indices = apply_subscripts(self, as_tuple(index), keeps_whole)
     except Overridden as raised:
         return handled_by(raised.entry, getitem, (self, index))
     if indices:
@@ -63,10 +71,12 @@ def getitem(self: Any, index: Any) -> Any:
 
 def setitem(self: Any, index: Any, value: Any) -> None:
     """`self[index] = value`."""
+    keeps_whole = False
     if type(self) not in PLAIN or PROCESS.special:
         handled, _ = overridden(setitem, self, (self, index, value))
         if handled:
             return
+        keeps_whole = active_tracer() is not None
     if self._unusual is not None and self._unusual.parts is not None:
         raise TypeError("Cannot assign items to a sparse tensor")
     if type(value) not in PLAIN and overrides(type(value)):
@@ -85,7 +95,8 @@ def setitem(self: Any, index: Any, value: Any) -> None:
         copy_to(call(views.unsqueeze, (self, 0)), value)
         return
     try:
-        found, indices = apply_subscripts(self, (index,) if cls is slice else as_tuple(index))
+        entries = (index,) if cls is slice else as_tuple(index)
+        found, indices = apply_subscripts(self, entries, keeps_whole)
     except Overridden as raised:
         handled_by(raised.entry, setitem, (self, index, value))
         return
@@ -167,9 +178,18 @@ def slice_arguments(given: slice) -> tuple[Any, Any, Any]:
     return start, end, step
 
 
+def number_in(tensor: Tensor) -> Any:
+    """The one element of a tensor; a trace goes on knowing whose it is."""
+    if PROCESS.special and (tracer := active_tracer()) is not None:
+        return tracer.number(tensor)
+    return tensor.item()
+
+
 def slice_number(value: Any) -> Any:
     if type(value) is int or is_symbolic(value):
         return value
+    if isinstance(value, Tensor) and PROCESS.special and active_tracer() is not None:
+        return number_in(value)
     try:
         return int(value.__index__())
     except AttributeError:
@@ -236,8 +256,11 @@ def specified_dims(entries: tuple[Any, ...]) -> int:
     return count
 
 
-def apply_subscripts(self: Any, entries: tuple[Any, ...]) -> tuple[Any, list[Any]]:
-    """(view by the basic entries, index tensors for its dimensions; None for a whole one)."""
+def apply_subscripts(
+    self: Any, entries: tuple[Any, ...], keeps_whole: bool
+) -> tuple[Any, list[Any]]:
+    """(view by the basic entries, index tensors for its dimensions; None for a whole one). A trace
+    keeps slices that take all of a dimension: it is not known what they take next time."""
     ndim = self.dim()
     specified = specified_dims(entries)
     if specified > ndim:
@@ -255,7 +278,7 @@ def apply_subscripts(self: Any, entries: tuple[Any, ...]) -> tuple[Any, list[Any
             found = select_at(found, dim, entry if cls is int else plain_integer(entry), shown)
             continue
         if cls is slice:
-            if not is_whole(found, dim, entry):
+            if keeps_whole or not is_whole(found, dim, entry):
                 found = slice_at(found, dim, entry)
             dim += 1
             continue
@@ -277,7 +300,7 @@ def apply_subscripts(self: Any, entries: tuple[Any, ...]) -> tuple[Any, list[Any
             tensor = entry if isinstance(entry, Tensor) else index_from_sequence(entry)
             if tensor.dim() == 0 and tensor._dtype.category <= dtypes.INTEGER:
                 if tensor._dtype not in MASKS:
-                    found = select_at(found, dim, tensor.item(), shown)
+                    found = select_at(found, dim, number_in(tensor), shown)
                     continue
                 found = call(views.unsqueeze, (found, dim))
                 tensor = truth_index(bool(tensor.item()))
@@ -374,13 +397,16 @@ def element(self: Any, value: Any) -> Tensor:
             )
         return aten.scalar_tensor(value, dtype=self._dtype)  # type: ignore[no-any-return]
     dtype = self._dtype
-    return constant(np.array(fill_number(value, dtype), dtype.np), dtype)
+    return constant(np.array(fill_number(value, dtype), dtype.np), dtype, assigned=True)
 
 
-def constant(array: Any, dtype: DType) -> Tensor:
-    """What an index or an assignment brings along, shown to whoever records."""
+def constant(array: Any, dtype: DType, assigned: bool = False) -> Tensor:
+    """What an index or an assignment brings along, shown to whoever records. A trace takes what is
+    assigned for a constant of its own."""
     made: Tensor = wrap(array, dtype)
     if PROCESS.special and LOCAL.state.layers and not LOCAL.state.inference:
+        if assigned and active_tracer() is not None:
+            return made
         made = ports.lift_fresh(made)
     return made
 
@@ -404,10 +430,11 @@ def copy_to(target: Any, value: Any) -> None:
         call(copies.fill_tensor_, (target, value))
         return
     kept = without_leading_ones(sizes)
-    if len(kept) != len(sizes):
+    is_traced = PROCESS.special and active_tracer() is not None
+    if len(kept) != len(sizes) or is_traced:
         value = call(views.view_, (value, kept))
-    if not geometry.same_sizes(kept, tuple(target.shape)):
-        value = call(views.expand, (value, tuple(target.shape), True))
+    if not geometry.same_sizes(kept, tuple(target.shape)) or is_traced:
+        value = call(views.expand, (value, tuple(target.shape), not is_traced))
     call(copies.copy_, (target, value, False))
 
 

@@ -17,6 +17,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
 from rushlight.core.device import contiguous_format
 from rushlight.core.dtype import unsupported
+from rushlight.core.state import PROCESS
 from rushlight.core.tensor import sizes_of, strides_of
 from rushlight.opset.kinds import WINDOW, Spec
 from rushlight.opset.registry import composite, op
@@ -659,6 +660,32 @@ def same_padding(input: Any, weight: Any, stride: Any, dilation: Any) -> tuple[A
     return input, [total // 2 for total in totals]
 
 
+def by_name(
+    input: Any, weight: Any, bias: Any, stride: Any, padding: str, dilation: Any, groups: Any
+) -> Any:
+    """A convolution whose padding is "same" or "valid"."""
+    count = weight.dim() - 2
+    steps, gaps = filled(stride, count, "stride"), filled(dilation, count, "dilation")
+    zeros = [0] * count
+    if padding == "same":
+        input, widths = same_padding(input, weight, steps, gaps)
+    elif padding == "valid":
+        widths = zeros
+    else:
+        raise RuntimeError(f"Invalid padding string: '{padding}'")
+    return aten.convolution(input, weight, bias, steps, widths, gaps, False, zeros, groups)
+
+
+composite(
+    "_convolution_mode(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, str padding, "
+    "SymInt[] dilation, SymInt groups) -> Tensor",
+    autocast="lower",
+    method=False,
+    out=False,
+    samples=lambda make: [(make(1, 2, 4), make(2, 2, 3), make(2), [1], "same", [1], 1)],
+)(by_name)
+
+
 def define(count: int) -> None:
     """conv{count}d, its overload with padding by name, and conv_transpose{count}d."""
     ones, zeros, twos = [1] * count, [0] * count, [2] * count
@@ -676,14 +703,9 @@ def define(count: int) -> None:
         input: Any, weight: Any, bias: Any, stride: Any, padding: str, dilation: Any, groups: Any
     ) -> Any:
         source, had_batch = batched(input, count, f"conv{count}d")
-        steps, gaps = filled(stride, count, "stride"), filled(dilation, count, "dilation")
-        if padding == "same":
-            source, widths = same_padding(source, weight, steps, gaps)
-        elif padding == "valid":
-            widths = zeros
-        else:
-            raise RuntimeError(f"Invalid padding string: '{padding}'")
-        result = aten.convolution(source, weight, bias, steps, widths, gaps, False, zeros, groups)
+        # Layers get to see the op; without any there is nobody to show it to.
+        mode = aten._convolution_mode if PROCESS.special else by_name
+        result = mode(source, weight, bias, stride, padding, dilation, groups)
         return result if had_batch else result.squeeze(0)
 
     def transposed(

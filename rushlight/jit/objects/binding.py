@@ -1,0 +1,251 @@
+"""Arguments of compiled functions: Python values as the types of a signature ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.core.device import device
+from rushlight.core.tensor import Tensor
+from rushlight.jit.ir.constants import enumerated
+from rushlight.jit.ir.schemas import Argument, FunctionSchema
+from rushlight.jit.ir.types import (
+    ClassType,
+    DictType,
+    InterfaceType,
+    ListType,
+    OptionalType,
+    TensorType,
+    TupleType,
+    Type,
+    UnionType,
+)
+from rushlight.jit.unit import Instance
+
+
+class CannotCast(Exception):
+    """Why a value does not have a type."""
+
+
+def bind_arguments(
+    schema: FunctionSchema, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[Any]:
+    """All arguments of a signature, from those of a call; torch's words where they do not fit."""
+    arguments = schema.arguments
+    given = len(args) + len(kwargs)
+    if given > len(arguments):
+        raise RuntimeError(
+            f"{schema.name}() expected at most {len(arguments)} argument(s) but received {given} "
+            f"argument(s). Declaration: {schema}"
+        )
+    bound: list[Any] = []
+    used = 0
+    for place, argument in enumerate(arguments):
+        if place < len(args):
+            if argument.name in kwargs:
+                raise RuntimeError(
+                    f"{schema.name}() got multiple values for argument '{argument.name}'. "
+                    f"Declaration: {schema}"
+                )
+            bound.append(cast_argument(schema, argument, args[place], place))
+        elif argument.name in kwargs:
+            used += 1
+            bound.append(cast_argument(schema, argument, kwargs[argument.name], place))
+        elif argument.has_default_value():
+            bound.append(argument.default_value)
+        else:
+            raise RuntimeError(
+                f"{schema.name}() is missing value for argument '{argument.name}'. Declaration: "
+                f"{schema}"
+            )
+    if used != len(kwargs):
+        known = {argument.name for argument in arguments[len(args) :]}
+        name = next(name for name in kwargs if name not in known)
+        raise RuntimeError(
+            f"Unknown keyword argument '{name}' for operator '{schema.name}'. Schema: {schema}"
+        )
+    return bound
+
+
+def cast_argument(schema: FunctionSchema, argument: Argument, value: Any, place: int) -> Any:
+    if isinstance(value, Tensor) and isinstance(argument.type, TensorType):
+        return value
+    try:
+        return cast_value(value, argument.type)
+    except CannotCast as reason:
+        raise RuntimeError(
+            f"{schema.name}() Expected a value of type '{argument.type.annotation_str}' for "
+            f"argument '{argument.name}' but instead found type '{type(value).__name__}'.\n"
+            f"Position: {place}\nValue: {value!r}\nDeclaration: {schema}\nCast error details: "
+            f"{reason}"
+        ) from None
+
+
+def cast_value(value: Any, type_: Type) -> Any:
+    """A Python value as one of a type, `CannotCast` where it is none."""
+    cast = CASTS.get(type(type_))
+    if cast is not None:
+        return cast(value, type_)
+    simple = SIMPLE.get(type_.kind())
+    return value if simple is None else simple(value)
+
+
+def unable(value: Any, type_: str = "") -> CannotCast:
+    if type_:
+        return CannotCast(f"Unable to cast {value} to {type_}")
+    return CannotCast(
+        f"Unable to cast Python instance of type {type(value)} to C++ type '?' (#define "
+        "PYBIND11_DETAILED_ERROR_MESSAGES or compile in debug mode for details)"
+    )
+
+
+def cast_tensor(value: Any, type_: TensorType) -> Any:
+    # torch: None is a tensor that is not defined.
+    if value is None or isinstance(value, Tensor):
+        return value
+    raise unable(value, "Tensor")
+
+
+def cast_tuple(value: Any, type_: TupleType) -> Any:
+    if not isinstance(value, tuple | list):
+        raise unable(value)
+    if len(value) != len(type_.items):
+        raise CannotCast(
+            f"Object {value} had a different number of elements than type {type_.annotation_str}"
+        )
+    items = [cast_value(item, each) for item, each in zip(value, type_.items)]
+    return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+
+
+def cast_list(value: Any, type_: ListType) -> Any:
+    if not isinstance(value, tuple | list):
+        raise unable(value)
+    element = type_.element
+    if not isinstance(element, ListType | DictType | TupleType | ClassType | OptionalType):
+        for item in value:
+            try:
+                cast_value(item, element)
+            except CannotCast:
+                raise unable(value) from None
+    return [cast_value(item, element) for item in value]
+
+
+def cast_dict(value: Any, type_: DictType) -> Any:
+    if not isinstance(value, dict):
+        raise unable(value)
+    return {cast_value(k, type_.key): cast_value(v, type_.value) for k, v in value.items()}
+
+
+def cast_optional(value: Any, type_: OptionalType) -> Any:
+    return None if value is None else cast_value(value, type_.element)
+
+
+def cast_union(value: Any, type_: UnionType) -> Any:
+    for member in type_.members:
+        try:
+            return cast_value(value, member)
+        except CannotCast:
+            continue
+    raise CannotCast(f"Expected a member of {type_.annotation_str} but instead found type "
+                     f"{type(value).__name__}")  # fmt: skip
+
+
+def cast_object(value: Any, type_: ClassType | InterfaceType) -> Any:
+    core = getattr(value, "_c", value)
+    instance = getattr(core, "instance", core)
+    if not isinstance(instance, Instance):
+        raise unable(value, type_.dotted)
+    if isinstance(type_, InterfaceType):
+        from rushlight.jit.ir.relations import why_not_interface
+
+        reason = why_not_interface(instance.type, type_)
+        if reason:
+            raise CannotCast(
+                f"Object {value} is not compatible with interface {type_.dotted}\n{reason}"
+            )
+    elif instance.type is not type_:
+        raise CannotCast(f"Object {value} is not of type {type_.dotted} but {instance.type.dotted}")
+    return instance
+
+
+CASTS: dict[type[Type], Callable[..., Any]] = {
+    TensorType: cast_tensor,
+    TupleType: cast_tuple,
+    ListType: cast_list,
+    DictType: cast_dict,
+    OptionalType: cast_optional,
+    UnionType: cast_union,
+    ClassType: cast_object,
+    InterfaceType: cast_object,
+}
+
+
+def cast_int(value: Any) -> Any:
+    if type(value) is int:
+        return value
+    number = enumerated(value)
+    if number is not None:
+        return number
+    if isinstance(value, bool | float | str) or not hasattr(value, "__index__"):
+        if isinstance(value, bool):
+            return int(value)
+        raise unable(value)
+    return value.__index__()
+
+
+def cast_float(value: Any) -> Any:
+    if isinstance(value, int | float):
+        return float(value)
+    if isinstance(value, Tensor) or not hasattr(value, "__float__"):
+        raise unable(value)
+    return float(value)
+
+
+def cast_bool(value: Any) -> Any:
+    if isinstance(value, bool):
+        return value
+    raise unable(value)
+
+
+def cast_str(value: Any) -> Any:
+    if isinstance(value, str):
+        return value
+    raise unable(value)
+
+
+def cast_number(value: Any) -> Any:
+    if isinstance(value, int | float | complex):
+        return value
+    raise CannotCast(f"Cannot cast {value} to number")
+
+
+def cast_complex(value: Any) -> Any:
+    if isinstance(value, int | float | complex):
+        return complex(value)
+    raise unable(value)
+
+
+def cast_none(value: Any) -> Any:
+    if value is None:
+        return None
+    raise CannotCast(f"Cannot cast {value} to None")
+
+
+def cast_device(value: Any) -> Any:
+    if isinstance(value, device):
+        return value
+    if isinstance(value, str):
+        return device(value)
+    raise unable(value)
+
+
+SIMPLE: dict[str, Callable[[Any], Any]] = {
+    "IntType": cast_int,
+    "FloatType": cast_float,
+    "ComplexType": cast_complex,
+    "BoolType": cast_bool,
+    "StringType": cast_str,
+    "NumberType": cast_number,
+    "NoneType": cast_none,
+    "DeviceObjType": cast_device,
+}

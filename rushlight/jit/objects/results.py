@@ -1,0 +1,35 @@
+"""Results of compiled code as Python gets them: objects as modules, the rest as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.jit.ir.types import AnyType, ClassType, InterfaceType, Type
+from rushlight.jit.unit import Instance
+
+
+def converter(type_: Type) -> Callable[[Any], Any] | None:
+    """What turns results of a type into Python objects; None where they are that already."""
+    return to_python if holds_objects(type_) else None
+
+
+def holds_objects(type_: Type) -> bool:
+    if isinstance(type_, ClassType | InterfaceType | AnyType):
+        return True
+    return any([holds_objects(part) for part in type_.containedTypes()])
+
+
+def to_python(value: Any) -> Any:
+    if isinstance(value, Instance):
+        from rushlight.jit.objects.modules import wrap_instance
+
+        return wrap_instance(value)
+    if isinstance(value, tuple):
+        items = [to_python(item) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(value, list):
+        return [to_python(item) for item in value]
+    if isinstance(value, dict):
+        return {to_python(key): to_python(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,264 @@
+"""Calls in compiled code, and the names whose calls the compiler reads itself."""
+
+from __future__ import annotations
+
+import ast
+
+from rushlight.jit.ir.graph import Graph, Value
+from rushlight.jit.ir.parts import SourceRange
+from rushlight.jit.ir.types import (
+    NONE,
+    STR,
+    TENSOR,
+    DictType,
+    FutureType,
+    ListType,
+    OptionalType,
+    StringType,
+    Type,
+)
+from rushlight.jit.scripting.base import MAX_INT
+from rushlight.jit.scripting.indexing import Indexing
+from rushlight.jit.scripting.sources import fail_at
+from rushlight.jit.scripting.values import (
+    Arg,
+    ClassNew,
+    IterableTree,
+    RangeValue,
+    SimpleValue,
+    SliceValue,
+    SpecialForm,
+    Sugared,
+    ToList,
+)
+
+
+class Calls(Indexing):
+    """Emits calls."""
+
+    def apply(self, node: ast.Call, binders: int, hint: Type | None) -> Sugared:
+        callee = self.sugared(node.func)
+        if isinstance(callee, SpecialForm):
+            form = getattr(self, f"form_{callee.form}")
+            result: Sugared = form(node, hint)
+            return result
+        if isinstance(callee, ToList):
+            return self.to_list(node, callee, hint)
+        if isinstance(callee, ClassNew):
+            # The argument is the class again.
+            return callee.call(self.place(node.func), self, [], {}, binders)
+        args = self.args_of(node.args)
+        kwargs = self.kwargs_of(node.keywords)
+        self.note_call(node)
+        return callee.call(self.place(node.func), self, args, kwargs, binders)
+
+    def to_list(self, node: ast.Call, callee: ToList, hint: Type | None) -> Sugared:
+        place = self.place(node.func)
+        if hint is None:
+            fail_at(place, "Expected type hint for result of tolist()")
+        depth, element = 0, hint
+        while isinstance(element, ListType):
+            depth, element = depth + 1, element.element
+        names = {"int": 0, "float": 1, "bool": 2, "complex": 3}
+        if element.str() not in names:
+            fail_at(place, f"{element.annotation_str} is not one of the supported element types for tolist: int, float, complex, bool")  # fmt: skip # noqa: E501
+        inputs = [
+            callee.value,
+            self.constant(depth, place),
+            self.constant(names[element.str()], place),
+        ]
+        made = self.graph.create("prim::tolist", inputs)
+        made.output().setType(hint)
+        return SimpleValue(self.insert(made, place).output())
+
+    # -- forms
+
+    def form_isinstance(self, node: ast.Call, hint: Type | None) -> Sugared:
+        return SimpleValue(self.instance_check(node).value)
+
+    def form_hasattr(self, node: ast.Call, hint: Type | None) -> Sugared:
+        return SimpleValue(self.attribute_check(node).value)
+
+    def form_getattr(self, node: ast.Call, hint: Type | None) -> Sugared:
+        place = self.place(node)
+        if len(node.args) not in (2, 3):
+            fail_at(place, f"getattr expected 2 or 3 arguments but found {len(node.args)}")
+        name = node.args[1]
+        if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
+            fail_at(place, "getattr's second argument must be a string literal")
+        owner = self.sugared(node.args[0])
+        if len(node.args) == 3 and not owner.has_attr(place, self, name.value):
+            return SimpleValue(self.expr(node.args[2]))
+        return owner.attr(place, self, name.value)
+
+    def form_annotate(self, node: ast.Call, hint: Type | None) -> Sugared:
+        self.check_count(node, 2)
+        place = self.place(node)
+        type_ = self.type_from(node.args[0])
+        value = self.convert(place, type_, self.expr(node.args[1], type_))
+        if not value.type().isSubtypeOf(type_):
+            fail_at(
+                place,
+                f"expected an expression of type {type_.annotation_str} but found "
+                f"{value.type().annotation_str}",
+            )
+        if isinstance(type_, OptionalType) and value.type() is NONE:
+            # The type is kept: the variable may hold something else later.
+            value = self.none_of(type_)
+        return SimpleValue(value)
+
+    def form_range(self, node: ast.Call, hint: Type | None) -> Sugared:
+        values = [arg.value for arg in self.args_of(node.args)]
+        return RangeValue(self.place(node), self, values)
+
+    def form_enumerate(self, node: ast.Call, hint: Type | None) -> Sugared:
+        place = self.place(node)
+        count = len(node.args)
+        if count == 0:
+            fail_at(place, "enumerate expected at least 1 arguments, got 0")
+        if count > 2:
+            fail_at(place, f"enumerate expected at most 2 arguments, got {count}")
+        inputs = [self.expr(node.args[1])] if count == 2 else []
+        inputs.append(self.int_literal(MAX_INT, place))
+        iterable = self.sugared(node.args[0]).iter(place, self)
+        numbers = RangeValue(place, self, inputs, iterable.static_len())
+        tree = IterableTree()
+        tree.add(place, self, numbers)
+        tree.add(place, self, iterable)
+        return tree
+
+    def form_zip(self, node: ast.Call, hint: Type | None) -> Sugared:
+        place = self.place(node)
+        if not node.args:
+            fail_at(place, "zip expected at least 1 arguments, got 0")
+        tree = IterableTree()
+        for arg in node.args:
+            tree.add(place, self, self.sugared(arg).iter(place, self))
+        return tree
+
+    def form_slice(self, node: ast.Call, hint: Type | None) -> Sugared:
+        values = [arg.value for arg in self.args_of(node.args)]
+        parts: list[Value | None] = [None if value.type() is NONE else value for value in values]
+        if len(parts) == 1:
+            return SliceValue(None, parts[0], None)
+        start, stop, step = (*parts, None, None)[:3]
+        return SliceValue(start, stop, step)
+
+    def form_tuple(self, node: ast.Call, hint: Type | None) -> Sugared:
+        self.check_count(node, 1)
+        place = self.place(node)
+        items = self.sugared(node.args[0]).as_tuple(place, self)
+        return SimpleValue(self.make_tuple([item.as_value(place, self) for item in items], place))
+
+    def form_list(self, node: ast.Call, hint: Type | None) -> Sugared:
+        place = self.place(node)
+        if not node.args:
+            element = hint.element if isinstance(hint, ListType) else TENSOR
+            return SimpleValue(self.make_list(element, [], place))
+        self.check_count(node, 1)
+        items = self.sugared(node.args[0])
+        simple = items.simple()
+        if simple is not None and isinstance(simple.type(), ListType | StringType):
+            return SimpleValue(self.builtin(place, "aten::list", [simple]))
+        name = self.temporary("$_elem")
+        element_node = ast.copy_location(ast.Name(name, ast.Load()), node)
+        return SimpleValue(self.collect_list(element_node, [element_node], items, place, hint))
+
+    def collect_list(
+        self,
+        element: ast.expr,
+        targets: list[ast.expr],
+        iterable: ast.expr | Sugared,
+        place: SourceRange,
+        hint: Type | None,
+    ) -> Value:
+        raise NotImplementedError
+
+    def form_dict(self, node: ast.Call, hint: Type | None) -> Sugared:
+        place = self.place(node)
+        if not node.args and not node.keywords:
+            type_ = hint if isinstance(hint, DictType) else DictType(STR, TENSOR)
+            return SimpleValue(self.empty_dict(type_))
+        if node.args and isinstance(node.args[0], ast.Dict | ast.DictComp):
+            made = self.expr(node.args[0], hint)
+        elif node.args:
+            made = self.builtin(place, "aten::dict", [self.expr(node.args[0], hint)])
+        else:
+            made = None
+        values = self.kwargs_of(node.keywords)
+        if made is None:
+            first = next(iter(values.values())).value
+            type_ = hint if isinstance(hint, DictType) else DictType(STR, first.type())
+            made = self.empty_dict(type_)
+        for name, arg in values.items():
+            key = self.constant(name, place)
+            self.builtin(place, "aten::_set_item", [made, key, arg.value])
+        return SimpleValue(made)
+
+    def empty_dict(self, type_: DictType) -> Value:
+        node = self.graph.insertNode(self.graph.create("prim::DictConstruct"))
+        return node.output().setType(type_)
+
+    def form_fork(self, node: ast.Call, hint: Type | None) -> Sugared:
+        """The call becomes a graph of its own, which another thread runs."""
+        place = self.place(node)
+        callee = self.sugared(node.args[0])
+        args = self.args_of(node.args[1:])
+        kwargs = self.kwargs_of(node.keywords)
+        self.note_call(node)
+        made = self.insert(self.graph.create("prim::fork"), place)
+        block = made.addBlock()
+        with self.graph.insert_point_guard(block):
+            result = callee.call(place, self, args, kwargs, 1).as_value(place, self)
+            block.registerOutput(result)
+        made.output().setType(FutureType(result.type()))
+        subgraph = Graph()
+        mapping: dict[Value, Value] = {}
+        for inner in block.nodes():
+            for value in inner.inputs():
+                if value not in mapping and value.node().owningBlock() is not block:
+                    mapping[value] = subgraph.addInput().copyMetadata(value)
+                    made.addInput(value)
+        for inner in block.nodes():
+            subgraph.appendNode(subgraph.createClone(inner, mapping))
+        subgraph.registerOutput(mapping[result])
+        made.eraseBlock(0)
+        made.write("g", "Subgraph", subgraph)
+        return SimpleValue(made.output())
+
+    def form_wait(self, node: ast.Call, hint: Type | None) -> Sugared:
+        args = [Arg(arg.place, arg.value) for arg in self.args_of(node.args)]
+        return SimpleValue(self.builtin_call(self.place(node), "aten::wait", args, {}))
+
+    def form_unwrap_optional(self, node: ast.Call, hint: Type | None) -> Sugared:
+        self.check_count(node, 1)
+        place = self.place(node)
+        value = self.expr(node.args[0])
+        if value.type() is NONE:
+            fail_at(place, "Unwrapping null optional")
+        return SimpleValue(self.builtin(place, "aten::_unwrap_optional", [value]))
+
+    def form_uninitialized(self, node: ast.Call, hint: Type | None) -> Sugared:
+        """Of saved code: a value that nobody reads."""
+        self.check_count(node, 1)
+        return SimpleValue(self.uninitialized(self.type_from(node.args[0])))
+
+    def form_unchecked_cast(self, node: ast.Call, hint: Type | None) -> Sugared:
+        """Of saved code: a value whose type is known from what was asked before."""
+        self.check_count(node, 2)
+        type_ = self.type_from(node.args[0])
+        made = self.graph.create("prim::unchecked_cast", [self.expr(node.args[1])])
+        made.output().setType(type_)
+        return SimpleValue(self.insert(made, self.place(node)).output())
+
+    def form_unchecked_unwrap_optional(self, node: ast.Call, hint: Type | None) -> Sugared:
+        self.check_count(node, 1)
+        value = self.expr(node.args[0])
+        made = self.graph.create("prim::unchecked_unwrap_optional", [value])
+        type_ = value.type()
+        made.output().setType(type_.element if isinstance(type_, OptionalType) else type_)
+        return SimpleValue(self.insert(made, self.place(node)).output())
+
+    def form_is_scripting(self, node: ast.Call, hint: Type | None) -> Sugared:
+        value = self.builtin_call(self.place(node.func), "aten::is_scripting", [], {})
+        return SimpleValue(value)

@@ -1,0 +1,214 @@
+"""User classes in compiled code: attributes from `__init__`, methods, properties, statics."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from rushlight.jit.ir.parts import NOWHERE, SourceRange
+from rushlight.jit.ir.types import ClassType, InterfaceType, Type
+from rushlight.jit.naming import qualified_name
+from rushlight.jit.scripting.annotations import UnknownAnnotation
+from rushlight.jit.scripting.frontend import Parsed, check_function, parse_text
+from rushlight.jit.scripting.functions import define_function
+from rushlight.jit.scripting.ignoring import is_ignored, is_unused
+from rushlight.jit.scripting.resolving import Resolver, resolver_of
+from rushlight.jit.scripting.sources import SourceText, compiling, fail_at, source_of
+from rushlight.jit.scripting.values import SimpleValue
+from rushlight.jit.unit import PYTHON_UNIT, Function
+
+# Python class -> its type.
+CLASSES: dict[Any, ClassType | InterfaceType] = {}
+
+NOT_NEW_STYLE = (
+    "Script classes do not support inheritance yet. Please directly inherit from object."
+)
+
+
+def class_type(cls: Any, place: SourceRange = NOWHERE) -> Type | None:
+    """The type of a class that is or can be compiled; None for modules and the like."""
+    found = CLASSES.get(cls)
+    if found is not None:
+        return found
+    from rushlight.nn.module import Module
+
+    if issubclass(cls, Module) or cls.__module__ == "builtins":
+        return None
+    return compile_class(cls)
+
+
+def compile_class(cls: Any, local: Mapping[str, Any] | None = None) -> Type:
+    """The type of a Python class; its methods are compiled when they are first needed."""
+    from rushlight.nn.module import Module
+
+    found = CLASSES.get(cls)
+    if found is not None:
+        return found
+    if issubclass(cls, Module):
+        raise UnknownAnnotation(cls.__name__)
+    check_bases(cls)
+    source = source_of(cls)
+    tree = parse_text(source)
+    node = next((each for each in tree.body if isinstance(each, ast.ClassDef)), None)
+    if node is None:
+        raise UnknownAnnotation(cls.__name__)
+    type_ = ClassType(PYTHON_UNIT.free_name(qualified_name(cls)))
+    CLASSES[cls] = type_
+    PYTHON_UNIT.add_type(type_)
+    try:
+        ClassCompiler(cls, type_, source, node, local or {}).run()
+    except Exception:
+        del CLASSES[cls]
+        del PYTHON_UNIT.types[type_.dotted]
+        raise
+    return type_
+
+
+def check_bases(cls: Any) -> None:
+    if len(cls.mro()) > 2 and any([base.__module__ != "typing" for base in cls.mro()[1:-1]]):
+        raise RuntimeError(NOT_NEW_STYLE)
+
+
+class ClassCompiler:
+    """Compiles the methods of one class."""
+
+    def __init__(
+        self,
+        cls: Any,
+        type_: ClassType,
+        source: SourceText,
+        node: ast.ClassDef,
+        local: Mapping[str, Any],
+    ) -> None:
+        self.cls = cls
+        self.type = type_
+        self.source = source
+        self.node = node
+        self.local = {**local, cls.__name__: cls}
+
+    def run(self) -> None:
+        with compiling(self.type.dotted):
+            self.compile_members()
+
+    def compile_members(self) -> None:
+        definitions = [each for each in self.node.body if isinstance(each, ast.FunctionDef)]
+        waiting: list[Function] = []
+        for node in definitions:
+            decorators = [ast.unparse(each) for each in node.decorator_list]
+            target = inspect.getattr_static(self.cls, node.name)
+            if isinstance(target, staticmethod):
+                self.add_static(node, target.__func__)
+            elif isinstance(target, property):
+                waiting += self.add_property(node, target, decorators)
+            elif isinstance(target, classmethod):
+                fail_at(self.source.range_of(node), "classmethods are not supported")
+            elif not (is_unused(target) or is_ignored(target)):
+                waiting.append(self.add_method(node, target, node.name))
+        # What `__init__` sets has to be known before anything reads it.
+        waiting.sort(key=lambda function: function.short_name != "__init__")
+        for function in waiting:
+            function.ensure_defined()
+
+    def resolver(self, function: Any) -> Resolver:
+        return resolver_of(function, {**self.closure(), **self.local})
+
+    def closure(self) -> dict[str, Any]:
+        """What methods of a local class see of the function around: any of them may know it."""
+        found: dict[str, Any] = {}
+        for each in vars(self.cls).values():
+            target = getattr(each, "__func__", each)
+            code, cells = getattr(target, "__code__", None), getattr(target, "__closure__", None)
+            if code is not None and cells:
+                for name, cell in zip(code.co_freevars, cells):
+                    if name != "__class__":
+                        try:
+                            found[name] = cell.cell_contents
+                        except ValueError:
+                            continue
+        return found
+
+    def parsed(self, node: ast.FunctionDef, function: Any) -> Parsed:
+        check_function(node, self.source)
+        defaults = {
+            name: parameter.default
+            for name, parameter in inspect.signature(function).parameters.items()
+            if parameter.default is not inspect.Parameter.empty
+        }
+        return Parsed(node, self.source, f"{self.cls.__name__}.{node.name}", defaults)
+
+    def add_method(self, node: ast.FunctionDef, function: Any, name: str) -> Function:
+        parsed = self.parsed(node, function)
+        resolver = self.resolver(function)
+        type_ = self.type
+
+        def define(made: Function) -> None:
+            owner_of = type_ if name == "__init__" else None
+            define_function(made, parsed, resolver, type_, SimpleValue, owner_of)
+
+        method = Function(f"{type_.dotted}.{name}", define=define, unit=PYTHON_UNIT)
+        type_.methods[name] = method
+        return method
+
+    def add_static(self, node: ast.FunctionDef, function: Any) -> None:
+        parsed = self.parsed(node, function)
+        resolver = self.resolver(function)
+
+        def define(made: Function) -> None:
+            define_function(made, parsed, resolver)
+
+        made = Function(f"{self.type.dotted}.{node.name}", define=define, unit=PYTHON_UNIT)
+        self.type.static_methods[node.name] = made
+
+    def add_property(
+        self, node: ast.FunctionDef, target: property, decorators: list[str]
+    ) -> list[Function]:
+        is_setter = any([text.endswith(".setter") for text in decorators])
+        function = target.fset if is_setter else target.fget
+        if function is None or is_unused(function) or is_ignored(function):
+            return []
+        word = "setter" if is_setter else "getter"
+        method = self.add_method(node, function, f"__{node.name}_{word}")
+        getter, setter = self.type.properties.get(node.name, (None, None))
+        self.type.properties[node.name] = (getter, method) if is_setter else (method, setter)
+        return [method]
+
+
+# -- interfaces ------------------------------------------------------------------------------------
+
+
+def interface(cls: Any) -> Any:
+    """`@torch.jit.interface`: a type for all objects that have these methods."""
+    from rushlight.nn.module import Module
+
+    if not inspect.isclass(cls):
+        raise RuntimeError("interface must be applied to a class")
+    type_ = InterfaceType(PYTHON_UNIT.free_name(qualified_name(cls)), issubclass(cls, Module))
+    source = source_of(cls)
+    (node,) = [each for each in parse_text(source).body if isinstance(each, ast.ClassDef)]
+    for each in node.body:
+        if isinstance(each, ast.FunctionDef):
+            type_.methods[each.name] = interface_schema(cls, each, source, type_)
+    CLASSES[cls] = type_
+    PYTHON_UNIT.add_type(type_)
+    setattr(cls, "__torch_script_interface__", type_)  # noqa: B010
+    return cls
+
+
+def interface_schema(
+    cls: Any, node: ast.FunctionDef, source: SourceText, type_: InterfaceType
+) -> Any:
+    from rushlight.jit.ir.schemas import FunctionSchema, Return
+    from rushlight.jit.ir.types import TENSOR
+    from rushlight.jit.scripting.functions import signature
+
+    function = vars(cls)[node.name]
+    defaults = {
+        name: parameter.default
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.default is not inspect.Parameter.empty
+    }
+    parsed = Parsed(node, source, node.name, defaults)
+    arguments, result = signature(parsed, resolver_of(function), type_)
+    return FunctionSchema(node.name, tuple(arguments), (Return(result or TENSOR),))
