@@ -31,7 +31,7 @@ help:
 	@echo "make fuzz         random programs, compiled and eager (FUZZ_AOT=20000): twenty minutes"
 	@echo "make lint         ruff, mypy, import layers, file lengths"
 	@echo "make conformance  run the conformance kit  (KIT, SEED=autograd, K='hook')"
-	@echo "make bench        overhead, transforms, tracing, models, training and import time beside PyTorch"
+	@echo "make bench        overhead, transforms, tracing, memory, models, training, import time beside PyTorch"
 	@echo "make reference    record reference values  (ORACLE=python with PyTorch)"
 	@echo "make docs         write docs/ops.md and docs/errors.md"
 	@echo "make index        write rushlight/opset/where.py: which module defines which name"
@@ -86,6 +86,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/transforms.py
 	$(BIN)/python benchmarks/compiled.py
 	$(BIN)/python benchmarks/tracing.py
+	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/import_time.py

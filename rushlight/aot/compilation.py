@@ -17,6 +17,7 @@ from rushlight.aot.joint import (
     Tracing,
     flat_parts,
     joint_inputs,
+    storage_resize,
     trace_inference,
     trace_joint,
 )
@@ -283,7 +284,8 @@ def compile_training(traced: Traced, options: Options, number: int) -> Callable[
     if numbers:
         compiled_backward()
     run_forward = Tokens(len(facts.tokens)).around(Boxed(compiled_forward))
-    return TrainingRun(run_forward, compiled_backward, facts, numbers)
+    asks = any([node.target is storage_resize() for node in backward.graph.nodes])
+    return TrainingRun(run_forward, compiled_backward, facts, numbers, asks)
 
 
 class Late:

@@ -45,7 +45,14 @@ from rushlight.graph.printing import _PyTreeCodeGen, _PyTreeInfo
 from rushlight.higher_order.effects import EffectType, constant_token, register_builtin
 from rushlight.symbolic.numbers import NUMBERS
 
-__all__ = ["Tracing", "flat_parts", "joint_inputs", "trace_inference", "trace_joint"]
+__all__ = [
+    "Tracing",
+    "flat_parts",
+    "joint_inputs",
+    "storage_resize",
+    "trace_inference",
+    "trace_joint",
+]
 
 register_builtin()
 Function = Callable[..., Sequence[Any]]
@@ -217,6 +224,9 @@ class BackwardWrites:
         self.primals, self.given, self.tangents = primals, given, tangents
         self.outputs = outputs
         self.output_writes = [state_of(value)[0] for value in outputs]
+        self.primal_values = [
+            v.functional_value for v in primals if isinstance(v, FunctionalTensor)
+        ]
         self.output_values = [
             v.functional_value if isinstance(v, FunctionalTensor) else None for v in outputs
         ]
@@ -231,6 +241,9 @@ class BackwardWrites:
             is_view = is_output and facts.outputs[place - offset].kind is OutputKind.ALIAS_OF_INPUT
             is_stale = state_of(value)[0] != self.output_writes[place]
             earlier = self.output_values[place]
+            if any([earlier is value for value in self.primal_values]):
+                # An input's own value: by now its node is that of the write.
+                earlier = None
             is_kept = is_view and is_stale and earlier is not None
             found.append(earlier if is_kept else value_of(value))
         return found

@@ -240,6 +240,13 @@ def memory_of(value: Any) -> int | None:
     return id(storage_of(value)) if is_traceable_wrapper_subclass(value) else None
 
 
+def has_memory_of(value: Any, source: Any) -> bool:
+    """Whether what a value is made of lies in memory of what another is made of: parts of a wrapper
+    may have been set to other memory."""
+    memory = {memory_of(part) for part in functional_parts(source)}
+    return all([memory_of(part) in memory for part in functional_parts(value)])
+
+
 def allow_writes(tensor: object) -> None:
     if isinstance(tensor, Tensor) and tensor._requires_grad and tensor._node is None:
         node = InputNode()
@@ -291,8 +298,8 @@ def collect_facts(
     for position, (source, value) in enumerate(zip(args, inputs, strict=True)):
         if not isinstance(value, Tensor):
             continue
-        was_detached = isinstance(value, FunctionalTensor) and value.was_detached
-        if was_detached and source._is_view():
+        was_detached = value._autograd is not None and value._autograd.detached_at > 0
+        if isinstance(value, FunctionalTensor) and value.was_detached and source._is_view():
             # A traced argument is no view; this says what the caller's says.
             source.detach_()
         if source.requires_grad and (was_detached or value.grad_fn is None):
@@ -524,6 +531,8 @@ class Classifier:
             same = self.input_of_tensor.get(id(value))
             if same is not None:
                 return OutputKind.IS_INPUT, same, ()
+            if not has_memory_of(value, self.inputs[source]):
+                return OutputKind.FRESH, None, None
             if value.grad_fn is not None and memory_of(self.inputs[source]) not in self.given:
                 # What the input was set to has a history of its own.
                 return OutputKind.FRESH, None, None
@@ -576,6 +585,9 @@ class Classifier:
         if returned is not None:
             return OutputKind.ALIAS_OF_OUTPUT, returned, chain
         place = self.base_of_tensor.get(id(base))
+        if place is None and not any([has_history_of(base, other) for other in self.outputs]):
+            # Taken without grad mode, all of them: no gradient reaches the base.
+            return OutputKind.FRESH, None, None
         if place is None:
             place = self.base_of_tensor[id(base)] = len(self.bases)
             self.bases.append(base)
@@ -643,6 +655,10 @@ def is_custom_view(value: Tensor, source: Tensor) -> bool:
         nodes = [before for before, _ in node.next_functions if before is not None]
         node = nodes[0] if len(nodes) == 1 else None
     return False
+
+
+def has_history_of(base: Tensor, value: object) -> bool:
+    return isinstance(value, Tensor) and value._base is base and value.grad_fn is not None
 
 
 def starts_with(chain: tuple[ViewStep, ...], start: tuple[ViewStep, ...]) -> bool:

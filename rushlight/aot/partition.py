@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rushlight.aot import config
-from rushlight.aot.recompute import choose_saved, is_view, kept_for, region_of
+from rushlight.aot.recompute import choose_saved, is_of_written, is_view, kept_for, region_of
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.passes.dialect.common.cse_pass import merge_common
@@ -100,7 +100,7 @@ def default_partition(
     graph = joint_module.graph
     results = flat_outputs(graph)
     forward_outputs, backward_outputs = results[:num_fwd_outputs], results[num_fwd_outputs:]
-    forward = forward_nodes(graph, forward_outputs)
+    forward = forward_nodes(graph, forward_outputs) | needed_for(reads_of_written(graph))
     primals = [node for node in graph.nodes if is_primal(node)]
     available = forward | set(primals)
     saved: list[Node] = []
@@ -122,6 +122,19 @@ def default_partition(
         else:
             saved.append(node)
     return split(joint_module, kept_for(saved), num_fwd_outputs)
+
+
+def reads_of_written(graph: Graph) -> list[Node]:
+    """What is computed from inputs that are written: the backward would find other values there."""
+    late = after_tangents(graph)
+    return [
+        node
+        for node in graph.nodes
+        if node.op == "call_function"
+        and node not in late
+        and not is_of_written(node)
+        and any([is_of_written(source) for source in node.all_input_nodes])
+    ]
 
 
 def min_cut_rematerialization_partition(

@@ -43,7 +43,7 @@ from rushlight.core.node import SavedTensor, new_saved
 from rushlight.core.state import LOCAL, changed
 from rushlight.core.storage import VersionCounter
 from rushlight.core.tensor import Tensor, sizes_of, storage_of, strides_of
-from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.graph_module import GraphModule, boxed_forward, has_hooks, report_error
 from rushlight.symbolic.numbers import IntLike
 
 __all__ = ["Boxed", "Epilogue", "TrainingRun", "boxed", "make_boxed_func"]
@@ -63,7 +63,37 @@ def make_boxed_func(f: Callable[..., Any]) -> Callable[[list[Any]], Any]:
 
 
 def boxed(f: Callable[..., Any]) -> Callable[[list[Any]], Any]:
-    return f if getattr(f, "_boxed_call", False) else make_boxed_func(f)
+    """A compiled graph as a function of one list. What it runs frees its inputs where it can."""
+    if getattr(f, "_boxed_call", False):
+        return f
+    if isinstance(f, GraphModule):
+        return BoxedModule(f)
+    own: Callable[[list[Any]], Any] | None = getattr(f, "run_boxed", None)
+    return make_boxed_func(f) if own is None else own
+
+
+class BoxedModule:
+    """A graph module as a function of one list, which its code empties before it starts."""
+
+    __slots__ = ("forward", "module", "run")
+    _boxed_call = True
+
+    def __init__(self, module: GraphModule) -> None:
+        self.module = module
+        self.forward: Any = None
+        self.run: Callable[..., Any] | None = None
+
+    def __call__(self, args: list[Any]) -> Any:
+        module = self.module
+        if self.forward is not vars(type(module)).get("forward"):
+            self.forward, self.run = boxed_forward(module)
+        if self.run is None or has_hooks(module):
+            return module(*args)
+        try:
+            return self.run(module, args)
+        except Exception as error:
+            report_error(error)
+            raise
 
 
 def make_boxed_compiler(compiler: Callable[..., Any]) -> Callable[..., Any]:
@@ -126,8 +156,11 @@ class TrainingRun:
     backward: Callable[[], Callable[[list[Any]], Any]]
     facts: Facts
     saved_numbers: int
+    # Whether the backward itself asks for memory again that the forward gives up.
+    asks_for_memory: bool = False
 
     def __post_init__(self) -> None:
+        self.gives_up_memory = any([entry.gives_up_memory for entry in self.facts.inputs])
         self.count = self.facts.graph_count
         self.tangent_places = tangents_among(self.facts)
         self.hidden = hidden_results(self.facts)
@@ -248,8 +281,9 @@ class CompiledFunction(Function):
         plan = ctx.plan
         if ctx.lost:
             raise error("RL0624", shape=tuple(ctx.lost[0].shape))
-        tangents = plan.tangents(grads, ctx.results)
-        args = [*ctx.numbers, *ctx.saved_tensors, *tangents]
+        if plan.gives_up_memory and not plan.asks_for_memory:
+            check_memory(ctx.saved_tensors)
+        args = [*ctx.numbers, *ctx.saved_tensors, *plan.tangents(grads, ctx.results)]
         needing = [isinstance(value, Tensor) and value.requires_grad for value in args]
         if LOCAL.state.grad and any(needing):
             if any(
@@ -257,6 +291,10 @@ class CompiledFunction(Function):
             ):
                 raise error("RL0622")
             return None, *DoubleBackward.apply(plan.run_backward, *args)
+        tasks = LOCAL.state.tasks
+        if tasks and not tasks[-1].keep_graph:
+            # Nobody asks for what was saved again: it goes as soon as the graph has used it.
+            ctx.release()
         return None, *plan.run_backward(args)
 
 
@@ -312,6 +350,13 @@ def shares_memory(tensor: Tensor, others: Sequence[Tensor]) -> bool:
         elif tensor._counter is other._counter:
             return True
     return False
+
+
+def check_memory(saved: Sequence[Any]) -> None:
+    """Refuse to read memory that was given up and that nobody has asked for again."""
+    for tensor in saved:
+        if isinstance(tensor, Tensor) and tensor.numel() and not storage_of(tensor).nbytes_:
+            raise error("RL0635", shape=tuple(tensor.shape))
 
 
 def is_strided(tensor: Tensor) -> bool:
@@ -425,7 +470,7 @@ class Epilogue(Wrapper):
         updated, outputs = results[: len(self.writes)], results[len(self.writes) :]
         bases = outputs[count : count + facts.bases]
         outputs = outputs[:count]
-        for place, known in enumerate(facts.outputs):
+        for place, known in enumerate(facts.outputs if self.from_start else ()):
             if known.from_start and outputs[place] is kept[known.base or 0]:
                 # The graph gave the input itself, whose geometry is about to change.
                 outputs[place] = outputs[place].detach()
@@ -440,11 +485,11 @@ class Epilogue(Wrapper):
             ):
                 for position, value in zip(self.writes, updated):
                     write(kept[position], value, facts.inputs[position])
-            for place in self.early:
-                early[place] = rebuild_from_input(kept, {}, outputs[place], facts, place)
-            for position, value in zip(self.writes, updated):
-                if facts.inputs[position].loses:
-                    move(kept[position], value, facts.inputs[position])
+                for place in self.early:
+                    early[place] = rebuild_from_input(kept, {}, outputs[place], facts, place)
+                for position, value in zip(self.writes, updated):
+                    if facts.inputs[position].loses:
+                        move(kept[position], value, facts.inputs[position])
         if self.rebuilt:
             outputs = rebuild_all(kept, starts, outputs, bases, facts, early)
         for value, known in zip(outputs, facts.outputs):

@@ -26,6 +26,7 @@ from rushlight.core.node import (
     accumulator,
     accumulator_for,
     autograd_state,
+    has_meta,
     resolve_edges,
 )
 from rushlight.core.ownership import COUNTS
@@ -429,10 +430,9 @@ class LeafMeta:
 
 
 def run_callbacks(task: GraphTask, state: ThreadState) -> None:
-    position = 0
-    while position < len(task.callbacks):
-        with_user_code(state, task.callbacks[position])
-        position += 1
+    # One may add another, which then runs too.
+    for callback in task.callbacks:
+        with_user_code(state, callback)
 
 
 def deliver(task: GraphTask, node: Any, number: int, grad: Any) -> None:
@@ -460,19 +460,13 @@ def validate(grad: Any, node: Any, number: int, producer: Any, index: int = 0) -
     if grad is None:
         return None
     meta = node.output_metas[number] if number < len(node.output_metas) else None
-    if meta is None:
+    if meta is None or (type(grad) in QUIET and has_meta(grad, meta)):
         return grad
     shape, dtype, unusual = meta
     plain = type(grad) is Tensor and grad._unusual is None and unusual is None
     # The common case, soonest: what was added to every row gets the sum over the rows.
     if plain and grad._dtype is dtype and grad._array.shape[1:] == shape and grad._array.ndim:
         return grad.sum((0,))
-    if type(grad) in QUIET and grad._dtype is dtype and unusual is not None:
-        # What levels wrap, where it fits as it is.
-        own = grad._unusual
-        is_near = own is not None and own.sizes is not None and own.device is unusual.device
-        if is_near and geometry.same_sizes(own.sizes, shape):
-            return grad
     if not isinstance(grad, Tensor):
         name = producer.name() if producer is not None else "backward"
         raise TypeError(

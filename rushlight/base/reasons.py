@@ -460,6 +460,11 @@ REASONS: dict[str, Reason] = {
         "A backward writes each argument as a whole, and the later write would undo the other.",
         "Write to one of them, or pass one as a view of the other inside the function.",
     ),
+    "RL0635": Reason(
+        "the gradient needs an argument of shape {shape} whose memory the compiled forward gave up",
+        "Its values went with its memory.",
+        "Give it its memory and values again before the backward, or keep the memory.",
+    ),
     "RL0640": Reason(
         "a compiled module has other parameters or buffers than when it was compiled: {names}",
         "They are arguments of its graphs, in the order in which the module had them.",

@@ -41,6 +41,8 @@ class Compiled:
                 self.scope[name] = self.library.function(name)
         exec(compile(self.source, "<rushlight compiled graph>", "exec"), self.scope)
         self.run: Callable[..., Any] = self.scope["run"]
+        # The same of one list of inputs, which it empties.
+        self.run_boxed: Callable[[list[Any]], Any] | None = self.scope["run_boxed"]
 
     def __call__(self, *inputs: Any) -> Any:
         return self.run(*inputs)
@@ -62,6 +64,7 @@ def lower(module: GraphModule, example_inputs: Sequence[Any] | None) -> Compiled
     codegen = module.graph._codegen
     if isinstance(codegen, _PyTreeCodeGen):
         compiled.run = nested(compiled.run, codegen)
+        compiled.run_boxed = None
     return compiled
 
 

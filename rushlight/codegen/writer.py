@@ -8,6 +8,7 @@ calls.
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Any
 
@@ -26,8 +27,40 @@ from rushlight.core.tensor import wrap
 __all__ = ["RunWriter"]
 
 
+# Names of arrays and tensors in the lines that a writer writes.
+WORD = re.compile(r"\b[A-Za-z_]\w*\b")
+ASSIGNED = re.compile(r"([\w, ]+?),? = ")
+
+
+# A function of so few lines has nothing to let go of before it ends.
+SHORT = 6
+
+
+def freeing(lines: list[str], inputs: list[str]) -> list[str]:
+    """The lines of a function, with values let go after their last use. What the last two lines
+    use goes with the function."""
+    made = set(inputs)
+    last: dict[str, int] = {}
+    for at, line in enumerate(lines):
+        assigned = ASSIGNED.match(line)
+        if assigned is not None:
+            made.update(assigned[1].split(", "))
+        for word in WORD.findall(line):
+            last[word] = at
+    gone: dict[int, list[str]] = {}
+    for word, at in last.items():
+        if word in made and at < len(lines) - 2:
+            gone.setdefault(at, []).append(word)
+    return [
+        part
+        for at, line in enumerate(lines)
+        for part in ([line, f"{' = '.join(gone[at])} = None"] if at in gone else [line])
+    ]
+
+
 class RunWriter:
-    """Writes the function that runs a schedule."""
+    """Writes the functions that run a schedule: `run` of the inputs, `run_boxed` of a list of them,
+    which it empties so that they go after their last use."""
 
     def __init__(self, program: LoopProgram, schedule: list[Any]) -> None:
         self.program = program
@@ -95,12 +128,24 @@ class RunWriter:
                 self.product(item)
             else:
                 self.call(item)
-        answer = self.expression(program.outputs)
-        head = f"def run({', '.join([name for name, _ in program.inputs])}):"
-        body = [f"    {line}" for line in [*self.lines, f"return {answer}"]]
+        self.lines.append(f"return {self.expression(program.outputs)}")
+        inputs = [name for name, _ in program.inputs]
+        body = freeing(self.lines, inputs)
         if self.has_calls:
-            body = ["    with no_grad():", *[f"    {line}" for line in body]]
-        return "\n".join([head, *body]) + "\n"
+            body = ["with no_grad():", *[f"    {line}" for line in body]]
+        parameters = ", ".join(inputs)
+        if len(self.lines) > SHORT and inputs:
+            boxed = [f"{parameters}, = given", "given.clear()", *body]
+            plain = [f"return run_boxed([{parameters}])"]
+        else:
+            boxed, plain = ["return run(*given)"], body
+        parts = [(f"run({parameters})", plain), ("run_boxed(given)", boxed)]
+        return "".join(
+            [
+                f"def {head}:\n" + "".join([f"    {line}\n" for line in lines])
+                for head, lines in parts
+            ]
+        )
 
     def settle_roles(self) -> None:
         """Temporaries that outlive their segment get memory of their own."""

@@ -545,6 +545,12 @@ class FunctionalMode(Occupant):
         count = geometry.numel(size)
         if target.is_contiguous() and count <= target.numel():
             sync(target)
+            if strides_of(target) != geometry.contiguous_strides(sizes_of(target)):
+                # Dims of one element have strides of their own, which it gives up.
+                strides = geometry.contiguous_strides(size)
+                as_strided = find_overload("aten", "as_strided", "default")
+                self.become_view(target, as_strided, (size, strides, None))
+                return
             for name, args in (("view", ([-1],)), ("slice", (0, 0, count, 1)), ("view", (size,))):
                 overload = "Tensor" if name == "slice" else "default"
                 self.become_view(target, find_overload("aten", name, overload), args)

@@ -73,6 +73,21 @@ def required(test: BoolLike) -> bool:
     return bool(expect_true(test))
 
 
+def plausible(test: BoolLike) -> bool:
+    """A comparison that must hold, and is made again when the op runs: no guard. False where it
+    does not hold in the example."""
+    if test.__class__ is bool:
+        return bool(test)
+    from rushlight.symbolic import has_hint, hint_int
+
+    return bool(hint_int(test)) if has_hint(test) else required(test)
+
+
+def fitting(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    """Whether two whole shapes are equal, as far as `plausible` tells."""
+    return len(a) == len(b) and all([plausible(x == y) for x, y in zip(a, b, strict=True)])
+
+
 def smaller(a: IntLike, b: IntLike) -> IntLike:
     """min(a, b)."""
     if a.__class__ is int and b.__class__ is int:
@@ -809,7 +824,12 @@ def diagonal_geometry(
         rows = rows + offset
         skipped = -offset * strides[first]
     length = minimum(columns, rows)
-    if not decided(length > 0):
+    some = length > 0
+    if some.__class__ is not bool:
+        from rushlight.symbolic import sym_ite, sym_max
+
+        length, skipped = sym_max(length, 0), sym_ite(some, skipped, 0)
+    elif not some:
         length = skipped = 0
     kept = [axis for axis in range(len(sizes)) if axis not in (first, second)]
     return (

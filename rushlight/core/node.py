@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from rushlight.core import ports
+from rushlight.core.geometry import same_sizes
 from rushlight.core.hooks import HookDict, NodeHooks, RemovableHandle, add_hook
 from rushlight.core.state import (
     LAYER_AUTOGRAD,
@@ -213,6 +214,15 @@ def output_meta(tensor: Tensor) -> tuple[Any, Any, Any]:
         return (tensor._array.shape, tensor._dtype, None)
     sizes = None if unusual is None else unusual.sizes
     return (tuple(tensor.shape if sizes is None else sizes), tensor._dtype, unusual)
+
+
+def has_meta(tensor: Tensor, meta: tuple[Any, Any, Any]) -> bool:
+    """Whether a tensor of a level, soon found out, is what `output_meta` said; a False may err."""
+    shape, dtype, unusual = meta
+    own = tensor._unusual
+    if own is None or unusual is None or own.sizes is None or tensor._dtype is not dtype:
+        return False
+    return own.device is unusual.device and same_sizes(own.sizes, shape)
 
 
 ACCUMULATOR_LOCK = threading.Lock()

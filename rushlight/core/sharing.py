@@ -37,7 +37,7 @@ def share(tensor: Tensor) -> None:
     nbytes = int(storage.nbytes_)
     memory = np.frombuffer(mmap.mmap(-1, max(nbytes, 1)), np.uint8)[:nbytes]
     memory[:] = storage.buffer
-    storage.buffer = memory
+    storage.buffer, storage.moved = memory, True
     storage.shared = True
     storage.can_grow = False
     for each in moved:

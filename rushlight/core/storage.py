@@ -49,7 +49,7 @@ class Storage:
     Called with a length or with numbers, as `torch.UntypedStorage(4)`, it finds its own memory.
     """
 
-    __slots__ = ("__weakref__", "buffer", "can_grow", "device", "nbytes_", "shared")
+    __slots__ = ("__weakref__", "buffer", "can_grow", "device", "moved", "nbytes_", "shared")
 
     def __init__(
         self,
@@ -66,6 +66,8 @@ class Storage:
         self.device = place
         # False over memory that others own or see: it cannot move.
         self.can_grow = True
+        # Whether it had other memory before: arrays over that are still its own.
+        self.moved = False
         # Whether forked processes see writes to it.
         self.shared = False
 
@@ -117,7 +119,7 @@ class Storage:
             fresh = np.empty(nbytes, np.uint8)
             kept = min(nbytes, self.buffer.size)
             fresh[:kept] = self.buffer[:kept]
-            self.buffer = fresh
+            self.buffer, self.moved = fresh, True
         self.nbytes_ = nbytes
         return self
 
@@ -206,6 +208,10 @@ class Former:
             array = array.base
         address = int(array.ctypes.data)
         found = cls.by_address.get(address)
-        if found is None:
-            found = cls.by_address[address] = Storage.of_array(array)
+        # Its own first memory may be another's by now.
+        if found is not None and np.may_share_memory(array, found.buffer):
+            return found
+        if current.moved:
+            return current
+        found = cls.by_address[address] = Storage.of_array(array)
         return found

@@ -11,6 +11,7 @@ import copy
 import itertools
 import linecache
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -156,6 +157,37 @@ class LateForward:
 
     def __get__(self, instance: GraphModule | None, owner: type) -> Any:
         return self.compile().__get__(instance, owner)
+
+
+SIGNATURE = re.compile(r"^def forward\(self((?:, \w+)+)\):$", re.MULTILINE)
+
+
+def boxed_forward(module: GraphModule) -> tuple[Any, Any]:
+    """The forward of a module's class, and the same code as a function of the module and one list,
+    which it empties; None for code that takes anything but plain arguments."""
+    forward: Any = vars(type(module)).get("forward")
+    found = SIGNATURE.search(module.code)
+    own = type(module).__call__ is GraphModule.__call__ and "forward" not in vars(module)
+    if found is None or not own:
+        return forward, None
+    head = f"def forward(self, given):\n    {found[1][2:]}, = given\n    given.clear()"
+    source = module.code[: found.start()] + head + module.code[found.end() :]
+    is_late = isinstance(forward, LateForward)
+    return forward, compile_code(source, forward.globals if is_late else forward.__globals__)
+
+
+def has_hooks(module: Module) -> bool:
+    """Whether a call of a module is more than its forward."""
+    return bool(
+        module._forward_hooks
+        or module._forward_pre_hooks
+        or module._backward_hooks
+        or module._backward_pre_hooks
+        or modules.GLOBAL_FORWARD_HOOKS
+        or modules.GLOBAL_FORWARD_PRE_HOOKS
+        or modules.GLOBAL_BACKWARD_HOOKS
+        or modules.GLOBAL_BACKWARD_PRE_HOOKS
+    )
 
 
 class GraphModule(Module):

@@ -10,7 +10,7 @@ import sys
 import traceback
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rushlight.core.state import LOCAL
 from rushlight.nn.module import Module
@@ -107,6 +107,6 @@ class Origins:
             self.paths.setdefault(id(member), path)
 
 
-def is_own(filename: Any) -> bool:
+def is_own(filename: str) -> bool:
     """Whether code is Rushlight's: its files, and what it generates."""
     return filename.startswith((PACKAGE, "<rushlight"))

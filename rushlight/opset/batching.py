@@ -226,6 +226,8 @@ def reduction(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
 
 def flattened(level: VmapLevel, value: Any) -> Any:
     """Every sample as one row."""
+    if value.dim() == 1:
+        return level.full(value)
     sizes = (level.size, value.numel())
     return level.run(lambda: level.front(value).reshape(sizes))
 

@@ -236,7 +236,8 @@ def make_view(
     result._storage = storage
     result._offset = offset
     result._unusual = unusual
-    if array.size == 0:
+    if array.size == 0 or not storage.nbytes_:
+        # The array does not tell the strides.
         result._is_contiguous = False
         result._unusual = Unusual() if unusual is None else unusual.copy()
         result._unusual.sizes, result._unusual.strides = sizes, tuple(strides)

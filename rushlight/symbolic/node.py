@@ -322,7 +322,7 @@ class SymNode:
                 return NotImplemented
             # torch: a boolean among numbers counts as 0 or 1.
             return self.apply(name, as_integer(a), as_integer(b))
-        left, right = a[0], b[0]
+        left, right = ex.constant(a[0]), ex.constant(b[0])
         if name == "and":
             expr = ex.conjunction(left, right)
         elif name == "or":
@@ -395,7 +395,7 @@ def as_integer(operand: Operand) -> Operand:
     expr, hint, pytype = operand
     if pytype is not bool:
         return operand
-    number = ex.where(expr, ex.One, ex.Zero)
+    number = ex.where(ex.constant(expr), ex.One, ex.Zero)
     return number, (None if hint is None else int(hint)), int
 
 

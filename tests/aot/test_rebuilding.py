@@ -209,6 +209,35 @@ def test_parts_of_an_argument_that_moved_are_valid():
     assert x.grad.tolist() == [[1, 0, 0], [1, 0, 0]]
 
 
+def test_parts_of_an_argument_that_became_smaller_are_valid():
+    def f(a):
+        view = a.view(2, 3)
+        a.as_strided_((2,), (1,), 0)
+        return view.unbind()[0]
+
+    def gradient(function):
+        x = leaf(2, 3)
+        part = function(x * 1)
+        assert part.grad_fn is not None
+        part.sum().backward()
+        return x.grad.tolist()
+
+    assert gradient(aot_function(f, nop)) == gradient(f)
+
+
+def test_the_backward_reads_no_written_argument_for_a_value_that_was_overwritten():
+    def f(a):
+        made = torch.zeros(3, dtype=torch.float64)
+        a[a > 1] = 0.25
+        with torch.no_grad():
+            torch.sin(made, out=a)
+        return a
+
+    x = leaf(3)
+    aot_function(f, nop)(x * 1).sum().backward()
+    assert x.grad.tolist() == [1, 1, 0]
+
+
 def test_parts_of_an_argument_that_moved_and_overlaps_another_are_valid():
     def f(a, b):
         b.t_()
@@ -378,6 +407,24 @@ def test_a_detached_alias_that_a_function_writes_has_a_history_of_its_own():
     assert caught.value.code == "RL0627"
 
 
+def test_views_without_grad_mode_need_no_gradient_of_what_they_are_views_of():
+    def f(a):
+        made = a * a
+        a.mul_(2)
+        with torch.no_grad():
+            return made[0], made[1]
+
+    first, second = aot_function(f, nop)(leaf(2) * 1)
+    assert (first.item(), second.item()) == (0, 1)
+    assert first.grad_fn is None and second.grad_fn is None
+
+
+def test_an_argument_that_shrinks_has_contiguous_strides():
+    x = torch.ones(1, 4).diagonal()
+    aot_function(lambda a: a.resize_(0), nop)(x)
+    assert x.stride() == (1,)
+
+
 def test_data_of_a_view_of_another_output_requires_no_gradient():
     def f(a):
         made = a.sin()
@@ -456,6 +503,13 @@ def test_duplicates_that_only_the_backward_writes_are_one():
     assert other.tolist() == [9, 9]
 
 
+def test_data_of_an_argument_that_the_backward_writes_is_returned():
+    x, other = torch.ones(2, requires_grad=True), torch.ones(2)
+    data, made = aot_function(lambda a, b: (b.data, Tripling.apply(a, b)), nop)(x, other)
+    made.sum().backward()
+    assert data.tolist() == other.tolist() == [3, 3]
+
+
 def test_overlapping_arguments_that_the_backward_writes_are_refused():
     f = aot_function(lambda x, a, b: Tripling.apply(Tripling.apply(x, a), b), nop)
     other = torch.ones(3)
@@ -473,6 +527,34 @@ def test_a_view_that_moves_without_grad_mode_has_the_history_of_its_geometry():
     x = leaf(2, 2)
     aot_function(f, nop)((x * 1).view(2, 2)).sum().backward()
     assert x.grad.tolist() == [[1, 1], [0, 0]]
+
+
+def test_a_backward_does_not_read_memory_that_was_given_up():
+    def f(a, other):
+        result = a * other
+        torch.ops.inductor.resize_storage_bytes_(other, 0)
+        return result
+
+    x, other = torch.ones(3, requires_grad=True), torch.full((3,), 2.0)
+    function = aot_function(f, nop, keep_inference_input_mutations=True)
+    result = function(x, other)
+    with pytest.raises(RuntimeError) as caught:
+        result.sum().backward()
+    assert caught.value.code == "RL0635"
+
+
+def test_a_backward_reads_memory_that_was_asked_for_again():
+    def f(a, other):
+        result = a * other
+        torch.ops.inductor.resize_storage_bytes_(other, 0)
+        return result
+
+    x, other = torch.ones(3, requires_grad=True), torch.full((3,), 2.0)
+    result = aot_function(f, nop, keep_inference_input_mutations=True)(x, other)
+    torch.ops.inductor.resize_storage_bytes_(other, 12)
+    other.data.fill_(2)
+    result.sum().backward()
+    assert x.grad.tolist() == [2, 2, 2]
 
 
 def test_memory_given_up_after_a_write_is_not_written():

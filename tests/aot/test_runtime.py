@@ -13,6 +13,7 @@ import rushlight as torch
 from rushlight.aot.api import aot_function, make_options
 from rushlight.aot.compilation import compile_flat, get_aot_compilation_context
 from rushlight.aot.compilers import nop
+from rushlight.compiler import compile_graph
 
 
 def halves():
@@ -150,6 +151,105 @@ def test_a_chain_needs_memory_for_two_values_at_a_time():
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert peak < 2.1 * size
+
+
+def peak_of(function, *args):
+    """The most memory that a call needs beyond what there was, after one that compiles."""
+    function(*args)
+    torch.compiler.reset()
+    tracemalloc.start()
+    function(*args)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def compile_native(graph, inputs):
+    pytest.importorskip("llvmlite")
+    return compile_graph(graph, inputs)
+
+
+def boxed_chain(compiler, x):
+    """A chain of products, compiled, of a list that alone holds its input."""
+    weight = torch.eye(x.shape[1])
+
+    def chain(x, weight):
+        for _ in range(10):
+            x = (x @ weight).sin()
+        return (x,)
+
+    run = compile_flat(chain, [x, weight], make_options(compiler), 0)
+    return lambda: run([x.clone(), weight])
+
+
+@pytest.mark.parametrize("compiler", [nop, compile_native], ids=["graph", "native"])
+def test_a_chain_frees_its_boxed_input(compiler):
+    x = torch.ones(1 << 14, 32)
+    with torch.no_grad():
+        run = boxed_chain(compiler, x)
+        # Two values at a time, the input being one of them at first.
+        assert peak_of(run) < 2.2 * x.nbytes
+
+
+@pytest.mark.parametrize("compiler", [nop, compile_native], ids=["graph", "native"])
+def test_a_backward_frees_what_was_saved(compiler):
+    def chain(x, weight):
+        for _ in range(10):
+            x = (x @ weight).sin()
+        return x
+
+    x, weight = torch.ones(1 << 14, 32, requires_grad=True), torch.eye(32)
+    compiled = aot_function(chain, compiler)
+    found = []
+
+    def step():
+        y = compiled(x, weight)
+        # Held back, so that only the backward's own memory counts.
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        torch.autograd.grad(y, x, torch.ones_like(y))
+        found.append(tracemalloc.get_traced_memory()[1] - before)
+
+    tracemalloc.start()
+    step()
+    torch.compiler.reset()
+    step()
+    tracemalloc.stop()
+    # A gradient and what it is computed from; what was saved has gone by then.
+    assert found[-1] < 2.2 * x.nbytes
+
+
+def test_a_retained_graph_runs_twice():
+    compiled = aot_function(lambda x: (x.sin() * x).sum(), nop)
+    x = torch.ones(3, requires_grad=True)
+    loss = compiled(x)
+    first = torch.autograd.grad(loss, x, retain_graph=True)[0]
+    assert torch.equal(torch.autograd.grad(loss, x)[0], first)
+    with pytest.raises(RuntimeError, match="second time"):
+        torch.autograd.grad(loss, x)
+
+
+def test_a_boxed_graph_module_is_what_it_is_now():
+    seen = []
+
+    def compiler(graph, inputs):
+        modules.append(graph)
+        return graph
+
+    modules = []
+    compiled = aot_function(lambda x: x.sin(), compiler)
+    with torch.no_grad():
+        x = torch.ones(2)
+        assert torch.equal(compiled(x), x.sin())
+        (module,) = modules
+        module.register_forward_hook(lambda *_: seen.append("hook"))
+        compiled(x)
+        assert seen == ["hook"]
+        node = next(n for n in module.graph.nodes if n.op == "call_function")
+        node.target = torch.ops.aten.cos.default
+        assert torch.equal(compiled(x), x.sin())
+        module.recompile()
+        assert torch.equal(compiled(x), x.cos())
 
 
 def test_two_threads_compile_once():

@@ -196,3 +196,21 @@ def test_a_wrapper_returned_twice_has_one_gradient():
     assert first is second
     first.sum().backward()
     assert parts(x.grad) == ([2, 2], [2, 2])
+
+
+def test_a_view_of_a_wrapper_that_is_set_to_other_memory_is_no_view_of_it():
+    def f(a):
+        part = a[:1]
+        return part.set_(part * 2)
+
+    x = pair(1.0, 2.0)
+    assert parts(aot_function(f, nop)(x)) == ([2], [20])
+    assert parts(x) == ([1, 2], [10, 20])
+
+
+def test_a_wrapper_that_is_detached_in_place_is_refused():
+    with pytest.raises(RuntimeError) as caught:
+        aot_function(lambda a, b: a.detach_().add_(b), nop)(
+            pair(1.0, needs=True), pair(2.0, needs=True)
+        )
+    assert caught.value.code == "RL0626"

@@ -309,3 +309,25 @@ def test_strides_are_saved_in_bytes_whatever_the_tensor(place: str) -> None:
         node = a.mm(torch.ones(3, 2, device=place, requires_grad=True)).grad_fn
         assert node._saved_self_byte_strides == (4, 8)
         assert node._saved_mat2_byte_strides == (8, 4)
+
+
+@pytest.mark.parametrize(
+    ("first", "strides"),
+    [
+        (torch.ones(4, 1).expand(4, 3), (3, 1)),
+        (torch.ones(4, 6)[:, ::2], (3, 1)),
+        (torch.ones(1, 3)[:, :1].expand(4, 3), (3, 1)),
+        (torch.ones(3, 4).t(), (1, 4)),
+    ],
+    ids=["expanded", "sliced", "one number", "transposed"],
+)
+def test_a_first_operand_in_row_major_order_gives_a_contiguous_result(
+    first: Any, strides: tuple[int, ...]
+) -> None:
+    assert (first * torch.ones(4, 3)).stride() == strides
+    assert (torch.ones(4, 3) * first).stride() == (3, 1)
+
+
+def test_an_operator_needs_its_other_operand() -> None:
+    with pytest.raises(TypeError):
+        torch.ones(2).__add__()

@@ -609,14 +609,28 @@ def test_a_loop_is_announced_once_for_every_op(monkeypatch):
     monkeypatch.setattr(state, "WARNED", set())
 
     def sides(values):
-        return torch.histogram(values, 2)[0]
+        return torch.histc(values, 2)
 
-    values = torch.arange(8.0).reshape(2, 4)
-    with pytest.warns(UserWarning, match=r"aten::histogram.bin_ct .*\(RL0612\)") as caught:
+    # Halves are counted one by one.
+    values = torch.arange(8.0, dtype=torch.float16).reshape(2, 4)
+    with pytest.warns(UserWarning, match=r"aten::histc .*\(RL0612\)") as caught:
         found = vmap(sides)(values)
         vmap(sides)(values)
     assert len(caught) == 1
-    assert torch.equal(found, torch.full((2, 2), 2.0))
+    assert torch.equal(found, torch.full((2, 2), 2.0, dtype=torch.float16))
+
+
+def test_statements_about_values_hold_for_every_sample():
+    values = torch.tensor([[1.0, 2.0], [torch.inf, 0.0]])
+    with pytest.raises(RuntimeError, match="range is not finite"):
+        vmap(lambda row: torch.histc(row, 2))(values)
+    with pytest.raises(RuntimeError, match="must not be zero"):
+        vmap(lambda value: torch.ops.aten._assert_async.msg(value, "must not be zero"))(
+            torch.tensor([1.0, 0.0])
+        )
+    weights = torch.randn(2, 4, 3)
+    with pytest.raises(RuntimeError, match="valid range"):
+        vmap(lambda table: torch.nn.functional.embedding_bag(torch.tensor([[4]]), table))(weights)
 
 
 @pytest.mark.parametrize("in_dims", [(0, None), (None, 0), (0, 0)])

@@ -33,7 +33,9 @@ NEEDS_UNIT_STRIDE = frozenset(("view_as_complex", "view_as_complex_copy", "view_
 
 # What runs sample by sample, and why: all or some samples of these ops.
 LOOPS = {
-    "whole networks in one call": "mkldnn_rnn_layer mkldnn_rnn_layer_backward",
+    "one call is one network, and samples may have weights of their own": """
+        mkldnn_rnn_layer mkldnn_rnn_layer_backward
+    """,
 }
 LOOPING = frozenset(name for names in LOOPS.values() for name in names.split())
 # Ops that loop inside others only: a write to statistics that samples share.

@@ -246,8 +246,8 @@ def spaced_between(level: Any, op: Any, start: Any, end: Any, steps: int, *rest:
     if op.out_positions:
         return level.loop(op, (start, end, steps, *rest))
     dtype, _, device = rest[-4:-1]
-    bounds = [1j if isinstance(b, Tensor) and b.is_complex() else 0 for b in (start, end)]
-    spec = spaced_spec(name, *bounds, steps, dtype)
+    first, last = [1j if isinstance(b, Tensor) and b.is_complex() else 0 for b in (start, end)]
+    spec = spaced_spec(name, first, last, steps, dtype)
     require(f"{name}_cpu", spec.dtype, dtypes.INTEGER, dtypes.FLOAT, dtypes.COMPLEX)
     is_whole = spec.dtype.category == dtypes.INTEGER
     working = dtypes.float64 if is_whole else spec.dtype
@@ -260,13 +260,13 @@ def spaced_between(level: Any, op: Any, start: Any, end: Any, steps: int, *rest:
             bound = bound.to(dtypes.int64)
         return bound.to(device or bound.device).to(working).to(wide)
 
-    first, last = placed(start), placed(end)
+    low, high = placed(start), placed(end)
     if steps <= 1:
-        values = first.expand((steps,))
+        values = low.expand((steps,))
     else:
-        step = ((last - first) / (steps - 1)).to(working).to(wide)
-        ramp = aten.arange(steps, device=first.device)
-        rising, falling = first + step * ramp, last - step * (steps - 1 - ramp)
+        step = ((high - low) / (steps - 1)).to(working).to(wide)
+        ramp = aten.arange(steps, device=low.device)
+        rising, falling = low + step * ramp, high - step * (steps - 1 - ramp)
         values = aten.where(ramp < steps // 2, rising, falling)
     values = values.to(working)
     return (values if name == "linspace" else aten.pow(rest[0], values)).to(spec.dtype)

@@ -189,7 +189,7 @@ def nonzero_static(level: VmapLevel, op: OpOverload, self: Any, size: Any, fill_
     chosen = (self != 0).reshape((-1,))
     places = aten.arange(self.numel(), device=self.device)
     found = collected(places, chosen, places.new_full((size,), -1))
-    axes = []
+    axes: list[Any] = []
     for length in reversed(self.shape):
         axes.insert(0, aten.where(found < 0, fill_value, found % max(length, 1)))
         found = aten.where(found < 0, found, found // max(length, 1))

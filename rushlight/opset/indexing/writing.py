@@ -290,7 +290,8 @@ def check_vector_index(name: str, self: Any, dim: int, index: Any, source: Any) 
             f"{name}_(): Number of indices ({index.numel()}) should be equal to source.size(dim): "
             f"({count}), for dim: {dim}"
         )
-    if geometry.without(sizes, dim) != geometry.without(given, along) or bool(sizes) != bool(given):
+    fits = geometry.fitting(geometry.without(sizes, dim), geometry.without(given, along))
+    if not fits or bool(sizes) != bool(given):
         raise RuntimeError(
             "source tensor shape must match self tensor shape, excluding the specified dimension. "
             f"Got self.shape = {geometry.show(sizes)} source.shape = {geometry.show(given)}"

@@ -494,7 +494,7 @@ def _(LU_data: Any, LU_pivots: Any, unpack_data: bool, unpack_pivots: bool) -> A
             f"{geometry.show(LU_data.shape)} instead"
         )
     shapes = part_shapes(LU_data)
-    if unpack_pivots and not geometry.same_sizes(
+    if unpack_pivots and not geometry.fitting(
         tuple(LU_pivots.shape), shapes[1][:-2] + shapes[1][-1:]
     ):
         raise RuntimeError(

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
 from rushlight.core.dtype import unsupported
 from rushlight.core.op import OpOverload, refuse
 from rushlight.core.tensor import Tensor, sizes_of
@@ -224,7 +225,7 @@ def check_lists(kernel: str, *lists: Any) -> None:
                 f"Tensor lists must have the same number of tensors, got {count} and {len(other)}"
             )
         for first, second in zip(lists[0], other, strict=False):
-            if sizes_of(first) != sizes_of(second):
+            if not geometry.same_sizes(sizes_of(first), sizes_of(second)):
                 raise RuntimeError(
                     f"fused steps need tensors of the same sizes, got {list(first.shape)} and "
                     f"{list(second.shape)}"

@@ -9,13 +9,13 @@ by sequence, the longest sequence first, so that a step always works on the firs
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from rushlight.arrays.precision import dtype_of, working
 from rushlight.core import dtype as dtypes
-from rushlight.core import ports
+from rushlight.core import geometry, ports
 from rushlight.core.op import Tag
 from rushlight.core.parameter import Parameter
 from rushlight.core.state import LOCAL
@@ -272,7 +272,7 @@ def _(
     biases = (weight2, weight3) if has_biases else (None, None)
     states = (hx_, cx_) if mode == LSTM else (hx_,)
     if not fits(mode, input, (weight0, weight1, *biases, None), states):
-        raise RuntimeError("mkldnn_rnn_layer: sizes of the weights or states do not fit the input")
+        refuse_sizes()
     dtype = input._dtype
     rows = input.shape[0] if batch_sizes else input.shape[0] * input.shape[1]
     kept = KEPT[mode] * hidden_size if train else 0
@@ -292,6 +292,8 @@ def _(
 ) -> Any:  # fmt: skip
     biases = (weight2, weight3) if has_biases else (None, None)
     states = (hx_, cx_) if mode == LSTM else (hx_,)
+    if not sizes_fit(mode, input, (weight0, weight1, *biases), states):
+        refuse_sizes()
     made = Layer(mode, input, (weight0, weight1, *biases), states, reverse, batch_sizes)
     output, hidden, *cell, space = made.run(train)
     last = cell[0] if cell else xp.empty(0, made.work)
@@ -506,24 +508,36 @@ def by_packed_steps(
 
 def fits(mode: int, input: Any, weights: Any, states: Any) -> bool:
     """Whether sizes and dtypes are such that a layer can be run at once."""
-    input_weight, hidden_weight, *biases, projection = weights
-    if projection is not None or input_weight.dim() != 2 or hidden_weight.dim() != 2:
+    *matrices, projection = weights
+    if projection is not None:
+        return False
+    tensors = [input, *[t for t in matrices if t is not None], *states]
+    return (
+        input._dtype in FLOATS
+        and all([t._dtype is input._dtype for t in tensors])
+        and sizes_fit(mode, input, matrices, states)
+    )
+
+
+def sizes_fit(mode: int, input: Any, weights: Any, states: Any) -> bool:
+    """Whether the weights (and biases or None) and states of a layer have sizes for its input.
+    Takes tensors or arrays."""
+    input_weight, hidden_weight, *biases = weights
+    if len(hidden_weight.shape) != 2 or len(states[0].shape) != 2:
         return False
     size = hidden_weight.shape[1]
     rows = GATES[mode] * size
-    biases = [bias for bias in biases if bias is not None]
-    tensors = (input, input_weight, hidden_weight, *biases, *states)
-    return bool(
-        input._dtype in FLOATS
-        and all([t._dtype is input._dtype for t in tensors])
-        and hidden_weight.shape[0] == rows
-        and input_weight.shape[0] == rows
-        and input_weight.shape[1] == input.shape[-1]
-        and all([bias.dim() == 1 and bias.shape[0] == rows for bias in biases])
-        and all([s.dim() == 2 and s.shape[1] == size for s in states])
-        and all([s.shape[0] == states[0].shape[0] for s in states])
-        and (input.dim() == 2 or states[0].shape[0] == input.shape[1])
+    count = states[0].shape[0] if len(input.shape) == 2 else input.shape[1]
+    return (
+        geometry.fitting(hidden_weight.shape, (rows, size))
+        and geometry.fitting(input_weight.shape, (rows, input.shape[-1]))
+        and all([bias is None or geometry.fitting(bias.shape, (rows,)) for bias in biases])
+        and all([geometry.fitting(state.shape, (count, size)) for state in states])
     )
+
+
+def refuse_sizes() -> NoReturn:
+    raise RuntimeError("mkldnn_rnn_layer: sizes of the weights or states do not fit the input")
 
 
 def has_values(tensor: Any) -> bool:

@@ -28,6 +28,7 @@ from rushlight.opset.kinds import SCATTER, Spec, resolved
 from rushlight.opset.registry import find, op, packet
 from rushlight.opset.results import lay_out, make_view
 from rushlight.opset.rules import linear_in
+from rushlight.symbolic import SymInt
 
 __all__ = [
     "as_strided_backward",
@@ -196,6 +197,19 @@ def scattered_strides(self: Tensor) -> Any:
     return strides
 
 
+def example_of(value: Any) -> Any:
+    """A tensor or number as it is in the example, where it has one: asking it makes no guard."""
+    if isinstance(value, SymInt):
+        hint = value.node.hint
+        return value if hint is None else hint
+    if not isinstance(value, Tensor) or value._array is not None:
+        return value
+    sizes, strides = (tuple(map(example_of, part)) for part in (sizes_of(value), strides_of(value)))
+    if not all([size.__class__ is int for size in (*sizes, *strides)]):
+        return value
+    return shell(sizes, strides, value._dtype, value.device)
+
+
 def scatter_of_view(schema: str, view: tuple[str, str], **options: Any) -> OpOverload:
     """An op that writes `src` into a view of a copy of `self`."""
     record = op(
@@ -218,13 +232,14 @@ def scatter_of_view(schema: str, view: tuple[str, str], **options: Any) -> OpOve
 
     @record.shape
     def _(self: Any, *args: Any) -> Any:
-        part_of(self, *args)
+        # What part it is asks about sizes; those of the example say whether `src` fits it.
+        part_of(*[example_of(value) for value in (self, *args)])
         return Spec(self.shape, self._dtype, scattered_strides(self))
 
     @record.kernel
     def _(self: Any, src: Any, *args: Any) -> Any:
         self, src = resolved(self), resolved(src)
-        part_of(self, src, *args)
+        part_of(*[example_of(value) for value in (self, src, *args)])
         result = same_strides_copy(self)
         if result._array is not None and src._array is not None:
             part = make_view(result, *part_of(result, src, *args))

@@ -518,7 +518,7 @@ def check_gradient(
     expected = output_shape(
         input.shape, weight.shape, stride, padding, dilation, transposed, output_padding, groups
     )
-    if not geometry.same_sizes(tuple(grad_output.shape), expected):
+    if not geometry.fitting(tuple(grad_output.shape), expected):
         raise RuntimeError(
             f"convolution_backward: expected grad_output of size {geometry.show(expected)}, but "
             f"got {geometry.show(grad_output.shape)}"

@@ -412,7 +412,7 @@ def check_sampling(input: Any, grid: Any, mode: int) -> None:
         raise RuntimeError(
             f"grid_sampler(): expected grid and input to have same batch size, but got {sizes}"
         )
-    if places[-1] != len(shape) - 2:
+    if not geometry.plausible(places[-1] == len(shape) - 2):
         raise RuntimeError(
             f"grid_sampler(): expected grid to have size {len(shape) - 2} in last dimension, but "
             f"got grid with sizes {geometry.show(places)}"
@@ -517,7 +517,7 @@ def define(count: int) -> None:
         kernel = "_cpu_kernel_impl" if count == 2 else "_cpu"
         check_types(f"{name}_backward{kernel}", input, grid)
         wanted = (*sizes_of(input)[:2], *sizes_of(grid)[1:-1])
-        if not geometry.same_sizes(sizes_of(grad_output), wanted):
+        if not geometry.fitting(sizes_of(grad_output), wanted):
             raise RuntimeError(
                 f"{name}_backward(): expected grad_output of size {geometry.show(wanted)}, but got "
                 f"{geometry.show(sizes_of(grad_output))}"

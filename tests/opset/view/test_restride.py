@@ -111,6 +111,21 @@ def test_views_keep_the_memory_that_their_base_gives_up(replace: Any) -> None:
     assert x.tolist() == [0, 0, 0, 0]
 
 
+def test_views_share_a_storage_that_was_resized() -> None:
+    rl.ones(2).set_(rl.zeros(2))
+    x = rl.ones(2, 2)
+    row = x[0]
+    x.untyped_storage().resize_(0)
+    assert row.untyped_storage() is x.untyped_storage()
+
+
+def test_views_of_given_up_memory_have_strides() -> None:
+    x = rl.ones(2, 2)
+    line = x.diagonal()
+    x.untyped_storage().resize_(0)
+    assert line.view(2, 1).stride() == (3, 3)
+
+
 def test_set_has_no_derivative() -> None:
     x = rl.ones(2, requires_grad=True) * 1
     x.set_(rl.ones(3))
