@@ -113,6 +113,7 @@ for _module, _names in (
     ),
     ("rushlight.algorithms.lowrank", "svd_lowrank pca_lowrank"),
     ("rushlight.algorithms.lobpcg", "lobpcg"),
+    ("rushlight.compiler.compiling", "compile"),
 ):
     _FUNCTIONS.update(dict.fromkeys(_names.split(), _module))
 _SUBMODULES = frozenset(

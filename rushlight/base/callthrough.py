@@ -2,7 +2,7 @@
 
 Such a call goes through the cache of the compiler that is at work, so that callbacks of a library
 function are compiled though the function itself is not. Whoever owns such a call site asks
-`is_watched` first, which is a plain read of a module's variable.
+`count` first, a plain variable of the module.
 """
 
 from __future__ import annotations
@@ -12,16 +12,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["callback", "is_watched", "watched"]
+__all__ = ["callback", "watched"]
 
 # How a callback is to be called; None where nobody watches.
 CALLER: ContextVar[Callable[..., Any] | None] = ContextVar("caller", default=None)
 # How many calls are watched now, in all threads.
 count = 0
-
-
-def is_watched() -> bool:
-    return count > 0 and CALLER.get() is not None
 
 
 @contextmanager

@@ -144,6 +144,8 @@ class Attributes(Tracing):
             return Method(Obj(func, const(func)), v)
         if name == "__class__":
             return Obj(found, const(found))
+        if v.source.kind == "const" and self.world.is_library(value):
+            return self.lift(found)  # the library's own code reads itself
         return Lazy(found, v.source.attr(name))
 
     def instance_attr(self, v: Any, cls: type, name: str) -> Any:

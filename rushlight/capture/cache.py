@@ -57,14 +57,14 @@ def drive(result: Any) -> Any:
 
 
 class Options:
-    """What a capture is asked to do; `limit` entries per code object at most."""
+    """What a capture is asked to do. `limit` gives how many entries a code object may have,
+    `learns` whether numbers and sizes that change become symbols."""
 
-    def __init__(
-        self, *, fullgraph: bool = False, dynamic: bool | None = None, limit: int = 8
-    ) -> None:
+    def __init__(self, *, fullgraph: bool = False, dynamic: bool | None = None) -> None:
         self.fullgraph = fullgraph
         self.dynamic = dynamic
-        self.limit = limit
+        self.limit: Callable[[], int] = lambda: 8
+        self.learns: Callable[[], bool] = lambda: True
 
 
 class Capture:
@@ -73,7 +73,7 @@ class Capture:
     def __init__(
         self,
         make_world: Callable[[], World],
-        backend: Callable[[Recording, World], Callable[..., Any]],
+        backend: Callable[[Recording, list[Any]], Callable[..., Any]],
         options: Options | None = None,
     ) -> None:
         check_version()
@@ -159,7 +159,7 @@ class CompiledCode:
         """Drop all entries."""
         self.entries: list[list[str]] = []
         self.lines: list[int] = []  # the user's line of each entry
-        self.guards: list[tuple[list[Guard], World, set[Source]]] = []
+        self.guards: list[list[Guard]] = []
         self.dynamic: set[Source] = set()
         self.static: set[Source] = set()
         self.generated: dict[str, Any] = {"__miss": self.miss, "__native": self.run_native}
@@ -276,7 +276,7 @@ class CompiledCode:
         if before is not None and all(a is b for a, b in zip(values, before)):
             return self.run_native(values, cells)  # what was just compiled does not fit
         with self.capture.lock:
-            if len(self.entries) >= self.capture.options.limit:
+            if len(self.entries) >= self.capture.options.limit():
                 self.refuse_more()
                 is_ready = False
             else:
@@ -290,7 +290,7 @@ class CompiledCode:
             self.retrying.values = before
 
     def refuse_more(self) -> None:
-        limit = self.capture.options.limit
+        limit = self.capture.options.limit()
         name = self.code.co_qualname
         if self.capture.options.fullgraph:
             raise FailOnRecompileLimitHit(
@@ -313,8 +313,8 @@ class CompiledCode:
             except ValueError:
                 continue
         scope[CELLS] = cells
-        for guards, world, dynamic in self.guards:
-            self.learn(guards, scope, world, dynamic)
+        for guards in self.guards:
+            self.learn(guards, scope)
         counters["frames"]["total"] += 1
         try:
             entry = self.analyse(values, cells, scope)
@@ -338,11 +338,9 @@ class CompiledCode:
             "compile without fullgraph"
         )
 
-    def learn(
-        self, guards: list[Guard], scope: dict[str, Any], world: World, dynamic: set[Source]
-    ) -> None:
+    def learn(self, guards: list[Guard], scope: dict[str, Any]) -> None:
         """Numbers and sizes that changed are not constants next time."""
-        if self.capture.options.dynamic is False:
+        if self.capture.options.dynamic is False or not self.capture.options.learns():
             return
         for kind, source, expected in guards:
             if kind not in ("value", "tensor"):
@@ -351,6 +349,7 @@ class CompiledCode:
                 value = fetch(source, scope)
             except Exception:
                 continue
+            world = self.capture.world
             if kind == "tensor":
                 changed = world.changed_sizes(expected, value)
                 self.dynamic |= {source.size(dim) for dim in changed}
@@ -360,7 +359,7 @@ class CompiledCode:
     def missed_guards(self, values: tuple[Any, ...]) -> list[str]:
         """For each entry, why it does not fit."""
         scope = dict(zip(self.parameter_names, values))
-        return [first_missed(g, scope, world, dynamic) for g, world, dynamic in self.guards]
+        return [first_missed(guards, scope, self.capture.world) for guards in self.guards]
 
     # -- capture -----------------------------------------------------------------------------------
 
@@ -368,14 +367,17 @@ class CompiledCode:
         self, values: tuple[Any, ...], cells: tuple[Any, ...], scope: dict[str, Any]
     ) -> list[str]:
         """Analyse, restarting with what was learnt, then emit."""
+        self.line = self.code.co_firstlineno
+        self.capture.world.check_usable()
         stop: int | None = None
         self.reason = ""
         # Whether the entry ends in a break that users are told of.
         self.is_counted = False
         for _ in range(MAX_RESTARTS):
+            dynamic, everything = self.dynamic - self.static, self.capture.options.dynamic is True
             world = self.capture.make_world()
-            t = Tracer(world, self.dynamic - self.static)
-            t.assume_dynamic = self.capture.options.dynamic is True
+            t = Tracer(world, dynamic)
+            t.assume_dynamic = everything
             try:
                 return self.attempt(t, values, cells, scope, stop)
             except Abandon as error:
@@ -411,7 +413,7 @@ class CompiledCode:
         while True:
             self.line = frame.decoded.micros[frame.pc].line
             if t.position == stop:
-                return self.emit(t, lambda e: self.finish_break(e, frame))
+                return self.emit(t, scope, lambda e: self.finish_break(e, frame))
             try:
                 done = frame.step()
             except Break as error:
@@ -421,7 +423,7 @@ class CompiledCode:
                 raise NeedBreak(t.position, f"user exception {name}") from error
             t.position += 1
             if done is not None:
-                return self.emit(t, functools.partial(Emitter.rebuild, v=done))
+                return self.emit(t, scope, functools.partial(Emitter.rebuild, v=done))
 
     def wrap_cell(
         self, t: Tracer, number: int, name: str, cell: Any, scope: dict[str, Any]
@@ -436,16 +438,17 @@ class CompiledCode:
         t.known[id(cell)] = (cell, var)
         return var
 
-    def emit(self, t: Tracer, finish: Callable[[Emitter], str]) -> list[str]:
+    def emit(self, t: Tracer, scope: dict[str, Any], finish: Callable[[Emitter], str]) -> list[str]:
         emitter = Emitter(t, self.names, self.cells_text())
 
         def backend(recording: Recording) -> Any:
             self.capture.graphs.append(recording)
             counters["stats"]["unique_graphs"] += 1
-            return self.capture.backend(recording, t.world)
+            inputs = [fetch(recording.sources[node], scope) for node in recording.inputs]
+            return self.capture.backend(recording, inputs)
 
         lines = emitter.entry(finish, backend, f"__native({self.values_text}, {self.cells_text()})")
-        self.guards.append((t.guards, t.world, t.dynamic))
+        self.guards.append(t.guards)
         self.capture.captures += 1
         return lines
 

@@ -94,15 +94,13 @@ class Emitter:
 
     def guard(self, guard: Guard) -> None:
         kind, source, expected = guard
-        has_key = kind in ("absent", "lacks", "unshadowed", "alias", "distinct")
+        has_key = kind in ("absent", "lacks", "unshadowed", "alias", "distinct", "text")
         key = (kind, source, expected if has_key else None)
         if key in self.checked:
             return
         self.checked.add(key)
         self.pre.append(
-            "if "
-            + failing_test(guard, self.read, self.names, self.t.world, self.t.dynamic)
-            + ": break"
+            "if " + failing_test(guard, self.read, self.names, self.t.world) + ": break"
         )
 
     def guard_identities(self) -> None:
@@ -319,9 +317,10 @@ class Emitter:
         result = finish(self)
         effects = self.effects()
         self.guard_identities()
+        call = self.graph_call(backend, rerun) if self.needs_graph() else []
+        # Last: the backend may ask for more of the sizes.
         for test in world.shape_guards(self.read):
             self.pre.append(f"if {test}: break")
-        call = self.graph_call(backend, rerun) if self.needs_graph() else []
         if t.grad != t.entry_grad:
             call.append(f"{self.names.constant(world.set_grad)}({t.grad})")
         body = [

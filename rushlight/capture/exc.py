@@ -38,7 +38,7 @@ class FailOnRecompileLimitHit(TorchDynamoException):
 class InvalidBackend(TorchDynamoException):
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"Invalid backend: {name!r}, see `torch._dynamo.list_backends()` for available backends."
+            f"Invalid backend: {name!r}, see `torch._dynamo.list_backends()` for those that exist."
         )
 
 

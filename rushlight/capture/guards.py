@@ -86,29 +86,25 @@ TESTS: dict[str, Test] = {
     "absent": lambda e, expected, names: f"{expected!r} in {e}",
     "lacks": lambda e, expected, names: f"hasattr({e}, {expected!r})",
     "unshadowed": lambda e, expected, names: f"{expected!r} in {e}.__dict__",
+    "filled": lambda e, expected, names: e,
     "text": lambda e, expected, names: str(expected(e, names)),
 }
 # Guards whose expectation is another source.
 RELATIONS = {"alias": "is not", "distinct": "is"}
 
 
-def failing_test(
-    guard: Guard, read: Callable[[Source], str], names: Names, world: World, dynamic: set[Source]
-) -> str:
+def failing_test(guard: Guard, read: Callable[[Source], str], names: Names, world: World) -> str:
     """The test of a guard, true when it is missed."""
     kind, source, expected = guard
     text = read(source)
     if kind in RELATIONS:
         return f"{text} {RELATIONS[kind]} {read(expected)}"
     if kind == "tensor":
-        dims = {s.key for s in dynamic if s.kind == "size" and s.base == source}
-        return world.tensor_guard(text, expected, names, dims)
+        return world.tensor_guard(text, expected, names)
     return TESTS[kind](text, expected, names)
 
 
-def first_missed(
-    guards: list[Guard], scope: dict[str, Any], world: World, dynamic: set[Source]
-) -> str:
+def first_missed(guards: list[Guard], scope: dict[str, Any], world: World) -> str:
     """Which guard of an entry does not hold, in words."""
     for guard in guards:
         namespace: dict[str, Any] = {}
@@ -118,7 +114,7 @@ def first_missed(
             return names.constant(fetch(source, scope))
 
         try:
-            missed = eval(failing_test(guard, read, names, world, dynamic), namespace)
+            missed = eval(failing_test(guard, read, names, world), namespace)
         except MISSES:
             missed = True
         if missed:

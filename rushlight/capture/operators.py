@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.capture.attributes import Attributes, Iter
+from rushlight.capture.bytecode import BINARY
 from rushlight.capture.iterators import Items, Over, OverRange
 from rushlight.capture.outcomes import Break, Specialize, UserRaise
 from rushlight.capture.tracer import INPLACE, raise_user
@@ -43,6 +44,8 @@ REFLECTED = {
     operator.eq: "__eq__", operator.ne: "__ne__",
 }  # fmt: skip
 Binary = Callable[[Any, Any], Any]
+# Numbers do not change in place.
+OUT_OF_PLACE = {f: BINARY[symbol[:-1]] for symbol, f in BINARY.items() if symbol.endswith("=")}
 
 
 class Operators(Attributes):
@@ -75,6 +78,7 @@ class Operators(Attributes):
         if not (isinstance(a, Tensor) or isinstance(b, Tensor)):
             if isinstance(a, Seq) or isinstance(b, Seq):
                 return self.binary_of_containers(f, self.decided(a), self.decided(b))
+            f = OUT_OF_PLACE.get(f, f)
             numbers = [x for x in (a, b) if isinstance(x, Number)]
             if f in RAISING and any(self.world.may_raise_later(x.example) for x in numbers):
                 raise Specialize  # the user's handler must see it

@@ -93,7 +93,8 @@ class Tracing:
     # -- the door ----------------------------------------------------------------------------------
 
     def guard(self, kind: str, source: Source | None, expected: Any = None) -> None:
-        if source is not None and (source.kind != "const" or kind == "absent"):
+        # An object that is there for good is tested for what it holds, never for itself.
+        if source is not None and (source.kind != "const" or kind in ("absent", "filled")):
             self.guards.append((kind, source, expected))
 
     def real(self, v: Any) -> Any:
@@ -113,7 +114,7 @@ class Tracing:
     def wrap_new(self, value: Any, source: Source) -> Var:
         kind = type(value)
         if self.is_constant(value):
-            if kind in (int, float) and source in self.dynamic:
+            if kind in (int, float) and self.is_dynamic(value, source):
                 self.guard("type", source, kind)
                 return Number(self.world.number(value, source), None, source)
             self.guard("value", source, value)
@@ -127,10 +128,17 @@ class Tracing:
         self.known[id(value)] = (value, var)
         return var
 
+    def is_dynamic(self, value: Any, source: Source) -> bool:
+        if source in self.dynamic:
+            return True
+        is_argument = self.assume_dynamic and source.kind == "local"
+        return is_argument and type(value) is int and value not in (0, 1)
+
     def wrap_object(self, value: Any, kind: type, source: Source) -> Var:
         if self.world.is_tensor(value):
-            self.guard("tensor", source, self.world.tensor_facts(value))
-            return Tensor(self.world.example(value, source, self), None, source)
+            example = self.world.example(value, source, self)
+            self.guard("tensor", source, self.world.tensor_facts(value, example))
+            return Tensor(example, None, source)
         if kind in (list, tuple, collections.deque) or is_named_tuple(kind):
             return self.wrap_sequence(value, kind, source)
         if kind in DICTS and all(self.is_plain_key(key) for key in value):
@@ -274,12 +282,10 @@ class Tracing:
             return Seq(type(example), items)
         if example is None:
             return Const(None)
-        if type(example) in (int, float, bool) or not self.is_constant(example):
-            return self.number_output(node, example)
+        is_number = type(example) in (int, float, bool) or not self.is_constant(example)
+        if is_number and not self.world.is_fixed(example):
+            return Number(example, node)
         return Const(example)
-
-    def number_output(self, node: Any, example: Any) -> Any:
-        return Number(example, node)
 
     def set_grad(self, value: bool) -> bool:
         """Switch grad mode from here on; what it was."""

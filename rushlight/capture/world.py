@@ -6,7 +6,7 @@ from typing import Any
 
 from rushlight.capture.outcomes import Break, Specialize
 from rushlight.capture.sources import Source
-from rushlight.capture.values import Bound, New, Number, Obj, Tensor, Var
+from rushlight.capture.values import Bound, New, Obj, Tensor, Var
 
 __all__ = ["World"]
 
@@ -56,6 +56,9 @@ class World:
     def example(self, value: Any, source: Source, tracer: Any) -> Any:
         return value
 
+    def check_usable(self) -> None:
+        """Raise Break where nothing can be captured now."""
+
     def number(self, value: Any, source: Source) -> Any:
         """The example of a number that is not to be a constant."""
         return value
@@ -77,12 +80,12 @@ class World:
     def tensor_type(self, tensor: Tensor) -> type:
         return type(tensor.example)
 
-    def tensor_facts(self, value: Any) -> Any:
+    def tensor_facts(self, value: Any, example: Any) -> Any:
         """What a guard of a tensor tests; it does not keep the tensor."""
         return type(value)
 
-    def tensor_guard(self, text: str, facts: Any, names: Any, dynamic: set[int]) -> str:
-        """The test that fails for a tensor of other facts; sizes of `dynamic` dims may differ."""
+    def tensor_guard(self, text: str, facts: Any, names: Any) -> str:
+        """The test that fails for a tensor of other facts."""
         return f"type({text}) is not {names.constant(facts)}"
 
     def changed_sizes(self, facts: Any, value: Any) -> list[int]:
@@ -151,5 +154,6 @@ class World:
         """The Python function that a call of a library object comes to, and its first arguments."""
         return None
 
-    def size_of(self, tracer: Any, tensor: Tensor, dim: int) -> Var:
-        return Number(tensor.example)
+    def is_fixed(self, example: Any) -> bool:
+        """Whether a number that the graph gives is the same for all inputs that guards allow."""
+        return False

@@ -87,8 +87,10 @@ def run_graph(recording: Any, world: Any) -> Any:
     return functools.partial(namespace["forward"], None)
 
 
-def toy_capture(**options: Any) -> Capture:
-    return Capture(ToyWorld, run_graph, Options(**options))
+def toy_capture(limit: int = 8, **options: Any) -> Capture:
+    made = Options(**options)
+    made.limit = lambda: limit
+    return Capture(ToyWorld, run_graph, made)
 
 
 def outcome(f: Any, args: Any) -> Any:
