@@ -130,6 +130,9 @@ _host.serve(
     _sys.modules[__name__],
     {
         "torch._C._set_grad_enabled": "rushlight.autograd.grad_mode:write_grad",
+        "torch._functorch.autograd_function.autograd_function_apply": (
+            "rushlight.higher_order.regions:autograd_function_apply"
+        ),
         "torch._assert": "rushlight.opset.other.asserts:_assert",
         "torch.fx._symbolic_trace.wrap": "rushlight.fx.tracing:wrap",
     },

@@ -193,6 +193,8 @@ class Attributes(Tracing):
             # Nothing in the instance hides what the class has.
             self.guard("unshadowed", v.source, name)
         self.guard_class_attr(cls, name, found)
+        if isinstance(v, Obj) and isinstance(found, property) and self.world.is_library(found.fget):
+            return Lazy(getattr(v.value, name), v.source.attr(name))
         return self.bind(found, v, cls, const(cls).attr(name))
 
     def guard_class_attr(self, cls: type, name: str, found: Any) -> None:

@@ -409,6 +409,7 @@ class CompiledCode:
             for i, (name, cell) in enumerate(zip(code.co_freevars, cells))
         ]
         frame = Frame(t, code, self.namespace, slots, closure)
+        t.frames.append(frame)
         self.line = code.co_firstlineno
         while True:
             self.line = frame.decoded.micros[frame.pc].line

@@ -88,10 +88,19 @@ class Frame:
 
     def run(self) -> Any:
         """The result, or None with `yielded` set."""
-        while True:
-            done = self.step()
-            if done is not None or self.yielded is not None:
-                return done
+        frames = self.t.frames
+        frames.append(self)
+        try:
+            while True:
+                done = self.step()
+                if done is not None or self.yielded is not None:
+                    return done
+        finally:
+            frames.pop()
+
+    def line(self) -> int:
+        """The line of the micro-op that runs."""
+        return self.decoded.micros[self.pc - 1].line
 
     def step(self) -> Any:
         """One micro-op; the frame's result when it returned."""

@@ -110,8 +110,8 @@ class Application:
         self.args = args
         self.context = context
         self.outer: Recording = t.recording
-        self.fwd = Recording()
-        self.bwd = Recording()
+        self.fwd = Recording(t.stack_trace)
+        self.bwd = Recording(t.stack_trace)
         self.tensors = [a for a in args if isinstance(a, Proxy)]
         self.given = [t.node(a) for a in self.tensors]
 
@@ -127,9 +127,8 @@ class Application:
             t.recording, t.grad = self.outer, grad
         if len(t.effects) != effects:
             raise Break("side effect in a Function body")
-        saved = list(self.bwd.lifted)
         self.finish_backward(found)
-        self.finish_forward(result, results, saved)
+        self.finish_forward(result, results)
         return self.emit(result, results)
 
     def trace_forward(self) -> Any:
@@ -181,10 +180,10 @@ class Application:
         grads = [t.real(g) for g in (found.items if is_tuple else [found])]
         count = len(self.args)
         if len(grads) < count or not all(map(is_none, grads[count:])):
-            raise Break(
-                f"function {self.cls.__name__}Backward returned an incorrect number of gradients "
-                f"(expected {count}, got {len(grads)})"
-            )
+            # An error of the backward pass, which may never run.
+            given = [self.cls.__name__, count, len(grads)]
+            self.bwd.add("call_function", refuse_count, given, {}, None)
+            grads += [Const(None)] * (count - len(grads))
         wanted = []
         for a, grad in zip(self.args, grads):
             if not isinstance(grad, Tensor) and not is_none(grad):
@@ -195,11 +194,11 @@ class Application:
                 raise Break("gradient for an argument that is no tensor")
         self.bwd.graph.output(tuple(wanted) if is_tuple else wanted[0])
 
-    def finish_forward(self, result: Any, results: list[Any], saved: list[Any]) -> None:
+    def finish_forward(self, result: Any, results: list[Any]) -> None:
         """The body of forward gives its outputs, and what backward takes from it."""
         fwd, t = self.fwd, self.t
         nodes = [fwd.lift(t.node(item)) for item in results]
-        kept = [fwd.lift(node) for node in saved if node.graph is not self.bwd.graph]
+        kept = [fwd.lift(node) for node in self.bwd.lifted]
         fwd.graph.output((tuple(nodes) if isinstance(result, Seq) else nodes[0], kept))
 
     def emit(self, result: Any, results: list[Any]) -> Any:
@@ -210,7 +209,9 @@ class Application:
         outer.add("call_function", FunctionCtx, [], {}, None)
         bodies = []
         for name, body in (("fwd_body", self.fwd), ("bwd_body", self.bwd)):
-            bodies.append(outer.add_attribute(f"{name}_{number}", graph_module(body)))
+            module = graph_module(body)
+            module.meta["shown_as"] = "GraphModule"
+            bodies.append(outer.add_attribute(f"{name}_{number}", module))
         extra = [node for node in self.fwd.lifted if node not in self.given]
         options: dict[str, Any] = {
             "args_tensor_mask": [isinstance(a, Proxy) for a in self.args],
@@ -242,6 +243,13 @@ class Application:
         flag = is_differentiable and (kind.is_floating_point or kind.is_complex)
         make = functools.partial(item.example.detach().requires_grad_, flag)
         return self.t.world.run("call_function", make, [], {}, True)
+
+
+def refuse_count(name: str, expected: int, got: int) -> None:
+    raise RuntimeError(
+        f"function {name}Backward returned an incorrect number of gradients (expected {expected}, "
+        f"got {got})"
+    )
 
 
 def is_none(v: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import types
 from typing import Any
 
 from rushlight.capture.outcomes import Break
@@ -18,7 +19,7 @@ from rushlight.nn.module import (
     Module,
 )
 
-__all__ = ["attribute", "call", "is_called_plainly", "items"]
+__all__ = ["attribute", "call", "has_plain_forward", "is_called_plainly", "items"]
 
 TABLES = ("_parameters", "_buffers", "_modules")
 GLOBAL_HOOKS = (
@@ -63,6 +64,11 @@ def items(t: Any, module: Obj) -> list[Any] | None:
 
 def has_backward_hooks(module: Any) -> bool:
     return bool(module._backward_hooks or module._backward_pre_hooks or any(GLOBAL_HOOKS))
+
+
+def has_plain_forward(module: Any) -> bool:
+    """Whether a call comes to the function `forward` of the module's class."""
+    return "forward" not in module.__dict__ and isinstance(type(module).forward, types.FunctionType)
 
 
 def is_called_plainly(module: Any) -> bool:

@@ -19,7 +19,9 @@ EXAMPLE = "example_value"
 
 
 class Recording:
-    def __init__(self) -> None:
+    def __init__(self, locate: Callable[[], str]) -> None:
+        # Where the user's program is, as a node's `stack_trace`.
+        self.locate = locate
         self.graph = Graph()
         self.inputs: list[Node] = []
         self.sources: dict[Node, Source] = {}
@@ -29,8 +31,8 @@ class Recording:
         self.attributes: dict[str, Any] = {}
 
     def add_input(self, name: str, example: Any, source: Source | None = None) -> Node:
-        last = self.inputs[-1] if self.inputs else None
-        with self.graph.inserting_after(last):
+        graph = self.graph
+        with graph.inserting_after(self.inputs[-1]) if self.inputs else graph.inserting_before():
             node = self.graph.placeholder(name)
         node.meta[EXAMPLE] = example
         self.inputs.append(node)
@@ -49,14 +51,13 @@ class Recording:
         args, kwargs = map_arg(tuple(args), self.lift), map_arg(dict(kwargs), self.lift)
         node = self.graph.create_node(op, target, args, kwargs)
         node.meta[EXAMPLE] = example
+        node.meta["stack_trace"] = self.locate()
         return node
 
     def add_attribute(self, name: str, value: Any) -> Node:
         """A node that reads a constant of the graph's module."""
         self.attributes[name] = value
-        node = self.graph.create_node("get_attr", name, (), {})
-        node.meta[EXAMPLE] = value
-        return node
+        return self.add("get_attr", name, (), {}, value)
 
     def calls(self) -> list[str]:
         """The names of what is called, in order."""

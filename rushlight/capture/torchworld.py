@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from rushlight.amp.autocasting import autocast, get_autocast_dtype, is_autocast_enabled
 from rushlight.autograd import grad_mode
-from rushlight.autograd.function import Function
+from rushlight.autograd.function import Function, once_differentiable
 from rushlight.capture import marks, modules
 from rushlight.capture.function import capture_function
 from rushlight.capture.outcomes import Break, Specialize
@@ -82,6 +82,7 @@ CONSTANT_FUNCTIONS = {
     grad_mode.is_inference_mode_enabled,
 }  # fmt: skip
 APPLY = Function.apply.__func__  # type: ignore[attr-defined]
+ONCE_DIFFERENTIABLE = once_differentiable(lambda: None).__code__
 LIBRARY_CONSTANTS = (dtypes.dtype, device, layout, memory_format)
 
 
@@ -432,7 +433,7 @@ class TorchWorld(World):
         return cls.__setattr__ is Module.__setattr__
 
     def entry_target(self, f: Any) -> tuple[Any, tuple[Any, ...]] | None:
-        if isinstance(f, Module) and modules.is_called_plainly(f) and "forward" not in f.__dict__:
+        if isinstance(f, Module) and modules.is_called_plainly(f) and modules.has_plain_forward(f):
             return type(f).forward, (f,)
         return None
 
@@ -464,6 +465,9 @@ class TorchWorld(World):
             raise Break("call to graph_break")
         if value is APPLY:
             return capture_function(tracer, tracer.real(args[0]).value, args[1:], kwargs)
+        if value.__code__ is ONCE_DIFFERENTIABLE:
+            # Gradients of gradients are refused by nobody here: backward is a body without grad.
+            return tracer.call(tracer.lift(value.__wrapped__), args, kwargs)  # type: ignore[attr-defined]
         if value in CONSTANT_FUNCTIONS:
             return tracer.lift(value(*map(tracer.python, args)))
         self.check_inlined(value)

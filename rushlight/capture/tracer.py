@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import enum
+import linecache
 import operator
 import types
 from typing import Any
@@ -69,7 +70,9 @@ class Tracing:
         self.world = world
         self.dynamic = dynamic
         # `recording` changes inside the bodies of higher-order calls.
-        self.recording = self.root = Recording()
+        self.recording = self.root = Recording(self.stack_trace)
+        # Frames that run now, outermost first.
+        self.frames: list[Any] = []
         self.guards: list[Guard] = []
         self.memo: dict[Source, Var] = {}
         # Objects of the outside that were looked at, by identity.
@@ -294,6 +297,16 @@ class Tracing:
             self.switches_grad = True
             self.recording.add("call_function", self.world.set_grad, [value], {}, None)
         return before
+
+    def stack_trace(self) -> str:
+        """Where the program is, in the user's code."""
+        lines = []
+        for frame in self.frames:
+            if not self.world.is_library_namespace(frame.namespace):
+                name, number = frame.code.co_filename, frame.line()
+                text = linecache.getline(name, number).strip()
+                lines.append(f'  File "{name}", line {number}, in {frame.code.co_name}\n    {text}')
+        return "\n".join(lines)
 
     # -- effects -----------------------------------------------------------------------------------
 

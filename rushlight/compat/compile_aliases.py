@@ -1,4 +1,4 @@
-"""The private paths of torch's compiler, and the objects they stand for. Data only; see `aliases`."""
+"""The private paths of torch's compiler, and what they stand for. Data only; see `aliases`."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.base.counters import counters
-from rushlight.capture import marks
+from rushlight.capture import marks, modules
 from rushlight.capture.cache import Capture, Options
 from rushlight.capture.exc import BackendCompilerFailed, TorchDynamoException
 from rushlight.capture.function import graph_module
@@ -142,27 +142,40 @@ class OptimizedModule(Module):
     def __init__(self, module: Module, capture: Capture) -> None:
         super().__init__()
         fields = self.__dict__
+        # What is not here is the module's.
+        for name in [name for name in fields if not name.startswith("_")]:
+            del fields[name]
         fields["_modules"]["_orig_mod"] = module
-        fields["_capture"] = capture
-        fields["_run"] = run = capture.function(call_module)
-        fields["forward"] = functools.partial(run, module)
+        fields["_call_whole"] = capture.function(call_module)
+        # Without hooks the module's own forward is the frame, as where forward itself is called.
+        fields["_call_forward"] = None
+        if modules.has_plain_forward(module):
+            fields["_call_forward"] = capture.function(type(module).forward)  # type: ignore[arg-type]
+        fields["_is_made"] = True
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self(*args, **kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.__dict__["_run"](self.__dict__["_modules"]["_orig_mod"], *args, **kwargs)
+        fields = self.__dict__
+        module = fields["_modules"]["_orig_mod"]
+        call = fields["_call_forward"]
+        if call is None or not modules.is_called_plainly(module):
+            call = fields["_call_whole"]
+        return call(module, *args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         module = self.__dict__["_modules"]["_orig_mod"]
         return module if name == "_orig_mod" else getattr(module, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if "_is_made" not in self.__dict__:
+            object.__setattr__(self, name, value)
+            return
         setattr(self.__dict__["_modules"]["_orig_mod"], name, value)
 
     def __delattr__(self, name: str) -> None:
         delattr(self.__dict__["_modules"]["_orig_mod"], name)
-
-    @property
-    def training(self) -> bool:  # type: ignore[override]
-        return bool(self._orig_mod.training)
 
 
 def call_module(self: Any, *args: Any, **kwargs: Any) -> Any:

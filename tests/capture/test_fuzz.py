@@ -174,9 +174,9 @@ def statement(r, depth, indent, loop):  # noqa: C901
                 *sub(True),
             ]
         case "mapl":
+            factor = r.choice(["a", "x", "native(y)"])
             return [
-                p
-                + f"for q{depth} in map(lambda q: q * {r.choice(['a', 'x', 'native(y)'])}, (x, y)):",
+                p + f"for q{depth} in map(lambda q: q * {factor}, (x, y)):",
                 p + f"    x = x + q{depth}",
                 *sub(True),
             ]

@@ -44,7 +44,7 @@ def zip_is_lazy(x, log):
 
 
 def enumerate_over_a_growing_list(x, items):
-    for i, item in enumerate(items, 5):
+    for i, _ in enumerate(items, 5):
         if i < 8:
             items.append(x + i)
     return items
