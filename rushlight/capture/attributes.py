@@ -109,7 +109,7 @@ class Attributes(Tracing):
                 return self.bind(base.__dict__[name], v.owner, cls, source)
         raise raise_user(AttributeError, f"'super' object has no attribute '{name}'")
 
-    def class_of_super(self, v: Super) -> type:
+    def class_of_super(self, v: Super) -> Any:
         owner = self.real(v.owner)
         if isinstance(owner, Obj) and isinstance(owner.value, type):
             return owner.value
@@ -148,7 +148,7 @@ class Attributes(Tracing):
             return self.lift(found)  # the library's own code reads itself
         return Lazy(found, v.source.attr(name))
 
-    def instance_attr(self, v: Any, cls: type, name: str) -> Any:
+    def instance_attr(self, v: Any, cls: Any, name: str) -> Any:
         if cls.__getattribute__ is not object.__getattribute__ and not issubclass(
             cls, BaseException
         ):
@@ -254,7 +254,8 @@ class Attributes(Tracing):
 
     def delattr(self, v: Any, name: str) -> None:
         v = self.real(v)
-        if not isinstance(v, New) or v.cls.__delattr__ is not object.__delattr__:
+        cls: Any = self.type_of(v)
+        if not isinstance(v, New) or cls.__delattr__ is not object.__delattr__:
             raise Break(f"delete attribute {name}")
         if name not in v.attrs:
             raise raise_user(AttributeError, name)
@@ -262,7 +263,7 @@ class Attributes(Tracing):
 
     # -- types and truth ---------------------------------------------------------------------------
 
-    def type_of(self, v: Any) -> type:
+    def type_of(self, v: Any) -> Any:
         v = self.real(v)
         match v:
             case Tensor():

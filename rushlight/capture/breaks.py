@@ -205,7 +205,7 @@ READS = ("LOAD", "LOAD_CLEAR", "LOAD_DEREF", "STORE_DEREF", "DELETE", "MAKE_CELL
 
 
 def is_live(d: Decoded, slot: int, offset: int) -> bool:
-    todo, seen = [d.index[offset]], set()
+    todo, seen = [d.starts[offset]], set()
     while todo:
         i = todo.pop()
         while i < len(d.micros) and i not in seen:
@@ -214,13 +214,13 @@ def is_live(d: Decoded, slot: int, offset: int) -> bool:
             if m.op in READS and m.arg == slot:
                 return True
             if (h := d.handler(m.offset)) is not None:
-                todo.append(d.index[h.target])
+                todo.append(d.starts[h.target])
             if (m.op == "STORE" and m.arg == slot) or m.op in ("RETURN", "RAISE", "RERAISE"):
                 break
             if m.op == "JUMP":
-                i = d.index[m.arg]
+                i = d.starts[m.arg]
                 continue
             if m.op in ("JUMP_IF", "FOR_ITER"):
-                todo.append(d.index[m.arg[1] if m.op == "JUMP_IF" else m.arg])
+                todo.append(d.starts[m.arg[1] if m.op == "JUMP_IF" else m.arg])
             i += 1
     return False

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.capture import iterators
+from rushlight.capture.attributes import Iter
 from rushlight.capture.containers import sorted_items, update_dict
 from rushlight.capture.outcomes import Break, UserRaise
 from rushlight.capture.sources import const
@@ -168,7 +169,7 @@ def builtin_deque(t: Any, items: Any = NULL, maxlen: Any = Const(None)) -> Any:
 def inner(t: Any, v: Any) -> Any:
     """An iterator that capture runs itself."""
     found = t.iterator(v)
-    if not isinstance(found, iterators.Iter):
+    if not isinstance(found, Iter):
         raise Break("iterator of unknown state")
     return found
 

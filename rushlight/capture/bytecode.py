@@ -42,7 +42,7 @@ class Handler(NamedTuple):
 
 class Decoded(NamedTuple):
     micros: list[Micro]
-    index: dict[int, int]  # offset -> first micro
+    starts: dict[int, int]  # offset -> first micro
     handlers: list[Handler]
     slots: tuple[str, ...]  # names of localsplus
 

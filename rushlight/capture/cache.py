@@ -109,7 +109,8 @@ class Capture:
 
     def call_through(self, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A native call at a break: user functions enter the cache, the rest just runs."""
-        target, first = f, ()
+        target: Any = f
+        first: tuple[Any, ...] = ()
         if type(f) is types.MethodType:
             target, first = f.__func__, (f.__self__,)
         else:
@@ -215,6 +216,7 @@ class CompiledCode:
         tree = ast.parse(self.source())
         dispatch: Any = tree.body[0].body[0]  # type: ignore[attr-defined]
         for entry, line in zip(dispatch.body, self.lines):
+            node: Any
             for node in ast.walk(entry):
                 if hasattr(node, "lineno"):
                     node.lineno = node.end_lineno = line

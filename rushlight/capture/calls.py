@@ -167,7 +167,7 @@ class Tracer(Operators):
             return self.call_bound(owner, value.__name__, args[1:], kwargs)
         raise Break(f"builtin: {value.__qualname__}")
 
-    def construct(self, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def construct(self, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if self.world.is_context(cls):
             return New(cls, self.world.context_fields(self, cls, args))
         if issubclass(cls, BaseException):
@@ -187,7 +187,7 @@ class Tracer(Operators):
             raise raise_user(TypeError, f"{cls.__name__}() takes no arguments")
         return made
 
-    def construct_exception(self, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def construct_exception(self, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         made = New(cls, args=tuple(args))
         init = cls.__init__
         if isinstance(init, types.FunctionType):

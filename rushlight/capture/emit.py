@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.capture import iterators
+from rushlight.capture.attributes import Iter
 from rushlight.capture.guards import MISSES, Names, failing_test
 from rushlight.capture.outcomes import Break, NeedBreak
 from rushlight.capture.sources import Source
@@ -153,7 +154,7 @@ class Emitter:
                 return self.make_function(v)
             case New():
                 return self.make_object(v)
-            case iterators.Iter():
+            case Iter():
                 return self.make_iterator(v)
         return self.temp(self.post, self.expression(v))
 
@@ -286,6 +287,7 @@ class Emitter:
         return [f"{target}.clear()", f"{target}.extend({items})"]
 
     def write_set(self, v: SetVar) -> list[str]:
+        assert v.source is not None
         target = self.read(v.source)
         lines = []
         for name, values in v.log:
@@ -344,7 +346,20 @@ class Emitter:
         recording = t.root
         inputs = ", ".join(self.read(recording.sources[node]) for node in recording.inputs)
         recording.graph.output(tuple(self.outs))
-        run = self.names.constant(backend(recording))
+        set_grad = self.names.constant(t.world.set_grad)
+        # A backend looks at grad mode to see whether gradients are wanted: where the graph switches
+        # it on, it starts on, and the graph itself switches it off first.
+        starts_off = t.switches_grad and not t.entry_grad
+        if starts_off:
+            first = next(node for node in recording.graph.nodes if node.op != "placeholder")
+            with recording.graph.inserting_before(first):
+                recording.graph.call_function(t.world.set_grad, (False,))
+            t.world.set_grad(True)
+        try:
+            run = self.names.constant(backend(recording))
+        finally:
+            if starts_off:
+                t.world.set_grad(False)
         left = "".join(name + ", " for name in self.outs.values())
         call = f"{left}= {run}({inputs})" if left else f"{run}({inputs})"
         # Nothing was written yet: what the graph raises, the frame run natively raises where the
@@ -354,8 +369,9 @@ class Emitter:
             return [call]
         lines = ["try:", f"    {call}", "except Exception:"]
         if t.switches_grad:
-            lines.append(f"    {self.names.constant(t.world.set_grad)}({t.entry_grad})")
-        return [*lines, f"    return {rerun}" if must_rerun else "    raise"]
+            lines.append(f"    {set_grad}({t.entry_grad})")
+        lines.append(f"    return {rerun}" if must_rerun else "    raise")
+        return [f"{set_grad}(True)", *lines, f"{set_grad}({t.grad})"] if starts_off else lines
 
 
 EFFECTS: dict[str, Callable[..., list[str]]] = {

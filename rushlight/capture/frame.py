@@ -84,7 +84,7 @@ class Frame:
         self.stack.append(v)
 
     def jump(self, offset: int) -> None:
-        self.pc = self.decoded.index[offset]
+        self.pc = self.decoded.starts[offset]
 
     def run(self) -> Any:
         """The result, or None with `yielded` set."""

@@ -99,10 +99,10 @@ def own_hooks_test(text: str, names: Any) -> str:
 
 def hooks_of(t: Any, module: Obj, name: str) -> list[tuple[int, Any]]:
     """The hooks in a table, guarded, by their numbers."""
-    table = t.real(Lazy(getattr(module.value, name), module.source.attr(name)))
-    if not isinstance(table, Dict):
-        raise Break("hooks in a table of another kind")
-    return list(table.items.items())
+    source, table = module.source.attr(name), getattr(module.value, name)
+    numbers = list(table)
+    t.guard("text", source, lambda e, k: f"[*{e}] != {k.constant(numbers)}")
+    return [(number, Lazy(hook, source.item(number))) for number, hook in table.items()]
 
 
 def is_flagged(t: Any, module: Obj, table: str, number: int) -> bool:

@@ -32,6 +32,11 @@ class Recording:
 
     def add_input(self, name: str, example: Any, source: Source | None = None) -> Node:
         graph = self.graph
+        taken = {node.target for node in self.inputs}
+        if name in taken:
+            name = next(
+                f"{name}_{n}" for n in range(1, len(taken) + 2) if f"{name}_{n}" not in taken
+            )
         with graph.inserting_after(self.inputs[-1]) if self.inputs else graph.inserting_before():
             node = self.graph.placeholder(name)
         node.meta[EXAMPLE] = example

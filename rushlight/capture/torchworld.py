@@ -76,8 +76,8 @@ MODES: dict[type, bool | None] = {
     grad_mode.set_grad_enabled: None,
 }
 CONTEXTS = {*MODES, autocast}
-EXITS = {cls.__exit__ for cls in MODES}  # type: ignore[attr-defined]
-CONSTANT_FUNCTIONS = {
+EXITS: set[Any] = {cls.__exit__ for cls in MODES}  # type: ignore[attr-defined]
+CONSTANT_FUNCTIONS: set[Any] = {
     is_autocast_enabled, get_autocast_dtype, dtypes.get_default_dtype,
     grad_mode.is_inference_mode_enabled,
 }  # fmt: skip
@@ -197,9 +197,12 @@ class TorchWorld(World):
         return not isinstance(example, SymNumber)
 
     def decide(self, example: Any) -> Any:
-        for symbolic, plain in ((SymInt, int), (SymBool, bool), (SymFloat, float)):
-            if isinstance(example, symbolic):
-                return plain(example)
+        if isinstance(example, SymInt):
+            return int(example)
+        if isinstance(example, SymBool):
+            return bool(example)
+        if isinstance(example, SymFloat):
+            return float(example)
         raise Specialize
 
     def is_fixed(self, example: Any) -> bool:
@@ -241,7 +244,8 @@ class TorchWorld(World):
         return " or ".join(tests)
 
     def changed_sizes(self, facts: TensorFacts, value: Any) -> list[int]:
-        if type(value) is not facts.kind or value._array is None or value._dtype is not facts.dtype:
+        is_tensor = isinstance(value, RealTensor) and type(value) is facts.kind
+        if not is_tensor or value._array is None or value._dtype is not facts.dtype:
             return []
         sizes = value._array.shape
         if len(sizes) != len(facts.sizes) or facts.kind is Parameter:
@@ -428,7 +432,7 @@ class TorchWorld(World):
     def module_items(self, tracer: Any, module: Obj) -> list[Any] | None:
         return modules.items(tracer, module)
 
-    def keeps_attributes(self, cls: type) -> bool:
+    def keeps_attributes(self, cls: Any) -> bool:
         # A module's __setattr__ sorts values into tables: replayed as it is.
         return cls.__setattr__ is Module.__setattr__
 

@@ -262,7 +262,8 @@ class Tracing:
         """Add a call to the graph; its result."""
         nodes = [self.arg(a) for a in args], {k: self.arg(v) for k, v in kwargs.items()}
         name = target if isinstance(target, str) else getattr(target, "__name__", "")
-        example = self.world.run(op, target, *examples_of(nodes), self.grad)
+        given, named = examples_of(nodes)
+        example = self.world.run(op, target, given, named, self.grad)
         node = self.recording.add(op, target, *nodes, example)
         writes = name in INPLACE or (name.endswith("_") and not name.endswith("__"))
         if writes or self.world.has_effects(target, name):

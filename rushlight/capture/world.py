@@ -146,7 +146,7 @@ class World:
     def module_items(self, tracer: Any, module: Obj) -> list[Any] | None:
         return None
 
-    def keeps_attributes(self, cls: type) -> bool:
+    def keeps_attributes(self, cls: Any) -> bool:
         """Whether a `__setattr__` of its own still makes `x.a` give what was written to it."""
         return False
 
