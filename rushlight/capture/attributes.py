@@ -225,6 +225,9 @@ class Attributes(Tracing):
             return self.call(Obj(getter, const(getter)), arguments, {})
         if getter is not None:
             raise Break(f"descriptor {type(found).__name__}")
+        if self.world.is_library(cls) and isinstance(found, str | int | float | tuple | None):
+            self.guard("is", source, found)
+            return self.lift(found)
         return Lazy(found, source)
 
     # -- writing -----------------------------------------------------------------------------------
@@ -237,7 +240,8 @@ class Attributes(Tracing):
             raise Break(f"set attribute of {type(v).__name__}")
         cls = self.type_of(v)
         setter = cls.__setattr__
-        if setter is not object.__setattr__ and not self.world.keeps_attributes(cls):
+        is_plain = setter in (object.__setattr__, BaseException.__setattr__)
+        if not is_plain and not self.world.keeps_attributes(cls):
             if not isinstance(setter, types.FunctionType):
                 raise Break(f"set attribute of {cls.__name__}")
             self.call(Obj(setter, const(setter)), [v, Const(name), value], {})

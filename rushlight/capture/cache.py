@@ -58,13 +58,19 @@ def drive(result: Any) -> Any:
 
 class Options:
     """What a capture is asked to do. `limit` gives how many entries a code object may have,
-    `learns` whether numbers and sizes that change become symbols."""
+    `learns` whether numbers and sizes that change become symbols, `starts_dynamic` whether
+    they are symbols from the start where `dynamic` leaves that open."""
 
     def __init__(self, *, fullgraph: bool = False, dynamic: bool | None = None) -> None:
         self.fullgraph = fullgraph
         self.dynamic = dynamic
         self.limit: Callable[[], int] = lambda: 8
         self.learns: Callable[[], bool] = lambda: True
+        self.starts_dynamic: Callable[[], bool] = lambda: False
+
+    def is_all_dynamic(self) -> bool:
+        """Whether sizes are symbols from the start."""
+        return self.starts_dynamic() if self.dynamic is None else self.dynamic
 
 
 class Capture:
@@ -215,7 +221,7 @@ class CompiledCode:
         raises to point there."""
         tree = ast.parse(self.source())
         dispatch: Any = tree.body[0].body[0]  # type: ignore[attr-defined]
-        for entry, line in zip(dispatch.body, self.lines):
+        for entry, line in zip(dispatch.body, [*self.lines, self.code.co_firstlineno]):
             node: Any
             for node in ast.walk(entry):
                 if hasattr(node, "lineno"):
@@ -376,10 +382,10 @@ class CompiledCode:
         # Whether the entry ends in a break that users are told of.
         self.is_counted = False
         for _ in range(MAX_RESTARTS):
-            dynamic, everything = self.dynamic - self.static, self.capture.options.dynamic is True
+            dynamic = self.dynamic - self.static
             world = self.capture.make_world()
             t = Tracer(world, dynamic)
-            t.assume_dynamic = everything
+            t.assume_dynamic = self.capture.options.is_all_dynamic()
             try:
                 return self.attempt(t, values, cells, scope, stop)
             except Abandon as error:

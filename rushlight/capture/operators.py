@@ -39,6 +39,10 @@ RAISING = {
 }  # fmt: skip
 ORDERINGS = {operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge}
 SET_OPERATORS = {operator.and_, operator.or_, operator.sub, operator.xor}
+SET_CHANGES = {
+    operator.ior: "update", operator.iand: "intersection_update",
+    operator.isub: "difference_update", operator.ixor: "symmetric_difference_update",
+}  # fmt: skip
 REFLECTED = {
     operator.lt: "__gt__", operator.gt: "__lt__", operator.le: "__ge__", operator.ge: "__le__",
     operator.eq: "__eq__", operator.ne: "__ne__",
@@ -103,6 +107,9 @@ class Operators(Attributes):
             return Seq(b.kind, b.items * a.value)
         if isinstance(a, Dict) and isinstance(b, Dict) and f is operator.or_:
             return Dict({**a.items, **b.items}, kind=a.kind, factory=a.factory)
+        if isinstance(a, SetVar) and a.kind is set and f in SET_CHANGES:
+            self.call(self.getattr(a, SET_CHANGES[f]), [b], {})
+            return a
         if isinstance(a, SetVar | View) and isinstance(b, SetVar | View) and f in SET_OPERATORS:
             return self.lift(f(self.plain_set(a), self.plain_set(b)))
         plain = Const | Seq | Dict | SetVar | Slice

@@ -21,7 +21,10 @@ from rushlight.capture.values import Bound, Const, Lazy, New, Number, Obj, Seq, 
 from rushlight.capture.world import World
 from rushlight.core import dtype as dtypes
 from rushlight.core.device import device, layout, memory_format
-from rushlight.core.fake import FakeTensorMode
+from rushlight.core.dispatch import disabled_torch_function
+from rushlight.core.fake import FakeTensor, FakeTensorMode
+from rushlight.core.modes import is_traceable_wrapper_subclass
+from rushlight.core.op import OpOverload, OpOverloadPacket
 from rushlight.core.parameter import Parameter
 from rushlight.core.size import Size
 from rushlight.core.state import LOCAL
@@ -81,6 +84,8 @@ CONSTANT_FUNCTIONS: set[Any] = {
     is_autocast_enabled, get_autocast_dtype, dtypes.get_default_dtype,
     grad_mode.is_inference_mode_enabled,
 }  # fmt: skip
+PLAIN = (RealTensor, Parameter)
+PLAIN_OVERRIDES = {disabled_torch_function, vars(RealTensor)["__torch_function__"].__func__}
 APPLY = Function.apply.__func__  # type: ignore[attr-defined]
 ONCE_DIFFERENTIABLE = once_differentiable(lambda: None).__code__
 LIBRARY_CONSTANTS = (dtypes.dtype, device, layout, memory_format)
@@ -94,6 +99,15 @@ class TensorFacts(NamedTuple):
     sizes: tuple[int | None, ...]
     strides: tuple[int | None, ...]
     requires_grad: bool
+
+
+def describe(value: Any) -> Any:
+    """All that a guard of a tensor made of others tests."""
+    if not is_traceable_wrapper_subclass(value):
+        return type(value), value.dtype, value.shape, value.stride(), value.requires_grad
+    names, context = value.__tensor_flatten__()
+    parts = [describe(getattr(value, name)) for name in names]
+    return type(value), value.shape, value.stride(), value.requires_grad, names, context, parts
 
 
 class NamedText:
@@ -132,7 +146,7 @@ class TorchWorld(World):
         return isinstance(value, LIBRARY_CONSTANTS)
 
     def is_op(self, function: Any) -> bool:
-        if function in marks.ALLOWED:
+        if isinstance(function, OpOverload | OpOverloadPacket) or function in marks.ALLOWED:
             return True
         if type(function) is not types.FunctionType or function.__name__ in NO_OPERATORS:
             return False
@@ -153,8 +167,8 @@ class TorchWorld(World):
     # -- tensors and numbers -----------------------------------------------------------------------
 
     def example(self, value: Any, source: Source, tracer: Any) -> Any:
-        if type(value) not in (RealTensor, Parameter):
-            raise Break(f"tensor subclass {type(value).__name__}")
+        if type(value) not in PLAIN:
+            return self.subclass_example(value)
         if value._array is None or value._unusual is not None:
             raise Break("tensor without plain memory")
         dims = self.dynamic_dims(value, source, tracer)
@@ -172,6 +186,14 @@ class TorchWorld(World):
         )
         self.symbolic[source] = example
         return example
+
+    def subclass_example(self, value: Any) -> Any:
+        """A tensor that is made of others, and that no override of functions knows of."""
+        override: Any = type(value).__torch_function__
+        is_plain = getattr(override, "__func__", override) in PLAIN_OVERRIDES
+        if not is_plain or not is_traceable_wrapper_subclass(value):
+            raise Break(f"tensor subclass {type(value).__name__}")
+        return self.mode.from_tensor(value, static_shapes=True)
 
     def dynamic_dims(self, value: Any, source: Source, tracer: Any) -> list[bool]:
         marked = value.__dict__.get("_dynamo_dynamic_indices", ())
@@ -209,10 +231,15 @@ class TorchWorld(World):
         return type(example) in (int, float, bool)
 
     def tensor_type(self, tensor: Tensor) -> type:
+        kind = type(tensor.example)
+        if kind is not FakeTensor and kind not in PLAIN:
+            return kind
         is_parameter = tensor.source is not None and isinstance(tensor.example, Parameter)
         return Parameter if is_parameter else RealTensor
 
-    def tensor_facts(self, value: Any, example: Any) -> TensorFacts:
+    def tensor_facts(self, value: Any, example: Any) -> Any:
+        if type(value) not in PLAIN:
+            return describe(value)
         sizes = [None if isinstance(n, SymNumber) else n for n in example.shape]
         strides = [
             None if isinstance(n, SymNumber) else real
@@ -222,7 +249,9 @@ class TorchWorld(World):
             type(value), value._dtype, tuple(sizes), tuple(strides), value.requires_grad
         )
 
-    def tensor_guard(self, text: str, facts: TensorFacts, names: Any) -> str:
+    def tensor_guard(self, text: str, facts: Any, names: Any) -> str:
+        if not isinstance(facts, TensorFacts):
+            return f"{names.constant(describe)}({text}) != {names.constant(facts)}"
         array = f"{text}._array"
         tests = [
             f"type({text}) is not {names.constant(facts.kind)}",
@@ -243,7 +272,9 @@ class TorchWorld(World):
         tests.append(f"{text}.{slot} is not {facts.requires_grad}")
         return " or ".join(tests)
 
-    def changed_sizes(self, facts: TensorFacts, value: Any) -> list[int]:
+    def changed_sizes(self, facts: Any, value: Any) -> list[int]:
+        if not isinstance(facts, TensorFacts):
+            return []
         is_tensor = isinstance(value, RealTensor) and type(value) is facts.kind
         if not is_tensor or value._array is None or value._dtype is not facts.dtype:
             return []

@@ -108,6 +108,7 @@ def make_capture(backend: Any, options: Options) -> Capture:
         return made
 
     options.limit = config.limit
+    options.starts_dynamic = lambda: not config.assume_static_by_default
     options.learns = lambda: config.automatic_dynamic_shapes
     capture = Capture(TorchWorld, compile_recording, options)
     CAPTURES.add(capture)

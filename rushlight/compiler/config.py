@@ -12,6 +12,9 @@ cache_size_limit: int | None = None
 # Whether sizes and integers that change become symbols at the second value.
 automatic_dynamic_shapes = True
 
+# Whether sizes are constants until they change.
+assume_static_by_default = True
+
 # Whether a backend that fails is an error, or the graph then runs as it is.
 suppress_errors = False
 
