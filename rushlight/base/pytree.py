@@ -172,8 +172,8 @@ class TreeSpec:
         self.context = context
         self.children_specs = children_specs
         self.num_children = len(children_specs)
-        self.num_leaves = sum(child.num_leaves for child in children_specs)
-        self.num_nodes = 1 + sum(child.num_nodes for child in children_specs)
+        self.num_leaves = sum([child.num_leaves for child in children_specs])
+        self.num_nodes = 1 + sum([child.num_nodes for child in children_specs])
 
     def is_leaf(self) -> bool:
         return self.type is None
@@ -195,7 +195,10 @@ class TreeSpec:
         """The tree of this shape made of the next `num_leaves` items of `leaves`."""
         if self.type is None:
             return next(leaves)
-        children = [child.build(leaves) for child in self.children_specs]
+        children = [
+            next(leaves) if child.type is None else child.build(leaves)
+            for child in self.children_specs
+        ]
         return SUPPORTED_NODES[self.type].unflatten_fn(children, self.context)
 
     def flatten_up_to(self, tree: PyTree) -> list[PyTree]:
@@ -294,8 +297,11 @@ def tree_flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeS
 
 def flatten_into(tree: PyTree, leaves: list[Any], is_leaf: IsLeaf) -> TreeSpec:
     if is_leaf is None or not is_leaf(tree):
-        cls = node_type(tree)
+        cls: Any = type(tree)
         node = SUPPORTED_NODES.get(cls)
+        if node is None and isinstance(tree, tuple):
+            cls = node_type(tree)
+            node = SUPPORTED_NODES.get(cls)
         if node is not None:
             children, context = node.flatten_fn(tree)
             return TreeSpec(

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 from rushlight.base.pytree import broadcast_to_and_flatten, tree_flatten, tree_unflatten
 from rushlight.core.batching import VmapLevel, batched, is_batched, unbatched
 from rushlight.core.rng import default_generator
-from rushlight.core.state import LOCAL, changed
-from rushlight.core.tensor import Tensor
+from rushlight.core.state import LOCAL
+from rushlight.core.tensor import Tensor, sizes_of
 from rushlight.opset import batching as _rules  # noqa: F401  (registers the batch rules)
 from rushlight.opset import functions
 
@@ -131,11 +131,16 @@ class Mapping:
                 "in_dims is not compatible with the structure of `inputs`. in_dims has structure "
                 f"{tree_flatten(self.in_dims)[1]} but inputs has structure {spec}."
             )
-        placed = [self.input_dim(value, dim) for value, dim in zip(flat, dims, strict=True)]
-        sizes = [v.shape[d] for v, d in zip(flat, placed, strict=True) if d is not None]
+        placed: list[Any] = []
+        sizes: list[Any] = []
+        for value, dim in zip(flat, dims, strict=True):
+            place = self.input_dim(value, dim)
+            placed.append(place)
+            if place is not None:
+                sizes.append(sizes_of(value)[place])
         if not sizes:
             raise ValueError("vmap: Expected at least one Tensor to vmap over")
-        if any(size != sizes[0] for size in sizes):
+        if any([size != sizes[0] for size in sizes[1:]]):
             raise ValueError(
                 "vmap: Expected all tensors to have the same size in the mapped dimension, got "
                 f"sizes {sizes} for the mapped dimension"
@@ -175,15 +180,22 @@ class Mapping:
         self, flat: list[Any], spec: Any, dims: list[Any], size: int, kwargs: dict[str, Any]
     ) -> tuple[list[Any], Any, list[Any]]:
         """(leaves of the result, their structure, where each has its batch axis)."""
-        before = LOCAL.state.transforms
+        state = LOCAL.state
+        before = state.transforms
         number = len(before) + 1
         level = VmapLevel(number, size, self.randomness, self.plain)
         inputs = [
             value if dim is None else batched(value, dim, number)
             for value, dim in zip(flat, dims, strict=True)
         ]
-        with changed(transforms=(*before, level)):
-            result = self.func(*tree_unflatten(inputs, spec), **kwargs)
+        given = tree_unflatten(inputs, spec)
+        try:
+            state.transforms = (*before, level)
+            state.refresh()
+            result = self.func(*given, **kwargs)
+        finally:
+            state.transforms = before
+            state.refresh()
         leaves, out_spec = tree_flatten(result)
         places = self.output_dims(result, out_spec)
         finished = [
@@ -224,6 +236,8 @@ class Mapping:
     # -- results ----------------------------------------------------------------------------------
 
     def check_out_dims(self) -> None:
+        if isinstance(self.out_dims, int):
+            return
         for dim in tree_flatten(self.out_dims)[0]:
             if dim is not None and not isinstance(dim, int):
                 raise ValueError(
@@ -252,9 +266,9 @@ class Mapping:
         return found
 
     def finish(self, leaf: Any, dim: int | None, number: int, size: int) -> Any:
-        name = name_of(self.func)
         if dim is None:
             if is_batched(leaf, number):
+                name = name_of(self.func)
                 raise ValueError(
                     f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is "
                     "None"
@@ -263,6 +277,7 @@ class Mapping:
         if leaf is None and self.keeps_none:
             return None
         if not isinstance(leaf, Tensor):
+            name = name_of(self.func)
             raise ValueError(
                 f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(leaf)}. Did "
                 "you mean to set out_dims= to None for output?"

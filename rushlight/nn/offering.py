@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import FunctionType
 from typing import Any
 
-from rushlight.core.dispatch import ORDINARY, ask
+from rushlight.core.dispatch import ORDINARY, QUIET, ask
 from rushlight.core.state import LOCAL, PROCESS
 from rushlight.core.tensor import PLAIN
 
@@ -28,7 +28,7 @@ def not_yet(*args: Any, **kwargs: Any) -> Any:
 def offered(function: Any, module: str) -> Any:
     """`function`, as a public name of `module`, after asking the overrides in force."""
     names = {"function": function, "specialise": specialise, "ask": ask, "KNOWN": KNOWN}
-    names |= {"PROCESS": PROCESS, "LOCAL": LOCAL, "__name__": module}
+    names |= {"QUIET": QUIET, "PROCESS": PROCESS, "LOCAL": LOCAL, "__name__": module}
     made: Any = FunctionType(not_yet.__code__, names, function.__name__)
     names["public"] = made
     made.__qualname__ = function.__name__
@@ -46,7 +46,9 @@ def specialise(public: Any) -> None:
     options = names[len(required) :]
     keywords = code.co_varnames[len(names) : len(names) + code.co_kwonlyargcount]
     absent = [name for name, value in zip(options, defaults, strict=True) if value is None]
-    checks = [f"type({name}) not in KNOWN" for name in (*required, *absent)]
+    checks = [
+        f"type({name}) not in KNOWN and type({name}) not in QUIET" for name in (*required, *absent)
+    ]
     checks.append("PROCESS.special and LOCAL.state.function_modes")
     by_name = [f"{name}={name}" for name in keywords]
     passed = ", ".join([*names, *by_name])

@@ -16,7 +16,7 @@ from rushlight.core import dispatch, geometry, ports
 from rushlight.core.batching import NO_CONTROL_FLOW, NO_DIFFERENCE, NO_ITEM, VmapLevel
 from rushlight.core.device import channels_last, channels_last_3d
 from rushlight.core.op import OpOverload
-from rushlight.core.tensor import Tensor, strides_of
+from rushlight.core.tensor import Tensor, sizes_of, strides_of
 from rushlight.opset import functions as aten
 from rushlight.opset.kinds import DIMS, batch_rank, factor_ranks
 from rushlight.opset.registry import find
@@ -537,35 +537,33 @@ def folded(level: VmapLevel, op: OpOverload, *args: Any) -> Any:
     """All samples as one batch."""
     if op.out_positions:
         raise error("RL0604", op=f"{op.name()} with out=", reason="call it without out=")
-    fold = batch_rank(op)
-    ranks = {args[position].dim() for position in op.tensor_positions}
-    if not level.size or ranks not in ({fold}, {fold - 1}):
-        return level.loop(op, args)
-    values = list(args)
+    fold, values = batch_rank(op), list(args)
+    rank = args[op.tensor_positions[0]].dim()
     for position in op.tensor_positions:
-        values[position] = level.front(args[position])
+        value = args[position]
+        if value.dim() != rank:
+            return level.loop(op, args)
+        values[position] = level.full(value)
+    if not level.size or rank not in (fold, fold - 1):
+        return level.loop(op, args)
+    if rank != fold:
+        return level.wrap(level.below(op, tuple(values)))
+    return level.wrap(level.run(as_one_batch, op, values, level.size))
 
-    def every() -> Any:
-        for position in op.tensor_positions:
-            value = values[position]
-            if value is args[position]:
-                value = value.unsqueeze(0).expand((level.size, *value.shape))
-            values[position] = join_samples(value) if ranks == {fold} else value
-        result = dispatch.call(op, tuple(values))
-        if ranks != {fold}:
-            return result
-        several = isinstance(result, tuple)
-        made = tuple(
-            [split_samples(item, level.size) for item in (result if several else (result,))]
-        )
-        return made if several else made[0]
 
-    return level.wrap(level.run(every))
+def as_one_batch(op: OpOverload, values: list[Any], size: Any) -> Any:
+    """An op of batches on the batches of all samples."""
+    for position in op.tensor_positions:
+        values[position] = join_samples(values[position])
+    result = dispatch.call(op, tuple(values))
+    if isinstance(result, tuple):
+        return tuple([split_samples(item, size) for item in result])
+    return split_samples(result, size)
 
 
 def join_samples(value: Any) -> Any:
     """The batch axis and the first dim of samples as one."""
-    count, first, *rest = value.shape
+    count, first, *rest = sizes_of(value)
     return value.reshape((count * first, *rest))
 
 
@@ -573,7 +571,7 @@ def split_samples(value: Any, count: Any) -> Any:
     """What `join_samples` undoes; None stays."""
     if value is None:
         return None
-    first, *rest = value.shape
+    first, *rest = sizes_of(value)
     return value.reshape((count, first // count, *rest))
 
 

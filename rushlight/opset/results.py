@@ -120,12 +120,14 @@ def shell_of(spec: Any, place: Any) -> Any:
     return items if isinstance(spec, list) else tuple(items)
 
 
-def lay_out(array: Any, strides: tuple[int, ...], dtype: dtype) -> Tensor:
-    """A fresh array's values in memory with exactly these strides."""
+def lay_out(array: Any, strides: tuple[int, ...] | None, dtype: dtype) -> Tensor:
+    """A fresh array's values in memory with exactly these strides; contiguous without them."""
+    is_asked = strides is None or strides == geometry.contiguous_strides(array.shape)
+    if is_asked and array.flags.c_contiguous:
+        return wrap(array.reshape(-1).reshape(array.shape) if 1 in array.shape else array, dtype)
+    strides = geometry.contiguous_strides(array.shape) if strides is None else strides
     width = dtype.itemsize
     wanted = tuple([step * width for step in strides])
-    if array.flags.c_contiguous and strides == geometry.contiguous_strides(array.shape):
-        return wrap(array.reshape(-1).reshape(array.shape) if 1 in array.shape else array, dtype)
     storage = Storage(np.empty(geometry.storage_extent(array.shape, strides, 0) * width, np.uint8))
     target = alias_array(storage, dtype, array.shape, strides, 0)
     if target.strides != wanted and array.size:
@@ -190,7 +192,7 @@ def with_specs(value: Any, specs: Any) -> Any:
         pairs = zip(value, specs, strict=True)
         return type(value)([with_specs(item, spec) for item, spec in pairs])
     array = as_array(value)
-    return lay_out(array, strides_for(specs), dtypes.from_numpy(array.dtype))
+    return lay_out(array, specs.strides, dtypes.from_numpy(array.dtype))
 
 
 def make_view(

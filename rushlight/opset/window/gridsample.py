@@ -16,6 +16,7 @@ import numpy as np
 from rushlight.arrays.precision import widen
 from rushlight.core import dtype as dtypes
 from rushlight.core import geometry
+from rushlight.core.dispatch import call
 from rushlight.core.dtype import FLOAT, unsupported
 from rushlight.core.op import OpOverload
 from rushlight.core.tensor import sizes_of
@@ -188,41 +189,55 @@ def between_pixels(source: Any, grid: Any, align: bool) -> Any:
     """The commonest sampling, as `Sampling` would do it: bilinear, of images with zeros around
     them."""
     batch, channels, height, width = source.shape
-    # Two pixels on each side: a place that is far away reads nothing but zeros. Channels come
-    # first, since all of them are read at the same places.
-    high, wide = height + 4, width + 4
-    framed = np.zeros((channels, batch, high, wide), source.dtype)
-    framed[:, :, 2:-2, 2:-2] = source.swapaxes(0, 1)
-    right, down = parts = np.empty((2, batch, grid[0].size // 2), grid.dtype)
-    right[...], down[...] = grid[..., 0].reshape(batch, -1), grid[..., 1].reshape(batch, -1)
+    right, down = parts = grid.reshape(-1, 2).T.copy()
     # `to_pixels`, in place.
     parts += 1
-    right *= (width - 1) / 2 if align else width
-    down *= (height - 1) / 2 if align else height
+    right *= (width - align) / 2
+    down *= (height - align) / 2
     if not align:
-        parts -= 1
-        parts /= 2
-    first = np.floor(parts)
+        parts -= 0.5
+    column, row = first = np.floor(parts)
     parts -= first
-    # What is no number stays so and is read anywhere: its weights are no numbers either.
-    np.clip(first[0], -2, width, out=first[0])
-    np.clip(first[1], -2, height, out=first[1])
-    # Numbers of 32 bits are quick to make; those of places in all images have 64.
-    column, row = first.astype(np.int32 if high * wide < 2**31 else np.int64)
+    lowest, (last_column, last_row) = first.min(), first.max(1)
+    margin = 0
+    if not (lowest >= 0 and last_column < width - 1 and last_row < height - 1):
+        # Two pixels on each side: a place that is far away reads nothing but zeros. What is no
+        # number stays so and is read anywhere: its weights are no numbers either.
+        margin = 2
+        column.clip(-2, width, column)
+        row.clip(-2, height, row)
+    high, wide = height + 2 * margin, width + 2 * margin
+    size = batch * high * wide
+    # Channels come first, since all of them are read at the same places. What follows the last of
+    # them lets all be read from a few pixels further on.
+    make = np.zeros if margin else np.empty
+    store = make(channels * size + wide + 1, source.dtype)
+    framed = store[: channels * size].reshape(channels, batch, high, wide)
+    framed[:, :, margin : margin + height, margin : margin + width] = source.swapaxes(0, 1)
+    # Numbers of 32 bits are quick to make; NumPy reads at those of 64.
+    column, row = first.astype(np.int32 if size < 2**31 else np.int64)
     row *= wide
     row += column
-    starts = np.arange(2 * wide + 2, batch * high * wide, high * wide)
-    index, planes = (row + starts[:, None]).reshape(-1), framed.reshape(channels, -1)
+    starts = np.arange(margin * wide + margin, size, high * wide, dtype=row.dtype)
+    rows = row.reshape(batch, -1)
+    rows += starts[:, None]
+    index = row.astype(np.int64, copy=False)
+    # All within bounds, which NumPy sees soonest when it would wrap them. Those made of no numbers
+    # are not, and may be so far away that it would wrap them for long.
+    mode: Any = "wrap" if lowest == lowest else "clip"
+
+    def weighted(step: int, weight: Any, out: Any = None) -> Any:
+        planes = store[step : step + channels * size].reshape(channels, size)
+        values = planes.take(index, 1, out, mode)
+        values *= weight
+        return values
+
     left, up = 1 - parts
-    result = planes.take(index, 1, mode="clip")
-    result *= (up * left).reshape(-1)
-    values = np.empty_like(result)
-    for step, weight in ((1, up * right), (wide - 1, down * left), (1, down * right)):
-        index += step
-        planes.take(index, 1, values, "clip")
-        values *= weight.reshape(-1)
-        result += values
-    return result.reshape(channels, batch, -1).swapaxes(0, 1)
+    result = weighted(0, up * left)
+    result += (values := weighted(1, up * right))
+    result += weighted(wide, down * left, values)
+    result += weighted(wide + 1, down * right, values)
+    return result.reshape(channels, batch, index.size // batch).swapaxes(0, 1)
 
 
 def sampled(input: Any, grid: Any, mode: int, padding: int, align: bool) -> Any:
@@ -407,10 +422,10 @@ def gradient_tangents(
 
 def check_sampling(input: Any, grid: Any, mode: int) -> None:
     shape, places = sizes_of(input), sizes_of(grid)
-    sizes = f"input with sizes {geometry.show(shape)} and grid with sizes {geometry.show(places)}"
     if shape[0] != places[0]:
         raise RuntimeError(
-            f"grid_sampler(): expected grid and input to have same batch size, but got {sizes}"
+            "grid_sampler(): expected grid and input to have same batch size, but got input with "
+            f"sizes {geometry.show(shape)} and grid with sizes {geometry.show(places)}"
         )
     if not geometry.plausible(places[-1] == len(shape) - 2):
         raise RuntimeError(
@@ -438,9 +453,10 @@ def check_ranks(input: Any, grid: Any, count: int, mode: int) -> None:
 
 
 def check_types(name: str, input: Any, grid: Any) -> None:
-    empty = any([geometry.is_size(size, 0) for size in (*sizes_of(input), *sizes_of(grid))])
-    if input._dtype.category != FLOAT and not (empty and input.dim() == 4):
-        raise unsupported(name, input._dtype)
+    if input._dtype.category != FLOAT:
+        empty = any([geometry.is_size(size, 0) for size in (*sizes_of(input), *sizes_of(grid))])
+        if not (empty and input.dim() == 4):
+            raise unsupported(name, input._dtype)
     if grid._dtype is not input._dtype:
         raise RuntimeError(
             f"expected scalar type {input._dtype.scalar_type_name} but found "
@@ -448,8 +464,8 @@ def check_types(name: str, input: Any, grid: Any) -> None:
         )
 
 
-def define(count: int) -> None:
-    """grid_sampler_{count}d and its backward."""
+def define(count: int) -> OpOverload:
+    """grid_sampler_{count}d and its backward; gives the former."""
     name = f"grid_sampler_{count}d"
     options = "int interpolation_mode, int padding_mode, bool align_corners"
     backward: OpOverload
@@ -567,10 +583,10 @@ def define(count: int) -> None:
     backward.errors = lambda make: [
         (RuntimeError, (make(answer), make(small), make(4, 4), 0, 0, False, [True, True])),
     ]
+    return forward
 
 
-for dims in (2, 3):
-    define(dims)
+SAMPLERS = {4: define(2), 5: define(3)}
 
 
 @composite(
@@ -584,17 +600,14 @@ def grid_sampler(
     input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Any:
     check_sampling(input, grid, interpolation_mode)
-    if input.dim() == 5:
-        run = aten.grid_sampler_3d
-    elif input.dim() == 4:
-        run = aten.grid_sampler_2d
-    else:
+    sampler = SAMPLERS.get(input.dim())
+    if sampler is None:
         raise RuntimeError(
             "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but "
             f"got input with sizes {geometry.show(sizes_of(input))} and grid with sizes "
             f"{geometry.show(sizes_of(grid))}"
         )
-    return run(input, grid, interpolation_mode, padding_mode, align_corners)
+    return call(sampler, (input, grid, interpolation_mode, padding_mode, align_corners))
 
 
 grid_sampler.samples = lambda make: [

@@ -140,15 +140,21 @@ def test_affine_grid() -> None:
         F.affine_grid(torch.ones(1, 3, 3), [1, 1, 2, 2], False)
 
 
+NO_NUMBERS = (np.nan, 0, np.inf, 0, -np.inf, 0.3)
+FAR = (1e20, -1e20, -1, 1, 1, -1)
+
+
 @pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("edges", [NO_NUMBERS + FAR, FAR, ()])
 @pytest.mark.parametrize("shape", [(2, 3, 4, 5), (1, 1, 1, 1), (3, 2, 1, 7)])
-def test_bilinear_samples_are_sums_over_taps(shape: Any, align: bool) -> None:
-    """The commonest sampling has code of its own; far, infinite and undefined places included."""
+def test_bilinear_samples_are_sums_over_taps(shape: Any, edges: Any, align: bool) -> None:
+    """The commonest sampling has code of its own; far, infinite and undefined places included, or
+    none but those between four pixels."""
     rng = np.random.default_rng(0)
     image = rng.standard_normal(shape).astype(np.float32)
-    grid = (rng.standard_normal((shape[0], 6, 5, 2)) * 1.5).astype(np.float32)
-    edges = [np.nan, 0, np.inf, 0, -np.inf, 0.3, 1e20, -1e20, -1, 1, 1, -1]
-    grid.reshape(-1)[:12] = edges
+    scale = 1.5 if edges else 0.1
+    grid = (rng.standard_normal((shape[0], 6, 5, 2)) * scale).astype(np.float32)
+    grid.reshape(-1)[: len(edges)] = edges
     wanted = np.zeros((*shape[:2], 30), np.float32)
     with np.errstate(invalid="ignore"):
         sampling = gridsample.Sampling(
@@ -160,3 +166,9 @@ def test_bilinear_samples_are_sums_over_taps(shape: Any, align: bool) -> None:
             wanted += values * sampling.weight(taps, None)[:, None]
     found = F.grid_sample(torch.from_numpy(image), torch.from_numpy(grid), align_corners=align)
     assert np.array_equal(found.numpy().reshape(wanted.shape), wanted, equal_nan=True)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+def test_samples_of_no_channels(mode: str) -> None:
+    found = F.grid_sample(torch.ones(2, 0, 3, 3), torch.zeros(2, 4, 5, 2), mode, "zeros", False)
+    assert found.shape == (2, 0, 4, 5)
