@@ -160,6 +160,8 @@ class CompiledCode:
         self.dispatchers: weakref.WeakSet[Any] = weakref.WeakSet()
         self.retrying = threading.local()
         self.warned = False
+        # How often the dispatcher was written.
+        self.version = 0
         self.forget()
 
     def forget(self) -> None:
@@ -213,12 +215,14 @@ class CompiledCode:
         ]
         for entry in self.entries:
             lines += [f"        {line}" for line in entry]
-        lines.append(f"        return __miss({self.values_text}, {self.cells_text()})")
+        missed = f"{self.values_text}, {self.cells_text()}, {self.version}"
+        lines.append(f"        return __miss({missed})")
         return "\n".join([*lines, "    return __dispatch"])
 
     def build(self) -> None:
         """Compile the dispatcher. It carries the user's file and line, for what a native step
         raises to point there."""
+        self.version += 1
         tree = ast.parse(self.source())
         dispatch: Any = tree.body[0].body[0]  # type: ignore[attr-defined]
         for entry, line in zip(dispatch.body, [*self.lines, self.code.co_firstlineno]):
@@ -278,19 +282,24 @@ class CompiledCode:
             kwargs |= values[-1]
         return function(*args, **kwargs)
 
-    def miss(self, values: tuple[Any, ...], cells: tuple[Any, ...]) -> Any:
-        """No entry fits: make one, and run it."""
+    def miss(self, values: tuple[Any, ...], cells: tuple[Any, ...], version: int) -> Any:
+        """No entry of the dispatcher's `version` fits: make one, and run it."""
         before = getattr(self.retrying, "values", None)
         if before is not None and all(a is b for a, b in zip(values, before)):
             return self.run_native(values, cells)  # what was just compiled does not fit
         with self.capture.lock:
-            if len(self.entries) >= self.capture.options.limit():
+            is_stale = version != self.version  # another thread added entries meanwhile
+            if is_stale:
+                is_ready = True
+            elif len(self.entries) >= self.capture.options.limit():
                 self.refuse_more()
                 is_ready = False
             else:
                 is_ready = self.add_entry(values, cells)
         if not is_ready:
             return self.run_native(values, cells)
+        if is_stale:
+            return self.apply(self.instance(cells), values)
         self.retrying.values = values
         try:
             return self.apply(self.instance(cells), values)

@@ -120,6 +120,8 @@ def test_threads_and_recursion():
     for thread in threads:
         thread.join()
     assert [out[i] for i in range(8)] == want
+    # Who waits for another thread's compilation uses it.
+    assert len(capture.code(b_for).entries) == 1
 
 
 def test_objects_keep_their_identity():

@@ -632,3 +632,69 @@ def test_a_wrong_number_of_gradients_is_an_error_of_backward():
     y = compiled(torch.ones(2, requires_grad=True))
     with pytest.raises(RuntimeError, match=r"WrongBackward .* \(expected 2, got 1\)"):
         y.sum().backward()
+
+
+# -- whole models ----------------------------------------------------------------------------------
+
+
+class Attention(torch.nn.Module):
+    def __init__(self, width=8, heads=2):
+        super().__init__()
+        self.heads = heads
+        self.norm = torch.nn.LayerNorm(width)
+        self.qkv = torch.nn.Linear(width, 3 * width)
+        self.embed = torch.nn.Embedding(10, width)
+
+    def forward(self, index):
+        x = self.embed(index) + self.embed(torch.arange(index.size(1)))
+        b, t, c = x.shape
+        parts = self.qkv(self.norm(x)).split(c, dim=2)
+        q, k, v = [p.view(b, t, self.heads, c // self.heads).transpose(1, 2) for p in parts]
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return y.transpose(1, 2).reshape(b, t, c)
+
+
+class Convolution(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 4, 3, padding=1)
+        self.norm = torch.nn.BatchNorm2d(4)
+
+    def forward(self, x):
+        return torch.flatten(F.max_pool2d(F.relu(self.norm(self.conv(x))), 2), 1)
+
+
+class Recurrent(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cells = torch.nn.LSTM(4, 8, batch_first=True)
+
+    def forward(self, x):
+        y, (h, _) = self.cells(x)
+        return y[:, -1] + h[0]
+
+
+MODELS = {
+    "attention": (Attention, lambda: torch.randint(0, 10, (2, 5))),
+    "convolution": (Convolution, lambda: torch.randn(2, 3, 8, 8)),
+    "recurrent": (Recurrent, lambda: torch.randn(2, 5, 4)),
+}
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("name", MODELS)
+def test_models_are_one_graph(name, backend):
+    make, sample = MODELS[name]
+    model, reference = make(), make()
+    reference.load_state_dict(model.state_dict())
+    compiled = torch.compile(model, backend=backend, fullgraph=True)
+    for _ in range(2):
+        x = sample()
+        got, want = compiled(x), reference(x)
+        assert torch.allclose(got, want, rtol=1e-4, atol=1e-5)
+        got.sum().backward()
+        want.sum().backward()
+    for a, b in zip(model.parameters(), reference.parameters()):
+        assert torch.allclose(a.grad, b.grad, rtol=1e-3, atol=1e-4)
+    for a, b in zip(model.buffers(), reference.buffers()):
+        assert torch.allclose(a, b, rtol=1e-4, atol=1e-5)
