@@ -166,6 +166,8 @@ class CompiledCode:
 
     def forget(self) -> None:
         """Drop all entries."""
+        # How often the frame ran natively because it could not be captured.
+        self.failures = 0
         self.entries: list[list[str]] = []
         self.lines: list[int] = []  # the user's line of each entry
         self.guards: list[list[Guard]] = []
@@ -287,6 +289,9 @@ class CompiledCode:
         before = getattr(self.retrying, "values", None)
         if before is not None and all(a is b for a, b in zip(values, before)):
             return self.run_native(values, cells)  # what was just compiled does not fit
+        is_hopeless = self.failures >= self.capture.options.limit()
+        if is_hopeless or not self.capture.world.is_usable():
+            return self.run_native(values, cells)
         with self.capture.lock:
             is_stale = version != self.version  # another thread added entries meanwhile
             if is_stale:
@@ -339,6 +344,7 @@ class CompiledCode:
             if self.capture.options.fullgraph:
                 raise Unsupported(self.located(str(error))) from error
             self.capture.note_break(str(error))
+            self.failures += 1
             return False
         counters["frames"]["ok"] += 1
         if self.is_counted:
@@ -385,7 +391,8 @@ class CompiledCode:
     ) -> list[str]:
         """Analyse, restarting with what was learnt, then emit."""
         self.line = self.code.co_firstlineno
-        self.capture.world.check_usable()
+        if self.code.co_flags & NOT_CAPTURED:
+            raise Break(f"generator or coroutine {self.code.co_name}")
         stop: int | None = None
         self.reason = ""
         # Whether the entry ends in a break that users are told of.

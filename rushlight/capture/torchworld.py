@@ -416,9 +416,9 @@ class TorchWorld(World):
 
     set_grad = staticmethod(grad_mode.write_grad)
 
-    def check_usable(self) -> None:
-        if LOCAL.state.layers:
-            raise Break("modes, transforms or autocast are active")
+    def is_usable(self) -> bool:
+        # Modes, transforms and autocast change what calls mean.
+        return not LOCAL.state.layers
 
     def global_guard(self, names: Any) -> str:
         state = f"{names.constant(LOCAL)}.state"

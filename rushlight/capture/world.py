@@ -56,8 +56,9 @@ class World:
     def example(self, value: Any, source: Source, tracer: Any) -> Any:
         return value
 
-    def check_usable(self) -> None:
-        """Raise Break where nothing can be captured now."""
+    def is_usable(self) -> bool:
+        """Whether anything can be captured now."""
+        return True
 
     def number(self, value: Any, source: Source) -> Any:
         """The example of a number that is not to be a constant."""

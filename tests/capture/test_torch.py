@@ -8,6 +8,7 @@ import pytest
 
 import rushlight as torch
 import rushlight.nn.functional as F
+from rushlight.base.counters import counters
 from rushlight.capture.exc import BackendCompilerFailed, InvalidBackend, Unsupported
 from rushlight.compiler import compiling
 from rushlight.compiler.backends import BACKENDS, list_backends, register_backend
@@ -558,6 +559,41 @@ def test_compiled_functions_in_compiled_functions():
     outer = torch.compile(lambda x: inner(x) + 1, backend=counter, fullgraph=True)
     assert same(outer(torch.ones(2)), torch.full((2,), 3.0))
     assert len(counter.graphs) == 1
+
+
+def test_generators_run_as_they_are():
+    def f(x):
+        yield x
+        yield x + 1
+
+    compiled = torch.compile(f, backend="eager")
+    assert same(list(compiled(torch.ones(2))), list(f(torch.ones(2))))
+
+
+def test_a_frame_that_cannot_be_captured_is_not_tried_for_ever():
+    def f(x):
+        return x + len(locals())
+
+    compiled = torch.compile(f, backend="eager")
+    counters.clear()
+    for _ in range(20):
+        assert same(f(torch.ones(2)), compiled(torch.ones(2)))
+    assert counters["graph_break"] == {"builtin: locals": 8}
+
+
+def test_nothing_is_captured_while_modes_are_active():
+    def f(x):
+        return x @ x
+
+    counter = CompileCounter()
+    compiled = torch.compile(f, backend=counter)
+    x = torch.ones(2, 2)
+    for _ in range(10):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            assert compiled(x).dtype is torch.bfloat16
+    assert counter.frame_count == 0
+    assert compiled(x).dtype is torch.float32
+    assert counter.frame_count == 1
 
 
 # -- autograd.Function -----------------------------------------------------------------------------
