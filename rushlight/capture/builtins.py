@@ -155,7 +155,7 @@ def builtin_defaultdict(t: Any, factory: Any = Const(None), *args: Any, **kwargs
 
 def builtin_set(kind: type) -> Callable[..., Any]:
     def run(t: Any, *args: Any) -> Any:
-        return SetVar(kind, kind(t.key(x) for x in t.iterate(args[0])) if args else kind())
+        return SetVar(kind, [t.key(x) for x in t.iterate(args[0])] if args else [])
 
     return run
 

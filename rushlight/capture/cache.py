@@ -297,7 +297,7 @@ class CompiledCode:
             if is_stale:
                 is_ready = True
             elif len(self.entries) >= self.capture.options.limit():
-                self.refuse_more()
+                self.refuse_more(values)
                 is_ready = False
             else:
                 is_ready = self.add_entry(values, cells)
@@ -311,19 +311,20 @@ class CompiledCode:
         finally:
             self.retrying.values = before
 
-    def refuse_more(self) -> None:
+    def refuse_more(self, values: tuple[Any, ...]) -> None:
         limit = self.capture.options.limit()
         name = self.code.co_qualname
         if self.capture.options.fullgraph:
             raise FailOnRecompileLimitHit(
-                f"{name} was compiled {limit} times (recompile_limit), and no version fits"
+                f"{name} was compiled {limit} times (recompile_limit), and no version fits; the "
+                f"last was for {self.why_last_missed(values)}"
             )
         if not self.warned:
             self.warned = True
             warnings.warn(
-                f"{name} was compiled {limit} times (recompile_limit), and no version fits; it "
-                "runs uncompiled from now on where none does. torch._dynamo.config.recompile_limit "
-                "raises the limit",
+                f"{name} was compiled {limit} times (recompile_limit), and no version fits; the "
+                f"last was for {self.why_last_missed(values)}. It runs uncompiled from now on "
+                "where none fits. torch._dynamo.config.recompile_limit raises the limit",
                 stacklevel=4,
             )
 
@@ -379,10 +380,10 @@ class CompiledCode:
             elif type(value) is type(expected) and world.may_be_dynamic(expected, value):
                 self.dynamic.add(source)
 
-    def missed_guards(self, values: tuple[Any, ...]) -> list[str]:
-        """For each entry, why it does not fit."""
+    def why_last_missed(self, values: tuple[Any, ...]) -> str:
+        """What the newest entry expects and the values do not have."""
         scope = dict(zip(self.parameter_names, values))
-        return [first_missed(guards, scope, self.capture.world) for guards in self.guards]
+        return first_missed(self.guards[-1], scope, self.capture.world)
 
     # -- capture -----------------------------------------------------------------------------------
 

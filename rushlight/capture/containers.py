@@ -158,8 +158,8 @@ def changing_set(name: str, count: int | None) -> Method:
             result = getattr(v.items, name)(*values)
         except KeyError as error:
             raise raise_user(KeyError, *error.args) from None
+        v.log.append((name, values))
         if v.source is not None:
-            v.log.append((name, values))
             t.effect(id(v), "set", v)
         return t.lift(result)
 

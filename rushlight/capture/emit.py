@@ -152,6 +152,8 @@ class Emitter:
                 return self.make_cell(v)
             case Func():
                 return self.make_function(v)
+            case SetVar():
+                return self.make_set(v)
             case New():
                 return self.make_object(v)
             case Iter():
@@ -168,8 +170,6 @@ class Emitter:
                 return self.sequence(v)
             case Dict():
                 return self.mapping(v)
-            case SetVar():
-                return f"{constant(v.kind)}({constant(tuple(v.items))})"
             case View():
                 return f"{self.rebuild(v.owner)}.{v.name}()"
             case Method():
@@ -213,6 +213,20 @@ class Emitter:
         if v.contents is not None:
             self.post.append(f"{name}.cell_contents = {self.rebuild(v.contents)}")
         return name
+
+    def make_set(self, v: SetVar) -> str:
+        """Made as the program made it, for the order to be the same."""
+        constant = self.names.constant
+        name = self.temp(self.post, f"{constant(v.kind)}({constant(tuple(v.first))})")
+        self.post += self.set_calls(name, v)
+        return name
+
+    def set_calls(self, target: str, v: SetVar) -> list[str]:
+        lines = []
+        for name, values in v.log:
+            args = "".join(self.names.constant(value) + ", " for value in values)
+            lines.append(f"{target}.{name}({args})")
+        return lines
 
     def make_function(self, v: Func) -> str:
         constant = self.names.constant
@@ -288,12 +302,7 @@ class Emitter:
 
     def write_set(self, v: SetVar) -> list[str]:
         assert v.source is not None
-        target = self.read(v.source)
-        lines = []
-        for name, values in v.log:
-            args = "".join(self.names.constant(value) + ", " for value in values)
-            lines.append(f"{target}.{name}({args})")
-        return lines
+        return self.set_calls(self.read(v.source), v)
 
     def write_attribute(self, v: Obj, name: str) -> list[str]:
         value = self.rebuild(self.t.overlay[id(v.value), name])

@@ -305,7 +305,7 @@ class Frame:
         self.push(Seq(list, self.popn(n)))
 
     def op_BUILD_SET(self, n: int) -> None:
-        self.push(SetVar(set, {self.t.key(x) for x in self.popn(n)}))
+        self.push(SetVar(set, [self.t.key(x) for x in self.popn(n)]))
 
     def op_BUILD_SLICE(self, n: int) -> None:
         self.push(Slice([*self.popn(n), *[Const(None)] * (3 - n)]))

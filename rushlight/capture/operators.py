@@ -319,7 +319,7 @@ class Operators(Attributes):
 
     def snapshot(self, v: Any) -> list[Any]:
         if isinstance(v, SetVar):
-            if v.log:
+            if v.log and v.source is not None:
                 raise Break("iterate over a set of the outside after a change")
             return [self.lift(x) for x in v.items]
         owner, name = (v.owner, v.name) if isinstance(v, View) else (v, "keys")

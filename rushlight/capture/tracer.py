@@ -253,7 +253,7 @@ class Tracing:
         if kind is dict:
             return Dict({key: self.lift(x) for key, x in value.items()})
         if kind in SETS and all(map(self.is_plain_key, value)):
-            return SetVar(kind, kind(value))
+            return SetVar(kind, value)
         return Obj(value, const(value))
 
     # -- the graph ---------------------------------------------------------------------------------

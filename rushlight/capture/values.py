@@ -96,11 +96,14 @@ class Dict(Var):
 
 
 class SetVar(Var):
-    """A set of plain values. `log` holds the calls that changed one of the outside."""
+    """A set of plain values. `first` are those it began with, in order, and `log` the calls that
+    changed it: the order of a set depends on its history."""
 
     def __init__(self, kind: type, items: Any, source: Source | None = None) -> None:
         self.kind = kind
-        self.items = items
+        self.first = list(items)
+        # One of the outside is held in its own order, which a copy need not have.
+        self.items = self.first if source is not None else kind(self.first)
         self.source = source
         self.log: list[tuple[str, tuple[Any, ...]]] = []
 
