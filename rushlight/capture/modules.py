@@ -28,6 +28,7 @@ GLOBAL_HOOKS = (
     GLOBAL_BACKWARD_HOOKS,
     GLOBAL_BACKWARD_PRE_HOOKS,
 )
+CALL: Any = Module.__call__
 OWN_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
@@ -72,8 +73,18 @@ def has_plain_forward(module: Any) -> bool:
 
 
 def is_called_plainly(module: Any) -> bool:
-    has_own = module._forward_hooks or module._forward_pre_hooks
-    return not (has_own or has_backward_hooks(module)) and type(module).__call__ is Module.__call__
+    """Whether a call is one of `forward` alone. Asked at each call of a compiled module."""
+    fields = module.__dict__
+    return type(module).__call__ is CALL and not (
+        fields["_forward_hooks"]
+        or fields["_forward_pre_hooks"]
+        or fields["_backward_hooks"]
+        or fields["_backward_pre_hooks"]
+        or GLOBAL_FORWARD_HOOKS
+        or GLOBAL_FORWARD_PRE_HOOKS
+        or GLOBAL_BACKWARD_HOOKS
+        or GLOBAL_BACKWARD_PRE_HOOKS
+    )
 
 
 def call(t: Any, module: Obj, args: list[Any], kwargs: dict[str, Any]) -> Any:
