@@ -94,11 +94,11 @@ class NestedTensor(Tensor):
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
         name = OP_OF.get(name, name)
-        if name in CONVERSIONS or name.rstrip("_") in CONVERSIONS or is_elementwise(name):
-            return elementwise(func, args, kwargs)
         rule = RULES.get(name)
         if rule is not None:
             return rule(*args, **kwargs)
+        if name in CONVERSIONS or name.rstrip("_") in CONVERSIONS or is_elementwise(name):
+            return elementwise(func, args, kwargs)
         if name in OBJECT:
             with DisableTorchFunctionSubclass():
                 return func(*args, **kwargs)

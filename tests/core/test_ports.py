@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import rushlight.aot.tracing
 import rushlight.autograd.forward_ad
 import rushlight.func
 import rushlight.nn
