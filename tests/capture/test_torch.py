@@ -399,8 +399,7 @@ def test_a_break_in_a_callee_is_the_callers():
 
 
 def test_explain():
-    found = torch._dynamo.explain(with_print)(torch.ones(2)) if hasattr(torch, "_dynamo") else None
-    found = found or compiling.explain(with_print)(torch.ones(2))
+    found = compiling.explain(with_print)(torch.ones(2))
     assert (found.graph_count, found.graph_break_count, found.op_count) == (2, 1, 2)
     assert "print" in found.break_reasons[0]
 
