@@ -113,6 +113,7 @@ for _module, _names in (
     ),
     ("rushlight.algorithms.lowrank", "svd_lowrank pca_lowrank"),
     ("rushlight.algorithms.lobpcg", "lobpcg"),
+    ("rushlight.compiler.compiling", "compile"),
 ):
     _FUNCTIONS.update(dict.fromkeys(_names.split(), _module))
 _SUBMODULES = frozenset(
@@ -129,6 +130,9 @@ _host.serve(
     _sys.modules[__name__],
     {
         "torch._C._set_grad_enabled": "rushlight.autograd.grad_mode:write_grad",
+        "torch._functorch.autograd_function.autograd_function_apply": (
+            "rushlight.higher_order.regions:autograd_function_apply"
+        ),
         "torch._assert": "rushlight.opset.other.asserts:_assert",
         "torch.fx._symbolic_trace.wrap": "rushlight.fx.tracing:wrap",
     },

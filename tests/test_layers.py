@@ -23,6 +23,8 @@ IMPORTERS = {
     "__init__.py": "names of the package, on first use",
     "arrays/numpy_.py": "special functions, on first use",
     "base/lazy.py": "modules and names, on first use",
+    "capture/breaks.py": "what the user's program imports",
+    "capture/frame.py": "what the user's program imports",
     "compat/finder.py": "torch's module names",
     "compat/launcher.py": "the program to run",
     "compat/shim/rushlight_shim.py": "torch's module names",

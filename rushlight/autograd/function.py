@@ -12,6 +12,8 @@ import warnings
 from typing import Any
 
 from rushlight.autograd.engine import with_user_code
+from rushlight.base import callthrough
+from rushlight.base.callthrough import callback
 from rushlight.base.errors import error
 from rushlight.core import history
 from rushlight.core.node import (
@@ -445,8 +447,10 @@ def run_function(
             output = level.forward(cls, args, grad, forward_enabled)
             cls.setup_context(ctx, args, output)
         elif split:
-            output = cls.forward(*args)
+            output = callback(cls.forward, *args) if callthrough.count else cls.forward(*args)
             cls.setup_context(ctx, args, output)
+        elif callthrough.count:
+            output = callback(cls.forward, ctx, *args, **kwargs)
         else:
             output = cls.forward(ctx, *args, **kwargs)
     finally:

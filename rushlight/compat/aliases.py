@@ -12,6 +12,7 @@ line for a variable that is reassigned. Parents need no line of their own.
 
 from __future__ import annotations
 
+from rushlight.compat.compile_aliases import COMPILE_ALIASES
 from rushlight.compat.finder import ABSENT, Entry
 from rushlight.compat.jit_aliases import MODULES, NATIVE
 
@@ -332,18 +333,7 @@ ALIASES: dict[str, Entry] = {
     },
     "torch._higher_order_ops.flex_attention": same(".higher_order.attention", "flex_attention"),
     # ------------------------------------------------------------ compile
-    "torch._dynamo": {
-        **absent("allow_in_graph config disable explain graph_break is_dynamo_supported"),
-        **absent("list_backends lookup_backend optimize reset"),
-        "is_compiling": ".compiler:is_compiling",
-    },
-    "torch._dynamo.source": same(
-        ".symbolic", "ConstantSource LocalSource AttrSource TensorPropertySource"
-    ),
-    "torch._dynamo.exc": absent(
-        "BackendCompilerFailed InternalTorchDynamoError Unsupported UserError"
-    ),
-    "torch._dynamo.utils": {**same(".base.counters", "counters"), **absent("same")},
+    **COMPILE_ALIASES,
     "torch._inductor.config": ".codegen.config",
     "torch._inductor.decomposition": same(_TABLES, "decompositions select_decomp_table"),
     "torch._inductor.codecache": same(

@@ -5,12 +5,17 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from rushlight.capture.marks import allow_in_graph, disable
+
 __all__ = [
+    "allow_in_graph",
+    "compile",
     "compile_graph",
     "disable",
     "is_compiling",
     "is_dynamo_compiling",
     "is_exporting",
+    "list_backends",
     "reset",
 ]
 
@@ -27,8 +32,22 @@ def compile_graph(gm: Any, example_inputs: Any) -> Any:
     return FxGraphCache.load(gm, example_inputs)
 
 
+def compile(*args: Any, **kwargs: Any) -> Any:
+    """As `torch.compile`."""
+    from rushlight.compiler import compiling
+
+    return compiling.compile(*args, **kwargs)
+
+
+def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
+    """The names that `torch.compile(backend=...)` knows."""
+    from rushlight.compiler import backends
+
+    return backends.list_backends(exclude_tags)
+
+
 def is_compiling() -> bool:
-    """Whether the caller is being compiled: never true of code that runs."""
+    """Whether the caller is compiled: true in captured code, which is where it is asked."""
     return False
 
 
@@ -40,16 +59,12 @@ def is_exporting() -> bool:
     return False
 
 
-def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """Mark a function as one to run as it is; it already does."""
-    if fn is None:
-        return lambda function: function
-    return fn
-
-
 def reset() -> None:
-    """Give back what compiled code keeps for its next call: memory for results, and graphs that
-    were compiled."""
+    """Drop compiled functions, and give back what compiled code keeps for its next call: memory
+    for results, and graphs that were compiled."""
+    functions = sys.modules.get("rushlight.compiler.compiling")
+    if functions is not None:
+        functions.reset()
     buffers = sys.modules.get("rushlight.codegen.buffers")
     if buffers is not None:
         buffers.release()

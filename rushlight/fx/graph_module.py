@@ -96,11 +96,12 @@ def indented(text: str) -> str:
 
 
 def readable(module: Any, name: str, **options: Any) -> str:
-    """The verbose code of a module and of the graph modules in it."""
+    """The verbose code of a module and of the graph modules in it. These are shown by their names
+    there, unless their `meta["shown_as"]` says otherwise."""
     code = module.graph.python_code("self", verbose=True, **options).src.lstrip("\n")
     text = indented(f"class {name}(torch.nn.Module):\n{code}")
     inner = [
-        readable(child, child_name, **options)
+        readable(child, child.meta.get("shown_as", child_name), **options)
         for child_name, child in module.named_children()
         if isinstance(child, GraphModule)
     ]

@@ -12,7 +12,7 @@ from typing import Any
 from rushlight.autograd.checkpoint import checkpoint
 from rushlight.autograd.function import Function
 from rushlight.autograd.grad_mode import enable_grad as enable_grad_mode
-from rushlight.autograd.grad_mode import no_grad
+from rushlight.autograd.grad_mode import is_grad_enabled, no_grad, set_grad_enabled
 from rushlight.base import pytree
 from rushlight.core.hop import RULES, HigherOrderOperator
 from rushlight.core.tensor import Tensor
@@ -91,7 +91,9 @@ def apply_function(
         def backward(ctx: Any, *grads: Any) -> Any:
             pairs = zip(ctx.saved_tensors, ctx.others, strict=True)
             saved = [other if value is None else value for value, other in pairs]
-            return bwd(None, *grads, *saved)
+            with set_grad_enabled(is_grad_enabled()):
+                # A body may leave another mode than it found.
+                return bwd(None, *grads, *saved)
 
     return ApplyTemplate.apply(*args[:count])
 
@@ -101,6 +103,8 @@ wrap_with_set_grad_enabled = Region("wrap_with_set_grad_enabled", run_with_grad_
 tag_activation_checkpoint = Region("tag_activation_checkpoint", run_checkpointed)
 wrap_activation_checkpoint = Region("wrap_activation_checkpoint", run_checkpointed)
 autograd_function_apply = Region("autograd_function_apply", apply_function)
+# torch: where graphs name it.
+autograd_function_apply.__module__ = "torch._functorch.autograd_function"
 
 
 # -- strict mode -----------------------------------------------------------------------------------

@@ -1,0 +1,329 @@
+"""Reading and writing attributes, the types and the truth of variables."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from typing import Any
+
+from rushlight.capture.outcomes import Break
+from rushlight.capture.sources import Source, const
+from rushlight.capture.tracer import Tracing, raise_user
+from rushlight.capture.values import (
+    NULL,
+    Bound,
+    Cell,
+    Const,
+    Dict,
+    Func,
+    Lazy,
+    Method,
+    New,
+    Number,
+    Obj,
+    Partial,
+    Seq,
+    SetVar,
+    Slice,
+    Super,
+    Tensor,
+    Var,
+    View,
+)
+
+__all__ = ["Attributes", "Iter"]
+
+METHOD_KINDS = (types.FunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
+VIEW_TYPES = {"keys": type({}.keys()), "values": type({}.values()), "items": type({}.items())}
+
+
+class Iter(Var):
+    """An iterator that capture runs; the kinds are in `iterators`."""
+
+    def next(self, tracer: Any) -> Any:
+        """The next item, or NULL at the end."""
+        raise NotImplementedError
+
+
+class Attributes(Tracing):
+    # -- reading -----------------------------------------------------------------------------------
+
+    def getattr(self, v: Any, name: str) -> Any:
+        v = self.real(v)
+        match v:
+            case Tensor():
+                return self.world.tensor_attr(self, v, name)
+            case Const():
+                return self.constant_attr(v, name)
+            case Seq() | Dict() | SetVar() | View() | Iter() | Slice() | Number():
+                return self.modelled_attr(v, name)
+            case New():
+                return self.instance_attr(v, v.cls, name)
+            case Super():
+                return self.super_attr(v, name)
+            case Method() if name in ("__func__", "__self__"):
+                return v.func if name == "__func__" else v.owner
+            case Method() | Func() | Partial():
+                return self.function_attr(v, name)
+            case Obj():
+                return self.object_attr(v, name)
+        raise Break(f"attribute {name} of {type(v).__name__}")
+
+    def constant_attr(self, v: Const, name: str) -> Any:
+        try:
+            found = getattr(v.value, name)
+        except AttributeError as error:
+            raise raise_user(AttributeError, *error.args) from None
+        return Bound(v, name) if callable(found) else self.lift(found)
+
+    def modelled_attr(self, v: Any, name: str) -> Any:
+        if isinstance(v, Seq) and name in getattr(v.kind, "_fields", ()):
+            return v.items[v.kind._fields.index(name)]  # type: ignore[attr-defined]
+        if isinstance(v, Slice) and name in ("start", "stop", "step"):
+            return v.parts[("start", "stop", "step").index(name)]
+        if name == "__class__":
+            kind = self.type_of(v)
+            return Obj(kind, const(kind))
+        if isinstance(v, Iter) or hasattr(self.type_of(v), name):
+            return Bound(v, name)
+        kind_name = self.type_of(v).__name__
+        raise raise_user(AttributeError, f"'{kind_name}' object has no attribute '{name}'")
+
+    def function_attr(self, v: Any, name: str) -> Any:
+        target = v.func if isinstance(v, Method) else v
+        if isinstance(target, Func) and name in ("__name__", "__qualname__"):
+            return Const(target.code.co_name if name == "__name__" else target.qualname)
+        if isinstance(v, Partial) and name == "func":
+            return v.func
+        target = self.real(target)
+        if isinstance(v, Method) and isinstance(target, Obj):
+            return self.getattr(target, name)
+        raise Break(f"attribute {name} of a function")
+
+    def super_attr(self, v: Super, name: str) -> Any:
+        cls = self.class_of_super(v)
+        mro = cls.__mro__
+        for base in mro[mro.index(v.cls) + 1 :]:
+            if name in base.__dict__:
+                source = const(base).attr(name)
+                return self.bind(base.__dict__[name], v.owner, cls, source)
+        raise raise_user(AttributeError, f"'super' object has no attribute '{name}'")
+
+    def class_of_super(self, v: Super) -> Any:
+        owner = self.real(v.owner)
+        if isinstance(owner, Obj) and isinstance(owner.value, type):
+            return owner.value
+        return self.type_of(owner)
+
+    def object_attr(self, v: Obj, name: str) -> Any:
+        value = v.value
+        if (id(value), name) in self.overlay:
+            return self.overlay[id(value), name]
+        is_namespace = isinstance(value, types.ModuleType | type)
+        if is_namespace or (callable(value) and name.startswith("__")):
+            return self.namespace_attr(v, value, name)
+        if isinstance(value, types.FunctionType):
+            try:
+                return Lazy(getattr(value, name), v.source.attr(name))
+            except AttributeError as error:
+                self.guard("lacks", v.source, name)
+                raise raise_user(AttributeError, *error.args) from None
+        special = self.world.module_attr(self, v, name)
+        return special if special is not None else self.instance_attr(v, type(value), name)
+
+    def namespace_attr(self, v: Obj, value: Any, name: str) -> Any:
+        """An attribute of a module or a class."""
+        try:
+            found = getattr(value, name)
+        except AttributeError as error:
+            self.guard("lacks", v.source, name)
+            raise raise_user(AttributeError, *error.args) from None
+        if isinstance(value, type) and isinstance(found, types.MethodType):
+            func = found.__func__
+            self.guard("is", const(value).attr(name).attr("__func__"), func)
+            return Method(Obj(func, const(func)), v)
+        if name == "__class__":
+            return Obj(found, const(found))
+        if v.source.kind == "const" and self.world.is_library(value):
+            return self.lift(found)  # the library's own code reads itself
+        return Lazy(found, v.source.attr(name))
+
+    def instance_attr(self, v: Any, cls: Any, name: str) -> Any:
+        if cls.__getattribute__ is not object.__getattribute__ and not issubclass(
+            cls, BaseException
+        ):
+            raise Break(f"{cls.__name__} defines __getattribute__")
+        if name == "__class__":
+            return Obj(cls, const(cls))
+        if name == "__dict__":
+            if isinstance(v, New):
+                return Dict(v.attrs)
+            raise Break("__dict__ of an object")  # a second way to its attributes
+        if name == "args" and isinstance(v, New) and issubclass(cls, BaseException):
+            return Seq(tuple, list(v.args))
+        found = inspect.getattr_static(cls, name, NULL)
+        is_data = found is not NULL and hasattr(type(found), "__set__")
+        fields = v.attrs if isinstance(v, New) else getattr(v.value, "__dict__", {})
+        if name in fields and not is_data:
+            return fields[name] if isinstance(v, New) else Lazy(fields[name], v.source.attr(name))
+        if found is not NULL:
+            return self.class_attr(v, cls, name, found, is_data)
+        fallback = inspect.getattr_static(cls, "__getattr__", None)
+        if fallback is not None:
+            return self.call(Obj(fallback, const(fallback)), [v, Const(name)], {})
+        if isinstance(v, Obj):
+            self.guard("lacks", v.source, name)
+        raise raise_user(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")
+
+    def class_attr(self, v: Any, cls: type, name: str, found: Any, is_data: bool) -> Any:
+        """An attribute that the class of an instance has."""
+        if isinstance(found, types.MemberDescriptorType | types.GetSetDescriptorType):
+            if isinstance(v, New):
+                if name in v.attrs:
+                    return v.attrs[name]
+                if issubclass(cls, BaseException):
+                    raise Break(f"attribute {name} of an exception")
+                raise raise_user(AttributeError, name)
+            try:
+                return Lazy(getattr(v.value, name), v.source.attr(name))
+            except AttributeError:
+                self.guard("lacks", v.source, name)
+                raise raise_user(AttributeError, name) from None
+        if isinstance(v, Obj) and not is_data and hasattr(v.value, "__dict__"):
+            # Nothing in the instance hides what the class has.
+            self.guard("unshadowed", v.source, name)
+        self.guard_class_attr(cls, name, found)
+        if isinstance(v, Obj) and isinstance(found, property) and self.world.is_library(found.fget):
+            return Lazy(getattr(v.value, name), v.source.attr(name))
+        return self.bind(found, v, cls, const(cls).attr(name))
+
+    def guard_class_attr(self, cls: type, name: str, found: Any) -> None:
+        source = const(cls).attr(name)
+        if isinstance(found, classmethod):
+            self.guard("is", source.attr("__func__"), found.__func__)
+        elif isinstance(found, staticmethod):
+            self.guard("is", source, found.__func__)
+        elif isinstance(found, (*METHOD_KINDS, property)):
+            self.guard("is", source, found)
+
+    def bind(self, found: Any, owner: Any, cls: type, source: Source) -> Any:
+        """What reading a class attribute gives, by the descriptor protocol."""
+        if isinstance(found, METHOD_KINDS):
+            return Method(Obj(found, const(found)), owner)
+        if isinstance(found, property):
+            if found.fget is None:
+                raise raise_user(AttributeError, "unreadable attribute")
+            return self.call(Obj(found.fget, const(found.fget)), [owner], {})
+        if isinstance(found, classmethod):
+            func = found.__func__
+            return Method(Obj(func, const(func)), Obj(cls, const(cls)))
+        if isinstance(found, staticmethod):
+            return Obj(found.__func__, const(found.__func__))
+        getter = getattr(type(found), "__get__", None)
+        if isinstance(getter, types.FunctionType):
+            arguments = [Obj(found, const(found)), owner, Obj(cls, const(cls))]
+            return self.call(Obj(getter, const(getter)), arguments, {})
+        if getter is not None:
+            raise Break(f"descriptor {type(found).__name__}")
+        if self.world.is_library(cls) and isinstance(found, str | int | float | tuple | None):
+            self.guard("is", source, found)
+            return self.lift(found)
+        return Lazy(found, source)
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def setattr(self, v: Any, name: str, value: Any) -> None:
+        v = self.real(v)
+        if isinstance(v, Obj) and isinstance(v.value, types.ModuleType | type):
+            raise Break(f"set {name} of a module or class")
+        if not isinstance(v, New | Obj):
+            raise Break(f"set attribute of {type(v).__name__}")
+        cls = self.type_of(v)
+        setter = cls.__setattr__
+        is_plain = setter in (object.__setattr__, BaseException.__setattr__)
+        if not is_plain and not self.world.keeps_attributes(cls):
+            if not isinstance(setter, types.FunctionType):
+                raise Break(f"set attribute of {cls.__name__}")
+            self.call(Obj(setter, const(setter)), [v, Const(name), value], {})
+            return
+        found = inspect.getattr_static(cls, name, None)
+        if isinstance(found, property):
+            if found.fset is None:
+                raise raise_user(AttributeError, f"property '{name}' has no setter")
+            self.call(Obj(found.fset, const(found.fset)), [v, value], {})
+            return
+        if isinstance(getattr(type(found), "__set__", None), types.FunctionType):
+            raise Break(f"descriptor {type(found).__name__}")
+        self.write_attribute(v, name, value)
+
+    def delattr(self, v: Any, name: str) -> None:
+        v = self.real(v)
+        cls: Any = self.type_of(v)
+        if not isinstance(v, New) or cls.__delattr__ is not object.__delattr__:
+            raise Break(f"delete attribute {name}")
+        if name not in v.attrs:
+            raise raise_user(AttributeError, name)
+        del v.attrs[name]
+
+    # -- types and truth ---------------------------------------------------------------------------
+
+    def type_of(self, v: Any) -> Any:
+        v = self.real(v)
+        match v:
+            case Tensor():
+                return self.world.tensor_type(v)
+            case Number():
+                return self.number_type(v)
+            case Const() | Obj():
+                return type(v.value)
+            case Seq() | Dict() | SetVar():
+                return v.kind
+            case New():
+                return v.cls
+            case View():
+                return VIEW_TYPES[v.name]
+            case Slice():
+                return slice
+            case Func():
+                return types.FunctionType
+            case Method():
+                return types.MethodType
+            case Bound():
+                return types.BuiltinMethodType
+            case Cell():
+                return types.CellType
+        raise Break(f"type of {type(v).__name__}")
+
+    def number_type(self, v: Number) -> type:
+        """The type the user sees: symbolic numbers pass for plain ones."""
+        for kind in (bool, int, float):
+            if isinstance(v.example, kind):
+                return kind
+        name = type(v.example).__name__
+        return bool if "Bool" in name else float if "Float" in name else int
+
+    def truth(self, v: Any) -> bool:
+        v = self.real(v)
+        match v:
+            case Tensor():
+                raise Break("data-dependent branch")
+            case Number():
+                return bool(self.world.decide(v.example))
+            case Const():
+                return bool(v.value)
+            case Seq() | Dict() | SetVar():
+                return bool(v.items)
+            case View():
+                return bool(v.owner.items)
+            case New() | Obj():
+                return self.truth_of_object(v)
+        return True
+
+    def truth_of_object(self, v: Any) -> bool:
+        if isinstance(v, Obj) and isinstance(v.value, (type, types.ModuleType)):
+            return True
+        cls = self.type_of(v)
+        for name in ("__bool__", "__len__"):
+            if hasattr(cls, name):
+                return self.truth(self.call(self.getattr(v, name), [], {}))
+        return True

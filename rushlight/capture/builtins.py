@@ -1,0 +1,341 @@
+"""Python's built-in functions as programs over variables. Each takes the tracer first; a result of
+NotImplemented leaves the call to the general rules."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import inspect
+import itertools
+import math
+import operator
+import types
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.capture import iterators
+from rushlight.capture.attributes import Iter
+from rushlight.capture.containers import sorted_items, update_dict
+from rushlight.capture.outcomes import Break, UserRaise
+from rushlight.capture.sources import const
+from rushlight.capture.tracer import raise_user
+from rushlight.capture.values import (
+    NULL,
+    Bound,
+    Const,
+    Dict,
+    Func,
+    Method,
+    New,
+    Number,
+    Obj,
+    Partial,
+    Seq,
+    SetVar,
+    Tensor,
+    View,
+)
+
+__all__ = ["BUILTINS", "PURE"]
+
+# Functions without effects, computed now where their arguments are known.
+PURE: set[Any] = {
+    abs, round, divmod, pow, repr, str, int, float, bool, complex, bytes, ord, chr, hash, format,
+    issubclass, range, slice, bin, hex, oct, ascii, operator.index,
+    *(f for f in vars(math).values() if isinstance(f, types.BuiltinFunctionType)),
+}  # fmt: skip
+# Functions of `operator` that are no operators on variables.
+NO_OPERATION = (
+    "attrgetter", "itemgetter", "methodcaller", "call", "index", "setitem", "delitem",
+    "length_hint", "countOf", "indexOf", "concat", "iconcat",
+)  # fmt: skip
+
+
+def builtin_isinstance(t: Any, v: Any, cls: Any) -> Any:
+    kinds = t.python(cls)
+    v = t.real(v)
+    if isinstance(v, Obj):
+        return Const(isinstance(v.value, kinds))
+    return Const(issubclass(t.type_of(v), kinds))
+
+
+def builtin_len(t: Any, v: Any) -> Any:
+    v = t.real(v)
+    if isinstance(v, Seq | Dict | SetVar):
+        return Const(len(v.items))
+    if isinstance(v, View):
+        return Const(len(v.owner.items))
+    if isinstance(v, Tensor):
+        return t.world.length(t, v)
+    if isinstance(v, Const):
+        return t.fold(len, v.value)
+    found = t.world.module_items(t, v) if isinstance(v, Obj) else None
+    if found is not None:
+        return Const(len(found))
+    return t.call(t.getattr(v, "__len__"), [], {})
+
+
+def builtin_getattr(t: Any, v: Any, name: Any, *default: Any) -> Any:
+    try:
+        return t.getattr(v, t.python(name))
+    except UserRaise as error:
+        is_missing = isinstance(error.var, New) and issubclass(error.var.cls, AttributeError)
+        if default and is_missing:
+            return default[0]
+        raise
+
+
+def builtin_hasattr(t: Any, v: Any, name: Any) -> Any:
+    return Const(builtin_getattr(t, v, name, NULL) is not NULL)
+
+
+def builtin_setattr(t: Any, v: Any, name: Any, value: Any) -> Any:
+    t.setattr(v, t.python(name), value)
+    return Const(None)
+
+
+def builtin_next(t: Any, it: Any, *default: Any) -> Any:
+    found = t.advance(it)
+    if found is not NULL:
+        return found
+    if default:
+        return default[0]
+    raise raise_user(StopIteration)
+
+
+def builtin_sum(t: Any, v: Any, start: Any = Const(0)) -> Any:
+    for item in t.iterate(v):
+        start = t.binary(operator.add, start, item)
+    return start
+
+
+def extreme(choose: Callable[..., Any]) -> Callable[..., Any]:
+    def run(t: Any, *args: Any, key: Any = Const(None), default: Any = NULL) -> Any:
+        items = t.iterate(args[0]) if len(args) == 1 else list(args)
+        if not items:
+            if default is NULL:
+                raise raise_user(ValueError, f"{choose.__name__}() arg is an empty sequence")
+            return default
+        key = t.real(key)
+        by_self = isinstance(key, Const) and key.value is None
+        keys = [t.python(x if by_self else t.call(key, [x], {})) for x in items]
+        return items[choose(range(len(items)), key=keys.__getitem__)]
+
+    return run
+
+
+def quantifier(stop: bool) -> Callable[..., Any]:
+    def run(t: Any, v: Any) -> Any:
+        it = t.iterator(v)
+        while (item := t.advance(it)) is not NULL:
+            if t.truth(item) is stop:
+                return Const(stop)
+        return Const(not stop)
+
+    return run
+
+
+def builtin_dict(t: Any, *args: Any, **kwargs: Any) -> Any:
+    made = Dict({})
+    update_dict(t, made, *args, **kwargs)
+    return made
+
+
+def builtin_ordered(t: Any, *args: Any, **kwargs: Any) -> Any:
+    made = Dict({}, kind=collections.OrderedDict)
+    update_dict(t, made, *args, **kwargs)
+    return made
+
+
+def builtin_defaultdict(t: Any, factory: Any = Const(None), *args: Any, **kwargs: Any) -> Any:
+    made = Dict({}, kind=collections.defaultdict, factory=factory)
+    update_dict(t, made, *args, **kwargs)
+    return made
+
+
+def builtin_set(kind: type) -> Callable[..., Any]:
+    def run(t: Any, *args: Any) -> Any:
+        return SetVar(kind, [t.key(x) for x in t.iterate(args[0])] if args else [])
+
+    return run
+
+
+def builtin_deque(t: Any, items: Any = NULL, maxlen: Any = Const(None)) -> Any:
+    if t.python(maxlen) is not None:
+        raise Break("deque with a maximal length")
+    return Seq(collections.deque, [] if items is NULL else t.iterate(items))
+
+
+def inner(t: Any, v: Any) -> Any:
+    """An iterator that capture runs itself."""
+    found = t.iterator(v)
+    if not isinstance(found, Iter):
+        raise Break("iterator of unknown state")
+    return found
+
+
+def builtin_zip(t: Any, *args: Any, strict: Any = Const(False)) -> Any:
+    return iterators.Zip([inner(t, a) for a in args], t.truth(strict))
+
+
+def builtin_enumerate(t: Any, v: Any, start: Any = Const(0)) -> Any:
+    return iterators.Enumerate(inner(t, v), t.python(start))
+
+
+def builtin_reversed(t: Any, v: Any) -> Any:
+    v = t.real(v)
+    if isinstance(v, Const) and isinstance(v.value, range):
+        return iterators.OverRange(v.value[::-1])
+    if not isinstance(v, Seq | Dict | Const):
+        return NotImplemented
+    return iterators.Items(t.iterate(v)[::-1])
+
+
+def builtin_sorted(t: Any, v: Any, *, key: Any = Const(None), reverse: Any = Const(False)) -> Any:
+    return Seq(list, sorted_items(t, t.iterate(v), key, reverse))
+
+
+def builtin_type(t: Any, *args: Any) -> Any:
+    if len(args) != 1:
+        raise Break("class made by type()")
+    kind = t.type_of(args[0])
+    return Obj(kind, const(kind))
+
+
+def builtin_callable(t: Any, v: Any) -> Any:
+    v = t.real(v)
+    if isinstance(v, Func | Method | Bound | Partial):
+        return Const(True)
+    if isinstance(v, New):
+        return Const(inspect.getattr_static(v.cls, "__call__", None) is not None)
+    return Const(isinstance(v, Obj) and callable(v.value))
+
+
+def builtin_str(t: Any, *args: Any) -> Any:
+    """The text of an exception made during capture; else as any pure function."""
+    v = t.real(args[0]) if args else None
+    if isinstance(v, New) and issubclass(v.cls, BaseException):
+        return Const(str(v.cls(*map(t.python, v.args))))
+    if isinstance(v, New | Obj) and isinstance(
+        getattr(t.type_of(v), "__str__", None), types.FunctionType
+    ):
+        return t.call(t.getattr(v, "__str__"), [], {})
+    return NotImplemented
+
+
+def builtin_number(kind: type) -> Callable[..., Any]:
+    def run(t: Any, *args: Any) -> Any:
+        v = t.real(args[0]) if len(args) == 1 else None
+        if isinstance(v, Number) and t.type_of(v) is kind:
+            return v
+        if isinstance(v, Tensor):
+            raise Break(f"{kind.__name__} of a tensor")
+        if isinstance(v, New | Obj) and kind is bool:
+            return Const(t.truth(v))
+        return NotImplemented
+
+    return run
+
+
+def builtin_bool(t: Any, *args: Any) -> Any:
+    return Const(t.truth(args[0])) if args else Const(False)
+
+
+def builtin_abs(t: Any, v: Any) -> Any:
+    v = t.real(v)
+    if isinstance(v, Tensor):
+        return t.record("call_function", operator.abs, [v], {})
+    return NotImplemented
+
+
+def builtin_reduce(t: Any, f: Any, items: Any, *start: Any) -> Any:
+    found = [*start, *t.iterate(items)]
+    if not found:
+        raise raise_user(TypeError, "reduce() of empty iterable with no initial value")
+    return functools.reduce(lambda a, b: t.call(f, [a, b], {}), found)
+
+
+def builtin_chain(t: Any, *args: Any) -> Any:
+    return iterators.Items([x for a in args for x in t.iterate(a)])
+
+
+def builtin_product(t: Any, *args: Any, repeat: Any = Const(1)) -> Any:
+    pools = [t.iterate(a) for a in args] * t.python(repeat)
+    return iterators.Items([Seq(tuple, list(x)) for x in itertools.product(*pools)])
+
+
+def builtin_islice(t: Any, v: Any, *bounds: Any) -> Any:
+    part = slice(*map(t.python, bounds))
+    if part.stop is None:
+        return iterators.Items(t.iterate(v)[part])
+    it, items = inner(t, v), []
+    for _ in range(part.stop):
+        if (item := it.next(t)) is NULL:
+            break
+        items.append(item)
+    return iterators.Items(items[part])
+
+
+def operation(f: Any) -> Callable[..., Any]:
+    """A function of `operator`, as the operator itself."""
+
+    def run(t: Any, *args: Any) -> Any:
+        if f is operator.getitem:
+            return t.subscript(*args)
+        if f is operator.contains:
+            return Const(t.contains(*args))
+        if f in (operator.is_, operator.is_not):
+            same = t.is_same(*map(t.real, args))
+            return Const(same is (f is operator.is_))
+        if f in (operator.truth, operator.not_):
+            return Const(t.truth(args[0]) is (f is operator.truth))
+        return t.unary(f, *args) if len(args) == 1 else t.binary(f, *args)
+
+    return run
+
+
+BUILTINS: dict[Any, Callable[..., Any]] = {
+    **{
+        f: operation(f)
+        for name, f in vars(operator).items()
+        if not name.startswith("_") and name not in NO_OPERATION
+    },
+    isinstance: builtin_isinstance,
+    len: builtin_len,
+    getattr: builtin_getattr,
+    hasattr: builtin_hasattr,
+    setattr: builtin_setattr,
+    next: builtin_next,
+    sum: builtin_sum,
+    min: extreme(min),
+    max: extreme(max),
+    any: quantifier(True),
+    all: quantifier(False),
+    dict: builtin_dict,
+    collections.OrderedDict: builtin_ordered,
+    collections.defaultdict: builtin_defaultdict,
+    collections.deque: builtin_deque,
+    set: builtin_set(set),
+    frozenset: builtin_set(frozenset),
+    list: lambda t, *a: Seq(list, t.iterate(a[0]) if a else []),
+    tuple: lambda t, *a: Seq(tuple, t.iterate(a[0]) if a else []),
+    zip: builtin_zip,
+    enumerate: builtin_enumerate,
+    reversed: builtin_reversed,
+    sorted: builtin_sorted,
+    map: lambda t, f, *a: iterators.MapIter(f, [inner(t, x) for x in a]),
+    filter: lambda t, f, v: iterators.Filter(f, inner(t, v)),
+    iter: lambda t, v, *rest: NotImplemented if rest else t.iterator(v),
+    type: builtin_type,
+    callable: builtin_callable,
+    str: builtin_str,
+    int: builtin_number(int),
+    float: builtin_number(float),
+    bool: builtin_bool,
+    abs: builtin_abs,
+    functools.partial: lambda t, f, *a, **k: Partial(f, list(a), k),
+    functools.reduce: builtin_reduce,
+    itertools.chain: builtin_chain,
+    itertools.product: builtin_product,
+    itertools.islice: builtin_islice,
+}

@@ -1,0 +1,584 @@
+"""Compiled code: entries per code object, recompilation, resume functions, the trampoline.
+
+A `CompiledCode` belongs to a code object (and its globals). Its dispatcher is one generated
+function with the user's signature and free variables; closures and defaults belong to the function
+objects made from it. Entries are blocks of that function, the newest first.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import threading
+import types
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.base.callthrough import watched
+from rushlight.base.counters import counters
+from rushlight.capture import breaks, prefixes
+from rushlight.capture.bytecode import Decoded, Micro, check_version
+from rushlight.capture.calls import Tracer
+from rushlight.capture.emit import CELLS, Emitter
+from rushlight.capture.exc import FailOnRecompileLimitHit, Unsupported
+from rushlight.capture.frame import Frame
+from rushlight.capture.guards import Names, first_missed
+from rushlight.capture.outcomes import Abandon, Break, NeedBreak, Specialize, UserRaise
+from rushlight.capture.prefixes import State
+from rushlight.capture.recording import Recording
+from rushlight.capture.sources import Id, Source, fetch, free, local
+from rushlight.capture.tracer import Guard
+from rushlight.capture.values import NULL, Cell, Lazy
+from rushlight.capture.world import World
+
+__all__ = ["Capture", "CompiledCode", "Options"]
+
+MAX_RESTARTS = 24
+NOT_CAPTURED = prefixes.GENERATOR_FLAGS
+
+
+class Jump:
+    """Continue with another compiled function; returned to `drive`, so that loops do not nest."""
+
+    __slots__ = ("function", "payload")
+
+    def __init__(self, function: Callable[..., Any], payload: tuple[Any, ...]) -> None:
+        self.function = function
+        self.payload = payload
+
+
+def drive(result: Any) -> Any:
+    while type(result) is Jump:
+        result = result.function(result.payload)
+    return result
+
+
+class Options:
+    """What a capture is asked to do. `limit` gives how many entries a code object may have,
+    `learns` whether numbers and sizes that change become symbols, `starts_dynamic` whether
+    they are symbols from the start where `dynamic` leaves that open."""
+
+    def __init__(self, *, fullgraph: bool = False, dynamic: bool | None = None) -> None:
+        self.fullgraph = fullgraph
+        self.dynamic = dynamic
+        self.limit: Callable[[], int] = lambda: 8
+        self.learns: Callable[[], bool] = lambda: True
+        self.starts_dynamic: Callable[[], bool] = lambda: False
+
+    def is_all_dynamic(self) -> bool:
+        """Whether sizes are symbols from the start."""
+        return self.starts_dynamic() if self.dynamic is None else self.dynamic
+
+
+class Capture:
+    """All code compiled for one backend with one set of options."""
+
+    def __init__(
+        self,
+        make_world: Callable[[], World],
+        backend: Callable[[Recording, list[Any]], Callable[..., Any]],
+        options: Options | None = None,
+    ) -> None:
+        check_version()
+        self.make_world = make_world
+        self.backend = backend
+        self.options = options or Options()
+        self.world = make_world()
+        self.codes: dict[Any, CompiledCode] = {}
+        self.lock = threading.RLock()
+        self.graphs: list[Recording] = []
+        self.breaks: list[str] = []
+        self.captures = 0
+
+    def code(self, function: types.FunctionType) -> CompiledCode:
+        key = (function.__code__, Id(function.__globals__))
+        found = self.codes.get(key)
+        if found is None:
+            with self.lock:
+                found = self.codes.get(key)
+                if found is None:
+                    found = CompiledCode(function.__code__, function.__globals__, self)
+                    self.codes[key] = found
+        return found
+
+    def function(self, function: types.FunctionType) -> Any:
+        """The compiled form of a function: it keeps its identity when it is recompiled."""
+        return self.code(function).dispatcher(function, keep=True)
+
+    def reset(self) -> None:
+        for code in list(self.codes.values()):
+            code.forget()
+        self.codes.clear()
+
+    def call_through(self, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A native call at a break: user functions enter the cache, the rest just runs."""
+        target: Any = f
+        first: tuple[Any, ...] = ()
+        if type(f) is types.MethodType:
+            target, first = f.__func__, (f.__self__,)
+        else:
+            found = self.world.entry_target(f)
+            if found is not None:
+                target, first = found
+        if self.is_entered(target):
+            dispatcher = self.code(target).dispatcher(target)
+            return dispatcher(*first, *args, **kwargs)
+        with watched(self.call_through):
+            return f(*args, **kwargs)
+
+    def is_entered(self, target: Any) -> bool:
+        return (
+            type(target) is types.FunctionType
+            and not self.world.is_library(target)
+            and not self.world.is_disabled(target)
+            and not target.__code__.co_flags & NOT_CAPTURED
+        )
+
+    def note_break(self, reason: str) -> None:
+        self.breaks.append(reason)
+        counters["graph_break"][reason] += 1
+
+
+class CompiledCode:
+    def __init__(
+        self,
+        code: types.CodeType,
+        namespace: dict[str, Any],
+        capture: Capture,
+        origin: CompiledCode | None = None,
+    ) -> None:
+        self.code = code
+        self.namespace = namespace
+        self.capture = capture
+        self.origin = origin or self
+        # How much longer the code is than that of the function it continues.
+        self.prefix = len(code.co_code) - len(self.origin.code.co_code)
+        self.resumes: dict[Any, CompiledCode] = {}
+        self.dispatchers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.retrying = threading.local()
+        self.warned = False
+        # How often the dispatcher was written.
+        self.version = 0
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop all entries."""
+        # How often the frame ran natively because it could not be captured.
+        self.failures = 0
+        self.entries: list[list[str]] = []
+        self.lines: list[int] = []  # the user's line of each entry
+        self.guards: list[list[Guard]] = []
+        self.dynamic: set[Source] = set()
+        self.static: set[Source] = set()
+        self.generated: dict[str, Any] = {"__miss": self.miss, "__native": self.run_native}
+        self.names = Names(self.generated)
+        for resume in self.resumes.values():
+            resume.forget()
+        self.build()
+
+    # -- generated code ----------------------------------------------------------------------------
+
+    def parameters(self) -> tuple[list[str], str]:
+        """Names of all parameters, and the signature without defaults."""
+        code = self.code
+        positional, total = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+        has_args, has_kwargs = bool(code.co_flags & 4), bool(code.co_flags & 8)
+        # '.0' of comprehensions is no identifier.
+        names = [
+            name if name.isidentifier() else f"__p{i}"
+            for i, name in enumerate(code.co_varnames[: total + has_args + has_kwargs])
+        ]
+        parts = names[:positional]
+        if code.co_posonlyargcount:
+            parts.insert(code.co_posonlyargcount, "/")
+        if has_args:
+            parts.append("*" + names[total])
+        elif code.co_kwonlyargcount:
+            parts.append("*")
+        parts += names[positional:total]
+        if has_kwargs:
+            parts.append("**" + names[-1])
+        return names, ", ".join(parts)
+
+    def cells_text(self) -> str:
+        names = self.code.co_freevars
+        return f"(lambda: ({', '.join(names)},)).__closure__" if names else "()"
+
+    def source(self) -> str:
+        """The dispatcher, inside a function that gives it its free variables."""
+        self.parameter_names, signature = self.parameters()
+        self.values_text = f"({''.join(name + ', ' for name in self.parameter_names)})"
+        lines = [
+            f"def __outer({', '.join(self.code.co_freevars)}):",
+            f"    def __dispatch({signature}):",
+        ]
+        for entry in self.entries:
+            lines += [f"        {line}" for line in entry]
+        missed = f"{self.values_text}, {self.cells_text()}, {self.version}"
+        lines.append(f"        return __miss({missed})")
+        return "\n".join([*lines, "    return __dispatch"])
+
+    def build(self) -> None:
+        """Compile the dispatcher. It carries the user's file and line, for what a native step
+        raises to point there."""
+        self.version += 1
+        tree = ast.parse(self.source())
+        dispatch: Any = tree.body[0].body[0]  # type: ignore[attr-defined]
+        for entry, line in zip(dispatch.body, [*self.lines, self.code.co_firstlineno]):
+            node: Any
+            for node in ast.walk(entry):
+                if hasattr(node, "lineno"):
+                    node.lineno = node.end_lineno = line
+                    node.col_offset = node.end_col_offset = 0
+        exec(builtins.compile(tree, self.code.co_filename, "exec"), self.generated)
+        made = self.generated.pop("__outer")(*[None] * len(self.code.co_freevars)).__code__
+        if made.co_freevars != self.code.co_freevars:
+            raise Break("free variables in another order")
+        self.dispatch_code = made.replace(
+            co_name=self.code.co_name, co_qualname=self.code.co_qualname
+        )
+        for dispatcher in list(self.dispatchers):
+            dispatcher.__code__ = self.dispatch_code
+        # Without a closure all calls can share one function.
+        self.shared = None if self.code.co_freevars else self.instance(())
+
+    def instance(self, cells: tuple[Any, ...], original: Any = None) -> Any:
+        """A dispatcher over given cells, with the defaults of `original`."""
+        defaults = original.__defaults__ if original is not None else None
+        made = types.FunctionType(
+            self.dispatch_code, self.generated, self.code.co_name, defaults, cells or None
+        )
+        if original is not None and original.__kwdefaults__:
+            made.__kwdefaults__ = original.__kwdefaults__
+        return made
+
+    def dispatcher(self, function: types.FunctionType, keep: bool = False) -> Any:
+        made = self.instance(function.__closure__ or (), function)
+        if keep:
+            self.dispatchers.add(made)
+        return made
+
+    def bound(self, cells: tuple[Any, ...]) -> Any:
+        return self.instance(cells) if self.shared is None else self.shared
+
+    # -- running -----------------------------------------------------------------------------------
+
+    def run_native(self, values: tuple[Any, ...], cells: tuple[Any, ...]) -> Any:
+        """Run the code as it is."""
+        code = self.code
+        function = types.FunctionType(code, self.namespace, code.co_name, None, cells or None)
+        return self.apply(function, values)
+
+    def apply(self, function: Any, values: tuple[Any, ...]) -> Any:
+        """Call with the values of all parameters."""
+        code = self.code
+        positional, total = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+        args = list(values[:positional])
+        kwargs = dict(zip(self.parameter_names[positional:total], values[positional:total]))
+        if code.co_flags & 4:
+            args += values[total]
+        if code.co_flags & 8:
+            kwargs |= values[-1]
+        return function(*args, **kwargs)
+
+    def miss(self, values: tuple[Any, ...], cells: tuple[Any, ...], version: int) -> Any:
+        """No entry of the dispatcher's `version` fits: make one, and run it."""
+        before = getattr(self.retrying, "values", None)
+        if before is not None and all(a is b for a, b in zip(values, before)):
+            return self.run_native(values, cells)  # what was just compiled does not fit
+        is_hopeless = self.failures >= self.capture.options.limit()
+        if is_hopeless or not self.capture.world.is_usable():
+            return self.run_native(values, cells)
+        with self.capture.lock:
+            is_stale = version != self.version  # another thread added entries meanwhile
+            if is_stale:
+                is_ready = True
+            elif len(self.entries) >= self.capture.options.limit():
+                self.refuse_more(values)
+                is_ready = False
+            else:
+                is_ready = self.add_entry(values, cells)
+        if not is_ready:
+            return self.run_native(values, cells)
+        if is_stale:
+            return self.apply(self.instance(cells), values)
+        self.retrying.values = values
+        try:
+            return self.apply(self.instance(cells), values)
+        finally:
+            self.retrying.values = before
+
+    def refuse_more(self, values: tuple[Any, ...]) -> None:
+        limit = self.capture.options.limit()
+        name = self.code.co_qualname
+        if self.capture.options.fullgraph:
+            raise FailOnRecompileLimitHit(
+                f"{name} was compiled {limit} times (recompile_limit), and no version fits; the "
+                f"last was for {self.why_last_missed(values)}"
+            )
+        if not self.warned:
+            self.warned = True
+            warnings.warn(
+                f"{name} was compiled {limit} times (recompile_limit), and no version fits; the "
+                f"last was for {self.why_last_missed(values)}. It runs uncompiled from now on "
+                "where none fits. torch._dynamo.config.recompile_limit raises the limit",
+                stacklevel=4,
+            )
+
+    def add_entry(self, values: tuple[Any, ...], cells: tuple[Any, ...]) -> bool:
+        scope = dict(zip(self.parameter_names, values))
+        for name, cell in zip(self.code.co_freevars, cells):
+            try:
+                scope[name] = cell.cell_contents
+            except ValueError:
+                continue
+        scope[CELLS] = cells
+        for guards in self.guards:
+            self.learn(guards, scope)
+        counters["frames"]["total"] += 1
+        try:
+            entry = self.analyse(values, cells, scope)
+        except Break as error:
+            if self.capture.options.fullgraph:
+                raise Unsupported(self.located(str(error))) from error
+            self.capture.note_break(str(error))
+            self.failures += 1
+            return False
+        counters["frames"]["ok"] += 1
+        if self.is_counted:
+            self.capture.note_break(self.reason)
+        self.entries.insert(0, entry)
+        self.lines.insert(0, self.line)
+        self.build()
+        return True
+
+    def located(self, reason: str) -> str:
+        return (
+            f"{reason}\n  in {self.code.co_qualname}, {self.code.co_filename}:{self.line}\n"
+            "  fullgraph=True allows no graph break: move this out of the compiled function, or "
+            "compile without fullgraph"
+        )
+
+    def learn(self, guards: list[Guard], scope: dict[str, Any]) -> None:
+        """Numbers and sizes that changed are not constants next time."""
+        if self.capture.options.dynamic is False or not self.capture.options.learns():
+            return
+        for kind, source, expected in guards:
+            if kind not in ("value", "tensor"):
+                continue
+            try:
+                value = fetch(source, scope)
+            except Exception:
+                continue
+            world = self.capture.world
+            if kind == "tensor":
+                changed = world.changed_sizes(expected, value)
+                self.dynamic |= {source.size(dim) for dim in changed}
+            elif type(value) is type(expected) and world.may_be_dynamic(expected, value):
+                self.dynamic.add(source)
+
+    def why_last_missed(self, values: tuple[Any, ...]) -> str:
+        """What the newest entry expects and the values do not have."""
+        scope = dict(zip(self.parameter_names, values))
+        return first_missed(self.guards[-1], scope, self.capture.world)
+
+    # -- capture -----------------------------------------------------------------------------------
+
+    def analyse(
+        self, values: tuple[Any, ...], cells: tuple[Any, ...], scope: dict[str, Any]
+    ) -> list[str]:
+        """Analyse, restarting with what was learnt, then emit."""
+        self.line = self.code.co_firstlineno
+        if self.code.co_flags & NOT_CAPTURED:
+            raise Break(f"generator or coroutine {self.code.co_name}")
+        stop: int | None = None
+        self.reason = ""
+        # Whether the entry ends in a break that users are told of.
+        self.is_counted = False
+        for _ in range(MAX_RESTARTS):
+            dynamic = self.dynamic - self.static
+            world = self.capture.make_world()
+            t = Tracer(world, dynamic)
+            t.assume_dynamic = self.capture.options.is_all_dynamic()
+            try:
+                return self.attempt(t, values, cells, scope, stop)
+            except Abandon as error:
+                raise Break(str(error)) from None
+            except Specialize:
+                self.static |= self.dynamic
+            except NeedBreak as need:
+                if self.capture.options.fullgraph:
+                    raise Break(need.reason) from None
+                stop = need.step
+                self.reason = need.reason
+        raise Break("too many restarts")
+
+    def attempt(
+        self,
+        t: Tracer,
+        values: tuple[Any, ...],
+        cells: tuple[Any, ...],
+        scope: dict[str, Any],
+        stop: int | None,
+    ) -> list[str]:
+        code = self.code
+        slots: dict[int, Any] = {
+            i: Lazy(value, local(name))
+            for i, (name, value) in enumerate(zip(self.parameter_names, values))
+        }
+        closure = [
+            self.wrap_cell(t, i, name, cell, scope)
+            for i, (name, cell) in enumerate(zip(code.co_freevars, cells))
+        ]
+        frame = Frame(t, code, self.namespace, slots, closure)
+        t.frames.append(frame)
+        self.line = code.co_firstlineno
+        while True:
+            self.line = frame.decoded.micros[frame.pc].line
+            if t.position == stop:
+                return self.emit(t, scope, lambda e: self.finish_break(e, frame))
+            try:
+                done = frame.step()
+            except Break as error:
+                raise NeedBreak(t.position, str(error)) from error
+            except UserRaise as error:
+                name = getattr(t.type_of(error.var), "__name__", "")
+                raise NeedBreak(t.position, f"user exception {name}") from error
+            t.position += 1
+            if done is not None:
+                return self.emit(t, scope, functools.partial(Emitter.rebuild, v=done))
+
+    def wrap_cell(
+        self, t: Tracer, number: int, name: str, cell: Any, scope: dict[str, Any]
+    ) -> Cell:
+        """The variable of a free variable's cell; its contents are read by name."""
+        source = local(CELLS).item(number)
+        contents = Lazy(scope[name], free(name)) if name in scope else None
+        if contents is None:
+            t.guard("empty", source)
+        var = Cell(contents, source, name)
+        t.memo[source] = var
+        t.known[id(cell)] = (cell, var)
+        return var
+
+    def emit(self, t: Tracer, scope: dict[str, Any], finish: Callable[[Emitter], str]) -> list[str]:
+        emitter = Emitter(t, self.names, self.cells_text())
+
+        def backend(recording: Recording) -> Any:
+            self.capture.graphs.append(recording)
+            counters["stats"]["unique_graphs"] += 1
+            inputs = [fetch(recording.sources[node], scope) for node in recording.inputs]
+            return self.capture.backend(recording, inputs)
+
+        lines = emitter.entry(finish, backend, f"__native({self.values_text}, {self.cells_text()})")
+        self.guards.append(t.guards)
+        self.capture.captures += 1
+        return lines
+
+    # -- breaks ------------------------------------------------------------------------------------
+
+    def finish_break(self, e: Emitter, frame: Frame) -> str:
+        """The text that runs the broken instruction and goes on behind it."""
+        d, m, stack = frame.decoded, frame.decoded.micros[frame.pc], frame.stack
+        if frame.current is not None:
+            raise Break("break in an exception handler")
+        self.is_counted = m.op != "JUMP_IF"
+        rest = [x for x in d.micros[frame.pc + 1 :] if x.offset == m.offset]
+        try:
+            native, exits, choose = breaks.exits_of(
+                m, stack, rest, self.capture.call_through, frame.namespace
+            )
+        except NotImplementedError as error:
+            raise Break(str(error)) from None
+        # What the payload holds: the stack below the operands.
+        keep = stack[: len(stack) - native.consumed]
+        bound = sorted(frame.slots)
+        targets = [way.target for way in exits]
+        handler = d.handler(m.offset)
+        if handler is not None:
+            targets.append(handler.target)
+        live = {s for target in targets for s in breaks.live_slots(d, target, bound)}
+        slots = sorted(live - self.free_slots(d))
+        resumes = [self.resume_at(way, slots, rest if choose is None else []) for way in exits]
+        values = [x for x in keep if x is not NULL]
+        then = make_then(resumes, len(values), len(slots), choose, bool(self.code.co_freevars))
+        payload = [e.rebuild(x) for x in values] + [e.rebuild(frame.slots[s]) for s in slots]
+        if self.code.co_freevars:
+            payload.append(e.read(local(CELLS)))
+        given = [e.rebuild(x) for x in native.operands]
+        run = e.names.constant(native.run)
+        if handler is not None:
+            state = State(tuple(x is NULL for x in keep), tuple(slots))
+            shifted = handler._replace(target=handler.target - self.prefix)
+            code = prefixes.step_code(
+                self.origin.code, shifted, state, native.run, len(given), len(payload), then
+            )
+            step = self.function_text(e, code)
+            text = f"{step}(({''.join(x + ', ' for x in payload + given)}))"
+        else:
+            result = f"{run}({', '.join(given)})"
+            text = f"{e.names.constant(then)}(({''.join(x + ', ' for x in payload)}), {result})"
+        return text if self.origin is not self else f"{e.names.constant(drive)}({text})"
+
+    def free_slots(self, d: Decoded) -> set[int]:
+        """The slots of free variables: a continuation gets them with its closure."""
+        count = len(d.slots)
+        return set(range(count - len(self.code.co_freevars), count))
+
+    def function_text(self, e: Emitter, code: types.CodeType) -> str:
+        """A function over the same free variables, as text."""
+        if not code.co_freevars:
+            return e.names.constant(types.FunctionType(code, self.namespace))
+        parts = f"{e.names.constant(code)}, {e.names.constant(self.namespace)}"
+        kind = e.names.constant(types.FunctionType)
+        return f"{kind}({parts}, {code.co_name!r}, None, {e.read(local(CELLS))})"
+
+    def resume_at(
+        self, way: breaks.Exit, slots: list[int], rest: list[Micro]
+    ) -> tuple[CompiledCode, int, int]:
+        """What continues on a way, how many values of the stack it takes, and how many results."""
+        after = [x is NULL for x in way.under] + [False] * way.results
+        for extra in rest:
+            if extra.op == "NULL":
+                after.append(True)
+            elif extra.op == "SWAP" and extra.arg == 2:
+                after[-1], after[-2] = after[-2], after[-1]
+            elif extra.op != "TO_BOOL":
+                raise Break(f"break inside {extra.op}")
+        state = State(tuple(after), tuple(slots))
+        count = len([x for x in way.under if x is not NULL])
+        return self.resume(way.target - self.prefix, state), count, way.results
+
+    def resume(self, target: int, state: State) -> CompiledCode:
+        # Always cut from the original: prefixes of prefixes would never be met again.
+        origin = self.origin
+        if (target, state) not in origin.resumes:
+            try:
+                code = prefixes.resume_code(origin.code, target, state)
+            except NotImplementedError as error:
+                raise Break(str(error)) from None
+            made = CompiledCode(code, self.namespace, self.capture, origin)
+            origin.resumes[target, state] = made
+        return origin.resumes[target, state]
+
+
+def make_then(
+    resumes: list[tuple[CompiledCode, int, int]],
+    stack: int,
+    slots: int,
+    choose: Callable[[Any], int] | None,
+    has_cells: bool,
+) -> Callable[[tuple[Any, ...], Any], Jump]:
+    """(stack values, slot values, [cells], operands), result -> where to continue."""
+    end = stack + slots
+
+    def then(payload: tuple[Any, ...], result: Any) -> Jump:
+        compiled, under, results = resumes[choose(result)] if choose else resumes[0]
+        more = (result,) if results == 1 else tuple(result) if results else ()
+        cells = payload[end] if has_cells else ()
+        return Jump(compiled.bound(cells), payload[:under] + more + payload[stack:end])
+
+    return then

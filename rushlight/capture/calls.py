@@ -1,0 +1,287 @@
+"""Calls of variables: inlining of functions, construction of objects, binding of arguments."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import inspect
+import sys
+import types
+from typing import Any
+
+from rushlight.capture.attributes import Iter
+from rushlight.capture.builtins import BUILTINS, PURE
+from rushlight.capture.containers import methods_of
+from rushlight.capture.frame import Frame
+from rushlight.capture.iterators import Generator
+from rushlight.capture.operators import Operators
+from rushlight.capture.outcomes import Abandon, Break
+from rushlight.capture.sources import Source, const
+from rushlight.capture.tracer import IDENTITY, raise_user
+from rushlight.capture.values import (
+    Bound,
+    Const,
+    Dict,
+    Func,
+    Lazy,
+    Method,
+    New,
+    Number,
+    Obj,
+    Partial,
+    Seq,
+    SetVar,
+    Super,
+    Tensor,
+    View,
+)
+
+__all__ = ["Tracer"]
+
+# Called from generated code they would see the wrong frame.
+INTROSPECT = {locals, globals, vars, dir, eval, exec, sys._getframe}
+GENERATOR, COROUTINES = 0x20, 0x80 | 0x100 | 0x200
+VARARGS, VARKEYWORDS = 0x04, 0x08
+LRU_WRAPPER = type(functools.lru_cache(lambda: None))
+
+
+class Tracer(Operators):
+    def call(self, f: Any, args: list[Any], kwargs: dict[str, Any], frame: Any = None) -> Any:
+        f = self.real(f)
+        match f:
+            case Method():
+                return self.call(f.func, [f.owner, *args], kwargs, frame)
+            case Func():
+                return self.inline(
+                    f.code, f.namespace, f.closure, (f.defaults, f.kwdefaults), args, kwargs
+                )
+            case Partial():
+                return self.call(f.func, [*f.args, *args], {**f.kwargs, **kwargs}, frame)
+            case Bound():
+                return self.call_bound(f.owner, f.name, args, kwargs)
+            case New():
+                return self.call(self.getattr(f, "__call__"), args, kwargs)
+            case Obj():
+                return self.call_object(f, f.value, args, kwargs, frame)
+        raise Break(f"call of {type(f).__name__}")
+
+    def call_object(
+        self, f: Obj, value: Any, args: list[Any], kwargs: dict[str, Any], frame: Any
+    ) -> Any:
+        name = getattr(value, "__name__", type(value).__name__)
+        # Not value.__hash__: that of `list` is None.
+        is_hashable = type(value).__hash__ is not None
+        if is_hashable and value in INTROSPECT:
+            raise Break(f"builtin: {name}") if self.depth else Abandon(f"builtin: {name}")
+        special = self.world.special(self, f, args, kwargs)
+        if special is not None:
+            return special
+        if self.world.is_disabled(value):
+            raise Break(f"disabled: {name}")
+        if self.world.is_op(value):
+            return self.record("call_function", value, args, kwargs)
+        if value is super:
+            return self.make_super(args, frame)
+        if is_hashable:
+            result = self.call_builtin(value, args, kwargs)
+            if result is not NotImplemented:
+                return result
+        if isinstance(value, types.FunctionType):
+            return self.call_function(f, value, args, kwargs)
+        if isinstance(value, type):
+            return self.construct(value, args, kwargs)
+        return self.call_other(f, value, args, kwargs)
+
+    def call_builtin(self, value: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        handler = BUILTINS.get(value)
+        if handler is not None:
+            try:
+                result = handler(self, *args, **kwargs)
+            except TypeError as error:
+                raise Break(f"arguments of {value.__name__}: {error}") from None
+            if result is not NotImplemented:
+                return result
+        if value in PURE:
+            plain = {key: self.python(v) for key, v in kwargs.items()}
+            return self.fold(functools.partial(value, **plain), *map(self.python, args))
+        return NotImplemented
+
+    def make_super(self, args: list[Any], frame: Any) -> Super:
+        if args:
+            return Super(self.real(args[0]).value, args[1])
+        # Without arguments: the class from the caller's cell, the object from its first slot.
+        cell = frame.slots[frame.decoded.slots.index("__class__")]
+        return Super(self.real(self.real(cell).contents).value, frame.first_argument())
+
+    def call_function(
+        self, f: Obj, value: types.FunctionType, args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        source: Source = f.source
+        if source.kind == "const":
+            cells = [self.wrap(c, const(c)) for c in value.__closure__ or ()]
+        else:
+            base = source.attr("__closure__")
+            cells = [self.wrap(c, base.item(i)) for i, c in enumerate(value.__closure__ or ())]
+        for cell, name in zip(cells, value.__code__.co_freevars):
+            cell.name = name
+        defaults: list[Any] = []
+        kwdefaults: dict[str, Any] = {}
+        if self.world.is_library(value):
+            defaults = [self.lift(d) for d in value.__defaults__ or ()]
+            kwdefaults = {k: self.lift(d) for k, d in (value.__kwdefaults__ or {}).items()}
+        else:
+            base = source.attr("__defaults__")
+            defaults = [Lazy(d, base.item(i)) for i, d in enumerate(value.__defaults__ or ())]
+            base = source.attr("__kwdefaults__")
+            pairs = (value.__kwdefaults__ or {}).items()
+            kwdefaults = {k: Lazy(d, base.item(k)) for k, d in pairs}
+        namespace = value.__globals__
+        return self.inline(value.__code__, namespace, cells, (defaults, kwdefaults), args, kwargs)
+
+    def call_other(self, f: Obj, value: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if isinstance(value, types.MethodDescriptorType | types.WrapperDescriptorType):
+            return self.call_descriptor(value, args, kwargs)
+        if isinstance(value, functools.partial):
+            given = self.iterate(Lazy(value.args, f.source.attr("args")))
+            named = self.real(Lazy(value.keywords, f.source.attr("keywords"))).items
+            func = Lazy(value.func, f.source.attr("func"))
+            return self.call(func, [*given, *args], {**named, **kwargs})
+        if isinstance(value, LRU_WRAPPER):
+            wrapped = Lazy(value.__wrapped__, f.source.attr("__wrapped__"))
+            return self.call(wrapped, args, kwargs)
+        method = inspect.getattr_static(type(value), "__call__", None)
+        if not isinstance(value, IDENTITY) and isinstance(method, types.FunctionType):
+            return self.call(self.getattr(f, "__call__"), args, kwargs)
+        raise Break(f"builtin: {getattr(value, '__name__', type(value).__name__)}")
+
+    def call_descriptor(self, value: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        owner = self.real(args[0])
+        if value is object.__setattr__:
+            self.write_attribute(owner, self.python(args[1]), args[2])
+            return Const(None)
+        if value is object.__init__ or value is Exception.__init__:
+            if isinstance(owner, New) and issubclass(owner.cls, BaseException):
+                owner.args = tuple(args[1:])
+            return Const(None)
+        if isinstance(owner, Tensor | Seq | Dict | Const | SetVar | View | Iter | Number):
+            return self.call_bound(owner, value.__name__, args[1:], kwargs)
+        raise Break(f"builtin: {value.__qualname__}")
+
+    def construct(self, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if self.world.is_context(cls):
+            return New(cls, self.world.context_fields(self, cls, args))
+        if issubclass(cls, BaseException):
+            return self.construct_exception(cls, args, kwargs)
+        if issubclass(cls, tuple) and hasattr(cls, "_make") and hasattr(cls, "_fields"):
+            return self.construct_named_tuple(cls, args, kwargs)
+        init = cls.__init__
+        is_plain = cls.__new__ is object.__new__ and type(cls).__call__ is type.__call__
+        has_known_init = isinstance(init, types.FunctionType) or init is object.__init__
+        if not (is_plain and has_known_init):
+            raise Break(f"construct {cls.__name__}")
+        made = New(cls)
+        if isinstance(init, types.FunctionType):
+            self.guard("is", const(cls).attr("__init__"), init)
+            self.call(Obj(init, const(init)), [made, *args], kwargs)
+        elif args or kwargs:
+            raise raise_user(TypeError, f"{cls.__name__}() takes no arguments")
+        return made
+
+    def construct_exception(self, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        made = New(cls, args=tuple(args))
+        init = cls.__init__
+        if isinstance(init, types.FunctionType):
+            self.call(Obj(init, const(init)), [made, *args], kwargs)
+        elif kwargs:
+            raise Break(f"construct {cls.__name__} with keywords")
+        return made
+
+    def construct_named_tuple(self, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        items: dict[str, Any] = dict(zip(cls._fields, args)) | kwargs
+        for name, default in cls._field_defaults.items():
+            items.setdefault(name, self.lift(default))
+        if set(items) != set(cls._fields) or len(args) > len(cls._fields):
+            raise Break(f"{cls.__name__}: arguments do not fit")
+        return Seq(cls, [items[name] for name in cls._fields])
+
+    def inline(
+        self,
+        code: types.CodeType,
+        namespace: dict[str, Any],
+        closure: list[Any],
+        defaults: tuple[list[Any], dict[str, Any]],
+        args: list[Any],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """Run a Python function's code on variables."""
+        if code.co_flags & COROUTINES:
+            raise Break(f"coroutine {code.co_name}")
+        if self.depth > self.frame_limit:
+            raise Break("recursion too deep")
+        slots = bind_arguments(code, *defaults, args, kwargs)
+        frame = Frame(self, code, namespace, slots, closure)
+        if code.co_flags & GENERATOR:
+            return Generator(frame, self.position)
+        self.depth += 1
+        try:
+            return frame.run()
+        finally:
+            self.depth -= 1
+
+    def call_bound(self, v: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """A method, by name, of something that capture models itself."""
+        v = self.real(v)
+        if isinstance(v, Tensor):
+            return self.world.tensor_method(self, v, name, args, kwargs)
+        if isinstance(v, New) and self.world.is_context(v.cls):
+            return self.world.enter_or_exit(self, v, name)
+        if isinstance(v, Generator) and name in ("send", "close", "throw"):
+            raise Break(f"generator.{name}")
+        if isinstance(v, Seq | Dict | SetVar | View | Iter):
+            table = methods_of(v)
+            if name in table:
+                return table[name](self, v, *args, **kwargs)
+        if isinstance(v, Seq) and v.kind in (list, collections.deque):
+            raise Break(f"method {name}")
+        if isinstance(v, Const | Number) or (isinstance(v, Seq) and v.source is None):
+            plain = {key: self.python(x) for key, x in kwargs.items()}
+            method = functools.partial(getattr(self.python(v), name), **plain)
+            return self.fold(method, *[self.plain_argument(a) for a in args])
+        raise Break(f"method {name} of {type(v).__name__}")
+
+    def plain_argument(self, v: Any) -> Any:
+        v = self.real(v)
+        return [self.python(x) for x in self.iterate(v)] if isinstance(v, Iter) else self.python(v)
+
+
+def bind_arguments(
+    code: types.CodeType,
+    defaults: list[Any],
+    kwdefaults: dict[str, Any],
+    args: list[Any],
+    kwargs: dict[str, Any],
+) -> dict[int, Any]:
+    """Arguments to slots, by Python's rules."""
+    count, total = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    names, kwargs = code.co_varnames, dict(kwargs)
+    slots: dict[int, Any] = dict(enumerate(args[:count]))
+    if len(args) > count and not code.co_flags & VARARGS:
+        raise Break(f"{code.co_name}: too many arguments")
+    for i in range(code.co_posonlyargcount, total):
+        if names[i] in kwargs and i not in slots:
+            slots[i] = kwargs.pop(names[i])
+    for i, default in zip(range(count - len(defaults), count), defaults):
+        slots.setdefault(i, default)
+    for i in range(count, total):
+        if i not in slots and names[i] in kwdefaults:
+            slots[i] = kwdefaults[names[i]]
+    if any(i not in slots for i in range(total)):
+        raise Break(f"{code.co_name}: arguments do not fit")
+    if code.co_flags & VARARGS:
+        slots[total] = Seq(tuple, list(args[count:]))
+        total += 1
+    if code.co_flags & VARKEYWORDS:
+        slots[total] = Dict(kwargs)
+    elif kwargs:
+        raise Break(f"{code.co_name}: arguments do not fit")
+    return slots

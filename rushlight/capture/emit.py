@@ -1,0 +1,392 @@
+"""From a finished capture to Python source: guards, graph call, rebuilt values, effects.
+
+All reads of the outside stand in front of the graph call, so that no effect is seen by them.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.capture import iterators
+from rushlight.capture.attributes import Iter
+from rushlight.capture.guards import MISSES, Names, failing_test
+from rushlight.capture.outcomes import Break, NeedBreak
+from rushlight.capture.sources import Source
+from rushlight.capture.tracer import Guard
+from rushlight.capture.values import (
+    Bound,
+    Cell,
+    Const,
+    Dict,
+    Func,
+    Lazy,
+    Method,
+    New,
+    Obj,
+    Partial,
+    Proxy,
+    Seq,
+    SetVar,
+    Slice,
+    Super,
+    Tensor,
+    View,
+)
+
+__all__ = ["CELLS", "Emitter"]
+
+CELLS = "__cells"
+
+
+class Emitter:
+    """Writes one cache entry."""
+
+    def __init__(self, tracer: Any, names: Names, cells: str) -> None:
+        self.t = tracer
+        self.names = names
+        # The text that gives the cells of the function's free variables.
+        self.cells = cells
+        self.pre: list[str] = []  # guards and reads, inside `try`
+        self.post: list[str] = []  # after the graph
+        self.temps: dict[Source, str] = {}
+        self.built: dict[int, str] = {}
+        self.open: set[int] = set()
+        self.outs: dict[Any, str] = {}
+        self.checked: set[Any] = set()
+        self.count = 0
+
+    def temp(self, lines: list[str], text: str) -> str:
+        self.count += 1
+        name = f"__t{self.count}"
+        lines.append(f"{name} = {text}")
+        return name
+
+    def read(self, s: Source) -> str:
+        """A name or an expression without effects that gives a source's value."""
+        kind, base, key = s
+        if kind == "free":
+            return str(key)
+        if kind == "const":
+            return self.names.constant(key.value)
+        if kind == "local" and key != CELLS:
+            return str(key)
+        if s not in self.temps:
+            self.temps[s] = self.temp(self.pre, self.read_text(kind, base, key))
+        return self.temps[s]
+
+    def read_text(self, kind: str, base: Any, key: Any) -> str:
+        if kind == "local":
+            return self.cells
+        owner = self.read(base)
+        if kind == "attr":
+            return f"{owner}.{key}"
+        if kind == "cell":
+            return f"{owner}.cell_contents"
+        if kind == "size":
+            return f"{owner}.shape[{key}]"
+        is_plain = type(key) in (int, str, bool)
+        return f"{owner}[{key!r}]" if is_plain else f"{owner}[{self.names.constant(key)}]"
+
+    # -- guards ------------------------------------------------------------------------------------
+
+    def guard(self, guard: Guard) -> None:
+        kind, source, expected = guard
+        has_key = kind in ("absent", "lacks", "unshadowed", "alias", "distinct", "text")
+        key = (kind, source, expected if has_key else None)
+        if key in self.checked:
+            return
+        self.checked.add(key)
+        self.pre.append(
+            "if " + failing_test(guard, self.read, self.names, self.t.world) + ": break"
+        )
+
+    def guard_identities(self) -> None:
+        """Different inputs stay different objects: tensors always, since a graph has one input
+        for each; other things where capture wrote to some."""
+        groups: dict[bool, list[Source]] = {True: [], False: []}
+        for _, var in self.t.known.values():
+            source = var.source
+            if source is None or source.kind == "const":
+                continue
+            if isinstance(var, Tensor):
+                groups[True].append(source)
+            elif self.t.effects and isinstance(var, Seq | Dict | SetVar | Obj | Cell):
+                groups[False].append(source)
+        for sources in groups.values():
+            texts = [self.read(source) for source in sources]
+            if len(texts) == 2:
+                self.pre.append(f"if {texts[0]} is {texts[1]}: break")
+            elif len(texts) > 2:
+                ids = ", ".join(f"id({text})" for text in texts)
+                self.pre.append(f"if len({{{ids}}}) != {len(texts)}: break")
+
+    # -- values ------------------------------------------------------------------------------------
+
+    def rebuild(self, v: Any) -> str:
+        """The text of a value after the graph ran; the same variable is the same object."""
+        if isinstance(v, Lazy):
+            v = self.t.memo.get(v.source, v)
+        if isinstance(v, Const):
+            plain = v.value is None or type(v.value) in (int, str, bool)
+            return repr(v.value) if plain else self.names.constant(v.value)
+        if isinstance(v, Proxy) and v.source is None:
+            return self.out(v.node)
+        if v.source is not None:
+            return self.read(v.source)
+        if id(v) in self.built:
+            return self.built[id(v)]
+        if id(v) in self.open:
+            raise Break("a container that holds itself")
+        self.open.add(id(v))
+        name = self.made(v)
+        self.built[id(v)] = name
+        return name
+
+    def made(self, v: Any) -> str:
+        match v:
+            case Cell():
+                return self.make_cell(v)
+            case Func():
+                return self.make_function(v)
+            case SetVar():
+                return self.make_set(v)
+            case New():
+                return self.make_object(v)
+            case Iter():
+                return self.make_iterator(v)
+        return self.temp(self.post, self.expression(v))
+
+    def list_of(self, items: Any) -> str:
+        return "".join(self.rebuild(item) + ", " for item in items)
+
+    def expression(self, v: Any) -> str:
+        constant = self.names.constant
+        match v:
+            case Seq():
+                return self.sequence(v)
+            case Dict():
+                return self.mapping(v)
+            case View():
+                return f"{self.rebuild(v.owner)}.{v.name}()"
+            case Method():
+                return (
+                    f"{constant(types.MethodType)}({self.rebuild(v.func)}, {self.rebuild(v.owner)})"
+                )
+            case Partial():
+                named = "".join(f"{k}={self.rebuild(x)}, " for k, x in v.kwargs.items())
+                func = f"{self.rebuild(v.func)}, {self.list_of(v.args)}{named}"
+                return f"{constant(functools.partial)}({func})"
+            case Bound():
+                return f"{self.rebuild(v.owner)}.{v.name}"
+            case Slice():
+                return f"slice({self.list_of(v.parts)})"
+            case Super():
+                return f"super({constant(v.cls)}, {self.rebuild(v.owner)})"
+        raise Break(f"cannot rebuild {type(v).__name__}")
+
+    def sequence(self, v: Seq) -> str:
+        inner = self.list_of(v.items)
+        if v.kind is list:
+            return f"[{inner}]"
+        if v.kind is tuple:
+            return f"({inner})"
+        kind = self.names.constant(v.kind)
+        return f"{kind}._make([{inner}])" if hasattr(v.kind, "_make") else f"{kind}([{inner}])"
+
+    def mapping(self, v: Dict) -> str:
+        inner = ", ".join(f"{self.key(x)}: {self.rebuild(y)}" for x, y in v.items.items())
+        if v.kind is dict:
+            return f"{{{inner}}}"
+        kind = self.names.constant(v.kind)
+        factory = f"{self.rebuild(v.factory)}, " if v.kind is collections.defaultdict else ""
+        return f"{kind}({factory}{{{inner}}})"
+
+    def key(self, value: Any) -> str:
+        return repr(value) if type(value) in (int, str, bool) else self.names.constant(value)
+
+    def make_cell(self, v: Cell) -> str:
+        name = self.built[id(v)] = self.temp(self.post, f"{self.names.constant(types.CellType)}()")
+        if v.contents is not None:
+            self.post.append(f"{name}.cell_contents = {self.rebuild(v.contents)}")
+        return name
+
+    def make_set(self, v: SetVar) -> str:
+        """Made as the program made it, for the order to be the same."""
+        constant = self.names.constant
+        name = self.temp(self.post, f"{constant(v.kind)}({constant(tuple(v.first))})")
+        self.post += self.set_calls(name, v)
+        return name
+
+    def set_calls(self, target: str, v: SetVar) -> list[str]:
+        lines = []
+        for name, values in v.log:
+            args = "".join(self.names.constant(value) + ", " for value in values)
+            lines.append(f"{target}.{name}({args})")
+        return lines
+
+    def make_function(self, v: Func) -> str:
+        constant = self.names.constant
+        cells = f"({self.list_of(v.closure)})" if v.closure else "None"
+        defaults = f"({self.list_of(v.defaults)})" if v.defaults else "None"
+        parts = f"{constant(v.code)}, {constant(v.namespace)}, {v.code.co_name!r}"
+        name = self.temp(self.post, f"{constant(types.FunctionType)}({parts}, {defaults}, {cells})")
+        if v.kwdefaults:
+            self.post.append(f"{name}.__kwdefaults__ = {self.rebuild(Dict(v.kwdefaults))}")
+        return name
+
+    def make_object(self, v: New) -> str:
+        constant = self.names.constant
+        if issubclass(v.cls, BaseException):
+            text = f"{constant(v.cls.__new__)}({constant(v.cls)}, {self.list_of(v.args)})"
+        else:
+            text = f"{constant(object.__new__)}({constant(v.cls)})"
+        name = self.built[id(v)] = self.temp(self.post, text)
+        for attr, item in v.attrs.items():
+            value = self.rebuild(item)
+            self.post.append(f"{constant(object.__setattr__)}({name}, {attr!r}, {value})")
+        return name
+
+    def make_iterator(self, v: Any) -> str:
+        constant = self.names.constant
+        match v:
+            case iterators.Over():
+                name = self.temp(self.post, f"iter({self.rebuild(v.base)})")
+                if v.position:
+                    self.post.append(f"{name}.__setstate__({v.position})")
+                return name
+            case iterators.Items():
+                text = f"iter([{self.list_of(v.rest())}])"
+            case iterators.OverRange():
+                text = f"iter({constant(v.numbers)})"
+            case iterators.Zip():
+                text = f"zip({self.list_of(v.inner)}strict={v.strict})"
+            case iterators.Enumerate():
+                text = f"enumerate({self.rebuild(v.inner)}, {v.count})"
+            case iterators.MapIter():
+                text = f"map({self.rebuild(v.func)}, {self.list_of(v.inner)})"
+            case iterators.Filter():
+                text = f"filter({self.rebuild(v.func)}, {self.rebuild(v.inner)})"
+            case iterators.Generator():
+                # It cannot be made again half-way: end the graph before it is made.
+                raise NeedBreak(v.made_at, f"generator {v.frame.code.co_name}")
+            case _:
+                raise Break(f"cannot rebuild {type(v).__name__}")
+        return self.temp(self.post, text)
+
+    def out(self, node: Any) -> str:
+        if node not in self.outs:
+            self.outs[node] = f"__o{len(self.outs)}"
+        return self.outs[node]
+
+    # -- effects -----------------------------------------------------------------------------------
+
+    def effects(self) -> list[str]:
+        lines: list[str] = []
+        for what, *rest in self.t.effects.values():
+            lines += EFFECTS[what](self, *rest)
+        return lines
+
+    def write_contents(self, v: Any) -> list[str]:
+        target = self.read(v.source)
+        if isinstance(v, Dict):
+            text = self.mapping(Dict(v.items))
+            return [f"{target}.clear()", f"{target}.update({text})"]
+        items = f"[{self.list_of(v.items)}]"
+        if v.kind is list:
+            return [f"{target}[:] = {items}"]
+        return [f"{target}.clear()", f"{target}.extend({items})"]
+
+    def write_set(self, v: SetVar) -> list[str]:
+        assert v.source is not None
+        return self.set_calls(self.read(v.source), v)
+
+    def write_attribute(self, v: Obj, name: str) -> list[str]:
+        value = self.rebuild(self.t.overlay[id(v.value), name])
+        return [f"{self.read(v.source)}.{name} = {value}"]
+
+    def write_global(self, namespace: dict[str, Any], name: str) -> list[str]:
+        value = self.rebuild(self.t.overlay[id(namespace), name])
+        return [f"{self.names.constant(namespace)}[{name!r}] = {value}"]
+
+    def write_cell(self, v: Cell) -> list[str]:
+        assert v.source is not None
+        return [f"{self.read(v.source)}.cell_contents = {self.rebuild(v.contents)}"]
+
+    # -- the entry ---------------------------------------------------------------------------------
+
+    def entry(self, finish: Callable[[Emitter], str], backend: Any, rerun: str) -> list[str]:
+        """The lines of one cache entry. `finish` gives the text of the result, `backend` compiles
+        the graph, `rerun` is the text that runs the frame natively."""
+        t, world = self.t, self.t.world
+        self.pre.append(f"if {world.global_guard(self.names)}: break")
+        for guard in t.guards:
+            self.guard(guard)
+        result = finish(self)
+        effects = self.effects()
+        self.guard_identities()
+        call = self.graph_call(backend, rerun) if self.needs_graph() else []
+        # Last: the backend may ask for more of the sizes.
+        for test in world.shape_guards(self.read):
+            self.pre.append(f"if {test}: break")
+        if t.grad != t.entry_grad:
+            call.append(f"{self.names.constant(world.set_grad)}({t.grad})")
+        body = [
+            "while True:",
+            "    try:",
+            *(f"        {line}" for line in self.pre),
+            f"    except {self.names.constant(MISSES)}: break",
+        ]
+        return body + [f"    {x}" for x in [*call, *self.post, *effects, f"return {result}"]]
+
+    def needs_graph(self) -> bool:
+        """Whether anybody would miss the graph: it has results that are used, or effects."""
+        recording, switch = self.t.root, self.t.world.set_grad
+        is_empty = all(
+            node.op == "placeholder" or node.target == switch for node in recording.graph.nodes
+        )
+        return not is_empty and bool(self.outs or recording.has_effects)
+
+    def graph_call(self, backend: Any, rerun: str) -> list[str]:
+        t = self.t
+        recording = t.root
+        inputs = ", ".join(self.read(recording.sources[node]) for node in recording.inputs)
+        recording.graph.output(tuple(self.outs))
+        set_grad = self.names.constant(t.world.set_grad)
+        # A backend looks at grad mode to see whether gradients are wanted: where the graph switches
+        # it on, it starts on, and the graph itself switches it off first.
+        starts_off = t.switches_grad and not t.entry_grad
+        if starts_off:
+            first = next(node for node in recording.graph.nodes if node.op != "placeholder")
+            with recording.graph.inserting_before(first):
+                recording.graph.call_function(t.world.set_grad, (False,))
+            t.world.set_grad(True)
+        try:
+            run = self.names.constant(backend(recording))
+        finally:
+            if starts_off:
+                t.world.set_grad(False)
+        left = "".join(name + ", " for name in self.outs.values())
+        call = f"{left}= {run}({inputs})" if left else f"{run}({inputs})"
+        # Nothing was written yet: what the graph raises, the frame run natively raises where the
+        # user's handlers are, with the effects that came before.
+        must_rerun = (t.effects or t.has_handlers) and not recording.has_effects
+        if not must_rerun and not t.switches_grad:
+            return [call]
+        lines = ["try:", f"    {call}", "except Exception:"]
+        if t.switches_grad:
+            lines.append(f"    {set_grad}({t.entry_grad})")
+        lines.append(f"    return {rerun}" if must_rerun else "    raise")
+        return [f"{set_grad}(True)", *lines, f"{set_grad}({t.grad})"] if starts_off else lines
+
+
+EFFECTS: dict[str, Callable[..., list[str]]] = {
+    "contents": Emitter.write_contents,
+    "set": Emitter.write_set,
+    "attr": Emitter.write_attribute,
+    "global": Emitter.write_global,
+    "cell": Emitter.write_cell,
+}

@@ -1,0 +1,124 @@
+"""Kinds of guards: the text of the test that fails when what was read has changed.
+
+A test is written for an expression that reads the value; `Names` gives names to objects. The same
+text, evaluated outside generated code, says which guard was missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.capture.sources import Source, fetch
+from rushlight.capture.tracer import Guard
+from rushlight.capture.world import World
+
+__all__ = ["MISSES", "Names", "failing_test", "first_missed"]
+
+# What reading a source may raise where it is not there any more: the entry does not fit.
+MISSES = (AttributeError, KeyError, IndexError, TypeError, ValueError, NameError)
+
+
+class Names:
+    """Names bound to objects in a namespace: the same name for the same object."""
+
+    def __init__(self, namespace: dict[str, Any]) -> None:
+        self.namespace = namespace
+        self.names: dict[int, str] = {}
+
+    def constant(self, value: Any) -> str:
+        name = self.names.get(id(value))
+        if name is None:
+            name = self.names[id(value)] = f"__k{len(self.names)}"
+            self.namespace[name] = value
+        return name
+
+
+def test_value(e: str, expected: Any, names: Names) -> str:
+    if expected is None or expected is True or expected is False or expected is ...:
+        return f"{e} is not {'...' if expected is ... else expected!r}"
+    kind = type(expected)
+    if kind in (int, str):
+        return f"type({e}) is not {kind.__name__} or {e} != {expected!r}"
+    if kind is float:
+        # 0.0 == -0.0 and nan != nan: compare what repr shows.
+        if expected and expected == expected:
+            return f"type({e}) is not float or {e} != {names.constant(expected)}"
+        return f"repr({e}) != {repr(expected)!r}"
+    known = names.constant(expected)
+    return f"{e} is not {known} and (type({e}) is not {names.constant(kind)} or {e} != {known})"
+
+
+def test_keys(e: str, expected: tuple[type, list[Any]], names: Names) -> str:
+    kind, keys = expected
+    wrong_type = f"type({e}) is not {names.constant(kind)}"
+    if all(type(key) is str for key in keys):
+        return f"{wrong_type} or [*{e}] != {names.constant(keys)}"
+    typed = [(type(key), key) for key in keys]
+    return f"{wrong_type} or [(type(__x), __x) for __x in {e}] != {names.constant(typed)}"
+
+
+def test_length(e: str, expected: tuple[type, int], names: Names) -> str:
+    kind, length = expected
+    return f"type({e}) is not {names.constant(kind)} or len({e}) != {length}"
+
+
+def test_empty(e: str, expected: None, names: Names) -> str:
+    return f"not {names.constant(is_empty_cell)}({e})"
+
+
+def is_empty_cell(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return True
+    return False
+
+
+Test = Callable[[str, Any, Names], str]
+TESTS: dict[str, Test] = {
+    "value": test_value,
+    "type": lambda e, expected, names: f"type({e}) is not {names.constant(expected)}",
+    "is": lambda e, expected, names: f"{e} is not {names.constant(expected)}",
+    "length": test_length,
+    "keys": test_keys,
+    "empty": test_empty,
+    "absent": lambda e, expected, names: f"{expected!r} in {e}",
+    "lacks": lambda e, expected, names: f"hasattr({e}, {expected!r})",
+    "unshadowed": lambda e, expected, names: f"{expected!r} in {e}.__dict__",
+    "filled": lambda e, expected, names: e,
+    "text": lambda e, expected, names: str(expected(e, names)),
+}
+# Guards whose expectation is another source.
+RELATIONS = {"alias": "is not", "distinct": "is"}
+
+
+def failing_test(guard: Guard, read: Callable[[Source], str], names: Names, world: World) -> str:
+    """The test of a guard, true when it is missed."""
+    kind, source, expected = guard
+    text = read(source)
+    if kind in RELATIONS:
+        return f"{text} {RELATIONS[kind]} {read(expected)}"
+    if kind == "tensor":
+        return world.tensor_guard(text, expected, names)
+    return TESTS[kind](text, expected, names)
+
+
+def first_missed(guards: list[Guard], scope: dict[str, Any], world: World) -> str:
+    """Which guard of an entry does not hold, in words."""
+    for guard in guards:
+        namespace: dict[str, Any] = {}
+        names = Names(namespace)
+
+        def read(source: Source, names: Names = names) -> str:
+            return names.constant(fetch(source, scope))
+
+        try:
+            missed = eval(failing_test(guard, read, names, world), namespace)
+        except MISSES:
+            missed = True
+        if missed:
+            kind, source, expected = guard
+            shown = expected.name if isinstance(expected, Source) else expected
+            return f"{source.name}: {kind} {shown!r}"
+    return "global state or relations between inputs"

@@ -1,0 +1,172 @@
+"""Iterators that capture runs step by step, and how each is made again in generated code.
+
+An iterator holds what CPython's holds, so that one that is half used can be rebuilt: over the rest
+of its inner iterators. A generator that has begun cannot; capture then ends before it was made.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.capture.attributes import Iter
+from rushlight.capture.outcomes import Break, UserRaise
+from rushlight.capture.tracer import raise_user
+from rushlight.capture.values import NULL, Const, Dict, New, Seq, Var
+
+__all__ = [
+    "Enumerate",
+    "Filter",
+    "Generator",
+    "Items",
+    "MapIter",
+    "Over",
+    "OverRange",
+    "Zip",
+]
+
+
+class Over(Iter):
+    """Over a list, tuple or deque as it is when each item is asked for."""
+
+    def __init__(self, base: Seq) -> None:
+        self.base = base
+        self.position = 0
+
+    def next(self, tracer: Any) -> Any:
+        if self.position >= len(self.base.items):
+            # An exhausted iterator stays so, whatever is added later.
+            self.base = Seq(tuple, [])
+            self.position = 0
+            return NULL
+        self.position += 1
+        return self.base.items[self.position - 1]
+
+
+class Items(Iter):
+    """Over items that are known."""
+
+    def __init__(self, items: list[Any], owner: Dict | None = None) -> None:
+        self.items = items
+        self.position = 0
+        self.owner = owner
+        self.size = len(owner.items) if owner is not None else 0
+
+    def next(self, tracer: Any) -> Any:
+        if self.owner is not None and len(self.owner.items) != self.size:
+            raise raise_user(RuntimeError, "dictionary changed size during iteration")
+        if self.position >= len(self.items):
+            return NULL
+        self.position += 1
+        return self.items[self.position - 1]
+
+    def rest(self) -> list[Any]:
+        return self.items[self.position :]
+
+
+class OverRange(Iter):
+    def __init__(self, numbers: range) -> None:
+        self.numbers = numbers
+
+    def next(self, tracer: Any) -> Any:
+        if not self.numbers:
+            return NULL
+        first, self.numbers = self.numbers[0], self.numbers[1:]
+        return Const(first)
+
+
+class Zip(Iter):
+    def __init__(self, inner: list[Iter], strict: bool = False) -> None:
+        self.inner = inner
+        self.strict = strict
+
+    def next(self, tracer: Any) -> Any:
+        items = []
+        for number, it in enumerate(self.inner):
+            item = it.next(tracer)
+            if item is NULL:
+                if self.strict and (number or any(x.next(tracer) is not NULL for x in self.inner)):
+                    raise Break("zip of different lengths")
+                return NULL
+            items.append(item)
+        return Seq(tuple, items) if items else NULL
+
+
+class Enumerate(Iter):
+    def __init__(self, inner: Iter, count: int) -> None:
+        self.inner = inner
+        self.count = count
+
+    def next(self, tracer: Any) -> Any:
+        item = self.inner.next(tracer)
+        if item is NULL:
+            return NULL
+        self.count += 1
+        return Seq(tuple, [Const(self.count - 1), item])
+
+
+class MapIter(Iter):
+    def __init__(self, func: Any, inner: list[Iter]) -> None:
+        self.func = func
+        self.inner = inner
+
+    def next(self, tracer: Any) -> Any:
+        items = []
+        for it in self.inner:
+            item = it.next(tracer)
+            if item is NULL:
+                return NULL
+            items.append(item)
+        return tracer.call(self.func, items, {})
+
+
+class Filter(Iter):
+    def __init__(self, func: Any, inner: Iter) -> None:
+        self.func = func
+        self.inner = inner
+
+    def next(self, tracer: Any) -> Any:
+        while True:
+            item = self.inner.next(tracer)
+            if item is NULL:
+                return NULL
+            func = tracer.real(self.func)
+            is_identity = isinstance(func, Const) and func.value is None
+            if tracer.truth(item if is_identity else tracer.call(func, [item], {})):
+                return item
+
+
+class Generator(Iter):
+    """A suspended frame."""
+
+    def __init__(self, frame: Any, made_at: int) -> None:
+        self.frame = frame
+        self.made_at = made_at
+        self.started = False
+        self.finished = False
+        self.result: Var = Const(None)
+
+    def next(self, tracer: Any) -> Any:
+        return self.send(tracer, Const(None))
+
+    def send(self, tracer: Any, value: Any) -> Any:
+        if self.finished:
+            return NULL
+        if self.started:
+            self.frame.stack.append(value)
+        self.started = True
+        tracer.depth += 1
+        try:
+            done = self.frame.run()
+        except UserRaise as error:
+            self.finished = True
+            if isinstance(error.var, New) and error.var.cls is StopIteration:
+                raise raise_user(RuntimeError, "generator raised StopIteration") from None
+            raise
+        finally:
+            tracer.depth -= 1
+        if self.frame.yielded is not None:
+            item, self.frame.yielded = self.frame.yielded, None
+            return item
+        self.finished = True
+        self.result = done
+        return NULL

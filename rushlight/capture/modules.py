@@ -1,0 +1,158 @@
+"""`nn.Module` in capture: attributes from its tables, containers, calls with hooks."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from typing import Any
+
+from rushlight.capture.outcomes import Break
+from rushlight.capture.sources import const
+from rushlight.capture.tracer import raise_user
+from rushlight.capture.values import Const, Dict, Lazy, Obj, Seq
+from rushlight.nn.containers import ModuleList, Sequential
+from rushlight.nn.module import (
+    GLOBAL_BACKWARD_HOOKS,
+    GLOBAL_BACKWARD_PRE_HOOKS,
+    GLOBAL_FORWARD_HOOKS,
+    GLOBAL_FORWARD_PRE_HOOKS,
+    Module,
+)
+
+__all__ = ["attribute", "call", "has_plain_forward", "is_called_plainly", "items"]
+
+TABLES = ("_parameters", "_buffers", "_modules")
+GLOBAL_HOOKS = (
+    GLOBAL_FORWARD_HOOKS,
+    GLOBAL_FORWARD_PRE_HOOKS,
+    GLOBAL_BACKWARD_HOOKS,
+    GLOBAL_BACKWARD_PRE_HOOKS,
+)
+CALL: Any = Module.__call__
+OWN_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+def attribute(t: Any, module: Obj, name: str) -> Any:
+    """What a module's tables hold under a name; None where the general rules apply."""
+    value = module.value
+    if name in value.__dict__:
+        return None
+    for table in TABLES:
+        found = value.__dict__.get(table)
+        if found and name in found:
+            return Lazy(found[name], module.source.attr(table).item(name))
+    cls = type(value)
+    is_missing = inspect.getattr_static(cls, name, None) is None and not hasattr(cls, name)
+    if is_missing and cls.__getattr__ is Module.__getattr__:
+        t.guard("lacks", module.source, name)
+        message = f"'{cls.__name__}' object has no attribute '{name}'"
+        raise raise_user(AttributeError, message)
+    return None
+
+
+def items(t: Any, module: Obj) -> list[Any] | None:
+    """The children of a container that is iterated like a list."""
+    value = module.value
+    if not isinstance(value, Sequential | ModuleList):
+        return None
+    if type(value).__iter__ not in (Sequential.__iter__, ModuleList.__iter__):
+        return None
+    source, found = module.source.attr("_modules"), value._modules
+    names = list(found)
+    t.guard("text", source, lambda e, k: f"[*{e}] != {k.constant(names)}")
+    return [Lazy(child, source.item(name)) for name, child in found.items()]
+
+
+def has_backward_hooks(module: Any) -> bool:
+    return bool(module._backward_hooks or module._backward_pre_hooks or any(GLOBAL_HOOKS))
+
+
+def has_plain_forward(module: Any) -> bool:
+    """Whether a call comes to the function `forward` of the module's class."""
+    return "forward" not in module.__dict__ and isinstance(type(module).forward, types.FunctionType)
+
+
+def is_called_plainly(module: Any) -> bool:
+    """Whether a call is one of `forward` alone. Asked at each call of a compiled module."""
+    fields = module.__dict__
+    return type(module).__call__ is CALL and not (
+        fields["_forward_hooks"]
+        or fields["_forward_pre_hooks"]
+        or fields["_backward_hooks"]
+        or fields["_backward_pre_hooks"]
+        or GLOBAL_FORWARD_HOOKS
+        or GLOBAL_FORWARD_PRE_HOOKS
+        or GLOBAL_BACKWARD_HOOKS
+        or GLOBAL_BACKWARD_PRE_HOOKS
+    )
+
+
+def call(t: Any, module: Obj, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Call a module: its forward, between its hooks."""
+    value = module.value
+    if has_backward_hooks(value):
+        raise Break("module with backward hooks")
+    for table in GLOBAL_HOOKS:
+        t.guard("filled", const(table))
+    if not (value._forward_hooks or value._forward_pre_hooks):
+        t.guard("text", module.source, own_hooks_test)
+        return t.call(t.getattr(module, "forward"), args, kwargs)
+    for name in ("_backward_hooks", "_backward_pre_hooks"):
+        t.guard("text", module.source.attr(name), lambda e, k: e)
+    args, kwargs = run_pre_hooks(t, module, args, kwargs)
+    result = t.call(t.getattr(module, "forward"), args, kwargs)
+    return run_post_hooks(t, module, args, kwargs, result)
+
+
+def own_hooks_test(text: str, names: Any) -> str:
+    return " or ".join(f"{text}.{name}" for name in OWN_HOOKS)
+
+
+def hooks_of(t: Any, module: Obj, name: str) -> list[tuple[int, Any]]:
+    """The hooks in a table, guarded, by their numbers."""
+    source, table = module.source.attr(name), getattr(module.value, name)
+    numbers = list(table)
+    t.guard("text", source, lambda e, k: f"[*{e}] != {k.constant(numbers)}")
+    return [(number, Lazy(hook, source.item(number))) for number, hook in table.items()]
+
+
+def is_flagged(t: Any, module: Obj, table: str, number: int) -> bool:
+    source = module.source.attr(table)
+    flag = number in getattr(module.value, table)
+    negation = "not in" if flag else "in"
+    t.guard("text", source, lambda e, k: f"{number} {negation} {e}")
+    return flag
+
+
+def run_pre_hooks(
+    t: Any, module: Obj, args: list[Any], kwargs: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    for number, hook in hooks_of(t, module, "_forward_pre_hooks"):
+        if is_flagged(t, module, "_forward_pre_hooks_with_kwargs", number):
+            given = [module, Seq(tuple, list(args)), Dict(dict(kwargs))]
+            found = t.real(t.call(hook, given, {}))
+            if isinstance(found, Const) and found.value is None:
+                continue
+            new_args, new_kwargs = t.iterate(found)
+            args, kwargs = t.iterate(new_args), dict(t.real(new_kwargs).items)
+            continue
+        found = t.real(t.call(hook, [module, Seq(tuple, list(args))], {}))
+        if not (isinstance(found, Const) and found.value is None):
+            is_tuple = isinstance(found, Seq) and found.kind is tuple
+            args = list(found.items) if is_tuple else [found]
+    return args, kwargs
+
+
+def run_post_hooks(
+    t: Any, module: Obj, args: list[Any], kwargs: dict[str, Any], result: Any
+) -> Any:
+    for number, hook in hooks_of(t, module, "_forward_hooks"):
+        if is_flagged(t, module, "_forward_hooks_always_called", number):
+            raise Break("hook that is always called")
+        given = [module, Seq(tuple, list(args))]
+        if is_flagged(t, module, "_forward_hooks_with_kwargs", number):
+            given.append(Dict(dict(kwargs)))
+        found = t.real(t.call(hook, [*given, result], {}))
+        if not (isinstance(found, Const) and found.value is None):
+            result = found
+    return result

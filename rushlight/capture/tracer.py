@@ -1,0 +1,334 @@
+"""The door: everything read from outside comes through `Tracing.wrap`, where guards are made.
+
+Also what a capture collects: the graph, guards, and effects to be written after the graph ran.
+"""
+
+from __future__ import annotations
+
+import collections
+import enum
+import linecache
+import operator
+import types
+from typing import Any
+
+from rushlight.capture.bytecode import BINARY
+from rushlight.capture.outcomes import Break, UserRaise
+from rushlight.capture.recording import Recording, contains_node, examples_of
+from rushlight.capture.sources import Source, cell, const
+from rushlight.capture.values import (
+    Cell,
+    Const,
+    Dict,
+    Lazy,
+    Method,
+    New,
+    Number,
+    Obj,
+    Proxy,
+    Seq,
+    SetVar,
+    Slice,
+    Tensor,
+    Var,
+)
+from rushlight.capture.world import World
+
+__all__ = ["CONSTANTS", "IDENTITY", "Guard", "Tracing", "raise_user"]
+
+CONSTANTS = (
+    int, float, complex, str, bytes, bool, type(None), type(...), type(NotImplemented), range,
+    slice,
+)  # fmt: skip
+# Objects that are compared by identity, and may stand in a graph as they are.
+IDENTITY = (
+    types.FunctionType, types.BuiltinFunctionType, type, types.ModuleType,
+    types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType,
+    types.MethodWrapperType,
+)  # fmt: skip
+DICTS = (dict, collections.OrderedDict, collections.defaultdict)
+SETS = (set, frozenset)
+INPLACE = {f.__name__ for symbol, f in BINARY.items() if symbol.endswith("=")} | {"setitem"}
+
+# What is tested (a key of `guards.TESTS`), where it is read, and what was found.
+Guard = tuple[str, Source, Any]
+
+
+def raise_user(cls: type[BaseException], *args: Any) -> UserRaise:
+    """The program raises a built-in exception."""
+    return UserRaise(New(cls, args=tuple(Const(arg) for arg in args)))
+
+
+def is_named_tuple(kind: type) -> bool:
+    return issubclass(kind, tuple) and hasattr(kind, "_fields") and hasattr(kind, "_make")
+
+
+class Tracing:
+    """State of one attempt at capture, and the ways in and out of it."""
+
+    def __init__(self, world: World, dynamic: set[Source], frame_limit: int = 60) -> None:
+        self.world = world
+        self.dynamic = dynamic
+        # `recording` changes inside the bodies of higher-order calls.
+        self.recording = self.root = Recording(self.stack_trace)
+        # Frames that run now, outermost first.
+        self.frames: list[Any] = []
+        self.guards: list[Guard] = []
+        self.memo: dict[Source, Var] = {}
+        # Objects of the outside that were looked at, by identity.
+        self.known: dict[int, tuple[Any, Var]] = {}
+        # Attributes and globals written on existing objects.
+        self.overlay: dict[tuple[int, str], Any] = {}
+        # In order of first write.
+        self.effects: dict[Any, tuple[Any, ...]] = {}
+        self.frame_limit = frame_limit
+        self.depth = 0
+        self.steps = 0
+        # The step of the outermost frame that runs now.
+        self.position = 0
+        self.grad = self.entry_grad = world.grad_enabled()
+        self.switches_grad = False
+        # Whether sizes are not to be constants from the start.
+        self.assume_dynamic = False
+        # Whether user code may catch what the graph raises.
+        self.has_handlers = False
+
+    # -- the door ----------------------------------------------------------------------------------
+
+    def guard(self, kind: str, source: Source | None, expected: Any = None) -> None:
+        # An object that is there for good is tested for what it holds, never for itself.
+        if source is not None and (source.kind != "const" or kind in ("absent", "filled")):
+            self.guards.append((kind, source, expected))
+
+    def real(self, v: Any) -> Any:
+        return self.wrap(v.value, v.source) if type(v) is Lazy else v
+
+    def wrap(self, value: Any, source: Source) -> Any:
+        if source in self.memo:
+            return self.memo[source]
+        self.memo[source] = var = self.wrap_new(value, source)
+        return var
+
+    def is_constant(self, value: Any) -> bool:
+        return (
+            type(value) in CONSTANTS or isinstance(value, enum.Enum) or self.world.is_const(value)
+        )
+
+    def wrap_new(self, value: Any, source: Source) -> Var:
+        kind = type(value)
+        if self.is_constant(value):
+            if kind in (int, float) and self.is_dynamic(value, source):
+                self.guard("type", source, kind)
+                return Number(self.world.number(value, source), None, source)
+            self.guard("value", source, value)
+            return Const(value, source)
+        if id(value) in self.known:
+            var = self.known[id(value)][1]
+            if var.source is not None and var.source != source:
+                self.guard("alias", source, var.source)
+            return var
+        var = self.wrap_object(value, kind, source)
+        self.known[id(value)] = (value, var)
+        return var
+
+    def is_dynamic(self, value: Any, source: Source) -> bool:
+        if source in self.dynamic:
+            return True
+        is_argument = self.assume_dynamic and source.kind == "local"
+        return is_argument and type(value) is int and value not in (0, 1)
+
+    def wrap_object(self, value: Any, kind: type, source: Source) -> Var:
+        if self.world.is_tensor(value):
+            example = self.world.example(value, source, self)
+            self.guard("tensor", source, self.world.tensor_facts(value, example))
+            return Tensor(example, None, source)
+        if kind in (list, tuple, collections.deque) or is_named_tuple(kind):
+            return self.wrap_sequence(value, kind, source)
+        if kind in DICTS and all(self.is_plain_key(key) for key in value):
+            self.guard("keys", source, (kind, list(value)))
+            items = {key: Lazy(item, source.item(key)) for key, item in value.items()}
+            factory = None
+            if kind is collections.defaultdict:
+                factory = Lazy(value.default_factory, source.attr("default_factory"))
+            return Dict(items, source, kind, factory)
+        if kind in SETS and all(self.is_plain_key(key) for key in value):
+            self.guard("keys", source, (kind, list(value)))
+            return SetVar(kind, list(value), source)
+        return self.wrap_callable(value, kind, source)
+
+    def wrap_sequence(self, value: Any, kind: type, source: Source) -> Var:
+        if kind is collections.deque and value.maxlen is not None:
+            raise Break("deque with a maximal length")
+        self.guard("length", source, (kind, len(value)))
+        return Seq(kind, [Lazy(x, source.item(i)) for i, x in enumerate(value)], source)
+
+    def wrap_callable(self, value: Any, kind: type, source: Source) -> Var:
+        if kind is types.CellType:
+            try:
+                contents: Any = Lazy(value.cell_contents, cell(source, str(source.key)))
+            except ValueError:
+                contents = None
+                self.guard("empty", source)
+            return Cell(contents, source)
+        if kind is types.MethodType:
+            self.guard("type", source, kind)
+            func = Lazy(value.__func__, source.attr("__func__"))
+            return Method(func, Lazy(value.__self__, source.attr("__self__")), source)
+        is_identity = isinstance(value, IDENTITY)
+        if kind is types.FunctionType and "<locals>" in value.__qualname__:
+            # Made anew by every call of its parent: the code is what stays.
+            self.guard("type", source, kind)
+            self.guard("is", source.attr("__code__"), value.__code__)
+        elif is_identity:
+            self.guard("is", source, value)
+        else:
+            self.guard("type", source, kind)
+        return Obj(value, source)
+
+    def is_plain_key(self, key: Any) -> bool:
+        """Whether a key stands for itself: equal keys of other objects mean the same."""
+        if type(key) is tuple:
+            return all(map(self.is_plain_key, key))
+        return self.is_constant(key) or isinstance(key, IDENTITY)
+
+    # -- values for the graph and for folding ------------------------------------------------------
+
+    def node(self, v: Proxy) -> Any:
+        if v.node is None:
+            assert v.source is not None
+            v.node = self.root.add_input(v.source.identifier(), v.example, v.source)
+        return v.node
+
+    def arg(self, v: Any) -> Any:
+        """A variable as an argument of a node."""
+        v = self.real(v)
+        match v:
+            case Const():
+                return v.value
+            case Proxy():
+                return self.node(v)
+            case Seq():
+                items = [self.arg(item) for item in v.items]
+                return v.kind._make(items) if is_named_tuple(v.kind) else v.kind(items)  # type: ignore[attr-defined]
+            case Dict():
+                return {key: self.arg(item) for key, item in v.items.items()}
+            case SetVar():
+                return v.kind(v.items)
+            case Slice():
+                return slice(*map(self.arg, v.parts))
+            case Obj() if isinstance(v.value, IDENTITY):
+                return v.value
+        raise Break(f"cannot put {type(v).__name__} in the graph")
+
+    def python(self, v: Any) -> Any:
+        """The value, if it is known completely."""
+        v = self.real(v)
+        if isinstance(v, Number):
+            return self.world.decide(v.example)
+        if isinstance(v, Tensor):
+            raise Break("value of a tensor")
+        if not isinstance(v, Const | Seq | Dict | SetVar | Slice | Obj):
+            raise Break(f"value of {type(v).__name__}")
+        if isinstance(v, Seq):
+            return v.kind(map(self.python, v.items))
+        result = self.arg(v)
+        if contains_node(result):
+            raise Break("value of a tensor")
+        return result
+
+    def key(self, v: Any) -> Any:
+        """The value as a key of a dict or a set."""
+        value = self.python(v)
+        if not self.is_plain_key(value):
+            raise Break(f"key of type {type(value).__name__}")
+        return value
+
+    def lift(self, value: Any) -> Any:
+        """A variable for a value computed during capture."""
+        kind = type(value)
+        if self.is_constant(value):
+            return Const(value)
+        if kind in (tuple, list) or is_named_tuple(kind):
+            return Seq(kind, [self.lift(x) for x in value])
+        if kind is dict:
+            return Dict({key: self.lift(x) for key, x in value.items()})
+        if kind in SETS and all(map(self.is_plain_key, value)):
+            return SetVar(kind, value)
+        return Obj(value, const(value))
+
+    # -- the graph ---------------------------------------------------------------------------------
+
+    def record(self, op: str, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Add a call to the graph; its result."""
+        nodes = [self.arg(a) for a in args], {k: self.arg(v) for k, v in kwargs.items()}
+        name = target if isinstance(target, str) else getattr(target, "__name__", "")
+        given, named = examples_of(nodes)
+        example = self.world.run(op, target, given, named, self.grad)
+        node = self.recording.add(op, target, *nodes, example)
+        writes = name in INPLACE or (name.endswith("_") and not name.endswith("__"))
+        if writes or self.world.has_effects(target, name):
+            self.recording.has_effects = True
+        if writes:
+            first = self.real(args[0])
+            if isinstance(first, Tensor) and example is first.example:
+                return first
+        return self.outputs(node, example)
+
+    def outputs(self, node: Any, example: Any) -> Any:
+        """The variable of a node's result."""
+        if self.world.is_tensor(example):
+            return Tensor(example, node)
+        if isinstance(example, tuple | list):
+            items = []
+            for i, item in enumerate(example):
+                part = self.recording.add("call_function", operator.getitem, [node, i], {}, item)
+                items.append(self.outputs(part, item))
+            return Seq(type(example), items)
+        if example is None:
+            return Const(None)
+        is_number = type(example) in (int, float, bool) or not self.is_constant(example)
+        if is_number and not self.world.is_fixed(example):
+            return Number(example, node)
+        return Const(example)
+
+    def set_grad(self, value: bool) -> bool:
+        """Switch grad mode from here on; what it was."""
+        before, self.grad = self.grad, value
+        if before != value:
+            self.switches_grad = True
+            self.recording.add("call_function", self.world.set_grad, [value], {}, None)
+        return before
+
+    def stack_trace(self) -> str:
+        """Where the program is, in the user's code."""
+        lines = []
+        for frame in self.frames:
+            if not self.world.is_library_namespace(frame.namespace):
+                name, number = frame.code.co_filename, frame.line()
+                text = linecache.getline(name, number).strip()
+                lines.append(f'  File "{name}", line {number}, in {frame.code.co_name}\n    {text}')
+        return "\n".join(lines)
+
+    # -- effects -----------------------------------------------------------------------------------
+
+    def effect(self, key: Any, *what: Any) -> None:
+        self.effects.setdefault(key, what)
+
+    def mutated(self, v: Any) -> None:
+        """A container was changed; the outside sees it if it came from there."""
+        if v.source is not None:
+            self.effect(id(v), "contents", v)
+
+    def write_attribute(self, v: Any, name: str, value: Any) -> None:
+        if isinstance(v, New):
+            v.attrs[name] = value
+        elif isinstance(v, Obj):
+            self.overlay[id(v.value), name] = value
+            self.effect((id(v.value), name), "attr", v, name)
+        else:
+            raise Break(f"set attribute of {type(v).__name__}")
+
+    # -- given by the layers above -----------------------------------------------------------------
+
+    def call(self, f: Any, args: list[Any], kwargs: dict[str, Any], frame: Any = None) -> Any:
+        raise NotImplementedError

@@ -1,0 +1,192 @@
+"""What the interpreter knows of a value: one class per kind.
+
+A value of the outside has a source. `Lazy` is one that nobody looked at yet, so that it has no
+guard. Containers hold variables, never raw values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.capture.sources import Source
+
+__all__ = [
+    "NULL",
+    "Bound",
+    "Cell",
+    "Const",
+    "Dict",
+    "Func",
+    "Lazy",
+    "Method",
+    "New",
+    "Number",
+    "Obj",
+    "Partial",
+    "Proxy",
+    "Seq",
+    "SetVar",
+    "Slice",
+    "Super",
+    "Tensor",
+    "Var",
+    "View",
+]
+
+
+class Var:
+    source: Source | None = None
+
+
+class Lazy(Var):
+    """A value of the outside, not looked at yet: no guard."""
+
+    def __init__(self, value: Any, source: Source) -> None:
+        self.value = value
+        self.source: Source = source
+
+
+class Const(Var):
+    def __init__(self, value: Any, source: Source | None = None) -> None:
+        self.value = value
+        self.source = source
+
+
+class Proxy(Var):
+    """Something that is computed in the graph: a node, and an example of its value."""
+
+    def __init__(self, example: Any, node: Any = None, source: Source | None = None) -> None:
+        self.example = example
+        self.node = node
+        self.source = source
+
+
+class Tensor(Proxy):
+    # Its layout is invented: a gradient that capture made up (strict reads).
+    strict = False
+
+
+class Number(Proxy):
+    """A number that is not specialised."""
+
+
+class Seq(Var):
+    """A list, tuple, named tuple or the like; `kind` is its class."""
+
+    def __init__(self, kind: type, items: list[Any], source: Source | None = None) -> None:
+        self.kind = kind
+        self.items = items
+        self.source = source
+
+
+class Dict(Var):
+    """A dict or one of its relatives; keys are plain values."""
+
+    def __init__(
+        self,
+        items: dict[Any, Any],
+        source: Source | None = None,
+        kind: type = dict,
+        factory: Any = None,
+    ) -> None:
+        self.items = items
+        self.source = source
+        self.kind = kind
+        self.factory = factory
+
+
+class SetVar(Var):
+    """A set of plain values. `first` are those it began with, in order, and `log` the calls that
+    changed it: the order of a set depends on its history."""
+
+    def __init__(self, kind: type, items: Any, source: Source | None = None) -> None:
+        self.kind = kind
+        self.first = list(items)
+        # One of the outside is held in its own order, which a copy need not have.
+        self.items = self.first if source is not None else kind(self.first)
+        self.source = source
+        self.log: list[tuple[str, tuple[Any, ...]]] = []
+
+
+class View(Var):
+    """`keys()`, `values()` or `items()` of a dict."""
+
+    def __init__(self, owner: Dict, name: str) -> None:
+        self.owner = owner
+        self.name = name
+
+
+class Obj(Var):
+    """An object that exists."""
+
+    def __init__(self, value: Any, source: Source) -> None:
+        self.value = value
+        self.source: Source = source
+
+
+class New(Var):
+    """An instance made during capture."""
+
+    def __init__(
+        self, cls: type, attrs: dict[str, Any] | None = None, args: tuple[Any, ...] = ()
+    ) -> None:
+        self.cls = cls
+        self.attrs = {} if attrs is None else attrs
+        self.args = args
+
+
+class Func(Var):
+    """A function made during capture."""
+
+    def __init__(self, code: Any, namespace: dict[str, Any]) -> None:
+        self.code = code
+        self.namespace = namespace
+        self.closure: list[Any] = []
+        self.defaults: list[Any] = []
+        self.kwdefaults: dict[str, Any] = {}
+        self.qualname: str = code.co_qualname
+
+
+class Partial(Var):
+    """`functools.partial` made during capture."""
+
+    def __init__(self, func: Var, args: list[Any], kwargs: dict[str, Any]) -> None:
+        self.func = func
+        self.args = args
+        self.kwargs = kwargs
+
+
+class Method(Var):
+    def __init__(self, func: Var, owner: Var, source: Source | None = None) -> None:
+        self.func = func
+        self.owner = owner
+        self.source = source
+
+
+class Bound(Var):
+    """A method, by name, of something the interpreter models itself."""
+
+    def __init__(self, owner: Var, name: str) -> None:
+        self.owner = owner
+        self.name = name
+
+
+class Super(Var):
+    def __init__(self, cls: type, owner: Var) -> None:
+        self.cls = cls
+        self.owner = owner
+
+
+class Cell(Var):
+    def __init__(self, contents: Any = None, source: Source | None = None, name: str = "") -> None:
+        self.contents = contents
+        self.source = source
+        self.name = name
+
+
+class Slice(Var):
+    def __init__(self, parts: list[Any]) -> None:
+        self.parts = parts
+
+
+NULL = Var()  # CPython's NULL on the stack

@@ -1,0 +1,160 @@
+"""What capture asks of a tensor library. This one has no tensors: every answer is "no"."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.capture.outcomes import Break, Specialize
+from rushlight.capture.sources import Source
+from rushlight.capture.values import Bound, New, Obj, Tensor, Var
+
+__all__ = ["World"]
+
+
+class World:
+    # Modules whose names begin so are the library: what they hold is taken as fixed.
+    library: tuple[str, ...] = ()
+
+    # -- kinds of values ---------------------------------------------------------------------------
+
+    def is_tensor(self, value: Any) -> bool:
+        return False
+
+    def is_const(self, value: Any) -> bool:
+        """Whether a value of the library is compared like a number."""
+        return False
+
+    def is_op(self, function: Any) -> bool:
+        """Whether a call of it is a node of the graph."""
+        return False
+
+    def is_module(self, value: Any) -> bool:
+        return False
+
+    def is_context(self, cls: type) -> bool:
+        """Whether instances are context managers that the world itself enters and leaves."""
+        return False
+
+    def is_disabled(self, function: Any) -> bool:
+        return getattr(function, "_capture_disable", False) is True
+
+    def is_library(self, value: Any) -> bool:
+        if not self.library:
+            return False
+        module = getattr(value, "__module__", None) or getattr(value, "__name__", "")
+        return isinstance(module, str) and module.startswith(self.library)
+
+    def is_library_namespace(self, namespace: dict[str, Any]) -> bool:
+        return bool(self.library) and namespace.get("__name__", "").startswith(self.library)
+
+    def has_effects(self, target: Any, name: str) -> bool:
+        """Whether a call writes to its arguments or draws random numbers."""
+        return False
+
+    # -- tensors and numbers -----------------------------------------------------------------------
+
+    def example(self, value: Any, source: Source, tracer: Any) -> Any:
+        return value
+
+    def is_usable(self) -> bool:
+        """Whether anything can be captured now."""
+        return True
+
+    def number(self, value: Any, source: Source) -> Any:
+        """The example of a number that is not to be a constant."""
+        return value
+
+    def may_be_dynamic(self, expected: Any, value: Any) -> bool:
+        """Whether a number that changed from one to the other is a constant no more."""
+        if type(value) not in (int, float) or value == expected:
+            return False
+        return not (type(value) is int and value in (0, 1))
+
+    def decide(self, example: Any) -> Any:
+        """The value of a number, with whatever guard makes that right."""
+        raise Specialize
+
+    def may_raise_later(self, example: Any) -> bool:
+        """Whether arithmetic on a number must happen now, for the user's handlers to see it."""
+        return True
+
+    def tensor_type(self, tensor: Tensor) -> type:
+        return type(tensor.example)
+
+    def tensor_facts(self, value: Any, example: Any) -> Any:
+        """What a guard of a tensor tests; it does not keep the tensor."""
+        return type(value)
+
+    def tensor_guard(self, text: str, facts: Any, names: Any) -> str:
+        """The test that fails for a tensor of other facts."""
+        return f"type({text}) is not {names.constant(facts)}"
+
+    def changed_sizes(self, facts: Any, value: Any) -> list[int]:
+        """The dims in which a tensor differs, where it differs in sizes only."""
+        return []
+
+    def run(self, op: str, target: Any, args: Any, kwargs: Any, grad: bool) -> Any:
+        """The example of a call's result, from examples of its arguments."""
+        if op == "call_method":
+            return getattr(args[0], target)(*args[1:], **kwargs)
+        return target(*args, **kwargs)
+
+    def tensor_attr(self, tracer: Any, tensor: Tensor, name: str) -> Any:
+        return Bound(tensor, name)
+
+    def tensor_method(
+        self, tracer: Any, tensor: Tensor, name: str, args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        return tracer.record("call_method", name, [tensor, *args], kwargs)
+
+    def unbind(self, tracer: Any, tensor: Tensor) -> list[Any]:
+        raise Break("iterate over a tensor")
+
+    def length(self, tracer: Any, tensor: Tensor) -> Var:
+        raise Break("length of a tensor")
+
+    # -- modes -------------------------------------------------------------------------------------
+
+    def grad_enabled(self) -> bool:
+        return True
+
+    def set_grad(self, value: bool) -> None:
+        """Switch recording of gradients, when a graph runs."""
+
+    def global_guard(self, name: Any) -> str:
+        """The test that fails when the library's global state differs from now's."""
+        return "False"
+
+    def shape_guards(self, read: Any) -> list[str]:
+        """Tests that fail for other sizes, beyond those of each tensor; `read` gives texts."""
+        return []
+
+    def context_fields(self, tracer: Any, cls: type, args: list[Any]) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def enter_or_exit(self, tracer: Any, manager: New, name: str) -> Any:
+        raise NotImplementedError
+
+    # -- calls and attributes with a meaning of their own ------------------------------------------
+
+    def special(self, tracer: Any, f: Obj, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """The result of a call that the world knows, or None."""
+        return None
+
+    def module_attr(self, tracer: Any, module: Obj, name: str) -> Any:
+        return None
+
+    def module_items(self, tracer: Any, module: Obj) -> list[Any] | None:
+        return None
+
+    def keeps_attributes(self, cls: Any) -> bool:
+        """Whether a `__setattr__` of its own still makes `x.a` give what was written to it."""
+        return False
+
+    def entry_target(self, f: Any) -> tuple[Any, tuple[Any, ...]] | None:
+        """The Python function that a call of a library object comes to, and its first arguments."""
+        return None
+
+    def is_fixed(self, example: Any) -> bool:
+        """Whether a number that the graph gives is the same for all inputs that guards allow."""
+        return False

@@ -1,0 +1,52 @@
+"""The private paths of torch's compiler, and what they stand for. Data only; see `aliases`."""
+
+from __future__ import annotations
+
+from rushlight.compat.finder import ABSENT, Entry
+
+_COMPILING = ".compiler.compiling"
+_MARKS = ".capture.marks"
+_BACKENDS = ".compiler.backends"
+_SIZES = ".compiler.sizes"
+
+
+def named(module: str, names: str) -> dict[str, str]:
+    return {name: f"{module}:{name}" for name in names.split()}
+
+
+_REGISTRY = named(_BACKENDS, "list_backends lookup_backend register_backend")
+_MARKING = named(_SIZES, "mark_dynamic mark_static maybe_mark_dynamic")
+
+COMPILE_ALIASES: dict[str, Entry] = {
+    "torch._dynamo": {
+        **named(_COMPILING, "OptimizedModule explain optimize reset is_dynamo_supported"),
+        **named(_MARKS, "allow_in_graph disable graph_break"),
+        **_REGISTRY,
+        **_MARKING,
+        "config": ".compiler.config",
+        "is_compiling": ".compiler:is_compiling",
+        "export": ABSENT,
+    },
+    "torch._dynamo.config": ".compiler.config",
+    "torch._dynamo.backends.registry": dict(_REGISTRY),
+    "torch._dynamo.decorators": {
+        **named(_MARKS, "allow_in_graph disable graph_break"),
+        **_MARKING,
+    },
+    "torch._dynamo.eval_frame": named(
+        _COMPILING, "OptimizedModule explain optimize reset is_dynamo_supported"
+    ),
+    "torch._dynamo.exc": named(
+        ".capture.exc",
+        "BackendCompilerFailed FailOnRecompileLimitHit InternalTorchDynamoError InvalidBackend "
+        "TorchDynamoException Unsupported UserError",
+    ),
+    "torch._dynamo.source": named(
+        ".symbolic", "ConstantSource LocalSource AttrSource TensorPropertySource"
+    ),
+    "torch._dynamo.testing": named(
+        ".compiler.counting",
+        "CompileCounter CompileCounterWithBackend EagerAndRecordGraphs normalize_gm",
+    ),
+    "torch._dynamo.utils": {**named(".base.counters", "counters"), "same": ABSENT},
+}

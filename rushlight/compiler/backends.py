@@ -1,0 +1,123 @@
+"""Backends of `torch.compile`: functions of a GraphModule and example inputs, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rushlight.capture.exc import InvalidBackend
+from rushlight.capture.recording import EXAMPLE
+
+__all__ = ["list_backends", "lookup_backend", "register_backend"]
+
+Backend = Callable[..., Any]
+
+BACKENDS: dict[str, tuple[Backend, tuple[str, ...]]] = {}
+# Where packages offer backends: ours, and the one that packages for torch use.
+ENTRY_POINTS = ("rushlight_backends", "torch_dynamo_backends")
+
+
+def register_backend(
+    compiler_fn: Backend | None = None, name: str | None = None, tags: Sequence[str] = ()
+) -> Any:
+    """Give a backend a name; usable as a decorator."""
+    if compiler_fn is None:
+        return lambda function: register_backend(function, name, tags)
+    name = name or compiler_fn.__name__
+    if name in BACKENDS:
+        raise AssertionError(f"duplicate name: {name}")
+    BACKENDS[name] = (compiler_fn, tuple(tags))
+    return compiler_fn
+
+
+def offered_by_packages() -> dict[str, Any]:
+    from importlib.metadata import entry_points
+
+    return {point.name: point for group in ENTRY_POINTS for point in entry_points(group=group)}
+
+
+def lookup_backend(backend: Any) -> Backend:
+    """A backend by name; a function stands for itself."""
+    if not isinstance(backend, str):
+        found: Backend = backend
+        return found
+    if backend not in BACKENDS:
+        point = offered_by_packages().get(backend)
+        if point is None:
+            raise InvalidBackend(backend)
+        register_backend(point.load(), name=backend)
+    return BACKENDS[backend][0]
+
+
+def list_backends(exclude_tags: Sequence[str] | None = ("debug", "experimental")) -> list[str]:
+    """The names of backends, without those that carry one of the tags."""
+    excluded = set(exclude_tags or ())
+    known = [name for name, (_, tags) in BACKENDS.items() if not excluded & set(tags)]
+    return sorted({*known, *offered_by_packages()})
+
+
+# -- the backends of the project -------------------------------------------------------------------
+
+
+@register_backend(tags=("debug",))
+def eager(gm: Any, example_inputs: Sequence[Any]) -> Any:
+    """Run the graph as it was captured."""
+    return gm.forward
+
+
+def has_symbols(gm: Any) -> bool:
+    from rushlight.symbolic.numbers import SymNumber
+
+    for node in gm.graph.nodes:
+        value = node.meta.get(EXAMPLE)
+        if isinstance(value, SymNumber):
+            return True
+        if any(isinstance(n, SymNumber) for n in getattr(value, "shape", ())):
+            return True
+    return False
+
+
+def through_aot(gm: Any, inputs: Sequence[Any], compiler: Backend, **options: Any) -> Any:
+    """Forward and backward graphs of functional ops, each given to `compiler`."""
+    from rushlight.aot.api import aot_module_simplified
+
+    if has_symbols(gm):
+        # Symbols live in the examples; real inputs would make their sizes constants.
+        inputs = [n.meta[EXAMPLE] for n in gm.graph.nodes if n.op == "placeholder"]
+    return aot_module_simplified(gm, inputs, compiler, **options)
+
+
+@register_backend(tags=("debug",))
+def aot_eager(gm: Any, example_inputs: Sequence[Any]) -> Any:
+    """Split into functional forward and backward graphs, and run those as they are."""
+    from rushlight.aot.compilers import nop
+
+    return through_aot(gm, example_inputs, nop)
+
+
+@register_backend(tags=("debug",))
+def aot_eager_decomp_partition(gm: Any, example_inputs: Sequence[Any]) -> Any:
+    """As the default backend, up to the code generator."""
+    from rushlight.aot.compilers import nop
+
+    return through_aot(gm, example_inputs, nop, **default_options())
+
+
+@register_backend
+def inductor(gm: Any, example_inputs: Sequence[Any]) -> Any:
+    """The default: functional graphs as native code."""
+    from rushlight.aot.compilers import nop
+    from rushlight.base.counters import counters
+    from rushlight.compiler import compile_graph
+
+    if has_symbols(gm):
+        # The code generator takes sizes as constants.
+        counters["inductor"]["graphs with symbolic sizes, interpreted"] += 1
+        return through_aot(gm, example_inputs, nop, **default_options())
+    return through_aot(gm, example_inputs, compile_graph, **default_options())
+
+
+def default_options() -> dict[str, Any]:
+    from rushlight.aot.partition import min_cut_rematerialization_partition
+
+    return {"partition_fn": min_cut_rematerialization_partition}

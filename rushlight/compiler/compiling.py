@@ -1,0 +1,236 @@
+"""`torch.compile`: functions and modules whose graphs a backend compiles.
+
+Nothing happens before the first call. All compiled code is dropped by `reset`.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.base.counters import counters
+from rushlight.capture import marks, modules
+from rushlight.capture.cache import Capture, Options
+from rushlight.capture.exc import BackendCompilerFailed, TorchDynamoException
+from rushlight.capture.function import graph_module
+from rushlight.capture.recording import Recording
+from rushlight.capture.torchworld import TorchWorld
+from rushlight.compiler import config, is_compiling, is_dynamo_compiling
+from rushlight.compiler.backends import lookup_backend
+from rushlight.nn.module import Module
+
+__all__ = ["ExplainOutput", "OptimizedModule", "compile", "explain", "optimize", "reset"]
+
+# In captured code these say yes.
+marks.COMPILING.update((is_compiling, is_dynamo_compiling))
+CAPTURES: weakref.WeakSet[Capture] = weakref.WeakSet()
+
+
+def compile(
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: Any = "inductor",
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+) -> Any:
+    """Compile a function or a module at its first call, once per kind of arguments.
+
+    `fullgraph` makes a graph break an error. `dynamic`: None makes sizes symbols at the second
+    value, True from the start, False never. `backend` is a name or a function of a GraphModule and
+    example inputs. `mode` and `options` are for tuning and have no effect yet.
+
+    >>> import rushlight as torch
+    >>> @torch.compile(backend="eager")
+    ... def double(x):
+    ...     return x * 2
+    >>> double(torch.ones(2))
+    tensor([2., 2.])
+    """
+    if mode is not None and options is not None:
+        raise RuntimeError(
+            "Either mode or options can be specified, but both can't be specified at the same time."
+        )
+    make = functools.partial(
+        compiled, fullgraph=fullgraph, dynamic=dynamic, backend=backend, is_disabled=disable
+    )
+    return make if model is None else make(model)
+
+
+def optimize(
+    backend: Any = "inductor",
+    *,
+    nopython: bool = False,
+    dynamic: bool | None = None,
+    disable: bool = False,
+    **ignored: Any,
+) -> Callable[[Any], Any]:
+    """torch's older entry: what it returns is applied to a function or a module."""
+    return functools.partial(
+        compiled, fullgraph=nopython, dynamic=dynamic, backend=backend, is_disabled=disable
+    )
+
+
+def compiled(
+    model: Any, *, fullgraph: bool, dynamic: bool | None, backend: Any, is_disabled: bool
+) -> Any:
+    if not callable(model):
+        raise RuntimeError(f"torch.compile expects a callable, not {type(model).__name__}")
+    if is_disabled:
+        return model
+    capture = make_capture(backend, Options(fullgraph=fullgraph, dynamic=dynamic))
+    return OptimizedModule(model, capture) if isinstance(model, Module) else entry(model, capture)
+
+
+def make_capture(backend: Any, options: Options) -> Capture:
+    run = lookup_backend(backend)
+
+    def compile_recording(recording: Recording, inputs: list[Any]) -> Callable[..., Any]:
+        module = graph_module(recording)
+        try:
+            made = run(module, inputs)
+            if not callable(made):
+                raise TypeError(f"a backend returns a callable, not {type(made).__name__}")
+        except TorchDynamoException:
+            raise
+        except Exception as error:
+            if config.suppress_errors:
+                counters["stats"]["graphs whose backend failed"] += 1
+                forward: Callable[..., Any] = module.forward
+                return forward
+            raise BackendCompilerFailed(run, error) from error
+        counters["stats"]["calls_captured"] += len(recording.calls())
+        return made
+
+    options.limit = config.limit
+    options.starts_dynamic = lambda: not config.assume_static_by_default
+    options.learns = lambda: config.automatic_dynamic_shapes
+    capture = Capture(TorchWorld, compile_recording, options)
+    CAPTURES.add(capture)
+    return capture
+
+
+def entry(fn: Any, capture: Capture) -> Any:
+    """The compiled form of a callable that is no module."""
+    if isinstance(fn, types.MethodType):
+        return types.MethodType(entry(fn.__func__, capture), fn.__self__)
+    if isinstance(fn, (staticmethod, classmethod)):
+        return type(fn)(entry(fn.__func__, capture))
+    if marks.is_disabled(fn):
+        return fn
+    original = fn
+    if not isinstance(fn, types.FunctionType) or capture.world.is_library(fn):
+
+        def fn(*args: Any, **kwargs: Any) -> Any:
+            return original(*args, **kwargs)
+
+    made = capture.function(fn)
+    functools.update_wrapper(made, original, updated=())
+    made._torchdynamo_orig_callable = original
+    return made
+
+
+class OptimizedModule(Module):
+    """A module whose calls are compiled. It shares everything with `_orig_mod`."""
+
+    _orig_mod: Any
+
+    def __init__(self, module: Module, capture: Capture) -> None:
+        super().__init__()
+        fields = self.__dict__
+        # What is not here is the module's.
+        for name in [name for name in fields if not name.startswith("_")]:
+            del fields[name]
+        fields["_modules"]["_orig_mod"] = module
+        fields["_call_whole"] = capture.function(call_module)
+        # Without hooks the module's own forward is the frame, as where forward itself is called.
+        fields["_call_forward"] = None
+        if modules.has_plain_forward(module):
+            fields["_call_forward"] = capture.function(type(module).forward)  # type: ignore[arg-type]
+        fields["_is_made"] = True
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self(*args, **kwargs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        fields = self.__dict__
+        module = fields["_modules"]["_orig_mod"]
+        call = fields["_call_forward"]
+        if call is None or not modules.is_called_plainly(module):
+            call = fields["_call_whole"]
+        return call(module, *args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        module = self.__dict__["_modules"]["_orig_mod"]
+        return module if name == "_orig_mod" else getattr(module, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_is_made" not in self.__dict__:
+            object.__setattr__(self, name, value)
+            return
+        setattr(self.__dict__["_modules"]["_orig_mod"], name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self.__dict__["_modules"]["_orig_mod"], name)
+
+
+def call_module(self: Any, *args: Any, **kwargs: Any) -> Any:
+    return self(*args, **kwargs)
+
+
+def reset() -> None:
+    """Drop all compiled code."""
+    for capture in list(CAPTURES):
+        capture.reset()
+
+
+def is_dynamo_supported() -> bool:
+    """Whether functions can be compiled here."""
+    return True
+
+
+class ExplainOutput:
+    """What compiling one call came to."""
+
+    def __init__(self, capture: Capture, graphs: list[Any]) -> None:
+        self.graphs = graphs
+        self.graph_count = len(graphs)
+        self.break_reasons = list(capture.breaks)
+        self.graph_break_count = len(capture.breaks)
+        self.ops_per_graph = [
+            [node.target for node in gm.graph.nodes if node.op.startswith("call")] for gm in graphs
+        ]
+        self.op_count = sum(map(len, self.ops_per_graph))
+
+    def __str__(self) -> str:
+        lines = [
+            f"Graph Count: {self.graph_count}",
+            f"Graph Break Count: {self.graph_break_count}",
+            f"Op Count: {self.op_count}",
+            "Break Reasons:",
+            *(f"  {n}: {reason}" for n, reason in enumerate(self.break_reasons, 1)),
+        ]
+        return "\n".join(lines)
+
+
+def explain(f: Any) -> Callable[..., ExplainOutput]:
+    """Call the result with arguments to see graphs and graph breaks."""
+
+    def run(*args: Any, **kwargs: Any) -> ExplainOutput:
+        graphs: list[Any] = []
+
+        def keep(gm: Any, example_inputs: Any) -> Any:
+            graphs.append(gm)
+            return gm.forward
+
+        capture = make_capture(keep, Options())
+        made = OptimizedModule(f, capture) if isinstance(f, Module) else entry(f, capture)
+        made(*args, **kwargs)
+        return ExplainOutput(capture, graphs)
+
+    return run

@@ -1,0 +1,25 @@
+"""Switches of `torch.compile`; set them here, or for a while with `patch`."""
+
+from __future__ import annotations
+
+from rushlight.base.switches import patcher
+
+# How often one code object is compiled before it runs as it is.
+recompile_limit = 8
+# torch's older name of it: wins where it is set to a number.
+cache_size_limit: int | None = None
+
+# Whether sizes and integers that change become symbols at the second value.
+automatic_dynamic_shapes = True
+
+# Whether sizes are constants until they change.
+assume_static_by_default = True
+
+# Whether a backend that fails is an error, or the graph then runs as it is.
+suppress_errors = False
+
+patch = patcher(__name__)
+
+
+def limit() -> int:
+    return recompile_limit if cache_size_limit is None else cache_size_limit
