@@ -506,3 +506,23 @@ def test_traces_of_scripted_functions_take_no_names_from_the_caller():
     traced = torch.jit.trace(torch.jit.script(helper), (x,))
     assert str(traced.graph).startswith("graph(%0 : ")
     assert traced(x).tolist() == [2, 2]
+
+
+def test_gradients_in_compiled_code_and_other_threads():
+    @torch.jit.script
+    def slope(middle, x):
+        y = middle + middle**2
+        return torch.autograd.grad([y.sum()], [x], retain_graph=True)
+
+    @torch.jit.script
+    def both(x):
+        y = (x + 3) * (x + 4) * 0.5
+        future = torch.jit.fork(slope, y, x)
+        return slope(y, x), torch.jit.wait(future)
+
+    x = torch.randn(3, requires_grad=True)
+    (here,), (there,) = both(x)
+    middle = (x + 3) * (x + 4) * 0.5
+    (expected,) = torch.autograd.grad((middle + middle**2).sum(), x)
+    assert torch.equal(here, there)
+    torch.testing.assert_close(here, expected)

@@ -437,10 +437,10 @@ def sugared_function(function: Any, place: SourceRange, em: Emitter) -> Sugared:
 def namespaces() -> list[tuple[Any, str]]:
     """Modules of operators, and what stands before the names of their ops."""
     import rushlight
-    from rushlight import fft, linalg, special
+    from rushlight import autograd, fft, linalg, special
     from rushlight.nn import functional
 
-    found = [(rushlight, ""), (functional, "")]
+    found = [(rushlight, ""), (functional, ""), (autograd, "")]
     return [*found, (linalg, "linalg_"), (fft, "fft_"), (special, "special_")]
 
 
