@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from rushlight.capture.bytecode import BINARY, COMPARE, Decoded, Micro
+from rushlight.capture.failures import NoNativeForm
 from rushlight.capture.values import NULL
 
 __all__ = ["END", "Exit", "Native", "exits_of", "live_slots", "native_of"]
@@ -166,10 +167,10 @@ def native_of(
     call_through: Callable[..., Any],
     namespace: dict[str, Any],
 ) -> Native:
-    """How to run an instruction natively; NotImplementedError where there is no way."""
+    """How to run an instruction natively; NoNativeForm where there is no way."""
     plan = PLANS.get(m.op)
     if plan is None or (m.op == "RAISE" and not m.arg):
-        raise NotImplementedError(f"no native form of {m.op}")
+        raise NoNativeForm(f"no native form of {m.op}")
     return plan(Surroundings(stack, call_through, namespace), m.arg)
 
 

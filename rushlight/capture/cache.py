@@ -24,6 +24,7 @@ from rushlight.capture.bytecode import Decoded, Micro, check_version
 from rushlight.capture.calls import Tracer
 from rushlight.capture.emit import CELLS, Emitter
 from rushlight.capture.exc import FailOnRecompileLimitHit, Unsupported
+from rushlight.capture.failures import NoNativeForm
 from rushlight.capture.frame import Frame
 from rushlight.capture.guards import Names, first_missed
 from rushlight.capture.outcomes import Abandon, Break, NeedBreak, Specialize, UserRaise
@@ -491,7 +492,7 @@ class CompiledCode:
             native, exits, choose = breaks.exits_of(
                 m, stack, rest, self.capture.call_through, frame.namespace
             )
-        except NotImplementedError as error:
+        except NoNativeForm as error:
             raise Break(str(error)) from None
         # What the payload holds: the stack below the operands.
         keep = stack[: len(stack) - native.consumed]
@@ -558,7 +559,7 @@ class CompiledCode:
         if (target, state) not in origin.resumes:
             try:
                 code = prefixes.resume_code(origin.code, target, state)
-            except NotImplementedError as error:
+            except NoNativeForm as error:
                 raise Break(str(error)) from None
             made = CompiledCode(code, self.namespace, self.capture, origin)
             origin.resumes[target, state] = made

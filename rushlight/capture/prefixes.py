@@ -19,6 +19,7 @@ from rushlight.capture.bytecode import (
     encode_handlers,
     parse_handlers,
 )
+from rushlight.capture.failures import NoNativeForm
 
 __all__ = ["State", "resume_code", "step_code"]
 
@@ -80,7 +81,7 @@ class Prefix(Writer):
 
     def __init__(self, code: types.CodeType, state: State) -> None:
         if not code.co_nlocals or code.co_flags & GENERATOR_FLAGS:
-            raise NotImplementedError("no resume function for this code")
+            raise NoNativeForm("no resume function for this code")
         super().__init__(code.co_consts)
         self.original = code
         self.state = state

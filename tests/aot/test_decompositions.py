@@ -46,6 +46,9 @@ LEFT = {
     "quantized values": """
         fake_quantize_per_tensor_affine_cachemask fake_quantize_per_channel_affine_cachemask
         _fake_quantize_per_tensor_affine_cachemask_tensor_qparams""",
+    "a shift of bits": """
+        bitwise_left_shift.Tensor bitwise_left_shift.Tensor_Scalar
+        bitwise_right_shift.Tensor bitwise_right_shift.Tensor_Scalar""",
     "a product of three": "_trilinear",
     "an order that is kept": "sort.stable",
     "numbers that are no floats": "affine_grid_generator",

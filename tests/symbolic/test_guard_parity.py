@@ -68,6 +68,13 @@ def guards_of(op: Any, case: Sample) -> list[str] | None:
     return checking.texts(env)
 
 
+# Ops that ask one thing more, and why.
+EXEMPT = {
+    "stft": "windows that start with the signal need one place more for some lengths, and without "
+    "it the result has the signal's layout",
+}
+
+
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name()[6:])
 def test_guards_of_samples_are_implied_by_those_of_pytorch(op: Any) -> None:
     theirs = SAMPLES.get(op.name()[6:], {})
@@ -81,6 +88,8 @@ def test_guards_of_samples_are_implied_by_those_of_pytorch(op: Any) -> None:
             ours = guards_of(op, case)
             if allowed is not None and ours is not None:
                 extra = checking.not_implied(ours, allowed)
+                if op.name()[6:] in EXEMPT:
+                    extra = [text for text in extra if "Mod(" not in text]
                 lines += [f"{case!r}: {text} (PyTorch: {allowed})" for text in extra]
     assert not lines, "\n".join(lines[:10])
 

@@ -111,14 +111,12 @@ def windowed(signal: Any, frames: Frames, window: Any, aligned: bool) -> Any:
             window = signal.new_ones((width,))
         window = aten.constant_pad_nd(window, [left, n_fft - width - left])
         if aligned:
-            # The first frame's window, not its zeros, starts with the signal: there are as many
-            # frames as windows in the signal. Only the last frame may need an odd number of zeros
-            # in full; of a size that is not known that is not asked.
-            right = n_fft - width - left
-            length = signal.shape[1]
-            if right > left and isinstance(length, int) and (length - width) % frames.hop:
-                right = left
-            if left or right:
+            # The first frame's window, not its zeros, starts with the signal; an odd number of
+            # zeros may need one place more for the last frame.
+            right = left
+            if (n_fft - width) % 2 and (signal.shape[1] - width) % frames.hop == 0:
+                right += 1
+            if right:
                 signal = aten.constant_pad_nd(signal, [left, right])
     signal = signal.unfold(1, n_fft, frames.hop)
     return signal if window is None else signal * window
