@@ -17,17 +17,14 @@ from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dtype import dtype
 from rushlight.core.rng import Generator
 from rushlight.core.tensor import Tensor
+from rushlight.jit.ir import schemas
 from rushlight.jit.ir.relations import union
 from rushlight.jit.ir.types import (
-    ANY,
     BOOL,
     COMPLEX,
     DEVICE,
     FLOAT,
-    GENERATOR,
     INT,
-    NONE,
-    NUMBER,
     STR,
     TENSOR,
     AnyListType,
@@ -42,24 +39,23 @@ from rushlight.jit.ir.types import (
 )
 from rushlight.jit.naming import qualified_name
 
-SIMPLE: dict[Any, Type] = {
-    None: NONE,
-    type(None): NONE,
-    int: INT,
-    float: FLOAT,
-    complex: COMPLEX,
-    bool: BOOL,
-    str: STR,
-    typing.Any: ANY,
-    Tensor: TENSOR,
-    device: DEVICE,
-    Generator: GENERATOR,
-    # Enumerations of torch are ints.
-    dtype: INT,
-    layout: INT,
-    memory_format: INT,
-    int | float | complex: NUMBER,
+# Classes of Python, and what schemas call the types that they stand for; enumerations are ints.
+WORDS: dict[Any, str] = {
+    None: "NoneType",
+    type(None): "NoneType",
+    typing.Any: "Any",
+    Tensor: "Tensor",
+    int: "int",
+    float: "float",
+    complex: "complex",
+    bool: "bool",
+    str: "str",
+    device: "Device",
+    Generator: "Generator",
+    int | float | complex: "Scalar",
+    **dict.fromkeys((dtype, layout, memory_format), "int"),
 }
+SIMPLE: dict[Any, Type] = {found: schemas.SIMPLE[word] for found, word in WORDS.items()}
 
 # Names that source text may use without importing them.
 KNOWN_NAMES: dict[str, Any] = {

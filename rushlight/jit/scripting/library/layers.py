@@ -614,31 +614,7 @@ def lstm(
     return output, (h_n, c_n)
 
 
-@forward_of("GRU")
-def gru(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    is_batched = input.dim() == 3
-    batch_dim = 0 if self.batch_first else 1
-    if not is_batched:
-        input = input.unsqueeze(batch_dim)
-    batch = input.size(0) if self.batch_first else input.size(1)
-    directions = 2 if self.bidirectional else 1
-    if hx is None:
-        hx = torch.zeros(
-            self.num_layers * directions, batch, self.hidden_size, dtype=input.dtype,
-            device=input.device,
-        )  # fmt: skip
-    elif not is_batched:
-        hx = hx.unsqueeze(1)
-    output, h_n = torch.gru(
-        input, hx, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training,
-        self.bidirectional, self.batch_first,
-    )  # fmt: skip
-    if not is_batched:
-        return output.squeeze(batch_dim), h_n.squeeze(1)
-    return output, h_n
-
-
-@forward_of("RNN")
+@forward_of("GRU", "RNN")
 def rnn(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
     is_batched = input.dim() == 3
     batch_dim = 0 if self.batch_first else 1
@@ -653,7 +629,12 @@ def rnn(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
         )  # fmt: skip
     elif not is_batched:
         hx = hx.unsqueeze(1)
-    if self.mode == "RNN_TANH":
+    if self.mode == "GRU":
+        output, h_n = torch.gru(
+            input, hx, self._flat_weights, self.bias, self.num_layers, self.dropout,
+            self.training, self.bidirectional, self.batch_first,
+        )  # fmt: skip
+    elif self.mode == "RNN_TANH":
         output, h_n = torch.rnn_tanh(
             input, hx, self._flat_weights, self.bias, self.num_layers, self.dropout,
             self.training, self.bidirectional, self.batch_first,
