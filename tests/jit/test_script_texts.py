@@ -58,7 +58,6 @@ INPUTS = {
     "tensor_conversions": lambda: (torch.tensor(3.5),),
     "tolist": lambda: (torch.tensor([1, 2, 3]),),
     "linear_algebra": lambda: (torch.rand(3, 3), torch.rand(3, 3)),
-    "functional_several": lambda: None,
     "conversions": lambda: (3, 2.5, "7", True),
     "string_methods": lambda: ("a,b",),
     "starred_call": lambda: ((3, 4),),
@@ -67,19 +66,16 @@ INPUTS = {
     "list_methods": lambda: ([1, 2, 3, 4],),
     "union_isinstance": lambda: ("abc",),
     "any_isinstance": lambda: (3,),
-    "takes_class": lambda: None,
     "bits": lambda: (5, 2),
     "modulo": lambda: (torch.rand(3),),
     "builtin_functions": lambda: (97, 2.5),
     # Views of dicts change with them in Python; compiled code has lists.
-    "dict_methods": lambda: None,
     "delete_item": lambda: ([1, 2], {"a": 1, "b": 2}),
     "dict_of_lists": lambda: ({"a": [1]},),
     "named_tuple": lambda: (programs.Point(1, torch.ones(2)),),
     "set_in_list_of_tensors": lambda: ([torch.ones(2), torch.zeros(2)],),
     "nested_lists": lambda: ([[1, 2], [3]],),
     # Python counts these calls as errors, compiled code does not.
-    "scripting_flag": lambda: None,
     "isinstance_static": lambda: (torch.ones(2), 3),
     "asserting": lambda: (torch.ones(2, 2),),
 }
@@ -140,11 +136,14 @@ def outcome(function, inputs, **kwargs):
         return "error", type(error).__name__
 
 
-@pytest.mark.parametrize("name", FUNCTION_TEXTS)
+# Only their texts are compared: no one input fits all of the first, and the others take an object of
+# a compiled class, give views of a dict that go on changing, or answer what they are.
+NOT_RUN = {"functional_several", "takes_class", "dict_methods", "scripting_flag"}
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTION_TEXTS if name not in NOT_RUN])
 def test_function_computes_what_python_does(name):
     inputs = inputs_of(name)
-    if inputs is None:
-        return
     kwargs = {"n": 2} if name == "keyword_only" else {}
     function = programs.FUNCTIONS[name]
     kind, expected = outcome(function, inputs, **kwargs)
