@@ -136,8 +136,8 @@ def outcome(function, inputs, **kwargs):
         return "error", type(error).__name__
 
 
-# Only their texts are compared: no one input fits all of the first, and the others take an object of
-# a compiled class, give views of a dict that go on changing, or answer what they are.
+# Only their texts are compared: no one input fits all of the first, and the others take an object
+# of a compiled class, give views of a dict that go on changing, or answer what they are.
 NOT_RUN = {"functional_several", "takes_class", "dict_methods", "scripting_flag"}
 
 
