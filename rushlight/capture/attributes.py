@@ -168,12 +168,30 @@ class Attributes(Tracing):
             return fields[name] if isinstance(v, New) else Lazy(fields[name], v.source.attr(name))
         if found is not NULL:
             return self.class_attr(v, cls, name, found, is_data)
-        fallback = inspect.getattr_static(cls, "__getattr__", None)
-        if fallback is not None:
-            return self.call(Obj(fallback, const(fallback)), [v, Const(name)], {})
+        if inspect.getattr_static(cls, "__getattr__", None) is not None:
+            self.guard_missing(v, cls, name)
+            return self.call(self.type_attr(v, "__getattr__"), [Const(name)], {})
         if isinstance(v, Obj):
             self.guard("lacks", v.source, name)
         raise raise_user(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")
+
+    def guard_missing(self, v: Any, cls: type, name: str) -> None:
+        """Nothing but `__getattr__` knows a name."""
+        if isinstance(v, Obj) and hasattr(v.value, "__dict__"):
+            self.guard("unshadowed", v.source, name)
+        self.guard("lacks", const(cls), name)
+
+    def type_attr(self, v: Any, name: str) -> Any:
+        """A special method: what the class has counts, whatever the instance holds."""
+        v = self.real(v)
+        if not isinstance(v, New | Obj):
+            return self.getattr(v, name)
+        cls = self.type_of(v)
+        found = inspect.getattr_static(cls, name, NULL)
+        if found is NULL:
+            raise raise_user(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")
+        self.guard_class_attr(cls, name, found)
+        return self.bind(found, v, cls, const(cls).attr(name))
 
     def class_attr(self, v: Any, cls: type, name: str, found: Any, is_data: bool) -> Any:
         """An attribute that the class of an instance has."""
@@ -205,6 +223,29 @@ class Attributes(Tracing):
             self.guard("is", source, found.__func__)
         elif isinstance(found, (*METHOD_KINDS, property)):
             self.guard("is", source, found)
+        elif hasattr(type(found), "__get__"):
+            self.guard_descriptor(cls, name, found)
+
+    def guard_descriptor(self, cls: type, name: str, found: Any) -> None:
+        """A descriptor that runs user code when it is read: looked for without reading it."""
+        mro = cls.__mro__
+        place = next(i for i, base in enumerate(mro) if base.__dict__.get(name) is found)
+
+        def test(text: str, names: Any) -> str:
+            tests = [f"{text}.__mro__ is not {names.constant(mro)}"]
+            tests += [f"{name!r} in {names.constant(base)}.__dict__" for base in mro[:place]]
+            owner = names.constant(mro[place])
+            tests.append(f"{owner}.__dict__[{name!r}] is not {names.constant(found)}")
+            return " or ".join(tests)
+
+        self.guards.append(("text", const(cls), test))
+        for method in ("__get__", "__set__"):
+            getter = getattr(type(found), method, None)
+            source = const(type(found))
+            if getter is None:
+                self.guard("lacks", source, method)
+            else:
+                self.guard("is", source.attr(method), getter)
 
     def bind(self, found: Any, owner: Any, cls: type, source: Source) -> Any:
         """What reading a class attribute gives, by the descriptor protocol."""
@@ -325,5 +366,6 @@ class Attributes(Tracing):
         cls = self.type_of(v)
         for name in ("__bool__", "__len__"):
             if hasattr(cls, name):
-                return self.truth(self.call(self.getattr(v, name), [], {}))
+                return self.truth(self.call(self.type_attr(v, name), [], {}))
+            self.guard("lacks", const(cls), name)
         return True

@@ -56,6 +56,8 @@ def builtin_isinstance(t: Any, v: Any, cls: Any) -> Any:
     v = t.real(v)
     if isinstance(v, Obj):
         return Const(isinstance(v.value, kinds))
+    if isinstance(v, Tensor):
+        return Const(t.world.is_instance(v, kinds))
     return Const(issubclass(t.type_of(v), kinds))
 
 
@@ -72,12 +74,12 @@ def builtin_len(t: Any, v: Any) -> Any:
     found = t.world.module_items(t, v) if isinstance(v, Obj) else None
     if found is not None:
         return Const(len(found))
-    return t.call(t.getattr(v, "__len__"), [], {})
+    return t.call(t.type_attr(v, "__len__"), [], {})
 
 
 def builtin_getattr(t: Any, v: Any, name: Any, *default: Any) -> Any:
     try:
-        return t.getattr(v, t.python(name))
+        return t.present(t.getattr(v, t.python(name)))
     except UserRaise as error:
         is_missing = isinstance(error.var, New) and issubclass(error.var.cls, AttributeError)
         if default and is_missing:
@@ -219,7 +221,7 @@ def builtin_str(t: Any, *args: Any) -> Any:
     if isinstance(v, New | Obj) and isinstance(
         getattr(t.type_of(v), "__str__", None), types.FunctionType
     ):
-        return t.call(t.getattr(v, "__str__"), [], {})
+        return t.call(t.type_attr(v, "__str__"), [], {})
     return NotImplemented
 
 

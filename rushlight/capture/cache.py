@@ -101,7 +101,8 @@ class Capture:
             with self.lock:
                 found = self.codes.get(key)
                 if found is None:
-                    found = CompiledCode(function.__code__, function.__globals__, self)
+                    code = prefixes.with_a_slot(function.__code__)
+                    found = CompiledCode(code, function.__globals__, self)
                     self.codes[key] = found
         return found
 

@@ -60,7 +60,7 @@ class Tracer(Operators):
             case Bound():
                 return self.call_bound(f.owner, f.name, args, kwargs)
             case New():
-                return self.call(self.getattr(f, "__call__"), args, kwargs)
+                return self.call(self.type_attr(f, "__call__"), args, kwargs)
             case Obj():
                 return self.call_object(f, f.value, args, kwargs, frame)
         raise Break(f"call of {type(f).__name__}")
@@ -69,9 +69,9 @@ class Tracer(Operators):
         self, f: Obj, value: Any, args: list[Any], kwargs: dict[str, Any], frame: Any
     ) -> Any:
         name = getattr(value, "__name__", type(value).__name__)
-        # Not value.__hash__: that of `list` is None.
-        is_hashable = type(value).__hash__ is not None
-        if is_hashable and value in INTROSPECT:
+        # Others may have a `__hash__` or `__eq__` of the user's.
+        is_known_kind = isinstance(value, IDENTITY)
+        if is_known_kind and value in INTROSPECT:
             raise Break(f"builtin: {name}") if self.depth else Abandon(f"builtin: {name}")
         special = self.world.special(self, f, args, kwargs)
         if special is not None:
@@ -82,7 +82,7 @@ class Tracer(Operators):
             return self.record("call_function", value, args, kwargs)
         if value is super:
             return self.make_super(args, frame)
-        if is_hashable:
+        if is_known_kind:
             result = self.call_builtin(value, args, kwargs)
             if result is not NotImplemented:
                 return result
@@ -130,8 +130,10 @@ class Tracer(Operators):
             defaults = [self.lift(d) for d in value.__defaults__ or ()]
             kwdefaults = {k: self.lift(d) for k, d in (value.__kwdefaults__ or {}).items()}
         else:
-            base = source.attr("__defaults__")
-            defaults = [Lazy(d, base.item(i)) for i, d in enumerate(value.__defaults__ or ())]
+            self.guard("is", source.attr("__code__"), value.__code__)
+            count = value.__code__.co_argcount
+            if value.__defaults__ and len(args) < count:
+                defaults = self.iterate(Lazy(value.__defaults__, source.attr("__defaults__")))
             base = source.attr("__kwdefaults__")
             pairs = (value.__kwdefaults__ or {}).items()
             kwdefaults = {k: Lazy(d, base.item(k)) for k, d in pairs}
@@ -151,7 +153,7 @@ class Tracer(Operators):
             return self.call(wrapped, args, kwargs)
         method = inspect.getattr_static(type(value), "__call__", None)
         if not isinstance(value, IDENTITY) and isinstance(method, types.FunctionType):
-            return self.call(self.getattr(f, "__call__"), args, kwargs)
+            return self.call(self.type_attr(f, "__call__"), args, kwargs)
         raise Break(f"builtin: {getattr(value, '__name__', type(value).__name__)}")
 
     def call_descriptor(self, value: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:

@@ -100,6 +100,9 @@ class Emitter:
         if key in self.checked:
             return
         self.checked.add(key)
+        if kind == "present":
+            self.read(source)
+            return
         self.pre.append(
             "if " + failing_test(guard, self.read, self.names, self.t.world) + ": break"
         )
@@ -123,6 +126,20 @@ class Emitter:
             elif len(texts) > 2:
                 ids = ", ".join(f"id({text})" for text in texts)
                 self.pre.append(f"if len({{{ids}}}) != {len(texts)}: break")
+
+    def guard_memory(self) -> None:
+        """Where the graph writes to tensors, its inputs share memory as they did."""
+        root, world = self.t.root, self.t.world
+        if not root.writes:
+            return
+        values = {var.source: value for value, var in self.t.known.values() if var.source}
+        sources = [root.sources[node] for node in root.inputs if root.sources[node] in values]
+        tensors = [values[source] for source in sources]
+        found = world.sharing(*tensors) if len(tensors) > 1 else None
+        if found is not None:
+            texts = ", ".join(map(self.read, sources))
+            test = f"{self.names.constant(world.sharing)}({texts}) != {found!r}"
+            self.pre.append(f"if {test}: break")
 
     # -- values ------------------------------------------------------------------------------------
 
@@ -328,6 +345,7 @@ class Emitter:
         result = finish(self)
         effects = self.effects()
         self.guard_identities()
+        self.guard_memory()
         call = self.graph_call(backend, rerun) if self.needs_graph() else []
         # Last: the backend may ask for more of the sizes.
         for test in world.shape_guards(self.read):
@@ -348,7 +366,8 @@ class Emitter:
         is_empty = all(
             node.op == "placeholder" or node.target == switch for node in recording.graph.nodes
         )
-        return not is_empty and bool(self.outs or recording.has_effects)
+        has_effects = recording.writes or recording.draws or recording.may_raise
+        return not is_empty and bool(self.outs or has_effects)
 
     def graph_call(self, backend: Any, rerun: str) -> list[str]:
         t = self.t
@@ -373,10 +392,13 @@ class Emitter:
         call = f"{left}= {run}({inputs})" if left else f"{run}({inputs})"
         # Nothing was written yet: what the graph raises, the frame run natively raises where the
         # user's handlers are, with the effects that came before.
-        must_rerun = (t.effects or t.has_handlers) and not recording.has_effects
+        must_rerun = bool(t.effects or t.has_handlers) and not recording.writes
         if not must_rerun and not t.switches_grad:
             return [call]
         lines = ["try:", f"    {call}", "except Exception:"]
+        if must_rerun and recording.draws:
+            lines.insert(0, f"__random = {self.names.constant(t.world.random_state)}()")
+            lines.append(f"    {self.names.constant(t.world.restore_random)}(__random)")
         if t.switches_grad:
             lines.append(f"    {set_grad}({t.entry_grad})")
         lines.append(f"    return {rerun}" if must_rerun else "    raise")

@@ -205,10 +205,11 @@ class Frame:
             if t.world.is_library_namespace(namespace):
                 self.push(t.lift(namespace[name]))
             else:
-                self.push(Lazy(namespace[name], source.item(name)))
+                self.push(t.present(Lazy(namespace[name], source.item(name))))
         elif hasattr(builtins, name):
             if not t.world.is_library_namespace(namespace):
                 t.guard("absent", source, name)
+                t.guard("is", const(builtins).attr(name), getattr(builtins, name))
             value = getattr(builtins, name)
             self.push(Obj(value, const(value)))
         else:
@@ -268,7 +269,7 @@ class Frame:
         self.t.delete_subscript(v, key)
 
     def op_ATTR(self, name: str) -> None:
-        self.push(self.t.getattr(self.pop(), name))
+        self.push(self.t.present(self.t.getattr(self.pop(), name)))
 
     def op_SUPER_ATTR(self, name: str) -> None:
         owner, cls, _ = self.pop(), self.pop(), self.pop()
@@ -539,7 +540,7 @@ class Frame:
     def special_method(self, manager: Any, name: str) -> Var:
         if isinstance(manager, New) and self.t.world.is_context(manager.cls):
             return Bound(manager, name)
-        found: Var = self.t.getattr(manager, name)
+        found: Var = self.t.type_attr(manager, name)
         return found
 
     def op_SPECIAL(self, name: str) -> None:

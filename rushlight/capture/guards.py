@@ -83,6 +83,8 @@ TESTS: dict[str, Test] = {
     "length": test_length,
     "keys": test_keys,
     "empty": test_empty,
+    # Reading it is the test.
+    "present": lambda e, expected, names: "False",
     "absent": lambda e, expected, names: f"{expected!r} in {e}",
     "lacks": lambda e, expected, names: f"hasattr({e}, {expected!r})",
     "unshadowed": lambda e, expected, names: f"{expected!r} in {e}.__dict__",

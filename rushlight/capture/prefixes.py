@@ -21,12 +21,27 @@ from rushlight.capture.bytecode import (
 )
 from rushlight.capture.failures import NoNativeForm
 
-__all__ = ["State", "resume_code", "step_code"]
+__all__ = ["State", "resume_code", "step_code", "with_a_slot"]
 
 OPCODES = dis.opmap
 VARIADIC_FLAGS = 0x04 | 0x08
 GENERATOR_FLAGS = 0x20 | 0x80 | 0x200
 NO_LOCATION = 15
+PAYLOAD = "__payload"
+
+
+def with_a_slot(code: types.CodeType) -> types.CodeType:
+    """The same code with a local variable, where it has none: a payload needs a slot."""
+    if code.co_nlocals:
+        return code
+    changed = bytearray(code.co_code)
+    shifted = {*dis.hasfree, *dis.haslocal}
+    for i in range(0, len(changed), 2):
+        if changed[i] in shifted:
+            if changed[i + 1] == 255:
+                return code
+            changed[i + 1] += 1
+    return code.replace(co_code=bytes(changed), co_varnames=(PAYLOAD,), co_nlocals=1)
 
 
 class State(NamedTuple):

@@ -26,8 +26,10 @@ class Recording:
         self.inputs: list[Node] = []
         self.sources: dict[Node, Source] = {}
         self.lifted: dict[Node, Node] = {}
-        # Whether running it twice may differ from running it once: it writes or draws numbers.
-        self.has_effects = False
+        # Whether it writes to tensors, draws random numbers, or may raise for some values.
+        self.writes = False
+        self.draws = False
+        self.may_raise = False
         self.attributes: dict[str, Any] = {}
 
     def add_input(self, name: str, example: Any, source: Source | None = None) -> Node:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from rushlight.amp.autocasting import autocast, get_autocast_dtype, is_autocast_enabled
 from rushlight.autograd import grad_mode
 from rushlight.autograd.function import Function, once_differentiable
+from rushlight.base.pytree import tree_leaves
 from rushlight.capture import marks, modules
 from rushlight.capture.function import capture_function
 from rushlight.capture.outcomes import Break, Specialize
@@ -20,6 +21,7 @@ from rushlight.capture.tracer import raise_user
 from rushlight.capture.values import Bound, Const, Lazy, New, Number, Obj, Seq, Tensor, Var
 from rushlight.capture.world import World
 from rushlight.core import dtype as dtypes
+from rushlight.core.construct import LegacyType
 from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dispatch import disabled_torch_function
 from rushlight.core.fake import FakeTensor, FakeTensorMode
@@ -29,8 +31,10 @@ from rushlight.core.parameter import Parameter
 from rushlight.core.size import Size
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor as RealTensor
+from rushlight.core.tensor import storage_of
 from rushlight.nn.module import Module
 from rushlight.opset import functions
+from rushlight.opset.creation.random import get_rng_state, set_rng_state
 from rushlight.symbolic.numbers import SymBool, SymFloat, SymInt, SymNumber
 
 __all__ = ["TorchWorld"]
@@ -59,6 +63,19 @@ RANDOM = {
     "dropout2d", "dropout3d", "rrelu", "gumbel_softmax", "rand_like", "randn_like", "randint_like",
     "native_dropout", "scaled_dot_product_attention", "multi_head_attention_forward", "rnn_tanh",
     "fractional_max_pool2d", "fractional_max_pool3d", "lstm", "gru", "rnn_relu",
+}  # fmt: skip
+# Functions that write to arguments without saying so in their name.
+WRITING = {"batch_norm", "instance_norm", "native_batch_norm"}
+# Functions that raise for some values: indices out of range, singular matrices, divisors of zero.
+RAISING = {
+    "index_select", "gather", "scatter", "scatter_", "scatter_add",
+    "scatter_add_", "scatter_reduce", "index_add", "index_add_", "index_copy", "index_fill",
+    "index_put", "index_put_", "take", "take_along_dim", "put", "embedding", "embedding_bag",
+    "nll_loss", "cross_entropy", "multi_margin_loss", "one_hot", "multinomial", "bernoulli",
+    "normal", "poisson", "inverse", "inv", "cholesky", "cholesky_solve", "solve", "lu_factor",
+    "eigh", "eig", "svd", "qr", "lstsq", "bincount", "floordiv", "ifloordiv", "mod", "imod",
+    "remainder", "fmod", "floor_divide", "binary_cross_entropy", "ctc_loss", "_assert",
+    "_assert_async", "max_unpool1d", "max_unpool2d", "max_unpool3d", "grid_sample", "pow", "ipow",
 }  # fmt: skip
 # Where functions live that are nodes of a graph.
 OPERATORS = (
@@ -146,7 +163,7 @@ class TorchWorld(World):
         return isinstance(value, LIBRARY_CONSTANTS)
 
     def is_op(self, function: Any) -> bool:
-        if isinstance(function, OpOverload | OpOverloadPacket) or function in marks.ALLOWED:
+        if isinstance(function, OpOverload | OpOverloadPacket) or marks.is_allowed(function):
             return True
         if type(function) is not types.FunctionType or function.__name__ in NO_OPERATORS:
             return False
@@ -161,8 +178,35 @@ class TorchWorld(World):
     def is_context(self, cls: type) -> bool:
         return cls in CONTEXTS
 
-    def has_effects(self, target: Any, name: str) -> bool:
+    def writes(self, target: Any, name: str) -> bool:
+        return name in WRITING
+
+    def draws(self, target: Any, name: str) -> bool:
         return name in RANDOM
+
+    def may_raise(self, target: Any, name: str, given: list[Any]) -> bool:
+        if name in ("getitem", "setitem"):
+            return any(isinstance(leaf, RealTensor) for leaf in tree_leaves(given[1]))
+        return name in RAISING or marks.is_allowed(target)
+
+    def versions(self, examples: Any) -> Any:
+        return [leaf._version for leaf in tree_leaves(examples) if isinstance(leaf, RealTensor)]
+
+    random_state = staticmethod(get_rng_state)
+    restore_random = staticmethod(set_rng_state)
+
+    @staticmethod
+    def sharing(*tensors: Any) -> Any:
+        """For each tensor the first that shares its storage, and where in it a shared one begins;
+        None where none is shared."""
+        storages = [id(storage_of(tensor)) for tensor in tensors if type(tensor) in PLAIN]
+        firsts = [storages.index(storage) for storage in storages]
+        is_shared = {first for number, first in enumerate(firsts) if first != number}
+        plain = [tensor for tensor in tensors if type(tensor) in PLAIN]
+        return [
+            (first, plain[number].storage_offset() if first in is_shared else -1)
+            for number, first in enumerate(firsts)
+        ]
 
     # -- tensors and numbers -----------------------------------------------------------------------
 
@@ -231,11 +275,16 @@ class TorchWorld(World):
         return type(example) in (int, float, bool)
 
     def tensor_type(self, tensor: Tensor) -> type:
+        if tensor.kind is not None:
+            return tensor.kind
         kind = type(tensor.example)
-        if kind is not FakeTensor and kind not in PLAIN:
-            return kind
-        is_parameter = tensor.source is not None and isinstance(tensor.example, Parameter)
-        return Parameter if is_parameter else RealTensor
+        return kind if kind is not FakeTensor and kind not in PLAIN else RealTensor
+
+    def is_instance(self, tensor: Tensor, kinds: Any) -> bool:
+        kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+        # Classes such as FloatTensor look at the dtype.
+        by_dtype = tuple(kind for kind in kinds if isinstance(kind, LegacyType))
+        return issubclass(self.tensor_type(tensor), kinds) or isinstance(tensor.example, by_dtype)
 
     def tensor_facts(self, value: Any, example: Any) -> Any:
         if type(value) not in PLAIN:
@@ -388,9 +437,19 @@ class TorchWorld(World):
             if not dims or dims[0] is None:
                 return self.shape_of(tracer, tensor)
             return self.size_of(tracer, tensor, dims[0])
+        if name == "storage_offset":
+            return self.offset_of(tracer, tensor)
         if name in META_CALLS:
             return self.meta_call(tracer, tensor, name, args, kwargs)
         return tracer.record("call_method", name, [tensor, *args], kwargs)
+
+    def offset_of(self, tracer: Any, tensor: Tensor) -> Var:
+        """Where a tensor begins in its storage: a graph is the same for all, so ask the input."""
+        if tensor.source is None:
+            raise Break("Tensor.storage_offset")
+        offset = self.value_of(tracer, tensor).storage_offset()
+        tracer.guard("text", tensor.source, lambda e, k: f"{e}.storage_offset() != {offset}")
+        return Const(offset)
 
     def meta_call(
         self, tracer: Any, tensor: Tensor, name: str, args: list[Any], kwargs: dict[str, Any]

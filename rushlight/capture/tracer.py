@@ -97,8 +97,14 @@ class Tracing:
 
     def guard(self, kind: str, source: Source | None, expected: Any = None) -> None:
         # An object that is there for good is tested for what it holds, never for itself.
-        if source is not None and (source.kind != "const" or kind in ("absent", "filled")):
+        if source is not None and (source.kind != "const" or kind in ("absent", "filled", "lacks")):
             self.guards.append((kind, source, expected))
+
+    def present(self, v: Any) -> Any:
+        """A value that was found: that it is there is a fact, though nobody looks at it."""
+        if type(v) is Lazy:
+            self.guards.append(("present", v.source, None))
+        return v
 
     def real(self, v: Any) -> Any:
         return self.wrap(v.value, v.source) if type(v) is Lazy else v
@@ -141,7 +147,9 @@ class Tracing:
         if self.world.is_tensor(value):
             example = self.world.example(value, source, self)
             self.guard("tensor", source, self.world.tensor_facts(value, example))
-            return Tensor(example, None, source)
+            made = Tensor(example, None, source)
+            made.kind = kind
+            return made
         if kind in (list, tuple, collections.deque) or is_named_tuple(kind):
             return self.wrap_sequence(value, kind, source)
         if kind in DICTS and all(self.is_plain_key(key) for key in value):
@@ -263,16 +271,32 @@ class Tracing:
         nodes = [self.arg(a) for a in args], {k: self.arg(v) for k, v in kwargs.items()}
         name = target if isinstance(target, str) else getattr(target, "__name__", "")
         given, named = examples_of(nodes)
+        versions = self.world.versions((given, named))
         example = self.world.run(op, target, given, named, self.grad)
+        is_inplace = name in INPLACE or (name.endswith("_") and not name.endswith("__"))
+        writes = is_inplace or self.world.writes(target, name)
+        writes = writes or self.world.versions((given, named)) != versions
+        world = self.world
+        self.note_effects(writes, world.draws(target, name), world.may_raise(target, name, given))
         node = self.recording.add(op, target, *nodes, example)
-        writes = name in INPLACE or (name.endswith("_") and not name.endswith("__"))
-        if writes or self.world.has_effects(target, name):
-            self.recording.has_effects = True
-        if writes:
+        if is_inplace:
             first = self.real(args[0])
             if isinstance(first, Tensor) and example is first.example:
                 return first
         return self.outputs(node, example)
+
+    def note_effects(self, writes: bool, draws: bool, may_raise: bool) -> None:
+        """Keep account of what a call does. What raises in the middle of a graph has the program
+        run again from the start of the graph, for its handlers and effects: no write may stand
+        beside it."""
+        root = self.root
+        is_seen = bool(self.effects or self.has_handlers)
+        if is_seen and ((writes and root.may_raise) or (may_raise and root.writes)):
+            raise Break("a write beside a call that may raise")
+        for recording in {id(r): r for r in (root, self.recording)}.values():
+            recording.writes |= writes
+            recording.draws |= draws
+            recording.may_raise |= may_raise
 
     def outputs(self, node: Any, example: Any) -> Any:
         """The variable of a node's result."""

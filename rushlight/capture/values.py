@@ -64,6 +64,8 @@ class Proxy(Var):
 class Tensor(Proxy):
     # Its layout is invented: a gradient that capture made up (strict reads).
     strict = False
+    # The class of a tensor of the outside.
+    kind: type | None = None
 
 
 class Number(Proxy):

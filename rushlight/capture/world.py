@@ -47,9 +47,31 @@ class World:
     def is_library_namespace(self, namespace: dict[str, Any]) -> bool:
         return bool(self.library) and namespace.get("__name__", "").startswith(self.library)
 
-    def has_effects(self, target: Any, name: str) -> bool:
-        """Whether a call writes to its arguments or draws random numbers."""
+    def writes(self, target: Any, name: str) -> bool:
+        """Whether a call writes to its arguments, though its name does not say so."""
         return False
+
+    def draws(self, target: Any, name: str) -> bool:
+        """Whether a call draws random numbers."""
+        return False
+
+    def may_raise(self, target: Any, name: str, given: list[Any]) -> bool:
+        """Whether a call may raise for some values, whatever guards say of their kinds."""
+        return False
+
+    def versions(self, examples: Any) -> Any:
+        """Something that changes when one of the examples is written to."""
+        return None
+
+    def random_state(self) -> Any:
+        return None
+
+    def restore_random(self, state: Any) -> None:
+        """Go back to a state of the random numbers."""
+
+    def sharing(self, *tensors: Any) -> Any:
+        """Which tensors lie in the memory of which."""
+        return None
 
     # -- tensors and numbers -----------------------------------------------------------------------
 
@@ -80,6 +102,9 @@ class World:
 
     def tensor_type(self, tensor: Tensor) -> type:
         return type(tensor.example)
+
+    def is_instance(self, tensor: Tensor, kinds: Any) -> bool:
+        return issubclass(self.tensor_type(tensor), kinds)
 
     def tensor_facts(self, value: Any, example: Any) -> Any:
         """What a guard of a tensor tests; it does not keep the tensor."""
