@@ -199,6 +199,8 @@ class Attributes(Tracing):
             if isinstance(v, New):
                 if name in v.attrs:
                     return v.attrs[name]
+                if name in ("__context__", "__cause__"):
+                    return Const(None)
                 if issubclass(cls, BaseException):
                     raise Break(f"attribute {name} of an exception")
                 raise raise_user(AttributeError, name)

@@ -216,12 +216,24 @@ def builtin_callable(t: Any, v: Any) -> Any:
 def builtin_str(t: Any, *args: Any) -> Any:
     """The text of an exception made during capture; else as any pure function."""
     v = t.real(args[0]) if args else None
-    if isinstance(v, New) and issubclass(v.cls, BaseException):
-        return Const(str(v.cls(*map(t.python, v.args))))
+    is_error = isinstance(v, New) and issubclass(v.cls, BaseException)
+    if is_error and not isinstance(v.cls.__str__, types.FunctionType):
+        return Const(str(v.cls.__new__(v.cls, *map(t.python, v.args))))
     if isinstance(v, New | Obj) and isinstance(
         getattr(t.type_of(v), "__str__", None), types.FunctionType
     ):
         return t.call(t.type_attr(v, "__str__"), [], {})
+    return NotImplemented
+
+
+def builtin_repr(t: Any, *args: Any) -> Any:
+    v = t.real(args[0])
+    if isinstance(v, New) and v.cls.__repr__ is BaseException.__repr__:
+        return Const(repr(v.cls.__new__(v.cls, *map(t.python, v.args))))
+    if isinstance(v, New | Obj) and isinstance(
+        getattr(t.type_of(v), "__repr__", None), types.FunctionType
+    ):
+        return t.call(t.type_attr(v, "__repr__"), [], {})
     return NotImplemented
 
 
@@ -331,6 +343,7 @@ BUILTINS: dict[Any, Callable[..., Any]] = {
     type: builtin_type,
     callable: builtin_callable,
     str: builtin_str,
+    repr: builtin_repr,
     int: builtin_number(int),
     float: builtin_number(float),
     bool: builtin_bool,

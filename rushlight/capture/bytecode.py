@@ -15,11 +15,16 @@ import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-__all__ = ["BINARY", "COMPARE", "VERSION", "Decoded", "Handler", "Micro", "check_version", "decode"]
+__all__ = [
+    "BINARY", "COMPARE", "EXIT_HAS_SELF", "VERSION", "Decoded", "Handler", "Micro",
+    "check_version", "decode",
+]  # fmt: skip
 
 VERSION = sys.version_info[:2]
 SUPPORTED = ((3, 11), (3, 14))
 NULL_FIRST = VERSION < (3, 13)  # NULL lies below the callable
+# In a handler of `with`, the exit method lies one deeper, with its first argument above it.
+EXIT_HAS_SELF = VERSION >= (3, 14)
 
 
 class Micro(NamedTuple):

@@ -32,7 +32,7 @@ from rushlight.capture.prefixes import State
 from rushlight.capture.recording import Recording
 from rushlight.capture.sources import Id, Source, fetch, free, local
 from rushlight.capture.tracer import Guard
-from rushlight.capture.values import NULL, Cell, Lazy
+from rushlight.capture.values import NULL, Cell, Handled, Lazy
 from rushlight.capture.world import World
 
 __all__ = ["Capture", "CompiledCode", "Options"]
@@ -170,6 +170,7 @@ class CompiledCode:
         """Drop all entries."""
         # How often the frame ran natively because it could not be captured.
         self.failures = 0
+        self.obstacles: set[str] = set()
         self.entries: list[list[str]] = []
         self.lines: list[int] = []  # the user's line of each entry
         self.guards: list[list[Guard]] = []
@@ -291,8 +292,7 @@ class CompiledCode:
         before = getattr(self.retrying, "values", None)
         if before is not None and all(a is b for a, b in zip(values, before)):
             return self.run_native(values, cells)  # what was just compiled does not fit
-        is_hopeless = self.failures >= self.capture.options.limit()
-        if is_hopeless or not self.capture.world.is_usable():
+        if self.failures >= self.capture.options.limit() or self.is_obstructed():
             return self.run_native(values, cells)
         with self.capture.lock:
             is_stale = version != self.version  # another thread added entries meanwhile
@@ -312,6 +312,14 @@ class CompiledCode:
             return self.apply(self.instance(cells), values)
         finally:
             self.retrying.values = before
+
+    def is_obstructed(self) -> bool:
+        """Whether something is active that capture does not follow; it is counted once."""
+        obstacle = self.capture.world.obstacle()
+        if obstacle is not None and obstacle not in self.obstacles:
+            self.obstacles.add(obstacle)
+            self.capture.note_break(f"active: {obstacle}")
+        return obstacle is not None
 
     def refuse_more(self, values: tuple[Any, ...]) -> None:
         limit = self.capture.options.limit()
@@ -485,13 +493,11 @@ class CompiledCode:
     def finish_break(self, e: Emitter, frame: Frame) -> str:
         """The text that runs the broken instruction and goes on behind it."""
         d, m, stack = frame.decoded, frame.decoded.micros[frame.pc], frame.stack
-        if frame.current is not None:
-            raise Break("break in an exception handler")
         self.is_counted = m.op != "JUMP_IF"
         rest = [x for x in d.micros[frame.pc + 1 :] if x.offset == m.offset]
         try:
             native, exits, choose = breaks.exits_of(
-                m, stack, rest, self.capture.call_through, frame.namespace
+                m, stack, rest, self.capture.call_through, frame.namespace, frame.current
             )
         except NoNativeForm as error:
             raise Break(str(error)) from None
@@ -505,7 +511,7 @@ class CompiledCode:
         live = {s for target in targets for s in breaks.live_slots(d, target, bound)}
         slots = sorted(live - self.free_slots(d))
         resumes = [self.resume_at(way, slots, rest if choose is None else []) for way in exits]
-        values = [x for x in keep if x is not NULL]
+        values = [x.error if isinstance(x, Handled) else x for x in keep if x is not NULL]
         then = make_then(resumes, len(values), len(slots), choose, bool(self.code.co_freevars))
         payload = [e.rebuild(x) for x in values] + [e.rebuild(frame.slots[s]) for s in slots]
         if self.code.co_freevars:
@@ -513,7 +519,7 @@ class CompiledCode:
         given = [e.rebuild(x) for x in native.operands]
         run = e.names.constant(native.run)
         if handler is not None:
-            state = State(tuple(x is NULL for x in keep), tuple(slots))
+            state = State(tuple(map(entry_kind, keep)), tuple(slots))
             shifted = handler._replace(target=handler.target - self.prefix)
             code = prefixes.step_code(
                 self.origin.code, shifted, state, native.run, len(given), len(payload), then
@@ -542,16 +548,17 @@ class CompiledCode:
         self, way: breaks.Exit, slots: list[int], rest: list[Micro]
     ) -> tuple[CompiledCode, int, int]:
         """What continues on a way, how many values of the stack it takes, and how many results."""
-        after = [x is NULL for x in way.under] + [False] * way.results
+        under = list(map(entry_kind, way.under))
+        after = under + [prefixes.VALUE_ENTRY] * way.results
         for extra in rest:
             if extra.op == "NULL":
-                after.append(True)
+                after.append(prefixes.NULL_ENTRY)
             elif extra.op == "SWAP" and extra.arg == 2:
                 after[-1], after[-2] = after[-2], after[-1]
             elif extra.op != "TO_BOOL":
                 raise Break(f"break inside {extra.op}")
         state = State(tuple(after), tuple(slots))
-        count = len([x for x in way.under if x is not NULL])
+        count = len(under) - under.count(prefixes.NULL_ENTRY)
         return self.resume(way.target - self.prefix, state), count, way.results
 
     def resume(self, target: int, state: State) -> CompiledCode:
@@ -565,6 +572,13 @@ class CompiledCode:
             made = CompiledCode(code, self.namespace, self.capture, origin)
             origin.resumes[target, state] = made
         return origin.resumes[target, state]
+
+
+def entry_kind(v: Any) -> str:
+    """How an entry of the stack comes into a resume function."""
+    if v is NULL:
+        return prefixes.NULL_ENTRY
+    return prefixes.HANDLED_ENTRY if isinstance(v, Handled) else prefixes.VALUE_ENTRY
 
 
 def make_then(

@@ -42,6 +42,13 @@ __all__ = ["Tracer"]
 INTROSPECT = {locals, globals, vars, dir, eval, exec, sys._getframe}
 GENERATOR, COROUTINES = 0x20, 0x80 | 0x100 | 0x200
 VARARGS, VARKEYWORDS = 0x04, 0x08
+# Exceptions that keep nothing but their arguments.
+PLAIN_EXCEPTIONS = {
+    BaseException, Exception, ArithmeticError, AssertionError, BufferError, EOFError,
+    FloatingPointError, IndexError, KeyError, LookupError, MemoryError, NotImplementedError,
+    OverflowError, RecursionError, ReferenceError, RuntimeError, TypeError, ValueError, Warning,
+    ZeroDivisionError,
+}  # fmt: skip
 LRU_WRAPPER = type(functools.lru_cache(lambda: None))
 
 
@@ -161,17 +168,17 @@ class Tracer(Operators):
         if value is object.__setattr__:
             self.write_attribute(owner, self.python(args[1]), args[2])
             return Const(None)
-        if value is object.__init__ or value is Exception.__init__:
-            if isinstance(owner, New) and issubclass(owner.cls, BaseException):
-                owner.args = tuple(args[1:])
+        if value is object.__init__:
+            return Const(None)
+        is_plain = value.__name__ == "__init__" and value.__objclass__ in PLAIN_EXCEPTIONS
+        if is_plain and isinstance(owner, New) and not kwargs:
+            owner.args = tuple(args[1:])
             return Const(None)
         if isinstance(owner, Tensor | Seq | Dict | Const | SetVar | View | Iter | Number):
             return self.call_bound(owner, value.__name__, args[1:], kwargs)
         raise Break(f"builtin: {value.__qualname__}")
 
     def construct(self, cls: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        if self.world.is_context(cls):
-            return New(cls, self.world.context_fields(self, cls, args))
         if issubclass(cls, BaseException):
             return self.construct_exception(cls, args, kwargs)
         if issubclass(cls, tuple) and hasattr(cls, "_make") and hasattr(cls, "_fields"):
@@ -235,8 +242,6 @@ class Tracer(Operators):
         v = self.real(v)
         if isinstance(v, Tensor):
             return self.world.tensor_method(self, v, name, args, kwargs)
-        if isinstance(v, New) and self.world.is_context(v.cls):
-            return self.world.enter_or_exit(self, v, name)
         if isinstance(v, Generator) and name in ("send", "close", "throw"):
             raise Break(f"generator.{name}")
         if isinstance(v, Seq | Dict | SetVar | View | Iter):

@@ -329,6 +329,9 @@ class Emitter:
         value = self.rebuild(self.t.overlay[id(namespace), name])
         return [f"{self.names.constant(namespace)}[{name!r}] = {value}"]
 
+    def write_exit(self, v: Obj) -> list[str]:
+        return [f"{self.read(v.source)}.__exit__(None, None, None)"]
+
     def write_cell(self, v: Cell) -> list[str]:
         assert v.source is not None
         return [f"{self.read(v.source)}.cell_contents = {self.rebuild(v.contents)}"]
@@ -350,8 +353,7 @@ class Emitter:
         # Last: the backend may ask for more of the sizes.
         for test in world.shape_guards(self.read):
             self.pre.append(f"if {test}: break")
-        if t.grad != t.entry_grad:
-            call.append(f"{self.names.constant(world.set_grad)}({t.grad})")
+        effects += self.final_modes()
         body = [
             "while True:",
             "    try:",
@@ -360,11 +362,36 @@ class Emitter:
         ]
         return body + [f"    {x}" for x in [*call, *self.post, *effects, f"return {result}"]]
 
+    def final_modes(self) -> list[str]:
+        """Contexts that are open behind the graph, and the modes that hold there."""
+        t, constant = self.t, self.names.constant
+        lines = [
+            f"{constant(t.world.reopen)}({self.rebuild(manager)}, {constant(before)})"
+            for manager, before in t.entered
+        ]
+        if t.modes != t.entry_modes:
+            lines.append(self.writing(t.modes))
+        return lines
+
+    def writing(self, modes: dict[str, Any]) -> str:
+        """The text that brings the thread into a state."""
+        constant, entry = self.names.constant, self.t.entry_modes
+        if {**modes, "grad": None} == {**entry, "grad": None} and not self.has_other_switches():
+            return f"{constant(self.t.world.set_grad)}({modes['grad']})"
+        return f"{constant(self.t.world.write_modes)}({constant(modes)})"
+
+    def has_other_switches(self) -> bool:
+        others = self.t.world.switches - {self.t.world.set_grad}
+        return any(
+            node.op == "call_function" and node.target in others for node in self.t.root.graph.nodes
+        )
+
     def needs_graph(self) -> bool:
         """Whether anybody would miss the graph: it has results that are used, or effects."""
-        recording, switch = self.t.root, self.t.world.set_grad
+        recording, switches = self.t.root, self.t.world.switches
         is_empty = all(
-            node.op == "placeholder" or node.target == switch for node in recording.graph.nodes
+            node.op == "placeholder" or (node.op == "call_function" and node.target in switches)
+            for node in recording.graph.nodes
         )
         has_effects = recording.writes or recording.draws or recording.may_raise
         return not is_empty and bool(self.outs or has_effects)
@@ -373,11 +400,11 @@ class Emitter:
         t = self.t
         recording = t.root
         inputs = ", ".join(self.read(recording.sources[node]) for node in recording.inputs)
+        t.world.balance(t)
         recording.graph.output(tuple(self.outs))
-        set_grad = self.names.constant(t.world.set_grad)
         # A backend looks at grad mode to see whether gradients are wanted: where the graph switches
         # it on, it starts on, and the graph itself switches it off first.
-        starts_off = t.switches_grad and not t.entry_grad
+        starts_off = t.has_switches and not t.entry_modes["grad"]
         if starts_off:
             first = next(node for node in recording.graph.nodes if node.op != "placeholder")
             with recording.graph.inserting_before(first):
@@ -386,23 +413,26 @@ class Emitter:
         try:
             run = self.names.constant(backend(recording))
         finally:
-            if starts_off:
-                t.world.set_grad(False)
+            if t.has_switches:
+                t.world.write_modes(t.entry_modes)
         left = "".join(name + ", " for name in self.outs.values())
         call = f"{left}= {run}({inputs})" if left else f"{run}({inputs})"
         # Nothing was written yet: what the graph raises, the frame run natively raises where the
         # user's handlers are, with the effects that came before.
         must_rerun = bool(t.effects or t.has_handlers) and not recording.writes
-        if not must_rerun and not t.switches_grad:
+        if not must_rerun and not t.has_switches:
             return [call]
         lines = ["try:", f"    {call}", "except Exception:"]
         if must_rerun and recording.draws:
             lines.insert(0, f"__random = {self.names.constant(t.world.random_state)}()")
             lines.append(f"    {self.names.constant(t.world.restore_random)}(__random)")
-        if t.switches_grad:
-            lines.append(f"    {set_grad}({t.entry_grad})")
+        if t.has_switches:
+            lines.append(f"    {self.writing(t.entry_modes)}")
         lines.append(f"    return {rerun}" if must_rerun else "    raise")
-        return [f"{set_grad}(True)", *lines, f"{set_grad}({t.grad})"] if starts_off else lines
+        if not starts_off:
+            return lines
+        first = f"{self.names.constant(t.world.set_grad)}(True)"
+        return [first, *lines, self.writing(t.entry_modes)]
 
 
 EFFECTS: dict[str, Callable[..., list[str]]] = {
@@ -411,4 +441,5 @@ EFFECTS: dict[str, Callable[..., list[str]]] = {
     "attr": Emitter.write_attribute,
     "global": Emitter.write_global,
     "cell": Emitter.write_cell,
+    "exit": Emitter.write_exit,
 }

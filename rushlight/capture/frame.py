@@ -7,7 +7,15 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.capture.bytecode import BINARY, COMPARE, VERSION, Decoded, Micro, decode
+from rushlight.capture.bytecode import (
+    BINARY,
+    COMPARE,
+    EXIT_HAS_SELF,
+    VERSION,
+    Decoded,
+    Micro,
+    decode,
+)
 from rushlight.capture.containers import update_dict
 from rushlight.capture.iterators import Generator
 from rushlight.capture.outcomes import Break, UserRaise
@@ -15,11 +23,11 @@ from rushlight.capture.sources import const
 from rushlight.capture.tracer import raise_user
 from rushlight.capture.values import (
     NULL,
-    Bound,
     Cell,
     Const,
     Dict,
     Func,
+    Handled,
     Lazy,
     New,
     Number,
@@ -29,7 +37,6 @@ from rushlight.capture.values import (
     Slice,
     Super,
     Tensor,
-    Var,
 )
 
 __all__ = ["Frame"]
@@ -37,8 +44,6 @@ __all__ = ["Frame"]
 MAX_STEPS = 200_000
 # SEND leaves the iterator below the result at the end, for END_SEND.
 SEND_KEEPS_ITERATOR = VERSION >= (3, 12)
-# In a handler of `with`, how far below the exception the exit method lies.
-EXIT_HAS_SELF = VERSION >= (3, 14)
 
 
 class Frame:
@@ -115,7 +120,15 @@ class Frame:
                 raise Break(f"opcode {m.arg if m.op == 'UNSUPPORTED' else m.op}")
             return operation(self, m.arg)
         except UserRaise as error:
+            if m.op != "RERAISE":
+                self.note_context(error.var)
             return self.handle(m, error)
+
+    def note_context(self, v: Any) -> None:
+        """An exception that is raised while another is handled knows of it."""
+        handled = next((f.current for f in self.t.frames[::-1] if f.current is not None), None)
+        if isinstance(v, New) and handled is not None and handled is not v:
+            v.attrs.setdefault("__context__", handled)
 
     def handle(self, m: Micro, error: UserRaise) -> None:
         """Go to the handler of an exception, if the frame has one."""
@@ -521,12 +534,11 @@ class Frame:
 
     def op_PUSH_EXC_INFO(self, _: Any) -> None:
         error = self.stack.pop()
-        self.stack += [self.current if self.current is not None else Const(None), error]
+        self.stack += [Handled(self.current, error), error]
         self.current = error
 
     def op_POP_EXCEPT(self, _: Any) -> None:
-        v = self.pop()
-        self.current = None if isinstance(v, Const) else v
+        self.current = self.stack.pop().previous
 
     def op_EXC_MATCH(self, _: Any) -> None:
         kinds = self.t.python(self.pop())
@@ -534,17 +546,11 @@ class Frame:
 
     def op_BEFORE_WITH(self, _: Any) -> None:
         manager = self.pop()
-        self.push(self.special_method(manager, "__exit__"))
-        self.push(self.t.call(self.special_method(manager, "__enter__"), [], {}))
-
-    def special_method(self, manager: Any, name: str) -> Var:
-        if isinstance(manager, New) and self.t.world.is_context(manager.cls):
-            return Bound(manager, name)
-        found: Var = self.t.type_attr(manager, name)
-        return found
+        self.push(self.t.type_attr(manager, "__exit__"))
+        self.push(self.t.call(self.t.type_attr(manager, "__enter__"), [], {}))
 
     def op_SPECIAL(self, name: str) -> None:
-        self.push(self.special_method(self.pop(), name))
+        self.push(self.t.type_attr(self.pop(), name))
 
     def op_WITH_EXCEPT(self, _: Any) -> None:
         value = self.stack[-1]

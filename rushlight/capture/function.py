@@ -242,7 +242,7 @@ class Application:
         kind = item.example.dtype
         flag = is_differentiable and (kind.is_floating_point or kind.is_complex)
         make = functools.partial(item.example.detach().requires_grad_, flag)
-        return self.t.world.run("call_function", make, [], {}, True)
+        return self.t.world.run("call_function", make, [], {}, {**self.t.modes, "grad": True})
 
 
 def refuse_count(name: str, expected: int, got: int) -> None:

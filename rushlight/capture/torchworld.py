@@ -9,11 +9,10 @@ from __future__ import annotations
 import types
 from typing import Any, NamedTuple
 
-from rushlight.amp.autocasting import autocast, get_autocast_dtype, is_autocast_enabled
 from rushlight.autograd import grad_mode
 from rushlight.autograd.function import Function, once_differentiable
 from rushlight.base.pytree import tree_leaves
-from rushlight.capture import marks, modules
+from rushlight.capture import marks, modules, states
 from rushlight.capture.function import capture_function
 from rushlight.capture.outcomes import Break, Specialize
 from rushlight.capture.sources import Source
@@ -21,6 +20,7 @@ from rushlight.capture.tracer import raise_user
 from rushlight.capture.values import Bound, Const, Lazy, New, Number, Obj, Seq, Tensor, Var
 from rushlight.capture.world import World
 from rushlight.core import dtype as dtypes
+from rushlight.core import process
 from rushlight.core.construct import LegacyType
 from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dispatch import disabled_torch_function
@@ -29,7 +29,7 @@ from rushlight.core.modes import is_traceable_wrapper_subclass
 from rushlight.core.op import OpOverload, OpOverloadPacket
 from rushlight.core.parameter import Parameter
 from rushlight.core.size import Size
-from rushlight.core.state import LOCAL
+from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor as RealTensor
 from rushlight.core.tensor import storage_of
 from rushlight.nn.module import Module
@@ -55,6 +55,7 @@ UNSAFE = {
     "share_memory_", "requires_grad_", "storage", "untyped_storage", "set_", "resize_", "apply_",
     "map_", "__array__", "__bool__", "__float__", "__int__", "__index__", "__len__", "__format__",
     "__repr__", "__dlpack__", "register_post_accumulate_grad_hook", "pin_memory", "to_sparse",
+    "is_inference",
 }  # fmt: skip
 # Functions that draw numbers, so that a graph with one is never run twice.
 RANDOM = {
@@ -84,22 +85,17 @@ OPERATORS = (
 )  # fmt: skip
 # Where functions of the library live that are captured like the user's.
 INLINED = (
-    "rushlight.nn", "rushlight.amp.custom", "rushlight.autograd.function", "rushlight.capture",
+    "rushlight.nn", "rushlight.amp", "rushlight.autograd.function", "rushlight.capture",
     "rushlight.autograd.grad_mode",
 )  # fmt: skip
 NO_OPERATORS = {
     "manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng",
 }  # fmt: skip
-MODES: dict[type, bool | None] = {
-    grad_mode.no_grad: False,
-    grad_mode.enable_grad: True,
-    grad_mode.set_grad_enabled: None,
-}
-CONTEXTS = {*MODES, autocast}
-EXITS: set[Any] = {cls.__exit__ for cls in MODES}  # type: ignore[attr-defined]
-CONSTANT_FUNCTIONS: set[Any] = {
-    is_autocast_enabled, get_autocast_dtype, dtypes.get_default_dtype,
-    grad_mode.is_inference_mode_enabled,
+# Functions that read a state of the process.
+ASKED: set[Any] = {
+    dtypes.get_default_dtype, process.are_deterministic_algorithms_enabled,
+    process.get_deterministic_debug_mode, process.get_float32_matmul_precision,
+    process.is_deterministic_algorithms_warn_only_enabled, process.get_num_threads,
 }  # fmt: skip
 PLAIN = (RealTensor, Parameter)
 PLAIN_OVERRIDES = {disabled_torch_function, vars(RealTensor)["__torch_function__"].__func__}
@@ -174,9 +170,6 @@ class TorchWorld(World):
 
     def is_module(self, value: Any) -> bool:
         return isinstance(value, Module)
-
-    def is_context(self, cls: type) -> bool:
-        return cls in CONTEXTS
 
     def writes(self, target: Any, name: str) -> bool:
         return name in WRITING
@@ -343,18 +336,13 @@ class TorchWorld(World):
         examples = list(self.symbolic.values())
         return [f"not ({text})" for text in self.env.produce_guards(examples, sources)]
 
-    def run(self, op: str, target: Any, args: Any, kwargs: Any, grad: bool) -> Any:
-        state = LOCAL.state
-        before = state.grad
-        grad_mode.write_grad(grad)
+    def run(self, op: str, target: Any, args: Any, kwargs: Any, modes: dict[str, Any]) -> Any:
         try:
-            with self.mode:
-                return super().run(op, target, args, kwargs, grad)
+            with changed(**states.fields_of(modes)), self.mode:
+                return super().run(op, target, args, kwargs, modes)
         except Exception as error:
             name = target if isinstance(target, str) else getattr(target, "__name__", target)
             raise Break(f"{name}: {error}") from error
-        finally:
-            grad_mode.write_grad(before)
 
     # -- attributes and methods of tensors ---------------------------------------------------------
 
@@ -470,49 +458,22 @@ class TorchWorld(World):
 
     # -- modes -------------------------------------------------------------------------------------
 
-    def grad_enabled(self) -> bool:
-        return LOCAL.state.grad
-
+    modes = staticmethod(states.current)
+    write_modes = staticmethod(states.write)
     set_grad = staticmethod(grad_mode.write_grad)
-
-    def is_usable(self) -> bool:
-        # Modes, transforms and autocast change what calls mean.
-        return not LOCAL.state.layers
+    reopen = staticmethod(states.reopen)
+    obstacle = staticmethod(states.obstacle)
+    balance = staticmethod(states.balance)
+    switches = frozenset(states.SWITCHES)
 
     def global_guard(self, names: Any) -> str:
-        state = f"{names.constant(LOCAL)}.state"
         default = f"{names.constant(dtypes)}.default_dtype"
-        return (
-            f"{state}.grad is not {LOCAL.state.grad} or {state}.layers or "
-            f"{default} is not {names.constant(dtypes.get_default_dtype())}"
-        )
-
-    def context_fields(self, tracer: Any, cls: type, args: list[Any]) -> dict[str, Any]:
-        if cls is autocast:
-            raise Break("autocast")
-        fields: dict[str, Any] = {"previous": Const(tracer.grad)}
-        if cls is grad_mode.set_grad_enabled:
-            mode = tracer.truth(args[0])
-            fields["mode"] = Const(mode)
-            tracer.set_grad(mode)
-        elif args:
-            raise Break(f"{cls.__name__} as a decorator")
-        return fields
-
-    def enter_or_exit(self, tracer: Any, manager: New, name: str) -> Any:
-        if manager.cls is autocast:
-            return Const(None)
-        if name == "__enter__":
-            mode = MODES[manager.cls]
-            if mode is None:
-                tracer.set_grad(manager.attrs["mode"].value)
-            else:
-                manager.attrs["previous"] = Const(tracer.set_grad(mode))
-        elif name == "__exit__":
-            tracer.set_grad(manager.attrs["previous"].value)
-        else:
-            raise Break(f"{manager.cls.__name__}.{name}")
-        return Const(None)
+        other_dtype = f"{default} is not {names.constant(dtypes.get_default_dtype())}"
+        if LOCAL.state.layers:
+            token = f"{names.constant(states.token)}() != {names.constant(states.token())}"
+            return f"{token} or {other_dtype}"
+        state = f"{names.constant(LOCAL)}.state"
+        return f"{state}.grad is not {LOCAL.state.grad} or {state}.layers or {other_dtype}"
 
     # -- modules -----------------------------------------------------------------------------------
 
@@ -548,11 +509,13 @@ class TorchWorld(World):
             )
         if value is Module.__call__:
             return modules.call(tracer, tracer.real(args[0]), args[1:], kwargs)
-        if value in EXITS:
-            tracer.set_grad(tracer.python(tracer.getattr(args[0], "previous")))
-            return Const(None)
-        if value is grad_mode.is_grad_enabled:
-            return Const(tracer.grad)
+        switched = states.call(tracer, value, args)
+        if switched is not None:
+            return switched
+        if value in states.QUESTIONS:
+            return states.answer(tracer, value, args)
+        if value in ASKED:
+            return states.ask(tracer, value, args)
         if value in marks.COMPILING:
             return Const(True)
         if value is marks.graph_break:
@@ -562,8 +525,6 @@ class TorchWorld(World):
         if value.__code__ is ONCE_DIFFERENTIABLE:
             # Gradients of gradients are refused by nobody here: backward is a body without grad.
             return tracer.call(tracer.lift(value.__wrapped__), args, kwargs)  # type: ignore[attr-defined]
-        if value in CONSTANT_FUNCTIONS:
-            return tracer.lift(value(*map(tracer.python, args)))
         self.check_inlined(value)
         return None
 
@@ -579,18 +540,11 @@ class TorchWorld(World):
         if issubclass(cls, Function):
             # An instance says nothing but a warning; `apply` is the class's.
             return New(cls)
-        if cls is autocast:
-            return self.idle_autocast(tracer, args, kwargs)
+        if cls in states.CONTEXTS:
+            return states.construct(tracer, cls, args, kwargs)
         if issubclass(cls, Module | RealTensor):
             raise Break(f"construct {cls.__name__}")
         if cls is Size and len(args) == 1:
             items = tracer.iterate(args[0])
             return Seq(Size, items)
         return None
-
-    def idle_autocast(self, tracer: Any, args: list[Any], kwargs: dict[str, Any]) -> New:
-        """A region that changes nothing: not enabled, and no other is active."""
-        given = dict(zip(("device_type", "dtype", "enabled", "cache_enabled"), args)) | kwargs
-        if "enabled" not in given or tracer.truth(given["enabled"]):
-            raise Break("autocast")
-        return New(autocast)

@@ -86,8 +86,10 @@ class Tracing:
         self.steps = 0
         # The step of the outermost frame that runs now.
         self.position = 0
-        self.grad = self.entry_grad = world.grad_enabled()
-        self.switches_grad = False
+        self.modes = self.entry_modes = world.modes()
+        self.has_switches = False
+        # Contexts that are open, and what was before them.
+        self.entered: list[tuple[Any, Any]] = []
         # Whether sizes are not to be constants from the start.
         self.assume_dynamic = False
         # Whether user code may catch what the graph raises.
@@ -272,7 +274,7 @@ class Tracing:
         name = target if isinstance(target, str) else getattr(target, "__name__", "")
         given, named = examples_of(nodes)
         versions = self.world.versions((given, named))
-        example = self.world.run(op, target, given, named, self.grad)
+        example = self.world.run(op, target, given, named, self.modes)
         is_inplace = name in INPLACE or (name.endswith("_") and not name.endswith("__"))
         writes = is_inplace or self.world.writes(target, name)
         writes = writes or self.world.versions((given, named)) != versions
@@ -315,13 +317,27 @@ class Tracing:
             return Number(example, node)
         return Const(example)
 
+    @property
+    def grad(self) -> bool:
+        """Whether gradients are recorded here."""
+        return bool(self.modes["grad"])
+
+    @grad.setter
+    def grad(self, value: bool) -> None:
+        self.modes = {**self.modes, "grad": value}
+
     def set_grad(self, value: bool) -> bool:
         """Switch grad mode from here on; what it was."""
-        before, self.grad = self.grad, value
+        before = self.grad
         if before != value:
-            self.switches_grad = True
-            self.recording.add("call_function", self.world.set_grad, [value], {}, None)
+            self.switch({"grad": value}, self.world.set_grad, [value])
         return before
+
+    def switch(self, changed: dict[str, Any], target: Any, args: list[Any]) -> None:
+        """Switch modes from here on, by a call in the graph."""
+        self.modes = {**self.modes, **changed}
+        self.has_switches = True
+        self.recording.add("call_function", target, args, {}, None)
 
     def stack_trace(self) -> str:
         """Where the program is, in the user's code."""

@@ -17,6 +17,7 @@ __all__ = [
     "Const",
     "Dict",
     "Func",
+    "Handled",
     "Lazy",
     "Method",
     "New",
@@ -189,6 +190,14 @@ class Cell(Var):
 class Slice(Var):
     def __init__(self, parts: list[Any]) -> None:
         self.parts = parts
+
+
+class Handled(Var):
+    """On the stack while an exception is handled: what was being handled before it."""
+
+    def __init__(self, previous: Any, error: Any) -> None:
+        self.previous = previous
+        self.error = error
 
 
 NULL = Var()  # CPython's NULL on the stack

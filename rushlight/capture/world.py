@@ -6,7 +6,7 @@ from typing import Any
 
 from rushlight.capture.outcomes import Break, Specialize
 from rushlight.capture.sources import Source
-from rushlight.capture.values import Bound, New, Obj, Tensor, Var
+from rushlight.capture.values import Bound, Obj, Tensor, Var
 
 __all__ = ["World"]
 
@@ -29,10 +29,6 @@ class World:
         return False
 
     def is_module(self, value: Any) -> bool:
-        return False
-
-    def is_context(self, cls: type) -> bool:
-        """Whether instances are context managers that the world itself enters and leaves."""
         return False
 
     def is_disabled(self, function: Any) -> bool:
@@ -78,9 +74,9 @@ class World:
     def example(self, value: Any, source: Source, tracer: Any) -> Any:
         return value
 
-    def is_usable(self) -> bool:
-        """Whether anything can be captured now."""
-        return True
+    def obstacle(self) -> str | None:
+        """Why nothing can be captured now."""
+        return None
 
     def number(self, value: Any, source: Source) -> Any:
         """The example of a number that is not to be a constant."""
@@ -118,7 +114,7 @@ class World:
         """The dims in which a tensor differs, where it differs in sizes only."""
         return []
 
-    def run(self, op: str, target: Any, args: Any, kwargs: Any, grad: bool) -> Any:
+    def run(self, op: str, target: Any, args: Any, kwargs: Any, modes: dict[str, Any]) -> Any:
         """The example of a call's result, from examples of its arguments."""
         if op == "call_method":
             return getattr(args[0], target)(*args[1:], **kwargs)
@@ -140,11 +136,24 @@ class World:
 
     # -- modes -------------------------------------------------------------------------------------
 
-    def grad_enabled(self) -> bool:
-        return True
+    # Calls of these in a graph only switch modes.
+    switches: frozenset[Any] = frozenset()
+
+    def modes(self) -> dict[str, Any]:
+        """States that graphs may switch; "grad" says whether gradients are recorded."""
+        return {"grad": True}
+
+    def write_modes(self, modes: dict[str, Any]) -> None:
+        """Bring the thread into a state."""
 
     def set_grad(self, value: bool) -> None:
         """Switch recording of gradients, when a graph runs."""
+
+    def balance(self, tracer: Any) -> None:
+        """Let a graph end in the modes it began in."""
+
+    def reopen(self, manager: Any, before: Any) -> None:
+        """Note a context as entered."""
 
     def global_guard(self, name: Any) -> str:
         """The test that fails when the library's global state differs from now's."""
@@ -153,12 +162,6 @@ class World:
     def shape_guards(self, read: Any) -> list[str]:
         """Tests that fail for other sizes, beyond those of each tensor; `read` gives texts."""
         return []
-
-    def context_fields(self, tracer: Any, cls: type, args: list[Any]) -> dict[str, Any]:
-        raise NotImplementedError
-
-    def enter_or_exit(self, tracer: Any, manager: New, name: str) -> Any:
-        raise NotImplementedError
 
     # -- calls and attributes with a meaning of their own ------------------------------------------
 

@@ -580,21 +580,6 @@ def test_a_frame_that_cannot_be_captured_is_not_tried_for_ever():
     assert counters["graph_break"] == {"builtin: locals": 8}
 
 
-def test_nothing_is_captured_while_modes_are_active():
-    def f(x):
-        return x @ x
-
-    counter = CompileCounter()
-    compiled = torch.compile(f, backend=counter)
-    x = torch.ones(2, 2)
-    for _ in range(10):
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            assert compiled(x).dtype is torch.bfloat16
-    assert counter.frame_count == 0
-    assert compiled(x).dtype is torch.float32
-    assert counter.frame_count == 1
-
-
 # -- autograd.Function -----------------------------------------------------------------------------
 
 
