@@ -79,6 +79,11 @@ class Attributes(Tracing):
     def modelled_attr(self, v: Any, name: str) -> Any:
         if isinstance(v, Seq) and name in getattr(v.kind, "_fields", ()):
             return v.items[v.kind._fields.index(name)]  # type: ignore[attr-defined]
+        fields = self.world.fields_of(v.kind) if isinstance(v, Seq) else ()
+        if name in fields:
+            return v.items[fields.index(name)]
+        if isinstance(v, Seq) and self.is_written_method(v.kind, name):
+            return self.bind(inspect.getattr_static(v.kind, name), v, v.kind, const(v.kind))
         if isinstance(v, Slice) and name in ("start", "stop", "step"):
             return v.parts[("start", "stop", "step").index(name)]
         if name == "__class__":
@@ -88,6 +93,13 @@ class Attributes(Tracing):
             return Bound(v, name)
         kind_name = self.type_of(v).__name__
         raise raise_user(AttributeError, f"'{kind_name}' object has no attribute '{name}'")
+
+    def is_written_method(self, kind: type, name: str) -> bool:
+        """Whether a class of tuples has a method or property of the user's."""
+        found = inspect.getattr_static(kind, name, None)
+        is_own = name not in ("_replace", "_asdict", "_make") and "__new__" in kind.__dict__
+        written = (types.FunctionType, property, classmethod, staticmethod)
+        return is_own and isinstance(found, written)
 
     def function_attr(self, v: Any, name: str) -> Any:
         target = v.func if isinstance(v, Method) else v

@@ -7,6 +7,7 @@ restore it exactly.
 
 from __future__ import annotations
 
+import builtins
 import dis
 import functools
 import operator
@@ -101,7 +102,7 @@ SAME = {
     "LIST_TO_TUPLE": "LIST_TO_TUPLE", "SET_FUNCTION_ATTRIBUTE": "SET_FUNCTION_ATTRIBUTE",
     "GET_LEN": "GET_LEN", "IS_OP": "IS", "CONTAINS_OP": "CONTAINS",
     "MATCH_MAPPING": "MATCH_MAPPING", "MATCH_SEQUENCE": "MATCH_SEQUENCE",
-    "MATCH_KEYS": "MATCH_KEYS",
+    "MATCH_KEYS": "MATCH_KEYS", "MATCH_CLASS": "MATCH_CLASS",
     "RETURN_GENERATOR": "GENERATOR", "YIELD_VALUE": "YIELD",
     "GET_YIELD_FROM_ITER": "GET_ITER", "END_SEND": "END_SEND",
 }  # fmt: skip
@@ -164,6 +165,7 @@ EXPAND: dict[str, Expand] = {
     "LOAD_CONST": named("CONST"),
     "LOAD_SMALL_INT": lambda arg, value: [("CONST", arg)],
     "RETURN_CONST": lambda arg, value: [("CONST", value), ("RETURN", None)],
+    "LOAD_BUILD_CLASS": lambda arg, value: [("CONST", builtins.__build_class__)],
     "LOAD_ASSERTION_ERROR": lambda arg, value: [("CONST", AssertionError)],
     "LOAD_COMMON_CONSTANT": lambda arg, value: [("CONST", COMMON_CONSTANTS[arg])],
     "LOAD_FAST_LOAD_FAST": pair("LOAD", "LOAD"),

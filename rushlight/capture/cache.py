@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+import sys
 import threading
 import types
 import warnings
@@ -39,6 +40,12 @@ __all__ = ["Capture", "CompiledCode", "Options"]
 
 MAX_RESTARTS = 24
 NOT_CAPTURED = prefixes.GENERATOR_FLAGS
+
+
+def is_of_python(function: types.FunctionType) -> bool:
+    """Whether a function is of Python's own library, which runs as it is behind a break."""
+    home = str(function.__globals__.get("__name__", ""))
+    return home.partition(".")[0] in sys.stdlib_module_names
 
 
 class Jump:
@@ -136,6 +143,7 @@ class Capture:
             type(target) is types.FunctionType
             and not self.world.is_library(target)
             and not self.world.is_disabled(target)
+            and not is_of_python(target)
             and not target.__code__.co_flags & NOT_CAPTURED
         )
 

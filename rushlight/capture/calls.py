@@ -10,7 +10,7 @@ import types
 from typing import Any
 
 from rushlight.capture.attributes import Iter
-from rushlight.capture.builtins import BUILTINS, PURE
+from rushlight.capture.builtins import BUILTINS, CALLS, PURE
 from rushlight.capture.containers import methods_of
 from rushlight.capture.frame import Frame
 from rushlight.capture.iterators import Generator
@@ -24,6 +24,7 @@ from rushlight.capture.values import (
     Dict,
     Func,
     Lazy,
+    Made,
     Method,
     New,
     Number,
@@ -33,6 +34,7 @@ from rushlight.capture.values import (
     SetVar,
     Super,
     Tensor,
+    Transformed,
     View,
 )
 
@@ -64,6 +66,10 @@ class Tracer(Operators):
                 )
             case Partial():
                 return self.call(f.func, [*f.args, *args], {**f.kwargs, **kwargs}, frame)
+            case Transformed():
+                return self.world.call_transformed(self, f, args, kwargs)
+            case Made():
+                return CALLS[f.cls](self, f.args, *args, **kwargs)
             case Bound():
                 return self.call_bound(f.owner, f.name, args, kwargs)
             case New():

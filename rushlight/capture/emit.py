@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import itertools
 import types
 from collections.abc import Callable
 from typing import Any
@@ -24,6 +25,7 @@ from rushlight.capture.values import (
     Dict,
     Func,
     Lazy,
+    Made,
     Method,
     New,
     Obj,
@@ -34,6 +36,7 @@ from rushlight.capture.values import (
     Slice,
     Super,
     Tensor,
+    Transformed,
     View,
 )
 
@@ -197,12 +200,16 @@ class Emitter:
                 named = "".join(f"{k}={self.rebuild(x)}, " for k, x in v.kwargs.items())
                 func = f"{self.rebuild(v.func)}, {self.list_of(v.args)}{named}"
                 return f"{constant(functools.partial)}({func})"
+            case Made():
+                return f"{constant(v.cls)}({self.list_of(v.args)})"
             case Bound():
                 return f"{self.rebuild(v.owner)}.{v.name}"
             case Slice():
                 return f"slice({self.list_of(v.parts)})"
             case Super():
                 return f"super({constant(v.cls)}, {self.rebuild(v.owner)})"
+            case Transformed():
+                raise NeedBreak(v.made_at, f"{v.transform.__name__} of a function that is kept")
         raise Break(f"cannot rebuild {type(v).__name__}")
 
     def sequence(self, v: Seq) -> str:
@@ -285,6 +292,16 @@ class Emitter:
                 text = f"enumerate({self.rebuild(v.inner)}, {v.count})"
             case iterators.MapIter():
                 text = f"map({self.rebuild(v.func)}, {self.list_of(v.inner)})"
+            case iterators.Chain():
+                text = f"{constant(itertools.chain)}({self.list_of(v.inner)})"
+            case iterators.Count():
+                text = f"{constant(itertools.count)}({v.number!r}, {v.step!r})"
+            case iterators.Repeat():
+                text = f"{constant(itertools.repeat)}({self.rebuild(v.item)})"
+            case iterators.Cycle():
+                rest, items = self.list_of(v.items[v.position :]), self.list_of(v.items)
+                cycle, chain = constant(itertools.cycle), constant(itertools.chain)
+                text = f"{chain}([{rest}], {cycle}([{items}]))"
             case iterators.Filter():
                 text = f"filter({self.rebuild(v.func)}, {self.rebuild(v.inner)})"
             case iterators.Generator():
@@ -402,6 +419,7 @@ class Emitter:
         inputs = ", ".join(self.read(recording.sources[node]) for node in recording.inputs)
         t.world.balance(t)
         recording.graph.output(tuple(self.outs))
+        recording.drop_unused_parts()
         # A backend looks at grad mode to see whether gradients are wanted: where the graph switches
         # it on, it starts on, and the graph itself switches it off first.
         starts_off = t.has_switches and not t.entry_modes["grad"]

@@ -42,6 +42,10 @@ from rushlight.capture.values import (
 __all__ = ["Frame"]
 
 MAX_STEPS = 200_000
+# Classes whose one positional pattern is the whole value.
+MATCHED_WHOLE = {
+    bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple,
+}  # fmt: skip
 # SEND leaves the iterator below the result at the end, for END_SEND.
 SEND_KEEPS_ITERATOR = VERSION >= (3, 12)
 
@@ -309,6 +313,23 @@ class Frame:
         keys, v = self.t.python(self.stack[-1]), self.t.real(self.stack[-2])
         found = all(key in v.items for key in keys)
         self.push(Seq(tuple, [v.items[key] for key in keys]) if found else Const(None))
+
+    def op_MATCH_CLASS(self, count: int) -> None:
+        names, cls, v = self.t.python(self.pop()), self.pop(), self.pop()
+        if count and cls.value in MATCHED_WHOLE:
+            raise Break(f"match of {cls.value.__name__}")
+        if not self.t.python(self.t.call(Obj(isinstance, const(isinstance)), [v, cls], {})):
+            self.push(Const(None))
+            return
+        places = self.t.python(self.t.getattr(cls, "__match_args__"))[:count] if count else ()
+        found = []
+        for name in (*places, *names):
+            try:
+                found.append(self.t.present(self.t.getattr(v, name)))
+            except UserRaise:
+                self.push(Const(None))
+                return
+        self.push(Seq(tuple, found))
 
     # -- building ----------------------------------------------------------------------------------
 

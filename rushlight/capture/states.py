@@ -17,11 +17,13 @@ from rushlight.autograd.grad_mode import write_grad
 from rushlight.capture.outcomes import Break
 from rushlight.capture.sources import const
 from rushlight.capture.values import Const, New, Obj
+from rushlight.core import dtype as dtypes
+from rushlight.core import process
 from rushlight.core.state import LOCAL, OVERRIDES
 
 __all__ = [
-    "CONTEXTS", "SWITCHES", "call", "construct", "current", "fields_of", "obstacle", "reopen",
-    "token", "write",
+    "CONTEXTS", "SWITCHES", "balance", "construct", "current", "fields_of", "obstacle", "reopen",
+    "special", "token", "write",
 ]  # fmt: skip
 
 Modes = dict[str, Any]
@@ -121,6 +123,8 @@ def balance(t: Any) -> None:
     if t.modes["inference"] != entry["inference"]:
         given = [entry["inference"], entry["grad"]]
         t.root.add("call_function", write_inference, given, {}, None)
+    elif entry["grad"] and not t.modes["grad"]:
+        t.root.add("call_function", write_grad, [entry["grad"]], {}, None)
 
 
 # -- contexts in captured code ---------------------------------------------------------------------
@@ -254,15 +258,25 @@ QUESTIONS: dict[Any, Any] = {
 }
 
 
-def answer(t: Any, question: Any, args: list[Any]) -> Any:
-    return t.lift(QUESTIONS[question](t.modes, *map(t.python, args)))
+# Functions that read a state of the process, which capture does not follow.
+ASKED: set[Any] = {
+    dtypes.get_default_dtype, process.are_deterministic_algorithms_enabled,
+    process.get_deterministic_debug_mode, process.get_float32_matmul_precision,
+    process.is_deterministic_algorithms_warn_only_enabled, process.get_num_threads,
+}  # fmt: skip
 
 
-def ask(t: Any, question: Any, args: list[Any]) -> Any:
-    """The answer of a function that reads a state capture does not follow; guarded."""
-    given = tuple(map(t.python, args))
-    found = question(*given)
-    t.guards.append(
-        ("text", const(question), lambda e, k: f"{e}(*{k.constant(given)}) != {k.constant(found)}")
-    )
-    return t.lift(found)
+def special(t: Any, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """The result of a function that switches or reads a state; None where it is none."""
+    if function in QUESTIONS:
+        given = [t.python(v) for v in [*args, *kwargs.values()]]
+        return t.lift(QUESTIONS[function](t.modes, *given))
+    if function in ASKED:
+        found = function()
+
+        def test(text: str, names: Any) -> str:
+            return f"{text}() != {names.constant(found)}"
+
+        t.guards.append(("text", const(function), test))
+        return t.lift(found)
+    return call(t, function, args)

@@ -6,6 +6,7 @@ not to be a constant they carry symbols of a ShapeEnv, whose guards become tests
 
 from __future__ import annotations
 
+import operator
 import types
 from typing import Any, NamedTuple
 
@@ -20,7 +21,6 @@ from rushlight.capture.tracer import raise_user
 from rushlight.capture.values import Bound, Const, Lazy, New, Number, Obj, Seq, Tensor, Var
 from rushlight.capture.world import World
 from rushlight.core import dtype as dtypes
-from rushlight.core import process
 from rushlight.core.construct import LegacyType
 from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dispatch import disabled_torch_function
@@ -28,12 +28,12 @@ from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.modes import is_traceable_wrapper_subclass
 from rushlight.core.op import OpOverload, OpOverloadPacket
 from rushlight.core.parameter import Parameter
+from rushlight.core.return_types import ReturnType
 from rushlight.core.size import Size
 from rushlight.core.state import LOCAL, changed
 from rushlight.core.tensor import Tensor as RealTensor
 from rushlight.core.tensor import storage_of
 from rushlight.nn.module import Module
-from rushlight.opset import functions
 from rushlight.opset.creation.random import get_rng_state, set_rng_state
 from rushlight.symbolic.numbers import SymBool, SymFloat, SymInt, SymNumber
 
@@ -47,6 +47,10 @@ META_CALLS = {
     "dim", "numel", "nelement", "stride", "is_contiguous", "element_size", "is_floating_point",
     "is_complex", "ndimension", "storage_offset", "get_device", "is_signed",
 }  # fmt: skip
+META_FUNCTIONS = {
+    "is_floating_point", "is_complex", "result_type", "numel", "is_signed", "can_cast",
+    "promote_types", "is_tensor",
+}  # fmt: skip
 COMPUTED = {"T", "mT", "H", "mH", "real", "imag", "data"}
 # Facts of layout that an invented gradient does not have.
 STRICT = {"stride", "requires_grad", "storage_offset", "layout", "data"}
@@ -55,7 +59,7 @@ UNSAFE = {
     "share_memory_", "requires_grad_", "storage", "untyped_storage", "set_", "resize_", "apply_",
     "map_", "__array__", "__bool__", "__float__", "__int__", "__index__", "__len__", "__format__",
     "__repr__", "__dlpack__", "register_post_accumulate_grad_hook", "pin_memory", "to_sparse",
-    "is_inference",
+    "is_inference", "as_subclass",
 }  # fmt: skip
 # Functions that draw numbers, so that a graph with one is never run twice.
 RANDOM = {
@@ -91,12 +95,6 @@ INLINED = (
 NO_OPERATORS = {
     "manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng",
 }  # fmt: skip
-# Functions that read a state of the process.
-ASKED: set[Any] = {
-    dtypes.get_default_dtype, process.are_deterministic_algorithms_enabled,
-    process.get_deterministic_debug_mode, process.get_float32_matmul_precision,
-    process.is_deterministic_algorithms_warn_only_enabled, process.get_num_threads,
-}  # fmt: skip
 PLAIN = (RealTensor, Parameter)
 PLAIN_OVERRIDES = {disabled_torch_function, vars(RealTensor)["__torch_function__"].__func__}
 APPLY = Function.apply.__func__  # type: ignore[attr-defined]
@@ -112,6 +110,10 @@ class TensorFacts(NamedTuple):
     sizes: tuple[int | None, ...]
     strides: tuple[int | None, ...]
     requires_grad: bool
+
+
+def tensor_is_plain(value: Any) -> bool:
+    return not any(isinstance(n, SymNumber) for n in value.shape)
 
 
 def describe(value: Any) -> Any:
@@ -451,10 +453,14 @@ class TorchWorld(World):
         return tracer.lift(found)
 
     def unbind(self, tracer: Any, tensor: Tensor) -> list[Any]:
-        found: list[Any] = tracer.iterate(
-            tracer.record("call_function", functions.unbind, [tensor], {})
-        )
-        return found
+        length = tracer.python(self.length(tracer, tensor))
+        return [
+            tracer.record("call_function", operator.getitem, [tensor, Const(i)], {})
+            for i in range(length)
+        ]
+
+    def fields_of(self, kind: type) -> tuple[str, ...]:
+        return kind.fields if issubclass(kind, ReturnType) else ()
 
     # -- modes -------------------------------------------------------------------------------------
 
@@ -509,13 +515,14 @@ class TorchWorld(World):
             )
         if value is Module.__call__:
             return modules.call(tracer, tracer.real(args[0]), args[1:], kwargs)
-        switched = states.call(tracer, value, args)
-        if switched is not None:
-            return switched
-        if value in states.QUESTIONS:
-            return states.answer(tracer, value, args)
-        if value in ASKED:
-            return states.ask(tracer, value, args)
+        from rushlight.capture import bodies
+
+        for rule in (bodies.special, states.special, modules.walked):
+            found = rule(tracer, value, args, kwargs)
+            if found is not None:
+                return found
+        if value.__name__ in META_FUNCTIONS and self.is_op(value):
+            return self.meta_function(tracer, value, args, kwargs)
         if value in marks.COMPILING:
             return Const(True)
         if value is marks.graph_break:
@@ -527,6 +534,23 @@ class TorchWorld(World):
             return tracer.call(tracer.lift(value.__wrapped__), args, kwargs)  # type: ignore[attr-defined]
         self.check_inlined(value)
         return None
+
+    def call_transformed(self, tracer: Any, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        from rushlight.capture import bodies
+
+        return bodies.apply(tracer, f, args, kwargs)
+
+    def meta_function(
+        self, tracer: Any, value: Any, args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        """A function of what guards fix: kinds of tensors, not their elements."""
+        given = [
+            v.example if isinstance(v, Tensor) else tracer.python(v) for v in map(tracer.real, args)
+        ]
+        named = {key: tracer.python(v) for key, v in kwargs.items()}
+        if not all(type(x) is not FakeTensor or tensor_is_plain(x) for x in given):
+            return None
+        return tracer.lift(value(*given, **named))
 
     def check_inlined(self, value: types.FunctionType) -> None:
         """Library code is captured only where it is written like user code."""

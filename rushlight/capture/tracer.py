@@ -14,7 +14,7 @@ from typing import Any
 
 from rushlight.capture.bytecode import BINARY
 from rushlight.capture.outcomes import Break, UserRaise
-from rushlight.capture.recording import Recording, contains_node, examples_of
+from rushlight.capture.recording import PART, Recording, contains_node, examples_of
 from rushlight.capture.sources import Source, cell, const
 from rushlight.capture.values import (
     Cell,
@@ -240,7 +240,8 @@ class Tracing:
         if not isinstance(v, Const | Seq | Dict | SetVar | Slice | Obj):
             raise Break(f"value of {type(v).__name__}")
         if isinstance(v, Seq):
-            return v.kind(map(self.python, v.items))
+            items = [self.python(item) for item in v.items]
+            return v.kind._make(items) if is_named_tuple(v.kind) else v.kind(items)  # type: ignore[attr-defined]
         result = self.arg(v)
         if contains_node(result):
             raise Break("value of a tensor")
@@ -308,6 +309,7 @@ class Tracing:
             items = []
             for i, item in enumerate(example):
                 part = self.recording.add("call_function", operator.getitem, [node, i], {}, item)
+                part.meta[PART] = True
                 items.append(self.outputs(part, item))
             return Seq(type(example), items)
         if example is None:

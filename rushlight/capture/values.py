@@ -19,6 +19,7 @@ __all__ = [
     "Func",
     "Handled",
     "Lazy",
+    "Made",
     "Method",
     "New",
     "Number",
@@ -30,6 +31,7 @@ __all__ = [
     "Slice",
     "Super",
     "Tensor",
+    "Transformed",
     "Var",
     "View",
 ]
@@ -157,6 +159,30 @@ class Partial(Var):
         self.func = func
         self.args = args
         self.kwargs = kwargs
+
+
+class Made(Var):
+    """An instance of a built-in class that is nothing but what it was made from."""
+
+    def __init__(self, cls: Any, args: list[Any]) -> None:
+        self.cls = cls
+        self.args = args
+
+
+class Transformed(Var):
+    """A function that a transform of the library made of another. `made` is what a call of it does,
+    where the transform alone does not say so."""
+
+    made: Any = None
+
+    def __init__(
+        self, transform: Any, function: Any, args: list[Any], options: dict[str, Any], made_at: int
+    ) -> None:
+        self.transform = transform
+        self.function = function
+        self.args = args
+        self.options = options
+        self.made_at = made_at
 
 
 class Method(Var):

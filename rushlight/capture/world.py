@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 from rushlight.capture.outcomes import Break, Specialize
@@ -37,6 +38,9 @@ class World:
     def is_library(self, value: Any) -> bool:
         if not self.library:
             return False
+        if isinstance(value, types.FunctionType):
+            # Not `__module__`, which wrappers copy from what they wrap.
+            return self.is_library_namespace(value.__globals__)
         module = getattr(value, "__module__", None) or getattr(value, "__name__", "")
         return isinstance(module, str) and module.startswith(self.library)
 
@@ -62,7 +66,7 @@ class World:
     def random_state(self) -> Any:
         return None
 
-    def restore_random(self, state: Any) -> None:
+    def restore_random(self, new_state: Any) -> None:
         """Go back to a state of the random numbers."""
 
     def sharing(self, *tensors: Any) -> Any:
@@ -149,7 +153,7 @@ class World:
     def set_grad(self, value: bool) -> None:
         """Switch recording of gradients, when a graph runs."""
 
-    def balance(self, tracer: Any) -> None:
+    def balance(self, t: Any) -> None:
         """Let a graph end in the modes it began in."""
 
     def reopen(self, manager: Any, before: Any) -> None:
@@ -169,11 +173,18 @@ class World:
         """The result of a call that the world knows, or None."""
         return None
 
+    def call_transformed(self, tracer: Any, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
     def module_attr(self, tracer: Any, module: Obj, name: str) -> Any:
         return None
 
     def module_items(self, tracer: Any, module: Obj) -> list[Any] | None:
         return None
+
+    def fields_of(self, kind: type) -> tuple[str, ...]:
+        """The names of the items of a tuple that a call of the library gives."""
+        return ()
 
     def keeps_attributes(self, cls: Any) -> bool:
         """Whether a `__setattr__` of its own still makes `x.a` give what was written to it."""

@@ -1,4 +1,4 @@
-# ruff: noqa: F821, E501, B018, B023, B904, SIM, C4, UP, PERF, RUF, PIE, E731, B007, B006, F841
+# fmt: off
 """Programs of one feature each. They are run by the package and, to record counts, by PyTorch: the
 names `torch`, `nn`, `F`, `np` and `graph_break` are given to them. A program is a function whose
 name begins with `p_`; its arguments are x and y of size 2 by 3."""
@@ -789,4 +789,3 @@ class Sub(torch.Tensor):
 
 
 def p_subclass(x, y): return x.as_subclass(Sub) + 1
-def p_tree_map(x, y): return torch.utils._pytree.tree_map(lambda v: v * 2, {"a": x, "b": [y]})["b"][0]
