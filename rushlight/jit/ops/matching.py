@@ -161,11 +161,8 @@ class Matcher:
         type_ = without_optional(argument.type)
         if not isinstance(type_, ListType) or value is None:
             return self.plan(value)
-        if argument.size is not None and isinstance(value, int | float):
-            value = [value] * argument.size
-        return Planned(
-            type_, lambda: self.graph.insertConstant(list(value), self.source).setType(type_)
-        )
+        values = list(argument.broadcast(value))
+        return Planned(type_, lambda: self.graph.insertConstant(values, self.source).setType(type_))
 
     def fit(self, argument: Argument, given: Planned) -> Planned:
         """An argument as the schema wants it."""

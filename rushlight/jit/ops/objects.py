@@ -36,6 +36,20 @@ def warn_at(message: str, file: str, line: int) -> None:
     warnings.warn_explicit(message, UserWarning, file, line, registry=SAID)
 
 
+@graph_op("profiler::_call_end_callbacks_on_jit_fut(Tensor x, Future(t) y) -> Future(t)")
+def end_label_with(x: Tensor, y: Any) -> Any:
+    """The label of a handle ends when the future is done."""
+    from rushlight.profiler.recorder import exit_by_handle
+
+    number = int(x)
+
+    def finish(done: Any) -> Any:
+        exit_by_handle(number)
+        return done.value()
+
+    return y.then(finish)
+
+
 @graph_op("aten::_unwrap_optional(t(a)? optional) -> t(a)")
 def unwrap_optional(optional: Any) -> Any:
     if optional is None:

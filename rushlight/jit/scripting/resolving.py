@@ -420,7 +420,7 @@ def sugared_function(function: Any, place: SourceRange, em: Emitter) -> Sugared:
         return FlagDispatch(*flagged)
     own = script_form(function)
     if own is not None:
-        return FunctionValue([compile_called(own)])
+        return FunctionValue(overloads_of(own) or [compile_called(own)])
     if is_unused(function):
         return UnusedFunction(function)
     if is_ignored(function):

@@ -8,15 +8,12 @@ there.
 
 import math
 import warnings
-from typing import Optional
 
 import rushlight as torch
 from rushlight.core.tensor import Tensor
 from rushlight.jit.scripting.annotations import BroadcastingList
 
 aten = torch.ops.aten
-Ints1 = BroadcastingList(1)[int]
-Floats1 = BroadcastingList(1)[float]
 Ints2 = BroadcastingList(2)[int]
 Ints3 = BroadcastingList(3)[int]
 
@@ -513,8 +510,8 @@ def normalize(
 
 def interpolate(
     input: Tensor,
-    size: Optional[Ints1] = None,
-    scale_factor: Optional[Floats1] = None,
+    size: list[int] | None = None,
+    scale_factor: list[float] | None = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
@@ -534,8 +531,8 @@ def interpolate(
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
     elif size is not None:
-        if len(size) == 1:
-            output_size = [size[0] for _ in range(dim)]
+        if not isinstance(size, (list, tuple)):
+            output_size = [size for _ in range(dim)]
         elif len(size) == dim:
             output_size = size
         else:
@@ -545,8 +542,8 @@ def interpolate(
         if recompute_scale_factor is not None and recompute_scale_factor:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
     elif scale_factor is not None:
-        if len(scale_factor) == 1:
-            factors = [scale_factor[0] for _ in range(dim)]
+        if not isinstance(scale_factor, (list, tuple)):
+            factors = [scale_factor for _ in range(dim)]
         elif len(scale_factor) == dim:
             factors = scale_factor
         else:
@@ -618,8 +615,8 @@ def interpolate(
 
 def upsample(
     input: Tensor,
-    size: Optional[Ints1] = None,
-    scale_factor: Optional[Floats1] = None,
+    size: list[int] | None = None,
+    scale_factor: list[float] | None = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Tensor:
@@ -630,7 +627,7 @@ def upsample(
 
 
 def upsample_nearest(
-    input: Tensor, size: Optional[Ints1] = None, scale_factor: Optional[Floats1] = None
+    input: Tensor, size: list[int] | None = None, scale_factor: list[float] | None = None
 ) -> Tensor:
     warnings.warn(
         "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead."
@@ -639,12 +636,21 @@ def upsample_nearest(
 
 
 def upsample_bilinear(
-    input: Tensor, size: Optional[Ints1] = None, scale_factor: Optional[Floats1] = None
+    input: Tensor, size: list[int] | None = None, scale_factor: list[float] | None = None
 ) -> Tensor:
     warnings.warn(
         "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead."
     )
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
+
+
+# A size and a factor are one number, or one for each dim.
+for _resizing in (interpolate, upsample, upsample_nearest, upsample_bilinear):
+    _resizing._jit_overloads = [
+        {"size": f"{size} | None", "scale_factor": f"{factor} | None"}
+        for factor in ("list[float]", "float")
+        for size in ("int", "list[int]")
+    ]
 
 
 def _default_corners() -> bool:
