@@ -23,10 +23,9 @@ def function_forms() -> dict[Any, Callable[..., Any]]:
             original = getattr(functional, name, None)
             if original is not None:
                 found[original] = getattr(home, name)
-    for form in (*losses.FUNCTIONS, attention.multi_head_attention_forward):
-        found[getattr(functional, form.__name__)] = form
-    for form in recurrent.FUNCTIONS:
-        found[getattr(rnn, form.__name__)] = form
+    own = (*losses.FUNCTIONS, attention.multi_head_attention_forward)
+    for origin, forms in ((functional, own), (rnn, recurrent.FUNCTIONS)):
+        found.update({getattr(origin, form.__name__): form for form in forms})
     return found
 
 
