@@ -81,6 +81,8 @@ def packet(name: str, namespace: str = "aten") -> OpOverloadPacket:
     """The packet of a name; derives in-place packets. KeyError when there is none."""
     if namespace == "aten":
         families.load_op(name)
+    elif namespace not in PACKETS:
+        families.load_namespace(namespace)
     table = PACKETS.get(namespace, {})
     found = table.get(name)
     if found is not None:
