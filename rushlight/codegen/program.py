@@ -86,6 +86,7 @@ class Call:
         "picks",
         "results",
         "through_dispatch",
+        "views",
     )
 
     def __init__(
@@ -105,6 +106,8 @@ class Call:
         self.given: set[Buffer] = set()
         self.made: list[Buffer] = []
         self.through_dispatch = False
+        # Whether it gives one view of its first argument, made below autograd.
+        self.views = False
         # Lines that keep sizes which only its results tell.
         self.binds: list[str] = []
 
@@ -358,13 +361,16 @@ class LoopProgram:
         found = self.tensors.get(value)
         if found is not None:
             return found
-        if value.base is not None:
+        if value.base is not None and not self.is_whole(value):
             op, args, pick = value.base
             name = self.fresh("t")
             given = [self.argument(a) for a in args]
-            call = Call(op, *with_keywords(op, given), [name])
+            call = Call(op, given, {}, [name])
             call.picks = pick
-            call.through_dispatch = True
+            call.views = op.body is None
+            if not call.views:
+                call.args, call.kwargs = with_keywords(op, given)
+                call.through_dispatch = True
             call.given = self.given_to(args)
             self.steps.append(call)
             self.tensors[value] = name
@@ -374,6 +380,22 @@ class LoopProgram:
             buffer.role = "result"
         self.tensors[value] = buffer.name
         return buffer.name
+
+    def is_whole(self, value: Value) -> bool:
+        """Whether a view is all of some memory as that lies: then that memory's tensor serves."""
+        if value.expr is None:
+            return False
+        expr = self.through_memory(value)
+        if expr.op != "load" or expr.dtype is not value.dtype:
+            return False
+        buffer, strides, offset = expr.payload
+        here, there = (value.shape, value.strides), (buffer.shape, buffer.strides)
+        if offset or not here == there or strides != value.strides:
+            return False
+        if buffer.role not in ("given", "result", "temporary"):
+            return False
+        value.buffer = buffer
+        return True
 
     def argument(self, value: Any) -> Any:
         """An argument of a call, tensors by the names of their variables."""
@@ -431,9 +453,11 @@ class LoopProgram:
             not isinstance(op, OpOverload)
             or op.body is not None
             or bool(op._schema.is_mutable)
-            or bool(op.is_view_op)
+            or bool(op.is_view_op and many)
             or kwargs is not None
         )
+        is_view = isinstance(op, OpOverload) and bool(op.is_view_op)
+        call.views = is_view and not call.through_dispatch
         if call.through_dispatch and isinstance(op, OpOverload) and kwargs is None:
             call.args, call.kwargs = with_keywords(op, given)
         self.steps.append(call)

@@ -11,11 +11,11 @@ from rushlight.codegen import buffers
 from rushlight.codegen.loops import Buffer
 from rushlight.core import geometry
 from rushlight.core.dtype import dtype
-from rushlight.core.storage import Storage
+from rushlight.core.storage import Storage, VersionCounter
 from rushlight.core.tensor import Tensor, alias_array, strides_of, values_of, wrap_strided
 from rushlight.opset.results import lay_out
 
-__all__ = ["Scratch", "array_of", "strided"]
+__all__ = ["Scratch", "array_of", "linked", "strided"]
 
 
 Ints = tuple[int, ...]
@@ -52,6 +52,16 @@ def array_of(tensor: object, buffer: Buffer, shape: Ints, strides: Ints) -> Any:
     if not array.size:
         return array
     return lay_out(array, strides, buffer.dtype)._array
+
+
+def linked(view: Tensor, source: Tensor) -> Tensor:
+    """A view that was made below autograd: what is written to one counts for both."""
+    if view is not source:
+        counter = source._counter
+        if counter is None:
+            counter = source._counter = VersionCounter()
+        view._counter = counter
+    return view
 
 
 class Scratch:

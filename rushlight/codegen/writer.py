@@ -20,7 +20,7 @@ from rushlight.codegen.extents import Extent, is_static
 from rushlight.codegen.loops import Buffer, Kernel
 from rushlight.codegen.plan import plan
 from rushlight.codegen.program import Call, LoopProgram, Name, Product
-from rushlight.codegen.support import Scratch, array_of, strided
+from rushlight.codegen.support import Scratch, array_of, linked, strided
 from rushlight.core import geometry
 from rushlight.core.op import OpOverload
 from rushlight.core.state import changed
@@ -60,6 +60,18 @@ def freeing(lines: list[str], inputs: list[str]) -> list[str]:
     ]
 
 
+def used_lines(lines: list[str], rest: list[str]) -> list[str]:
+    """The lines that give a variable a value which something behind them uses."""
+    words = set(WORD.findall("\n".join(rest)))
+    kept: list[str] = []
+    for line in reversed(lines):
+        name, text = line.split(" = ", 1)
+        if name in words:
+            kept.append(line)
+            words.update(WORD.findall(text))
+    return kept[::-1]
+
+
 class RunWriter:
     """Writes the functions that run a schedule: `run` of the inputs, `run_boxed` of a list of them,
     which it empties so that they go after their last use."""
@@ -76,7 +88,8 @@ class RunWriter:
             "math": math,
             "dot": np.dot,
             "matmul": np.matmul,
-            "no_grad": partial(changed, grad=False),
+            "linked": linked,
+            "plain_calls": partial(changed, grad=False, autocast=None),
         }
         self.entries: list[str] = []
         self.lines: list[str] = []
@@ -89,7 +102,8 @@ class RunWriter:
         }
         self.schedule = schedule
         self.segments = self.split(schedule)
-        self.has_calls = any([isinstance(item, Call) for item in schedule])
+        # What runs ops does so without recording and in the dtypes that the graph has.
+        self.runs_ops = any([isinstance(item, Call) and not item.views for item in schedule])
 
     @property
     def module(self) -> Any:
@@ -121,7 +135,6 @@ class RunWriter:
         self.settle_roles()
         for name, value in program.constants.items():
             self.scope[name] = value
-        self.lines += program.sizes.first
         for name in [*[name for name, _ in program.inputs], *program.constants]:
             buffer = program.given.get(name)
             if buffer is not None and self.is_read(buffer):
@@ -135,9 +148,9 @@ class RunWriter:
                 self.call(item)
         self.lines.append(f"return {self.expression(program.outputs)}")
         inputs = [name for name, _ in program.inputs]
-        body = freeing(self.lines, inputs)
-        if self.has_calls:
-            body = ["with no_grad():", *[f"    {line}" for line in body]]
+        body = freeing([*used_lines(program.sizes.first, self.lines), *self.lines], inputs)
+        if self.runs_ops:
+            body = ["with plain_calls():", *[f"    {line}" for line in body]]
         parameters = ", ".join(inputs)
         if len(self.lines) > SHORT and inputs:
             boxed = [f"{parameters}, = given", "given.clear()", *body]
@@ -259,6 +272,8 @@ class RunWriter:
         text = f"{self.const(function)}({', '.join(parts)})"
         if call.picks is not None:
             text = f"{text}[{call.picks}]"
+        if call.views:
+            text = f"linked({text}, {parts[0]})"
         target = ", ".join([name or "_" for name in call.results])
         comma = "," if call.many and call.results else ""
         self.lines.append(f"{target or '_'}{comma} = {text}")
