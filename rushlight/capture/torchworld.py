@@ -32,6 +32,7 @@ from rushlight.core.tensor import Tensor as RealTensor
 from rushlight.nn.module import Module
 from rushlight.opset import functions, registry
 from rushlight.symbolic.numbers import SymBool, SymFloat, SymInt, SymNumber
+from rushlight.symbolic.sources import source_name
 
 __all__ = ["TorchWorld"]
 
@@ -112,6 +113,24 @@ class NamedText:
 
     def __init__(self, name: str) -> None:
         self.name = name
+
+
+def is_fake(value: Any) -> bool:
+    return isinstance(value, RealTensor)
+
+
+def settled_sizes(text: str, example: Any) -> list[str]:
+    """Tests that fail where sizes or strides are not those that the graph turned out to need."""
+    if not is_fake(example):
+        return []
+    numbers = [(f"shape[{dim}]", 1, n) for dim, n in enumerate(example.shape)]
+    width = example.dtype.itemsize
+    numbers += [(f"strides[{dim}]", width, n) for dim, n in enumerate(example.stride())]
+    return [
+        f"{text}._array.{name} != {number.node.settled() * factor}"
+        for name, factor, number in numbers
+        if isinstance(number, SymInt) and number.node.is_constant()
+    ]
 
 
 class TorchWorld(World):
@@ -288,9 +307,24 @@ class TorchWorld(World):
     def shape_guards(self, read: Any) -> list[str]:
         if not self.symbolic:
             return []
-        sources = [NamedText(read(source)) for source in self.symbolic]
+        texts = {source: read(source) for source in self.symbolic}
         examples = list(self.symbolic.values())
-        return [f"not ({text})" for text in self.env.produce_guards(examples, sources)]
+        widths = {texts[s]: e.dtype.itemsize for s, e in self.symbolic.items() if is_fake(e)}
+
+        def text_of(source: Any) -> str:
+            """Sizes and strides as arrays tell them, which is quicker."""
+            base = source_name(getattr(source, "base", ""))
+            if base in widths and source.prop == "size":
+                return f"{base}._array.shape[{source.idx}]"
+            if base in widths and source.prop == "stride":
+                return f"{base}._array.strides[{source.idx}] // {widths[base]}"
+            return source_name(source)
+
+        sources = [NamedText(text) for text in texts.values()]
+        found = [f"not ({t})" for t in self.env.produce_guards(examples, sources, text_of)]
+        for source, example in self.symbolic.items():
+            found += settled_sizes(texts[source], example)
+        return found
 
     def run(self, op: str, target: Any, args: Any, kwargs: Any, grad: bool) -> Any:
         state = LOCAL.state

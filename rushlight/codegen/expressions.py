@@ -17,6 +17,7 @@ from rushlight.arrays.precision import HALVES
 from rushlight.codegen.vectormath import FUNCTIONS
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import BOOL, FLOAT, INTEGER, dtype
+from rushlight.symbolic.numbers import SymInt
 
 if TYPE_CHECKING:
     from rushlight.codegen.loops import Buffer
@@ -66,7 +67,7 @@ class Expression:
         op = self.op
         if op == "load" or op == "index":
             return show_load(self)
-        if op == "const":
+        if op == "const" or op == "extent":
             return repr(self.payload)
         inside = [
             names[argument] if names and argument in names else argument.text(show_load, names)
@@ -234,7 +235,10 @@ class Builder:
             found = self.table[key] = Expression(self, op, args, dtype, payload)
         return found
 
-    def const(self, value: complex, dtype: dtype) -> Expression:
+    def const(self, value: complex | SymInt, dtype: dtype) -> Expression:
+        if isinstance(value, SymInt):
+            # A size that a call tells.
+            return self.cast(self.make("extent", (), dtypes.int64, value), dtype)
         return self.make("const", (), dtype, number_of(dtype, value))
 
     def load(
@@ -291,9 +295,13 @@ class Builder:
     def like(self, value: float, other: Expression) -> Expression:
         """A Python number as NumPy takes it beside an array."""
         self.check(other)
+        dtype = other.dtype
+        if isinstance(value, SymInt):
+            if dtype.category != FLOAT and dtype is not dtypes.int64:
+                raise Inexpressible(f"a number that may be out of range of {dtype}")
+            return self.const(value, dtype)
         if type(value) not in (bool, int, float):
             raise Inexpressible(f"a {type(value).__name__}")
-        dtype = other.dtype
         if dtype.category < FLOAT and type(value) is float:
             raise Inexpressible("a float beside integers")
         if dtype.category == BOOL and type(value) is not bool:
