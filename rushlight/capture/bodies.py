@@ -158,6 +158,8 @@ def special(t: Any, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if f in TRANSFORMS:
         options = {key: t.python(v) for key, v in kwargs.items()}
         return Transformed(f, args[0], [t.python(a) for a in args[1:]], options, t.position)
+    if "_nested_region" in f.__dict__:
+        return apply_region(t, f._nested_region, args, kwargs)
     if f is derivatives.jvp:
         return apply_jvp(t, args, kwargs)
     if f is derivatives.vjp:
@@ -279,6 +281,20 @@ def run_checkpoint(
 ) -> tuple[Any, ...]:
     found: tuple[Any, ...] = checkpoint(body, *tensors, *used, **options)
     return found
+
+
+def run_region(body: Any, tensors: list[Any], used: list[Any]) -> Any:
+    """A graph inside a graph."""
+    return body(*tensors, *used)
+
+
+def apply_region(t: Any, f: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if kwargs:
+        raise Break("nested_compile_region with keyword arguments")
+    tensors = [x for a in args for x in tensors_in(t, a)]
+    body = Body(t, t.lift(f), args, [v.example for v in tensors])
+    found = emit(t, run_region, [body], [], tensors)
+    return restored(body.shape, found.items)
 
 
 def apply_checkpoint(t: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+import linecache
 import sys
 import threading
 import types
@@ -20,18 +21,20 @@ from typing import Any
 
 from rushlight.base.callthrough import watched
 from rushlight.base.counters import counters
-from rushlight.capture import breaks, prefixes
+from rushlight.capture import breaks, hints, logs, prefixes
 from rushlight.capture.bytecode import Decoded, Micro, check_version
 from rushlight.capture.calls import Tracer
 from rushlight.capture.emit import CELLS, Emitter
-from rushlight.capture.exc import FailOnRecompileLimitHit, Unsupported
+from rushlight.capture.exc import FailOnRecompileLimitHit
 from rushlight.capture.failures import NoNativeForm
 from rushlight.capture.frame import Frame
-from rushlight.capture.guards import Names, first_missed
+from rushlight.capture.guards import Names, described, first_missed
+from rushlight.capture.hints import unsupported
 from rushlight.capture.outcomes import Abandon, Break, NeedBreak, Specialize, UserRaise
 from rushlight.capture.prefixes import State
 from rushlight.capture.recording import Recording
 from rushlight.capture.sources import Id, Source, fetch, free, local
+from rushlight.capture.stances import CURRENT
 from rushlight.capture.tracer import Guard
 from rushlight.capture.values import NULL, Cell, Handled, Lazy
 from rushlight.capture.world import World
@@ -99,6 +102,10 @@ class Capture:
         self.lock = threading.RLock()
         self.graphs: list[Recording] = []
         self.breaks: list[str] = []
+        # The file and line of each.
+        self.break_places: list[tuple[str, int]] = []
+        self.forced = CURRENT.backend
+        CURRENT.followers.add(self)
         self.captures = 0
 
     def code(self, function: types.FunctionType) -> CompiledCode:
@@ -147,9 +154,22 @@ class Capture:
             and not target.__code__.co_flags & NOT_CAPTURED
         )
 
-    def note_break(self, reason: str) -> None:
+    def note_break(self, reason: str, code: types.CodeType, line: int) -> None:
         self.breaks.append(reason)
+        self.break_places.append((code.co_filename, line))
         counters["graph_break"][reason] += 1
+        if logs.is_on("graph_breaks"):
+            text = linecache.getline(code.co_filename, line).strip()
+            where = f"{code.co_filename}:{line} in {code.co_qualname}: {text}"
+            logs.write("graph_breaks", f"{where}\n  {hints.code_of(reason)}: {reason}")
+
+    def follow_stance(self) -> None:
+        is_other, self.forced = self.forced is not CURRENT.backend, CURRENT.backend
+        for code in list(self.codes.values()):
+            if is_other:
+                code.forget()  # what was compiled is another backend's
+            else:
+                code.follow_stance()
 
 
 class CompiledCode:
@@ -178,6 +198,7 @@ class CompiledCode:
         """Drop all entries."""
         # How often the frame ran natively because it could not be captured.
         self.failures = 0
+        self.was_called = False
         self.obstacles: set[str] = set()
         self.entries: list[list[str]] = []
         self.lines: list[int] = []  # the user's line of each entry
@@ -226,11 +247,14 @@ class CompiledCode:
             f"def __outer({', '.join(self.code.co_freevars)}):",
             f"    def __dispatch({signature}):",
         ]
-        for entry in self.entries:
+        for entry in self.shown_entries():
             lines += [f"        {line}" for line in entry]
         missed = f"{self.values_text}, {self.cells_text()}, {self.version}"
         lines.append(f"        return __miss({missed})")
         return "\n".join([*lines, "    return __dispatch"])
+
+    def shown_entries(self) -> list[list[str]]:
+        return [] if CURRENT.name == "force_eager" else self.entries
 
     def build(self) -> None:
         """Compile the dispatcher. It carries the user's file and line, for what a native step
@@ -238,7 +262,8 @@ class CompiledCode:
         self.version += 1
         tree = ast.parse(self.source())
         dispatch: Any = tree.body[0].body[0]  # type: ignore[attr-defined]
-        for entry, line in zip(dispatch.body, [*self.lines, self.code.co_firstlineno]):
+        lines = self.lines[: len(self.shown_entries())]
+        for entry, line in zip(dispatch.body, [*lines, self.code.co_firstlineno]):
             node: Any
             for node in ast.walk(entry):
                 if hasattr(node, "lineno"):
@@ -302,6 +327,8 @@ class CompiledCode:
             return self.run_native(values, cells)  # what was just compiled does not fit
         if self.failures >= self.capture.options.limit() or self.is_obstructed():
             return self.run_native(values, cells)
+        if CURRENT.name != "default" and self.is_held_by_stance(values):
+            return self.run_native(values, cells)
         with self.capture.lock:
             is_stale = version != self.version  # another thread added entries meanwhile
             if is_stale:
@@ -321,12 +348,26 @@ class CompiledCode:
         finally:
             self.retrying.values = before
 
+    def is_held_by_stance(self, values: tuple[Any, ...]) -> bool:
+        """Whether `torch.compiler.set_stance` wants a call that no entry fits to run as it is."""
+        stance = CURRENT.name
+        if stance == "fail_on_recompile" and self.entries:
+            raise RuntimeError(
+                "Detected recompile when torch.compile stance is 'fail_on_recompile'. "
+                f"{self.code.co_qualname}: {self.why_last_missed(values)}"
+            )
+        is_first, self.was_called = not self.was_called, True
+        if stance.endswith("then_compile"):
+            return is_first and self.origin is self
+        return stance == "force_eager" or (stance == "eager_on_recompile" and bool(self.entries))
+
     def is_obstructed(self) -> bool:
         """Whether something is active that capture does not follow; it is counted once."""
         obstacle = self.capture.world.obstacle()
         if obstacle is not None and obstacle not in self.obstacles:
             self.obstacles.add(obstacle)
-            self.capture.note_break(f"active: {obstacle}")
+            line = self.code.co_firstlineno
+            self.capture.note_break(f"active: {obstacle}", self.code, line)
         return obstacle is not None
 
     def refuse_more(self, values: tuple[Any, ...]) -> None:
@@ -361,24 +402,34 @@ class CompiledCode:
             entry = self.analyse(values, cells, scope)
         except Break as error:
             if self.capture.options.fullgraph:
-                raise Unsupported(self.located(str(error))) from error
-            self.capture.note_break(str(error))
+                raise unsupported(str(error), self.code, self.line) from error
+            self.capture.note_break(str(error), self.code, self.line)
             self.failures += 1
             return False
         counters["frames"]["ok"] += 1
         if self.is_counted:
-            self.capture.note_break(self.reason)
+            self.capture.note_break(self.reason, self.code, self.line)
+        if self.entries:
+            self.tell_recompile(scope)
         self.entries.insert(0, entry)
         self.lines.insert(0, self.line)
         self.build()
         return True
 
-    def located(self, reason: str) -> str:
-        return (
-            f"{reason}\n  in {self.code.co_qualname}, {self.code.co_filename}:{self.line}\n"
-            "  fullgraph=True allows no graph break: move this out of the compiled function, or "
-            "compile without fullgraph"
-        )
+    def tell_recompile(self, scope: dict[str, Any]) -> None:
+        """Say why no entry fitted, where the user asked for that."""
+        if logs.is_on("recompiles"):
+            place = f"{self.code.co_filename}:{self.code.co_firstlineno}"
+            lines = [f"{self.code.co_qualname}, {place}, is compiled again:"]
+            world = self.capture.world
+            lines += [f"  {first_missed(guards, scope, world)}" for guards in self.guards[:-1]]
+            logs.write("recompiles", "\n".join(lines))
+
+    def follow_stance(self) -> None:
+        """Let the dispatcher look at entries, or not, as the stance says."""
+        for resume in list(self.resumes.values()):
+            resume.follow_stance()
+        self.build()
 
     def learn(self, guards: list[Guard], scope: dict[str, Any]) -> None:
         """Numbers and sizes that changed are not constants next time."""
@@ -493,6 +544,9 @@ class CompiledCode:
 
         lines = emitter.entry(finish, backend, f"__native({self.values_text}, {self.cells_text()})")
         self.guards.append(t.guards)
+        if logs.is_on("guards"):
+            heading = f"{self.code.co_qualname}, {self.code.co_filename}:{self.line}"
+            logs.write("guards", "\n".join([heading, *map(described, t.guards), *emitter.pre]))
         self.capture.captures += 1
         return lines
 

@@ -9,6 +9,7 @@ import sys
 import types
 from typing import Any
 
+from rushlight.capture import marks
 from rushlight.capture.attributes import Iter
 from rushlight.capture.builtins import BUILTINS, CALLS, PURE
 from rushlight.capture.containers import methods_of
@@ -86,6 +87,11 @@ class Tracer(Operators):
         is_known_kind = isinstance(value, IDENTITY)
         if is_known_kind and value in INTROSPECT:
             raise Break(f"builtin: {name}") if self.depth else Abandon(f"builtin: {name}")
+        if is_known_kind and value in marks.SUBSTITUTES:
+            return self.call(self.lift(marks.SUBSTITUTES[value]), args, kwargs)
+        if is_known_kind and value in marks.CONSTANT:
+            named = {key: self.python(v) for key, v in kwargs.items()}
+            return self.fold(functools.partial(value, **named), *map(self.python, args))
         special = self.world.special(self, f, args, kwargs)
         if special is not None:
             return special

@@ -13,7 +13,7 @@ from rushlight.capture.sources import Source, fetch
 from rushlight.capture.tracer import Guard
 from rushlight.capture.world import World
 
-__all__ = ["MISSES", "Names", "failing_test", "first_missed"]
+__all__ = ["MISSES", "Names", "described", "failing_test", "first_missed"]
 
 # What reading a source may raise where it is not there any more: the entry does not fit.
 MISSES = (AttributeError, KeyError, IndexError, TypeError, ValueError, NameError)
@@ -106,6 +106,13 @@ def failing_test(guard: Guard, read: Callable[[Source], str], names: Names, worl
     return TESTS[kind](text, expected, names)
 
 
+def described(guard: Guard) -> str:
+    """A guard, for users."""
+    kind, source, expected = guard
+    shown = expected.name if isinstance(expected, Source) else expected
+    return f"{source.name}: {kind} {shown!r}"
+
+
 def first_missed(guards: list[Guard], scope: dict[str, Any], world: World) -> str:
     """Which guard of an entry does not hold, in words."""
     for guard in guards:
@@ -120,7 +127,5 @@ def first_missed(guards: list[Guard], scope: dict[str, Any], world: World) -> st
         except MISSES:
             missed = True
         if missed:
-            kind, source, expected = guard
-            shown = expected.name if isinstance(expected, Source) else expected
-            return f"{source.name}: {kind} {shown!r}"
+            return described(guard)
     return "global state or relations between inputs"

@@ -545,7 +545,7 @@ class TorchWorld(World):
             return tracer.call(
                 Lazy(original, f.source.attr("_torchdynamo_orig_callable")), args, kwargs
             )
-        if value is Module.__call__:
+        if value in (Module.__call__, Module._call_impl):
             return modules.call(tracer, tracer.real(args[0]), args[1:], kwargs)
         from rushlight.capture import bodies
 

@@ -252,13 +252,37 @@ class Module:
             or GLOBAL_FORWARD_PRE_HOOKS
             or GLOBAL_BACKWARD_HOOKS
             or GLOBAL_BACKWARD_PRE_HOOKS
+            or "_compiled_call_impl" in fields
         ):
             return self.forward(*args, **kwargs)
+        compiled = fields.get("_compiled_call_impl")
+        return (self._call_impl if compiled is None else compiled)(*args, **kwargs)
+
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        """A call that is not compiled."""
         from rushlight.nn.hooks import call_with_hooks
 
         return call_with_hooks(self, args, kwargs)
 
-    _call_impl = __call__
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile calls of this module, hooks and all; arguments are those of `torch.compile`.
+
+        >>> import rushlight as torch
+        >>> layer = torch.nn.Linear(2, 2)
+        >>> layer.compile(backend="eager")
+        >>> layer(torch.ones(2)).shape
+        torch.Size([2])
+        """
+        import importlib
+
+        compiling = importlib.import_module("rushlight.compiler.compiling")
+        self.__dict__["_compiled_call_impl"] = compiling.compile_in_place(self, *args, **kwargs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Compiled code belongs to this object.
+        state = self.__dict__.copy()
+        state.pop("_compiled_call_impl", None)
+        return state
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
