@@ -100,12 +100,10 @@ def plan_global(s: Surroundings, name: str) -> Native:
     namespace = s.namespace
 
     def run() -> Any:
-        if name in namespace:
-            return namespace[name]
-        try:
-            return getattr(builtins, name)
-        except AttributeError:
-            raise NameError(f"name {name!r} is not defined") from None
+        for names in (namespace, vars(builtins)):
+            if name in names:
+                return names[name]
+        raise NameError(f"name {name!r} is not defined")
 
     return Native(0, [], run)
 

@@ -227,8 +227,7 @@ class Frame:
             if not t.world.is_library_namespace(namespace):
                 t.guard("absent", source, name)
                 t.guard("is", const(builtins).attr(name), getattr(builtins, name))
-            value = getattr(builtins, name)
-            self.push(Obj(value, const(value)))
+            self.push(t.lift(getattr(builtins, name)))
         else:
             raise raise_user(NameError, f"name '{name}' is not defined")
 

@@ -87,6 +87,9 @@ class Operators(Attributes):
             numbers = [x for x in (a, b) if isinstance(x, Number)]
             if f in RAISING and any(self.world.may_raise_later(x.example) for x in numbers):
                 raise Specialize  # the user's handler must see it
+        elif not (isinstance(a, Tensor) and hasattr(type(a.example), f"__{f.__name__}__")):
+            # Nothing is there to be changed in place.
+            f = OUT_OF_PLACE.get(f, f)
         return self.record("call_function", f, [a, b], {})
 
     def decided(self, v: Any) -> Any:
