@@ -60,6 +60,8 @@ class Emitter:
         self.open: set[int] = set()
         self.outs: dict[Any, str] = {}
         self.checked: set[Any] = set()
+        # Whether what the graph raises has the frame run natively.
+        self.reruns = False
         self.count = 0
 
     def temp(self, lines: list[str], text: str) -> str:
@@ -366,7 +368,7 @@ class Emitter:
         effects = self.effects()
         self.guard_identities()
         self.guard_memory()
-        call = self.graph_call(backend, rerun) if self.needs_graph() else []
+        call = self.graph_call(backend) if self.needs_graph() else []
         # Last: the backend may ask for more of the sizes.
         for test in world.shape_guards(self.read):
             self.pre.append(f"if {test}: break")
@@ -377,7 +379,11 @@ class Emitter:
             *(f"        {line}" for line in self.pre),
             f"    except {self.names.constant(MISSES)}: break",
         ]
-        return body + [f"    {x}" for x in [*call, *self.post, *effects, f"return {result}"]]
+        rest = [*self.post, *effects, f"return {result}"]
+        if self.reruns:
+            # Behind the handler, for what the program then raises to know of no other exception.
+            rest = ["else:", *(f"    {line}" for line in rest), f"return {rerun}"]
+        return body + [f"    {line}" for line in [*call, *rest]]
 
     def final_modes(self) -> list[str]:
         """Contexts that are open behind the graph, and the modes that hold there."""
@@ -413,7 +419,8 @@ class Emitter:
         has_effects = recording.writes or recording.draws or recording.may_raise
         return not is_empty and bool(self.outs or has_effects)
 
-    def graph_call(self, backend: Any, rerun: str) -> list[str]:
+    def graph_call(self, backend: Any) -> list[str]:
+        """The call of the compiled graph; it ends in an `except` where it has to."""
         t = self.t
         recording = t.root
         inputs = ", ".join(self.read(recording.sources[node]) for node in recording.inputs)
@@ -437,20 +444,20 @@ class Emitter:
         call = f"{left}= {run}({inputs})" if left else f"{run}({inputs})"
         # Nothing was written yet: what the graph raises, the frame run natively raises where the
         # user's handlers are, with the effects that came before.
-        must_rerun = bool(t.effects or t.has_handlers) and not recording.writes
-        if not must_rerun and not t.has_switches:
+        self.reruns = bool(t.effects or t.has_handlers) and not recording.writes
+        if not self.reruns and not t.has_switches:
             return [call]
-        lines = ["try:", f"    {call}", "except Exception:"]
-        if must_rerun and recording.draws:
+        lines = ["try:", f"    {call}"]
+        if starts_off:
+            lines.insert(0, f"{self.names.constant(t.world.set_grad)}(True)")
+            lines.append(f"    {self.writing(t.entry_modes)}")
+        lines.append("except Exception:")
+        if self.reruns and recording.draws:
             lines.insert(0, f"__random = {self.names.constant(t.world.random_state)}()")
             lines.append(f"    {self.names.constant(t.world.restore_random)}(__random)")
         if t.has_switches:
             lines.append(f"    {self.writing(t.entry_modes)}")
-        lines.append(f"    return {rerun}" if must_rerun else "    raise")
-        if not starts_off:
-            return lines
-        first = f"{self.names.constant(t.world.set_grad)}(True)"
-        return [first, *lines, self.writing(t.entry_modes)]
+        return [*lines, "    pass" if self.reruns else "    raise"]
 
 
 EFFECTS: dict[str, Callable[..., list[str]]] = {

@@ -54,7 +54,14 @@ RAISING = [
     "maybe(a)", "a // b", "D[7]", "check(b)", "pass", "L[99]", "box.missing", "Fail.when(a)",
     "int('q' if a else '1')", "raise_from(a)", "(lambda: missing_name)() if a == 2 else None",
 ]  # fmt: skip
-ERRORS = ["KeyError", "(ValueError, KeyError)", "Exception", "LookupError", "Fail", "AttributeError"]
+ERRORS = [
+    "KeyError",
+    "(ValueError, KeyError)",
+    "Exception",
+    "LookupError",
+    "Fail",
+    "AttributeError",
+]
 
 
 class Writer:
@@ -125,11 +132,21 @@ class Writer:
                 if r.random() < 0.3:
                     lines += [p + "else:", *sub()]
                 if r.random() < 0.3:
-                    lines += [p + "finally:", p + "    log.append('f')", p + f"    {v} = {self.e()}"]
+                    lines += [
+                        p + "finally:",
+                        p + "    log.append('f')",
+                        p + f"    {v} = {self.e()}",
+                    ]
                 return lines
             case "fin":
                 last = f"{v} = {self.e()}" if r.random() < 0.9 else f"return {v}, L"
-                return [p + "try:", *sub(), p + "finally:", p + "    log.append('f')", p + f"    {last}"]
+                return [
+                    p + "try:",
+                    *sub(),
+                    p + "finally:",
+                    p + "    log.append('f')",
+                    p + f"    {last}",
+                ]
             case "with":
                 head = r.choice(
                     [f"with Ctx(log) as w{depth}:", f"with managed(log, 2) as w{depth}:",

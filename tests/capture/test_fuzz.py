@@ -8,6 +8,7 @@ import random
 
 import pytest
 
+from rushlight.compiler import config
 from tests.capture import programs
 from tests.capture.generator import NAMES, Box, Tensors, program_of
 from tests.capture.toy import Toy, op_neg, toy_capture
@@ -59,22 +60,70 @@ def run(f, seed, make=Toy):
 
 def differs(seed):
     """The text of a random program whose compiled form differs, or None."""
-    text = program_of(seed, TOYS)
-    namespace = {**NAMES, "op_neg": op_neg}
-    exec(compile(text, f"<program {seed}>", "exec"), namespace)
+    return compared(program_of(seed, TOYS), {"op_neg": op_neg}, toy_capture(limit=30).function)
+
+
+def compared(text, names, compile_, make=Toy):
+    namespace = {**NAMES, **names}
+    exec(compile(text, "<program>", "exec"), namespace)
     f = namespace["f"]
-    compiled = toy_capture(limit=30).function(f)
+    compiled = compile_(f)
     for k in (1, 2, 3, 1, 2, 3):
-        want, got = run(f, k), run(compiled, k)
+        want, got = run(f, k, make), run(compiled, k, make)
         if want != got:
             return f"{text}\nwant {want}\ngot  {got}"
     return None
+
+
+TENSORS = Tensors(
+    (
+        "x.relu()", "torch.sin(x)", "x @ y", "x.t()", "y[0] + x", "x.add_(1)", "y.mul_(a)",
+        "torch.where(x > y, x, y)", "x.sum() + y", "torch.stack([x, y]).mean(0)", "F.softmax(x, 0)",
+        "x.reshape(-1)[:2] + y", "(x > 0) * y", "x.clamp(-5, 5)", "y.detach() + x",
+    ),
+    "({e}).sum() > {n}",
+)  # fmt: skip
+
+
+def tensor_differs(seed):
+    """The same with tensors."""
+    import rushlight as torch
+    from rushlight.compiler import compiling
+
+    def compile_(f):
+        return torch.compile(f, backend="eager")
+
+    def make(n):
+        return torch.full((2, 2), float(n))
+
+    names = {"torch": torch, "F": torch.nn.functional}
+    text = program_of(seed, TENSORS)
+    try:
+        with config.patch(recompile_limit=30):
+            return compared(text, names, compile_, make)
+    finally:
+        compiling.reset()
 
 
 @pytest.mark.parametrize("first", range(0, 60, 10))
 def test_random_programs(first):
     for seed in range(first, first + 10):
         found = differs(seed)
+        assert found is None, f"program {seed}\n{found}"
+
+
+@pytest.mark.parametrize("first", range(0, 30, 10))
+def test_random_programs_with_tensors(first):
+    for seed in range(first, first + 10):
+        found = tensor_differs(seed)
+        assert found is None, f"program {seed}\n{found}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(100, COUNT // 10 + 100, 10))
+def test_more_random_programs_with_tensors(first):
+    for seed in range(first, first + 10):
+        found = tensor_differs(seed)
         assert found is None, f"program {seed}\n{found}"
 
 
