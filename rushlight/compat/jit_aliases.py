@@ -51,6 +51,9 @@ NATIVE: dict[str, str] = {
     "ScriptFunction": ".jit.objects.functions:ScriptFunction",
     "ScriptMethod": ".jit.objects.functions:ScriptMethod",
     "CompilationUnit": ".jit.unit:CompilationUnit",
+    **named(".jit.objects.containers", "ScriptDict ScriptList"),
+    "_Await": ".jit.awaits:_Await",
+    **named(".jit.awaits", "_awaitable _awaitable_nowait _awaitable_wait"),
     "FileCheck": ".testing.file_check:FileCheck",
 }
 
