@@ -23,7 +23,7 @@ def shared_type(values: Iterable[Any], what: str) -> Type:
     types = [without_facts(type_of(value)) for value in values]
     if not types:
         return TENSOR
-    found = unify_all(types)
+    found: Type | None = unify_all(types)
     if found is None:
         names = list(dict.fromkeys([each.annotation_str for each in types]))
         raise Error(
