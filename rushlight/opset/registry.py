@@ -118,6 +118,16 @@ def public(name: str) -> Any:
     return make_stub(found, name, method=False)
 
 
+def registered(namespace: str = "aten") -> list[OpOverload]:
+    """Every op that is written down in what was loaded; derived forms are left out."""
+    return [
+        record
+        for found in list(PACKETS.get(namespace, {}).values())
+        for record in list(found.table.values())
+        if record.functional is None
+    ]
+
+
 def find_packet(namespace: str, name: str) -> OpOverloadPacket:
     """The packet behind a pickled one."""
     return packet(name, namespace)
