@@ -24,13 +24,13 @@ from rushlight.core.device import device, layout, memory_format
 from rushlight.core.dispatch import disabled_torch_function
 from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.modes import is_traceable_wrapper_subclass
-from rushlight.core.op import OpOverload, OpOverloadPacket
+from rushlight.core.op import OpOverload, OpOverloadPacket, Tag
 from rushlight.core.parameter import Parameter
 from rushlight.core.size import Size
 from rushlight.core.state import LOCAL
 from rushlight.core.tensor import Tensor as RealTensor
 from rushlight.nn.module import Module
-from rushlight.opset import functions
+from rushlight.opset import functions, registry
 from rushlight.symbolic.numbers import SymBool, SymFloat, SymInt, SymNumber
 from rushlight.symbolic.sources import source_name
 
@@ -53,13 +53,10 @@ UNSAFE = {
     "map_", "__array__", "__bool__", "__float__", "__int__", "__index__", "__len__", "__format__",
     "__repr__", "__dlpack__", "register_post_accumulate_grad_hook", "pin_memory", "to_sparse",
 }  # fmt: skip
-# Functions that draw numbers, so that a graph with one is never run twice.
-RANDOM = {
-    "rand", "randn", "randint", "randperm", "bernoulli", "multinomial", "normal", "poisson",
-    "dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", "dropout1d",
-    "dropout2d", "dropout3d", "rrelu", "gumbel_softmax", "rand_like", "randn_like", "randint_like",
-    "native_dropout", "scaled_dot_product_attention", "multi_head_attention_forward", "rnn_tanh",
-    "fractional_max_pool2d", "fractional_max_pool3d", "lstm", "gru", "rnn_relu",
+# Functions that draw numbers and are no ops.
+DRAWING = {
+    "dropout1d", "dropout2d", "dropout3d", "gumbel_softmax", "multi_head_attention_forward",
+    "fractional_max_pool2d", "fractional_max_pool3d",
 }  # fmt: skip
 # Where functions live that are nodes of a graph.
 OPERATORS = (
@@ -181,7 +178,8 @@ class TorchWorld(World):
         return cls in CONTEXTS
 
     def has_effects(self, target: Any, name: str) -> bool:
-        return name in RANDOM
+        # A graph that draws numbers is never run twice.
+        return name in DRAWING or draws_numbers(name)
 
     # -- tensors and numbers -----------------------------------------------------------------------
 
@@ -569,3 +567,12 @@ class TorchWorld(World):
         if "enabled" not in given or tracer.truth(given["enabled"]):
             raise Break("autocast")
         return New(autocast)
+
+
+def draws_numbers(name: str) -> bool:
+    """Whether the op of a function's name says that it draws numbers."""
+    try:
+        found = registry.packet(name)
+    except KeyError:
+        return False
+    return any([Tag.nondeterministic_seeded in op.tags for op in found.table.values()])

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rushlight.arrays.precision import HALVES
+from rushlight.codegen.vectormath import FUNCTIONS
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import BOOL, FLOAT, INTEGER, dtype
 from rushlight.symbolic.numbers import SymInt
@@ -24,14 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["Builder", "Expression", "Inexpressible", "rebuilt"]
 
 # Functions of floats that the printer knows, by number of operands.
-UNARY_FUNCTIONS = frozenset(
-    (
-        "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin",
-        "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc",
-        "sigmoid", "rsqrt",
-    )
-)  # fmt: skip
 BINARY_FUNCTIONS = frozenset(("pow", "atan2", "hypot", "fmod"))
+UNARY_FUNCTIONS = frozenset([name for name, _ in FUNCTIONS]) - BINARY_FUNCTIONS
 SYMBOLS = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "ne": "!=", "lt": "<", "le": "<=",
     "gt": ">", "ge": ">=", "and": "&", "or": "|", "xor": "^", "shl": "<<", "shr": ">>",
