@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from numpy import ascontiguousarray
+
 from rushlight.aot.runtime import (
     CompiledFunction,
     Epilogue,
@@ -23,7 +25,7 @@ from rushlight.aot.runtime import (
 from rushlight.aot.wrappers import Chain, GradGuard, Wrapper
 from rushlight.core.node import edge, next_sequence, output_meta, pack, pack_output, unpack
 from rushlight.core.state import LOCAL, PROCESS
-from rushlight.core.tensor import PLAIN, Tensor
+from rushlight.core.tensor import PLAIN, Tensor, wrap
 from rushlight.fx.graph_module import GraphModule
 
 __all__ = ["quick_call"]
@@ -71,8 +73,10 @@ class QuickBackward(BASE):  # type: ignore[misc]
                 args.append(unpack(self, entry))
         for number, place in enumerate(plan.tangent_places):
             grad = grads[place]
-            if grad is None or not grad._is_contiguous or grad._unusual is not None:
+            if type(grad) not in PLAIN or grad._unusual is not None:
                 grad = tangent(grad, self.results[number][0])
+            elif not grad._is_contiguous:
+                grad = wrap(ascontiguousarray(grad._array), grad._dtype)
             args.append(grad)
         tasks = state.tasks
         if tasks and not tasks[-1].keep_graph:
