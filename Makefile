@@ -11,6 +11,9 @@ ARGS ?=
 # How many random compositions of transforms `make fuzz-transforms` compares.
 COMPOSITIONS ?= 10000
 
+# How many random Python programs `make fuzz-capture` compares.
+FUZZ_CAPTURE ?= 10000
+
 # make conformance SEED=autograd,trace K="hook and not cuda"
 KIT ?= ../shared/conformance
 SEED ?= autograd
@@ -19,7 +22,7 @@ K ?=
 # A Python that has PyTorch, for `make reference`.
 ORACLE ?= python3
 
-.PHONY: help venv demo test test-all fuzz-transforms laws lint conformance bench reference docs index clean
+.PHONY: help venv demo test test-all fuzz-transforms fuzz fuzz-aot fuzz-capture laws lint conformance bench reference docs index clean
 
 help:
 	@echo "make venv         set up .venv"
@@ -29,6 +32,7 @@ help:
 	@echo "make fuzz-transforms  random compositions of transforms (COMPOSITIONS=10000): a quarter of an hour"
 	@echo "make laws         the laws of transforms about every operator: some minutes"
 	@echo "make fuzz         random programs, compiled and eager (FUZZ_AOT=20000): twenty minutes"
+	@echo "make fuzz-capture random Python programs, captured and native (FUZZ_CAPTURE=10000): half an hour"
 	@echo "make lint         ruff, mypy, import layers, file lengths"
 	@echo "make conformance  run the conformance kit  (KIT, SEED=autograd, K='hook')"
 	@echo "make bench        overhead, transforms, tracing, memory, scripting, models, training, import time beside PyTorch"
@@ -62,7 +66,10 @@ fuzz-transforms: $(STAMP)
 laws: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto -m "slow or not slow" tests/laws $(ARGS)
 
-fuzz: fuzz-aot
+fuzz: fuzz-aot fuzz-capture
+
+fuzz-capture: $(STAMP)
+	FUZZ_CAPTURE=$(FUZZ_CAPTURE) $(BIN)/python -m pytest -q -n $(JOBS) -m slow tests/capture/test_fuzz.py $(ARGS)
 
 fuzz-aot: $(STAMP)
 	FUZZ_AOT=$(FUZZ_AOT) $(BIN)/python -m pytest -q -n $(JOBS) -m slow -k test_many_programs tests/aot/test_aliasing.py $(ARGS)

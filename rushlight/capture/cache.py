@@ -125,9 +125,10 @@ class Capture:
         return self.code(function).dispatcher(function, keep=True)
 
     def reset(self) -> None:
-        for code in list(self.codes.values()):
-            code.forget()
-        self.codes.clear()
+        with self.lock:
+            for code in list(self.codes.values()):
+                code.forget()
+            self.codes.clear()
 
     def call_through(self, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A native call at a break: user functions enter the cache, the rest just runs."""
@@ -151,6 +152,8 @@ class Capture:
             and not self.world.is_library(target)
             and not self.world.is_disabled(target)
             and not is_of_python(target)
+            # What is compiled already has a cache of its own.
+            and "_torchdynamo_orig_callable" not in target.__dict__
             and not target.__code__.co_flags & NOT_CAPTURED
         )
 
@@ -192,6 +195,9 @@ class CompiledCode:
         self.warned = False
         # How often the dispatcher was written.
         self.version = 0
+        # The globals of all dispatchers, for good.
+        self.generated: dict[str, Any] = {"__miss": self.miss, "__native": self.run_native}
+        self.names = Names(self.generated)
         self.forget()
 
     def forget(self) -> None:
@@ -205,8 +211,7 @@ class CompiledCode:
         self.guards: list[list[Guard]] = []
         self.dynamic: set[Source] = set()
         self.static: set[Source] = set()
-        self.generated: dict[str, Any] = {"__miss": self.miss, "__native": self.run_native}
-        self.names = Names(self.generated)
+        self.names.restart()
         for resume in self.resumes.values():
             resume.forget()
         self.build()

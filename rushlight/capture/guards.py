@@ -28,13 +28,24 @@ class Names:
     def __init__(self, namespace: dict[str, Any]) -> None:
         self.namespace = namespace
         self.names: dict[int, str] = {}
+        self.count = 0
+        # Names that code from before the last `restart` may use while it runs.
+        self.former: list[str] = []
 
     def constant(self, value: Any) -> str:
         name = self.names.get(id(value))
         if name is None:
-            name = self.names[id(value)] = f"__k{len(self.names)}"
+            name = self.names[id(value)] = f"__k{self.count}"
+            self.count += 1
             self.namespace[name] = value
         return name
+
+    def restart(self) -> None:
+        """Forget the objects. No name ever means another object: code that runs now is not hurt."""
+        for name in self.former:
+            self.namespace.pop(name, None)
+        self.former = list(self.names.values())
+        self.names = {}
 
 
 class Kept:

@@ -36,6 +36,7 @@ from rushlight.core.tensor import storage_of
 from rushlight.nn.module import Module
 from rushlight.opset import registry
 from rushlight.opset.creation.random import get_rng_state, set_rng_state
+from rushlight.symbolic.errors import GuardOnDataDependentSymNode
 from rushlight.symbolic.numbers import SymBool, SymFloat, SymInt, SymNumber
 from rushlight.symbolic.sources import source_name
 
@@ -77,9 +78,11 @@ RAISING = {
     "index_put", "index_put_", "take", "take_along_dim", "put", "embedding", "embedding_bag",
     "nll_loss", "cross_entropy", "multi_margin_loss", "one_hot", "multinomial", "bernoulli",
     "normal", "poisson", "inverse", "inv", "cholesky", "cholesky_solve", "solve", "lu_factor",
-    "eigh", "eig", "svd", "qr", "lstsq", "bincount", "floordiv", "ifloordiv", "mod", "imod",
-    "remainder", "fmod", "floor_divide", "binary_cross_entropy", "ctc_loss", "_assert",
-    "_assert_async", "max_unpool1d", "max_unpool2d", "max_unpool3d", "grid_sample", "pow", "ipow",
+    "eigh", "eig", "svd", "qr", "lstsq", "bincount", "binary_cross_entropy", "ctc_loss", "_assert",
+    "_assert_async", "max_unpool1d", "max_unpool2d", "max_unpool3d", "grid_sample",
+}  # fmt: skip
+DIVIDING = {
+    "floordiv", "ifloordiv", "mod", "imod", "remainder", "fmod", "floor_divide", "pow", "ipow",
 }  # fmt: skip
 # Where functions live that are nodes of a graph.
 OPERATORS = (
@@ -217,6 +220,10 @@ class TorchWorld(World):
     def may_raise(self, target: Any, name: str, given: list[Any]) -> bool:
         if name in ("getitem", "setitem"):
             return any(isinstance(leaf, RealTensor) for leaf in tree_leaves(given[1]))
+        if name in DIVIDING:
+            # By zero, where integers are divided.
+            divisor = given[1] if len(given) > 1 else None
+            return isinstance(divisor, RealTensor) and not divisor.dtype.is_floating_point
         return name in RAISING or marks.is_allowed(target)
 
     def versions(self, examples: Any) -> Any:
@@ -293,12 +300,12 @@ class TorchWorld(World):
         return not isinstance(example, SymNumber)
 
     def decide(self, example: Any) -> Any:
-        if isinstance(example, SymInt):
-            return int(example)
-        if isinstance(example, SymBool):
-            return bool(example)
-        if isinstance(example, SymFloat):
-            return float(example)
+        for kind, plain in ((SymInt, int), (SymBool, bool), (SymFloat, float)):
+            if isinstance(example, kind):
+                try:
+                    return plain(example)
+                except GuardOnDataDependentSymNode:
+                    raise Break("value of a size that only data tell") from None
         raise Specialize
 
     def is_fixed(self, example: Any) -> bool:

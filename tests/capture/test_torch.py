@@ -562,6 +562,36 @@ def test_compiled_functions_in_compiled_functions():
     assert len(counter.graphs) == 1
 
 
+def test_a_compiled_function_behind_a_break_is_called():
+    inner, outer = CompileCounter(), CompileCounter()
+
+    @torch.compile(backend=inner)
+    def callee(x):
+        y = x + 1
+        print(end="")
+        return y * 2
+
+    def caller(x):
+        return callee(x * 3) - 1
+
+    compiled = torch.compile(caller, backend=outer)
+    for _ in range(3):
+        assert compiled(torch.ones(2)).tolist() == [7.0, 7.0]
+    assert (inner.frame_count, outer.frame_count) == (2, 2)
+
+
+def test_functions_live_on_after_a_reset():
+    counter = CompileCounter()
+    scale = [2.0]
+    f = torch.compile(lambda x: x * scale[0] + torch.ones(2), backend=counter)
+    for number in range(4):
+        scale[0] = float(number)
+        for _ in range(3):
+            assert f(torch.ones(2)).tolist() == [number + 1.0] * 2
+        assert counter.frame_count == number + 1
+        compiling.reset()
+
+
 def test_generators_run_as_they_are():
     def f(x):
         yield x
