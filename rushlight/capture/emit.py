@@ -16,7 +16,7 @@ from rushlight.capture import iterators
 from rushlight.capture.attributes import Iter
 from rushlight.capture.guards import MISSES, Kept, Names, failing_test
 from rushlight.capture.outcomes import Break, NeedBreak
-from rushlight.capture.sources import Source
+from rushlight.capture.sources import Id, Source
 from rushlight.capture.tracer import Guard
 from rushlight.capture.values import (
     Bound,
@@ -95,6 +95,8 @@ class Emitter:
             return f"{owner}.cell_contents"
         if kind == "size":
             return f"{owner}.shape[{key}]"
+        if type(key) is Id:
+            key = key.value
         is_plain = type(key) in (int, str, bool)
         return f"{owner}[{key!r}]" if is_plain else f"{owner}[{self.names.constant(key)}]"
 
@@ -258,6 +260,8 @@ class Emitter:
         return f"{kind}({factory}{{{inner}}})"
 
     def key(self, value: Any) -> str:
+        if type(value) is Id:
+            return self.names.constant(value.value)
         return repr(value) if type(value) in (int, str, bool) else self.names.constant(value)
 
     def make_cell(self, v: Cell) -> str:

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.capture.sources import Source, fetch
+from rushlight.capture.sources import Id, Source, fetch
 from rushlight.capture.tracer import Guard
 from rushlight.capture.world import World
 
@@ -94,10 +94,20 @@ def test_value(e: str, expected: Any, names: Names) -> str:
 def test_keys(e: str, expected: tuple[type, list[Any]], names: Names) -> str:
     kind, keys = expected
     wrong_type = f"type({e}) is not {names.constant(kind)}"
+    if any(type(key) is Id for key in keys):
+        return f"{wrong_type} or not {names.constant(has_keys)}({e}, {names.constant(keys)})"
     if all(type(key) is str for key in keys):
         return f"{wrong_type} or [*{e}] != {names.constant(keys)}"
     typed = [(type(key), key) for key in keys]
     return f"{wrong_type} or [(type(__x), __x) for __x in {e}] != {names.constant(typed)}"
+
+
+def has_keys(table: Any, keys: list[Any]) -> bool:
+    """Whether a dict has these keys in this order, those that are tensors by identity."""
+    return len(table) == len(keys) and all(
+        found is key.value if type(key) is Id else type(found) is type(key) and found == key
+        for found, key in zip(table, keys)
+    )
 
 
 def test_length(e: str, expected: tuple[type, int], names: Names) -> str:

@@ -92,7 +92,7 @@ OPERATORS = (
 # Where functions of the library live that are captured like the user's.
 INLINED = (
     "rushlight.nn", "rushlight.amp", "rushlight.autograd.function", "rushlight.capture",
-    "rushlight.autograd.grad_mode",
+    "rushlight.autograd.grad_mode", "rushlight.optim",
 )  # fmt: skip
 NO_OPERATORS = {
     "manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng",
@@ -576,9 +576,9 @@ class TorchWorld(World):
             )
         if value in (Module.__call__, Module._call_impl):
             return modules.call(tracer, tracer.real(args[0]), args[1:], kwargs)
-        from rushlight.capture import bodies
+        from rushlight.capture import bodies, optimisers
 
-        for rule in (bodies.special, states.special, modules.walked):
+        for rule in (bodies.special, states.special, modules.walked, optimisers.special):
             found = rule(tracer, value, args, kwargs)
             if found is not None:
                 return found

@@ -15,7 +15,7 @@ from typing import Any
 from rushlight.capture.bytecode import BINARY
 from rushlight.capture.outcomes import Break, UserRaise
 from rushlight.capture.recording import PART, Recording, contains_node, examples_of
-from rushlight.capture.sources import Source, cell, const
+from rushlight.capture.sources import Id, Source, cell, const
 from rushlight.capture.values import (
     Cell,
     Const,
@@ -154,9 +154,11 @@ class Tracing:
             return made
         if kind in (list, tuple, collections.deque) or is_named_tuple(kind):
             return self.wrap_sequence(value, kind, source)
-        if kind in DICTS and all(self.is_plain_key(key) for key in value):
-            self.guard("keys", source, (kind, list(value)))
-            items = {key: Lazy(item, source.item(key)) for key, item in value.items()}
+        if kind in DICTS and all(self.is_key(key) for key in value):
+            # Tensors are keys by identity.
+            keys = [Id(key) if self.world.is_tensor(key) else key for key in value]
+            self.guard("keys", source, (kind, keys))
+            items = {key: Lazy(item, source.item(key)) for key, item in zip(keys, value.values())}
             factory = None
             if kind is collections.defaultdict:
                 factory = Lazy(value.default_factory, source.attr("default_factory"))
@@ -194,6 +196,9 @@ class Tracing:
         else:
             self.guard("type", source, kind)
         return Obj(value, source)
+
+    def is_key(self, key: Any) -> bool:
+        return self.world.is_tensor(key) or self.is_plain_key(key)
 
     def is_plain_key(self, key: Any) -> bool:
         """Whether a key stands for itself: equal keys of other objects mean the same."""
@@ -249,6 +254,11 @@ class Tracing:
 
     def key(self, v: Any) -> Any:
         """The value as a key of a dict or a set."""
+        v = self.real(v)
+        if isinstance(v, Tensor) and v.source is not None:
+            found = next(value for value, var in self.known.values() if var is v)
+            self.guard("is", v.source, found)
+            return Id(found)
         value = self.python(v)
         if not self.is_plain_key(value):
             raise Break(f"key of type {type(value).__name__}")
@@ -257,6 +267,10 @@ class Tracing:
     def lift(self, value: Any) -> Any:
         """A variable for a value computed during capture."""
         kind = type(value)
+        if kind is Id:
+            if id(value.value) not in self.known:
+                raise Break("a tensor as a key")
+            return self.known[id(value.value)][1]
         if self.is_constant(value):
             return Const(value)
         if kind in (tuple, list) or is_named_tuple(kind):

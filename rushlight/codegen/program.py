@@ -812,6 +812,8 @@ def expression_of(program: LoopProgram, op: OpOverload, args: list[Any], val: An
     """The expression of a call, a tuple for several results; raises `Inexpressible`."""
     entries = val if isinstance(val, (tuple, list)) else [val]
     for entry in entries:
+        if isinstance(entry, (tuple, list)):
+            raise Inexpressible("lists of results")
         if entry is not None and entry.device.type not in ("cpu", "meta"):
             raise Inexpressible(f"on {entry.device}")
     rule = op.rule("lower")

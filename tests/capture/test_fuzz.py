@@ -8,7 +8,6 @@ import random
 
 import pytest
 
-from rushlight.compiler import config
 from tests.capture import programs
 from tests.capture.generator import NAMES, Box, Tensors, program_of
 from tests.capture.toy import Toy, op_neg, toy_capture
@@ -88,7 +87,7 @@ TENSORS = Tensors(
 def tensor_differs(seed):
     """The same with tensors."""
     import rushlight as torch
-    from rushlight.compiler import compiling
+    from rushlight.compiler import compiling, config
 
     def compile_(f):
         return torch.compile(f, backend="eager")
