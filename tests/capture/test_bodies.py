@@ -77,7 +77,10 @@ def chosen(x):
 
 def chosen_nest(x):
     found = torch.cond(
-        x.sum() > 0, lambda a: {"p": a + 1, "q": (a * 2,)}, lambda a: {"p": a - 1, "q": (a * 3,)}, [x]
+        x.sum() > 0,
+        lambda a: {"p": a + 1, "q": (a * 2,)},
+        lambda a: {"p": a - 1, "q": (a * 3,)},
+        [x],
     )
     return found["p"] + found["q"][0]
 
