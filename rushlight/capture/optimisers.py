@@ -15,7 +15,7 @@ from rushlight.optim.optimizer import EVERY_POST_HOOK, EVERY_PRE_HOOK, with_step
 
 __all__ = ["special"]
 
-HOOKED_STEP = with_step_hooks(lambda: None).__code__  # type: ignore[attr-defined]
+HOOKED_STEP = with_step_hooks(lambda: None).__code__
 OWN_HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
 
 

@@ -300,7 +300,8 @@ class TorchWorld(World):
         return not isinstance(example, SymNumber)
 
     def decide(self, example: Any) -> Any:
-        for kind, plain in ((SymInt, int), (SymBool, bool), (SymFloat, float)):
+        kinds: tuple[tuple[type, Any], ...] = ((SymInt, int), (SymBool, bool), (SymFloat, float))
+        for kind, plain in kinds:
             if isinstance(example, kind):
                 try:
                     return plain(example)

@@ -21,6 +21,7 @@ from rushlight.core.dtype import dtype
 from rushlight.core.hooks import HookDict, OwnedHook, RemovableHandle
 from rushlight.core.parameter import Parameter
 from rushlight.core.tensor import Tensor, TensorType, set_requires_grad
+from rushlight.nn.compiled import CompiledInPlace
 from rushlight.nn.conversion import convert_parameters
 from rushlight.nn.registration import (
     BUFFER_HOOKS,
@@ -82,7 +83,7 @@ GLOBAL_BACKWARD_HOOKS: HookDict = HookDict()
 GLOBAL_BACKWARD_PRE_HOOKS: HookDict = HookDict()
 
 
-class Module:
+class Module(CompiledInPlace):
     """Base class of all neural network modules.
 
     >>> import rushlight as torch
@@ -263,26 +264,6 @@ class Module:
         from rushlight.nn.hooks import call_with_hooks
 
         return call_with_hooks(self, args, kwargs)
-
-    def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Compile calls of this module, hooks and all; arguments are those of `torch.compile`.
-
-        >>> import rushlight as torch
-        >>> layer = torch.nn.Linear(2, 2)
-        >>> layer.compile(backend="eager")
-        >>> layer(torch.ones(2)).shape
-        torch.Size([2])
-        """
-        import importlib
-
-        compiling = importlib.import_module("rushlight.compiler.compiling")
-        self.__dict__["_compiled_call_impl"] = compiling.compile_in_place(self, *args, **kwargs)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Compiled code belongs to this object.
-        state = self.__dict__.copy()
-        state.pop("_compiled_call_impl", None)
-        return state
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
