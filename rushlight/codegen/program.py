@@ -322,7 +322,7 @@ class LoopProgram:
         base = args[0]
         if base.base is None:
             self.realise(base)
-        else:
+        elif base.buffer is None:
             base.expr = self.through_memory(base)
         assert value.expr is not None
         try:
