@@ -362,7 +362,7 @@ def check_program(seed: int) -> None:
         check(with_gradients(run, inputs), with_gradients(program, inputs), 2e-4)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 110])
 def test_random_programs(seed: int) -> None:
     check_program(seed)
 
