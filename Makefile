@@ -92,6 +92,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/transforms.py
 	$(BIN)/python benchmarks/compiled.py
+	$(BIN)/python benchmarks/calls.py
 	$(BIN)/python benchmarks/tracing.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/scripting.py
