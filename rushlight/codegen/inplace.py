@@ -99,6 +99,9 @@ def may_replace(
             continue
         if isinstance(item, Call):
             names |= names_in([*item.args, *item.kwargs.values()])
+            if at > place and not item.views and copied(program, item) is None:
+                # It may raise, and then nothing is written.
+                return False
         if at > place and target in item.reads():
             return False
     return value.name not in names and reads_in_step(kernel, statement, target)
