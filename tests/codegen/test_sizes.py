@@ -359,7 +359,10 @@ def check_program(seed: int) -> None:
     run = torch.compile(program, dynamic=True)
     for rows, columns in ((5, 7), (4, 6), (9, 3), (3, 12), (17, 33), (6, 5)):
         inputs = inputs_for(seed, rows, columns)
-        check(with_gradients(run, inputs), with_gradients(program, inputs), 2e-4)
+        got, wanted = with_gradients(run, inputs), with_gradients(program, inputs)
+        for mine, theirs in zip(got, wanted, strict=True):
+            # Gradients may be large, and differences of larger numbers.
+            check(mine, theirs, 2e-4 * max(1.0, theirs.abs().max().item()))
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, 110])
