@@ -815,6 +815,8 @@ def expression_of(program: LoopProgram, op: OpOverload, args: list[Any], val: An
     for entry in entries:
         if isinstance(entry, SymNumber):
             raise Inexpressible("a number")
+        if isinstance(entry, (tuple, list)):
+            raise Inexpressible("lists of results")
         if entry is not None and entry.device.type not in ("cpu", "meta"):
             raise Inexpressible(f"on {entry.device}")
     rule = op.rule("lower")
