@@ -157,7 +157,9 @@ class Attributes(Tracing):
         if name == "__class__":
             return Obj(found, const(found))
         if v.source.kind == "const" and self.world.is_library(value):
-            return self.lift(found)  # the library's own code reads itself
+            # The library's own code reads itself; modules of it that are not loaded are no matter.
+            self.guard("is", v.source.attr(name), found)
+            return self.lift(found)
         return Lazy(found, v.source.attr(name))
 
     def instance_attr(self, v: Any, cls: Any, name: str) -> Any:

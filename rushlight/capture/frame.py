@@ -220,6 +220,8 @@ class Frame:
             self.push(t.overlay[key])
         elif name in namespace:
             if t.world.is_library_namespace(namespace):
+                # Also the library's names may be given another meaning.
+                t.guard("is", source.item(name), namespace[name])
                 self.push(t.lift(namespace[name]))
             else:
                 self.push(t.present(Lazy(namespace[name], source.item(name))))

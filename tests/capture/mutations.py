@@ -446,6 +446,19 @@ CASES: dict[str, tuple[str, str, str]] = {
         "(x + 1, grad_of(net, x))",
         "net.register_full_backward_hook(lambda m, a, r: (a[0] * 2,) if a[0] is not None else a)",
     ),
+    "function that the library's own code calls": (
+        MODULE,
+        "net.norm(x) + net.lin(x)",
+        "import rushlight.nn.linear as home\nbefore = home.functions\n"
+        "class Other:\n    linear = staticmethod(lambda x, *rest: x * 9)\n"
+        "home.functions = Other\ndef UNDO(f=before): home.functions = f",
+    ),
+    "forward of a library class": (
+        MODULE,
+        "net.lin(x)",
+        "before = nn.Linear.forward\nnn.Linear.forward = lambda self, x: x * 9\n"
+        "def UNDO(f=before): nn.Linear.forward = f",
+    ),
     "module's class": (
         MODULE,
         "net(x)",
