@@ -619,6 +619,9 @@ def apply_text(program: LoopProgram, op: OpOverload, args: list[Any], val: Any) 
         if isinstance(args[position], (Value, Extent)):
             for target in chain:
                 given[position] = m.cast(given[position], target)
+        elif position in op.options.get("factors", ()):
+            # Texts look whether it is 1.
+            given[position] = number_array(args[position], chain).item()
         else:
             given[position] = m.const(number_array(args[position], chain).item(), chain[-1])
     try:
