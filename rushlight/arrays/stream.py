@@ -306,6 +306,8 @@ def geometric(gen: Generator, shape: Shape, dtype: np.dtype[Any], p: float) -> A
 def integers(gen: Generator, shape: Shape, dtype: np.dtype[Any], low: int, span: int) -> Array:
     """The remainder of one word, or two, by the span."""
     width = 2 if span >= WIDE_SPAN else 1
+    if span > 0xFFFFFFFFFFFFFFFF:
+        low = 0  # torch: all of them are the bits as they come
     return remainders(gen, shape, dtype, low, span, width)
 
 
