@@ -8,8 +8,7 @@ that is done where it shows, so that about one value in 600 differs, by its last
 from __future__ import annotations
 
 import math
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -49,6 +48,7 @@ COSINE_TERMS = tuple(
 )
 # The bits of sqrt(1/2), between which and sqrt(2) mantissas lie.
 ROOT_BITS = np.array(0x3F3504F3, np.int32)
+SIGN = np.array(-0x80000000, np.int32)
 MANTISSA, EXPONENT_AT = np.array(0x7FFFFF, np.int32), np.array(23, np.int32)
 
 
@@ -60,8 +60,8 @@ def polynomial(x: F32Array, terms: tuple[F32Array, ...], out: F32Array) -> None:
     out += terms[-1]
 
 
-def logarithm(x: F32Array, y: F32Array, z: F32Array, e: F32Array) -> None:
-    """log of positive numbers, in place; `y`, `z` and `e` are overwritten."""
+def logarithm(x: F32Array, y: F32Array, z: F32Array, w: F32Array, e: F32Array) -> None:
+    """log of positive numbers, in place; the others are overwritten."""
     bits = x.view(np.int32)
     bits -= ROOT_BITS
     np.right_shift(bits, EXPONENT_AT, y.view(np.int32))
@@ -74,7 +74,7 @@ def logarithm(x: F32Array, y: F32Array, z: F32Array, e: F32Array) -> None:
     y *= x
     y *= z
     z *= HALF
-    y += np.multiply(e, LOG_TWO_LOW)
+    y += np.multiply(e, LOG_TWO_LOW, w)
     y -= z
     x += y
     e *= LOG_TWO_HIGH
@@ -82,11 +82,16 @@ def logarithm(x: F32Array, y: F32Array, z: F32Array, e: F32Array) -> None:
 
 
 def sine_and_cosine(
-    x: F32Array, s: F32Array, c: F32Array, z: F32Array, wide: NDArray[np.float64]
+    x: F32Array,
+    s: F32Array,
+    c: F32Array,
+    z: F32Array,
+    octant: NDArray[np.int32],
+    wide: NDArray[np.float64],
 ) -> None:
     """Of angles within a turn, into `s` and `c`; the others are overwritten."""
     np.multiply(x, EIGHTHS, z)
-    octant = z.astype(np.int32)
+    octant[...] = z
     octant += 1
     octant &= ~1
     z[...] = octant
@@ -126,34 +131,40 @@ def sine_and_cosine(
     cosine ^= octant
 
 
-SIGN = np.array(-0x80000000, np.int32)
-
-
 def multiply_wide(a: F32Array, b: F32Array, out: NDArray[np.float64]) -> None:
     """The exact product."""
     out[...] = a
     out *= b
 
 
-@lru_cache(maxsize=1)
-def lane_type() -> Any:
-    # Four floats move as one: the halves of a block are two of these.
-    return np.dtype(np.complex128)
+# Four floats move as one: the halves of a block are two of these each.
+LANE = np.dtype(np.complex128)
 
 
-def transform32(values: F32Array) -> None:
-    lanes = values.view(lane_type()).reshape(-1, 4)
-    planes = np.empty((4, lanes.shape[0]), lane_type())
+class Scratch:
+    """Memory for the transform of up to so many values."""
+
+    def __init__(self, count: int) -> None:
+        self.planes = np.empty(count // 4, LANE)
+        self.rows = np.empty((4, count // 2), np.float32)
+        self.octant = np.empty(count // 2, np.int32)
+        self.wide = np.empty(count // 2, np.float64)
+
+
+def transform32(values: F32Array, scratch: Scratch) -> None:
+    lanes = values.view(LANE).reshape(-1, 4)
+    planes = scratch.planes[: lanes.size].reshape(4, -1)
     planes[...] = lanes.T
+    half = values.shape[0] // 2
     radius = planes[:2].reshape(-1).view(np.float32)
     angle = planes[2:].reshape(-1).view(np.float32)
-    s, c, z = np.empty((3, radius.shape[0]), np.float32)
+    s, c, z, e = scratch.rows[:, :half]
     np.subtract(ONE, radius, radius)
-    logarithm(radius, s, c, z)
+    logarithm(radius, s, c, z, e)
     radius *= MINUS_TWO
     np.sqrt(radius, radius)
     angle *= FULL_TURN
-    sine_and_cosine(angle, s, c, z, np.empty(radius.shape[0], np.float64))
+    sine_and_cosine(angle, s, c, z, scratch.octant[:half], scratch.wide[:half])
     np.multiply(radius, s, angle)
     radius *= c
     lanes[...] = planes.T

@@ -384,7 +384,7 @@ def multinomial(gen: PhiloxGenerator, probs: Array, n: int, replacement: bool) -
     with np.errstate(divide="ignore", over="ignore"):
         arrival = exponential(gen, (rows, categories), double, 1.0) / weights
     if n == 1:
-        return arrival.argmin(axis=-1, keepdims=True)
+        return np.asarray(arrival.argmin(axis=-1, keepdims=True))
     return np.argsort(arrival, axis=-1, kind="stable")[:, :n]
 
 

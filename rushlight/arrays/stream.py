@@ -31,8 +31,9 @@ MASK24, MASK53 = 0xFFFFFF, (1 << 53) - 1
 SCALE24, SCALE53 = 2.0**-24, 2.0**-53
 LOW_BITS = np.uint32(MASK24)
 UNIT = np.float32(SCALE24)
-# Words that are turned into numbers at once: they and the results stay in the cache.
-LOT = 1 << 15
+# Words that are turned into numbers at once: whole blocks of the twister and of normals, which stay
+# in the cache with all that is computed on the way.
+LOT = 624 * 104
 # From here on torch takes two words for an integer.
 WIDE_SPAN = 1 << 28
 # Below this torch shuffles from the front, with one word for each element.
@@ -49,8 +50,10 @@ def count_of(shape: Shape) -> int:
 
 def unit32(words: U32Array, out: F32Array) -> None:
     """24-bit uniforms in [0, 1)."""
-    # The signed view is equal, and signed conversion is the vectorised one.
-    out[...] = (words & LOW_BITS).view(np.int32)
+    # Words of the generator's window are shared. The signed view is equal, and signed conversion is
+    # the vectorised one.
+    bits = np.bitwise_and(words, LOW_BITS, words if words.flags.writeable else None)
+    out[...] = bits.view(np.int32)
     out *= UNIT
 
 
@@ -79,9 +82,11 @@ def lots(gen: Generator, count: int, width: int) -> Iterator[tuple[int, int, U32
             yield 0, count, gen.take(count * width)
             return
         step = LOT // width
-        for begin in range(0, count, step):
+        begin = 0
+        for words in gen.take_parts(count * width, step * width):
             end = min(begin + step, count)
-            yield begin, end, gen.take((end - begin) * width)
+            yield begin, end, words
+            begin = end
 
 
 def uniforms(gen: Generator, count: int) -> F32Array:
@@ -192,10 +197,12 @@ def normal_blocks32(gen: Generator, count: int, takes_all: bool) -> F32Array:
     rest = count - whole
     with gen.lock:
         begin = 0
-        while whole - begin > LOT:
+        first = (whole - 1) // LOT * LOT
+        scratch = boxmuller.Scratch(min(whole, LOT) + 16)
+        for words in gen.take_parts(first, LOT):
             part = out[begin : begin + LOT]
-            unit32(gen.take(LOT), part)
-            boxmuller.transform32(part)
+            unit32(words, part)
+            boxmuller.transform32(part, scratch)
             begin += LOT
         last = np.empty(whole - begin + (16 if rest else 0), np.float32)
         unit32(gen.take(whole - begin), last[: whole - begin])
@@ -203,7 +210,7 @@ def normal_blocks32(gen: Generator, count: int, takes_all: bool) -> F32Array:
             if takes_all:
                 gen.take(rest)
             unit32(gen.take(16), last[-16:])
-    boxmuller.transform32(last)
+    boxmuller.transform32(last, scratch)
     out[begin:whole] = last[: whole - begin]
     if rest:
         out[-16:] = last[-16:]
@@ -240,7 +247,7 @@ def paired_normals(gen: Generator, count: int, mean: float, std: float) -> F64Ar
                 gen.kept_double = float(second[-1])
         elif rest:
             draws = doubles(gen, rest + (rest & 1)).tolist()
-            values = []
+            values: list[float] = []
             for first, other in zip(draws[0::2], draws[1::2], strict=True):
                 values += normal_pair(first, other)
             if rest & 1:
@@ -383,7 +390,7 @@ def multinomial(gen: Generator, probs: Array, n: int, replacement: bool) -> Arra
         with np.errstate(divide="ignore", over="ignore"):
             score = probs / race
         if n == 1:
-            return score.argmax(axis=-1, keepdims=True)
+            return np.asarray(score.argmax(axis=-1, keepdims=True))
         return np.argsort(-score, axis=-1, kind="stable")[:, :n]
     weights = probs if probs.dtype.itemsize > 2 else probs.astype(np.float32)
     cumulative = np.cumsum(weights, axis=-1, dtype=weights.dtype)

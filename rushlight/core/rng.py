@@ -9,7 +9,8 @@ computed a whole block of 624 ahead, so the twister itself always stands at the 
 from __future__ import annotations
 
 import os
-from threading import RLock
+from queue import SimpleQueue
+from threading import RLock, Thread
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -19,6 +20,7 @@ from rushlight.core.device import device as device_class
 from rushlight.core.dtype import uint8
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Self
 
     from numpy.typing import NDArray
@@ -34,6 +36,9 @@ MASK32 = 0xFFFFFFFF
 MASK64 = 0xFFFFFFFFFFFFFFFF
 DEFAULT_SEED = 67280421310721  # torch: seed of a generator that was never seeded
 BLOCK = 624
+# From this many words on a thread of its own pays.
+AHEAD = 1 << 18
+NO_WORDS: NDArray[np.uint32] = np.empty(0, np.uint32)
 SEEDING = "seed"  # in place of a block: the one that the seed gives
 
 # torch's bytes of a state: the seed, words left in the block plus one, whether it is seeded, words
@@ -173,31 +178,60 @@ class Generator:
         end = place + count
         if end <= BLOCK:
             self._place = end
-            if self._window is None:  # nothing is asked of a fresh generator
-                return np.empty(0, np.uint32)
-            return self._window[place:end]
-        words = np.empty(count, np.uint32)
+            # Nothing is asked of a fresh generator.
+            return NO_WORDS if self._window is None else self._window[place:end]
         done = BLOCK - place
-        if done:
-            words[:done] = self._window[place:]  # type: ignore[index]
         whole = (count - done) // BLOCK * BLOCK
-        # The last block is left in the window, so that the twister's block is the current one.
-        if whole:
-            if whole > BLOCK:
-                middle = whole - BLOCK
-                source = self._twister()
-                drawn = source.integers(0, 1 << 32, middle, np.uint32)
-                words[done : done + middle] = drawn
-            words[done + whole - BLOCK : done + whole] = self._next_window()
         rest = count - done - whole
-        if rest:
-            words[count - rest :] = self._next_window()[:rest]
+        drawn: Any = self._twister().integers(0, 1 << 32, whole, np.uint32) if whole else NO_WORDS
+        window = self._window
+        if not done and not rest:
+            words = drawn
+        else:
+            words = np.empty(count, np.uint32)
+            if done:
+                words[:done] = window[place:]  # type: ignore[index]
+            words[done : done + whole] = drawn
+            if rest:
+                words[count - rest :] = self._next_window()[:rest]
+        if not rest:
+            self._window = NO_WORDS  # all are used
         self._place = rest or BLOCK
-        return words
+        return words  # type: ignore[no-any-return]
+
+    def take_parts(self, count: int, size: int) -> Iterator[U32Array]:
+        """The next `count` words in parts of `size`, the last one shorter. The caller holds the
+        lock. Of a long draw the twister computes the words to come while the caller is at work."""
+        sizes = [min(size, count - begin) for begin in range(0, count, size)]
+        if count < AHEAD or (os.cpu_count() or 1) < 2:
+            yield from map(self.take, sizes)
+            return
+        parts: SimpleQueue[Any] = SimpleQueue()
+
+        def work() -> None:
+            try:
+                for each in sizes:
+                    parts.put(self.take(each))
+            except BaseException as problem:
+                parts.put(problem)
+
+        worker = Thread(target=work, name="rushlight-random", daemon=True)
+        worker.start()
+        try:
+            for _ in sizes:
+                part = parts.get()
+                if isinstance(part, BaseException):
+                    raise part
+                yield part
+        finally:
+            worker.join()
 
     def take_block(self) -> U32Array:
         """What is left of the current block, or the whole next one. The caller holds the lock."""
-        return self.take(BLOCK - self._place or BLOCK)
+        place, self._place = self._place, BLOCK
+        if place == BLOCK:
+            return self._next_window()
+        return self._window[place:]  # type: ignore[index]
 
     def put_back(self, count: int) -> None:
         """Let the next draw begin `count` words earlier, in the block that was taken last."""

@@ -7,7 +7,6 @@ import warnings
 from typing import Any
 
 from rushlight.autograd.grad_mode import no_grad
-from rushlight.core.dtype import bool_
 from rushlight.opset import functions
 
 __all__ = [
