@@ -31,6 +31,8 @@ MASK24, MASK53 = 0xFFFFFF, (1 << 53) - 1
 SCALE24, SCALE53 = 2.0**-24, 2.0**-53
 LOW_BITS = np.uint32(MASK24)
 UNIT = np.float32(SCALE24)
+# As a ufunc operand a 0-d array costs less than a NumPy scalar.
+HALF, LOW_53 = np.array(32, np.uint64), np.array(MASK53, np.uint64)
 # Words that are turned into numbers at once: whole blocks of the twister and of normals, which stay
 # in the cache with all that is computed on the way.
 LOT = 624 * 104
@@ -38,6 +40,8 @@ LOT = 624 * 104
 WIDE_SPAN = 1 << 28
 # Below this torch shuffles from the front, with one word for each element.
 LONG_PERMUTATION = 0xFFFFFFFF // 20
+# From here on arrays beat a loop over the elements.
+VECTORISED_SHUFFLE = 500
 TWO_PI = 2.0 * math.pi
 
 
@@ -59,9 +63,8 @@ def unit32(words: U32Array, out: F32Array) -> None:
 
 def unit64(words: U32Array) -> F64Array:
     """53-bit uniforms in [0, 1), of two words each."""
-    # Two words of a little-endian machine are one number, the second its high half.
     bits = wide(words)
-    bits &= np.uint64(MASK53)
+    bits &= LOW_53
     result = bits.view(np.int64).astype(np.float64)
     result *= SCALE53
     return result
@@ -69,9 +72,10 @@ def unit64(words: U32Array) -> F64Array:
 
 def wide(words: U32Array) -> NDArray[np.uint64]:
     """64-bit numbers of two words each, the first being the high half."""
-    pairs = np.ascontiguousarray(words).view("<u8")
-    high = pairs << np.uint64(32)
-    high |= pairs >> np.uint64(32)
+    # Two words of a little-endian machine are one number, the second its high half.
+    pairs = words.view(np.uint64)
+    high = pairs << HALF
+    high |= pairs >> HALF
     return high
 
 
@@ -329,15 +333,16 @@ def remainders(
     out = np.empty(shape, dtype)
     flat = out.reshape(-1)
     for begin, end, words in lots(gen, flat.shape[0], width):
-        if width == 1:
-            values = (words if span > 0xFFFFFFFF else words % np.uint32(span)).astype(np.uint64)
-        else:
-            values = wide(words)
-            if span <= 0xFFFFFFFFFFFFFFFF:
-                values %= np.uint64(span)
+        values: Array = words if width == 1 else wide(words)
+        if span <= np.iinfo(values.dtype).max:
+            # Division by a number is vectorised, and the remainder is not.
+            divisor = values.dtype.type(span)
+            values = values - values // divisor * divisor
         if low:
+            values = values.astype(np.uint64)
             values += np.uint64(low & 0xFFFFFFFFFFFFFFFF)
-        flat[begin:end] = values if dtype == np.uint64 else values.view(np.int64)
+            values = values if dtype == np.uint64 else values.view(np.int64)
+        flat[begin:end] = values
     return out
 
 
@@ -346,10 +351,9 @@ def bernoulli(gen: Generator, p: float, shape: Shape, dtype: np.dtype[Any]) -> A
     flat = out.reshape(-1)
     # u < p for 53-bit uniforms u, asked of their bits.
     threshold = np.uint64(math.ceil(math.ldexp(p, 53)))
-    mask = np.uint64(MASK53)
     for begin, end, words in lots(gen, flat.shape[0], 2):
         bits = wide(words)
-        bits &= mask
+        bits &= LOW_53
         np.less(bits, threshold, out=flat[begin:end], casting="unsafe")
     return out
 
@@ -362,21 +366,55 @@ def bernoulli_each(gen: Generator, p: Array, dtype: np.dtype[Any]) -> Array:
 
 def permutation(gen: Generator, n: int, dtype: np.dtype[Any]) -> Array:
     """Fisher and Yates's shuffle."""
-    order = list(range(n))
     if n < LONG_PERMUTATION:
         steps = np.arange(max(n - 1, 0), dtype=np.uint32)
         with gen.lock:
             words = gen.take(steps.shape[0])
         partners = words % (np.uint32(n) - steps)
         partners += steps
+        if n >= VECTORISED_SHUFFLE:
+            return shuffled(partners, n).astype(dtype, copy=False)
+        order = list(range(n))
         for i, j in enumerate(partners.tolist()):
             order[i], order[j] = order[j], order[i]
         return np.array(order, dtype)
+    order = list(range(n))
     for begin, end, words in lots(gen, n, 2):
-        partners = wide(words) % np.arange(begin + 1, end + 1, dtype=np.uint64)
-        for i, j in enumerate(partners.tolist(), begin):
+        places = wide(words) % np.arange(begin + 1, end + 1, dtype=np.uint64)
+        for i, j in enumerate(places.tolist(), begin):
             order[i], order[j] = order[j], i
     return np.array(order, dtype)
+
+
+def shuffled(partners: U32Array, n: int) -> NDArray[np.int64]:
+    """range(n) after place i has changed with place partners[i], for each i in turn.
+
+    A place is final after its own step. Step i finds there what the last step before it with the
+    same partner left, which is what that one had found at its own place; or else the first value.
+    """
+    steps = np.arange(n - 1)
+    partners = partners.astype(np.int64)
+    # What place k holds before step k was brought by the last step whose partner it is, from there.
+    brought_by = np.arange(n)
+    is_other = partners != steps
+    brought_by[partners[is_other]] = steps[is_other]
+    while True:
+        further = brought_by[brought_by]
+        if np.array_equal(further, brought_by):
+            break
+        brought_by = further
+    # Steps with the same partner follow one another, in order.
+    keys = partners.astype(np.uint64) << np.uint64(32)
+    keys |= steps.astype(np.uint64)
+    keys.sort()
+    ordered = (keys & np.uint64(0xFFFFFFFF)).view(np.int64)
+    keys >>= np.uint64(32)
+    follows = keys[1:] == keys[:-1]
+    result = np.empty(n, np.int64)
+    result[:-1] = partners
+    result[ordered[1:][follows]] = brought_by[ordered[:-1][follows]]
+    result[-1] = brought_by[-1]
+    return result
 
 
 def multinomial(gen: Generator, probs: Array, n: int, replacement: bool) -> Array:

@@ -107,3 +107,14 @@ def test_uniforms_never_reach_the_upper_bound():
         values = torch.empty(200_000, dtype=dtype).uniform_(generator=gen)
         assert values.max().item() < 1.0
         assert values.min().item() >= 0.0
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 7, 50, 1000])
+def test_a_shuffle_by_arrays_is_one_by_steps(n):
+    gen = Generator().manual_seed(n)
+    for _ in range(20 if n < 100 else 2):
+        partners = [i + int(word) % (n - i) for i, word in enumerate(gen.take(n - 1))]
+        order = list(range(n))
+        for i, j in enumerate(partners):
+            order[i], order[j] = order[j], order[i]
+        assert stream.shuffled(np.array(partners, np.uint32), n).tolist() == order
