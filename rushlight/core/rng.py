@@ -9,7 +9,6 @@ computed a whole block of 624 ahead, so the twister itself always stands at the 
 from __future__ import annotations
 
 import os
-from queue import SimpleQueue
 from threading import RLock, Thread
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -206,6 +205,8 @@ class Generator:
         if count < AHEAD or (os.cpu_count() or 1) < 2:
             yield from map(self.take, sizes)
             return
+        from queue import SimpleQueue
+
         parts: SimpleQueue[Any] = SimpleQueue()
 
         def work() -> None:
