@@ -396,6 +396,7 @@ class LoopProgram:
         if buffer.role not in ("given", "result", "temporary"):
             return False
         value.buffer = buffer
+        value.expr = expr
         return True
 
     def argument(self, value: Any) -> Any:

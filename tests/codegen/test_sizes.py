@@ -373,3 +373,14 @@ def test_many_random_programs(first: int) -> None:
     for seed in range(first, first + 50):
         check_program(seed)
         torch.compiler.reset()
+
+
+def test_a_view_that_is_all_of_its_memory_is_an_operand() -> None:
+    def function(x: Any, w: Any) -> Any:
+        product = (x @ w).t().t()
+        return product, product @ product.t()
+
+    for dynamic in (False, True):
+        run = torch.compile(function, dynamic=dynamic)
+        x, w = randn(4, 5).requires_grad_(), randn(5, 4).requires_grad_()
+        close(with_gradients(run, [x, w]), with_gradients(function, [x, w]))
