@@ -8,6 +8,7 @@ that is done where it shows, so that about one value in 600 differs, by its last
 from __future__ import annotations
 
 import math
+import threading
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -141,17 +142,25 @@ def multiply_wide(a: F32Array, b: F32Array, out: NDArray[np.float64]) -> None:
 LANE = np.dtype(np.complex128)
 
 
-class Scratch:
-    """Memory for the transform of up to so many values."""
+class Scratch(threading.local):
+    """Memory that a thread's transforms use again, as long as they are not larger."""
 
-    def __init__(self, count: int) -> None:
-        self.planes = np.empty(count // 4, LANE)
-        self.rows = np.empty((4, count // 2), np.float32)
-        self.octant = np.empty(count // 2, np.int32)
-        self.wide = np.empty(count // 2, np.float64)
+    count = 0
+
+    def fit(self, count: int) -> None:
+        if count > self.count:
+            self.count = count
+            self.planes = np.empty(count // 4, LANE)
+            self.rows = np.empty((4, count // 2), np.float32)
+            self.octant = np.empty(count // 2, np.int32)
+            self.wide = np.empty(count // 2, np.float64)
 
 
-def transform32(values: F32Array, scratch: Scratch) -> None:
+scratch = Scratch()
+
+
+def transform32(values: F32Array) -> None:
+    scratch.fit(values.shape[0])
     lanes = values.view(LANE).reshape(-1, 4)
     planes = scratch.planes[: lanes.size].reshape(4, -1)
     planes[...] = lanes.T

@@ -9,6 +9,7 @@ C-contiguous and filled in order; `sampling` checks what is given.
 from __future__ import annotations
 
 import math
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +43,8 @@ WIDE_SPAN = 1 << 28
 LONG_PERMUTATION = 0xFFFFFFFF // 20
 # From here on arrays beat a loop over the elements.
 VECTORISED_SHUFFLE = 500
+# Draws of this many normals are worth threads, of which so many keep up with the twister.
+LONG_DRAW, MEMBERS = 1 << 18, 4
 TWO_PI = 2.0 * math.pi
 
 
@@ -86,11 +89,9 @@ def lots(gen: Generator, count: int, width: int) -> Iterator[tuple[int, int, U32
             yield 0, count, gen.take(count * width)
             return
         step = LOT // width
-        begin = 0
-        for words in gen.take_parts(count * width, step * width):
+        for begin in range(0, count, step):
             end = min(begin + step, count)
-            yield begin, end, words
-            begin = end
+            yield begin, end, gen.take((end - begin) * width)
 
 
 def uniforms(gen: Generator, count: int) -> F32Array:
@@ -199,36 +200,71 @@ def normal_blocks32(gen: Generator, count: int, takes_all: bool) -> F32Array:
     out = np.empty(count, np.float32)
     whole = count & ~15
     rest = count - whole
-    with gen.lock:
-        begin = 0
-        first = (whole - 1) // LOT * LOT
-        scratch = boxmuller.Scratch(min(whole, LOT) + 16)
-        for words in gen.take_parts(first, LOT):
-            part = out[begin : begin + LOT]
-            unit32(words, part)
-            boxmuller.transform32(part, scratch)
-            begin += LOT
-        last = np.empty(whole - begin + (16 if rest else 0), np.float32)
-        unit32(gen.take(whole - begin), last[: whole - begin])
+    first = max(whole - 1, 0) // LOT * LOT
+    with gen.lock, Crew(first) as crew:
+        for begin in range(0, first, LOT):
+            crew.give(normals_of, gen.take(LOT), out[begin : begin + LOT])
+        last = np.empty(whole - first + (16 if rest else 0), np.float32)
+        unit32(gen.take(whole - first), last[: whole - first])
         if rest:
             if takes_all:
                 gen.take(rest)
             unit32(gen.take(16), last[-16:])
-    boxmuller.transform32(last, scratch)
-    out[begin:whole] = last[: whole - begin]
+        boxmuller.transform32(last)
+    out[first:whole] = last[: whole - first]
     if rest:
         out[-16:] = last[-16:]
     return out
 
 
+def normals_of(words: U32Array, out: F32Array) -> None:
+    unit32(words, out)
+    boxmuller.transform32(out)
+
+
+class Crew:
+    """Threads that compute with words while the next ones are drawn. Short draws do without, and
+    so does a process that is told to use one thread."""
+
+    def __init__(self, count: int) -> None:
+        self.pool: Any = None
+        self.tasks: list[Any] = []
+        if count >= LONG_DRAW:
+            from rushlight.arrays.threads import blas_threads
+
+            members = min(blas_threads() or os.cpu_count() or 1, MEMBERS)
+            if members > 1:
+                from concurrent.futures import ThreadPoolExecutor
+
+                # Of this draw only: threads do not survive a fork.
+                self.pool = ThreadPoolExecutor(members, "rushlight-random")
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def give(self, task: Callable[..., None], *args: Any) -> None:
+        if self.pool is None:
+            task(*args)
+        else:
+            self.tasks.append(self.pool.submit(task, *args))
+
+    def __exit__(self, *exception: object) -> None:
+        if self.pool is not None:
+            self.pool.shutdown()
+        for task in self.tasks:
+            task.result()
+
+
 def normal_blocks64(gen: Generator, count: int) -> F64Array:
     whole = count & ~15
-    with gen.lock:
+    with gen.lock, Crew(whole) as crew:
         out = doubles(gen, count)
-        boxmuller.transform64(out[:whole])
-        if count != whole:
-            out[count - 16 :] = doubles(gen, 16)
-            boxmuller.transform64(out[count - 16 :])
+        for begin in range(0, whole, LOT):
+            crew.give(boxmuller.transform64, out[begin : min(begin + LOT, whole)])
+        last = doubles(gen, 16 if count != whole else 0)
+    if count != whole:
+        boxmuller.transform64(last)
+        out[count - 16 :] = last
     return out
 
 

@@ -9,7 +9,7 @@ computed a whole block of 624 ahead, so the twister itself always stands at the 
 from __future__ import annotations
 
 import os
-from threading import RLock, Thread
+from threading import RLock
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -19,7 +19,6 @@ from rushlight.core.device import device as device_class
 from rushlight.core.dtype import uint8
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Self
 
     from numpy.typing import NDArray
@@ -35,8 +34,6 @@ MASK32 = 0xFFFFFFFF
 MASK64 = 0xFFFFFFFFFFFFFFFF
 DEFAULT_SEED = 67280421310721  # torch: seed of a generator that was never seeded
 BLOCK = 624
-# From this many words on a thread of its own pays.
-AHEAD = 1 << 18
 NO_WORDS: NDArray[np.uint32] = np.empty(0, np.uint32)
 SEEDING = "seed"  # in place of a block: the one that the seed gives
 
@@ -197,35 +194,6 @@ class Generator:
             self._window = NO_WORDS  # all are used
         self._place = rest or BLOCK
         return words  # type: ignore[no-any-return]
-
-    def take_parts(self, count: int, size: int) -> Iterator[U32Array]:
-        """The next `count` words in parts of `size`, the last one shorter. The caller holds the
-        lock. Of a long draw the twister computes the words to come while the caller is at work."""
-        sizes = [min(size, count - begin) for begin in range(0, count, size)]
-        if count < AHEAD or (os.cpu_count() or 1) < 2:
-            yield from map(self.take, sizes)
-            return
-        from queue import SimpleQueue
-
-        parts: SimpleQueue[Any] = SimpleQueue()
-
-        def work() -> None:
-            try:
-                for each in sizes:
-                    parts.put(self.take(each))
-            except BaseException as problem:
-                parts.put(problem)
-
-        worker = Thread(target=work, name="rushlight-random", daemon=True)
-        worker.start()
-        try:
-            for _ in sizes:
-                part = parts.get()
-                if isinstance(part, BaseException):
-                    raise part
-                yield part
-        finally:
-            worker.join()
 
     def take_block(self) -> U32Array:
         """What is left of the current block, or the whole next one. The caller holds the lock."""

@@ -118,3 +118,26 @@ def test_a_shuffle_by_arrays_is_one_by_steps(n):
         for i, j in enumerate(partners):
             order[i], order[j] = order[j], order[i]
         assert stream.shuffled(np.array(partners, np.uint32), n).tolist() == order
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_threads_draw_the_same_normals(dtype, monkeypatch):
+    sizes = (stream.LOT - 16, stream.LOT, stream.LOT + 16, 3 * stream.LOT + 5)
+    monkeypatch.setattr(stream, "LONG_DRAW", 1 << 60)
+    alone = []
+    for size in sizes:
+        torch.manual_seed(size)
+        alone.append((torch.randn(size, dtype=dtype).tolist(), torch.rand(1).item()))
+    monkeypatch.setattr(stream, "LONG_DRAW", 1)
+    monkeypatch.setattr("rushlight.arrays.threads.blas_threads", lambda: 3)
+    for size, wanted in zip(sizes, alone, strict=True):
+        torch.manual_seed(size)
+        assert (torch.randn(size, dtype=dtype).tolist(), torch.rand(1).item()) == wanted
+
+
+def test_a_threads_failure_is_raised(monkeypatch):
+    monkeypatch.setattr(stream, "LONG_DRAW", 1)
+    monkeypatch.setattr("rushlight.arrays.threads.blas_threads", lambda: 2)
+    monkeypatch.setattr(stream, "normals_of", lambda words, out: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        torch.randn(3 * stream.LOT)

@@ -33,29 +33,6 @@ def test_words_do_not_depend_on_how_they_are_taken(sizes):
     np.testing.assert_array_equal(taken(gen, 5), whole[-5:])
 
 
-@pytest.mark.parametrize("before", [0, 5])
-@pytest.mark.parametrize("count", [0, 1, 4000, 20000])
-def test_words_taken_ahead_are_the_same(before, count, monkeypatch):
-    monkeypatch.setattr(rng, "AHEAD", 4000)
-    monkeypatch.setattr(rng.os, "cpu_count", lambda: 2)
-    gen, other = Generator().manual_seed(3), Generator().manual_seed(3)
-    taken(gen, before), taken(other, before)
-    with gen.lock:
-        parts = list(gen.take_parts(count, 1500))
-    assert [part.shape[0] for part in parts[:-1]] == [1500] * (len(parts) - 1)
-    np.testing.assert_array_equal(np.concatenate([*parts, taken(gen, 9)]), taken(other, count + 9))
-    assert gen.get_state().tolist() == other.get_state().tolist()
-
-
-def test_a_failure_ahead_is_raised(monkeypatch):
-    monkeypatch.setattr(rng, "AHEAD", 10)
-    monkeypatch.setattr(rng.os, "cpu_count", lambda: 2)
-    gen = Generator()
-    monkeypatch.setattr(Generator, "_twister", lambda gen: 1 / 0)
-    with pytest.raises(ZeroDivisionError), gen.lock:
-        list(gen.take_parts(2000, 100))
-
-
 def test_words_that_are_put_back_come_again():
     gen = Generator().manual_seed(3)
     taken(gen, 600)
