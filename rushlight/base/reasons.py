@@ -804,9 +804,9 @@ REASONS: dict[str, Reason] = {
     "RL1205": missing("RL1205", "The switch is there for reading; its value is held."),
     "RL1206": Reason(
         "Expected a CPUGeneratorImplState of size {expected} but found the input RNG state size to "
-        "be {found}; only states saved by this library can be loaded",
-        "Generators here are not PyTorch's, and neither are their states.",
-        "Seed with manual_seed() instead.",
+        "be {found}",
+        "A state of the Mersenne twister has 5056 bytes, one of a counter-based generator 16.",
+        "Load a state of a generator of the same algorithm, or seed with manual_seed().",
     ),
     "RL1207": Reason(
         "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator "
