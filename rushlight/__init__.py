@@ -119,8 +119,8 @@ for _module, _names in (
 _SUBMODULES = frozenset(
     (
         "__future__", "amp", "autograd", "backends", "compat", "compiler", "cpu", "cuda",
-        "distributions", "fft", "func", "functional", "futures", "fx", "jit", "library", "linalg",
-        "masked", "multiprocessing", "nested", "nn", "ops", "optim", "overrides", "profiler",
+        "distributions", "export", "fft", "func", "functional", "futures", "fx", "jit", "library",
+        "linalg", "masked", "multiprocessing", "nested", "nn", "ops", "optim", "overrides", "profiler",
         "random", "serialization", "signal", "sparse", "special", "storage", "testing", "utils",
         "version", "viz",
     )
