@@ -120,9 +120,9 @@ _SUBMODULES = frozenset(
     (
         "__future__", "amp", "autograd", "backends", "compat", "compiler", "cpu", "cuda",
         "distributions", "export", "fft", "func", "functional", "futures", "fx", "jit", "library",
-        "linalg", "masked", "multiprocessing", "nested", "nn", "ops", "optim", "overrides", "profiler",
-        "random", "serialization", "signal", "sparse", "special", "storage", "testing", "utils",
-        "version", "viz",
+        "linalg", "masked", "multiprocessing", "nested", "nn", "ops", "optim", "overrides",
+        "profiler", "random", "serialization", "signal", "sparse", "special", "storage", "testing",
+        "utils", "version", "viz",
     )
 )  # fmt: skip
 # What graphs call `torch`, and the private names that their code may use.
