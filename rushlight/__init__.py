@@ -119,10 +119,10 @@ for _module, _names in (
 _SUBMODULES = frozenset(
     (
         "__future__", "amp", "autograd", "backends", "compat", "compiler", "cpu", "cuda",
-        "distributions", "fft", "func", "functional", "futures", "fx", "jit", "library", "linalg",
-        "masked", "multiprocessing", "nested", "nn", "ops", "optim", "overrides", "profiler",
-        "random", "serialization", "signal", "sparse", "special", "storage", "testing", "utils",
-        "version", "viz",
+        "distributions", "export", "fft", "func", "functional", "futures", "fx", "jit", "library",
+        "linalg", "masked", "multiprocessing", "nested", "nn", "ops", "optim", "overrides",
+        "profiler", "random", "serialization", "signal", "sparse", "special", "storage", "testing",
+        "utils", "version", "viz",
     )
 )  # fmt: skip
 # What graphs call `torch`, and the private names that their code may use.

@@ -8,6 +8,7 @@ The page docs/errors.md is written from it (`make docs`).
 from __future__ import annotations
 
 from rushlight.base.errors import Reason
+from rushlight.base.reasons_export import EXPORT_REASONS
 from rushlight.base.reasons_jit import JIT_REASONS
 
 __all__ = ["AREAS", "REASONS"]
@@ -812,4 +813,5 @@ REASONS: dict[str, Reason] = {
     ),
     # -- TorchScript
     **JIT_REASONS,
+    **EXPORT_REASONS,
 }

@@ -1,0 +1,26 @@
+"""Programs that leave Python: `export` turns a module into a graph with its state.
+
+Names are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from rushlight.base.lazy import namespace
+
+HOMES = {
+    **dict.fromkeys(
+        (
+            *("ConstantArgument", "CustomObjArgument", "ExportBackwardSignature"),
+            *("ExportGraphSignature", "InputKind", "InputSpec", "ModuleCallEntry"),
+            *("ModuleCallSignature", "OutputKind", "OutputSpec", "SymIntArgument"),
+            "TensorArgument",
+        ),
+        ".signature",
+    ),
+    "ExportedProgram": ".program",
+    "export": ".driver",
+    **dict.fromkeys(("unflatten", "UnflattenedModule", "FlatArgsAdapter"), ".unflattening"),
+    **dict.fromkeys(("default_decompositions", "CustomDecompTable"), ".decompositions"),
+}
+
+__getattr__, __dir__ = namespace(__name__, HOMES)
