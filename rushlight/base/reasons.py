@@ -29,6 +29,7 @@ AREAS = {
     "RL12": "Devices, threads and settings",
     "RL13": "Command line and compatibility",
     "RL14": "TorchScript",
+    "RL15": "Exported programs",
 }
 
 

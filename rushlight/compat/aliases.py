@@ -441,7 +441,14 @@ ALIASES: dict[str, Entry] = {
     ),
     "torch._export.pass_base": absent("_ExportPassBaseDeprecatedDoNotUse"),
     "torch._export.passes.lift_constants_pass": absent("lift_constants_pass"),
-    "torch._export.serde.serialize": absent("serialize deserialize"),
+    "torch._export.serde.serialize": same(
+        ".export.serde", "SerializeError SerializedArtifact deserialize serialize"
+    ),
+    "torch._export.serde.schema": same(".export.serde", "SCHEMA_VERSION TREESPEC_VERSION"),
+    "torch.export.pt2_archive": same(".export.serde", "is_pt2_package"),
+    "torch.export.pt2_archive._package": same(
+        ".export.serde", "PT2ArchiveContents is_pt2_package load_pt2 package_pt2"
+    ),
     "torch.export._trace": absent(
         "_export _export_for_training _export_to_torch_ir DEFAULT_EXPORT_DYNAMO_CONFIG"
     ),

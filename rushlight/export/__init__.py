@@ -21,6 +21,7 @@ HOMES = {
     "export": ".driver",
     **dict.fromkeys(("unflatten", "UnflattenedModule", "FlatArgsAdapter"), ".unflattening"),
     **dict.fromkeys(("default_decompositions", "CustomDecompTable"), ".decompositions"),
+    **dict.fromkeys(("load", "save"), ".serde.archive"),
 }
 
 __getattr__, __dir__ = namespace(__name__, HOMES)

@@ -283,6 +283,15 @@ class ShapeEnv:
         self.var_to_val[symbol] = val
         return symbol
 
+    def adopt_symbol(self, symbol: Symbol, range_: ValueRanges, hint: float | None) -> None:
+        """Take in a symbol that was made elsewhere; without a hint it depends on data."""
+        self.order[symbol] = len(self.order)
+        self.facts.ranges[symbol] = range_
+        if hint is None:
+            self.unbacked_symbols.add(symbol)
+        else:
+            self.var_to_val[symbol] = hint
+
     def create_unspecified_symbol(
         self,
         val: float,

@@ -71,10 +71,8 @@ HEADS: dict[Any, str] = {
 def expression_text(expr: Expr) -> str:
     """The text that files have for an expression."""
     if expr.is_Symbol:
-        given = [
-            f"{name}=True" for name in ASSUMPTIONS if expr.assumptions0.get(name) and assumed(expr, name)
-        ]
-        return f"Symbol({str(expr)!r}{''.join(f', {each}' for each in given)})"
+        given = [f", {name}=True" for name in ASSUMPTIONS if is_assumed(expr, name)]
+        return f"Symbol({str(expr)!r}{''.join(given)})"
     if expr.is_Integer:
         return f"Integer({expr.p})"
     if expr is ex.true or expr is ex.false:
@@ -93,11 +91,18 @@ def expression_text(expr: Expr) -> str:
         name = "Mod" if all(argument.is_nonnegative for argument in expr.args) else "PythonMod"
     if name is None:
         raise refuse(f"the expression {expr} cannot be written")
-    return f"{name}({', '.join(map(expression_text, expr.args))})"
+    arguments: Any = expr.args
+    if kind is ex.Add:
+        arguments = expr.as_ordered_terms()
+    elif kind is ex.Mul:
+        arguments = expr.as_ordered_factors()
+    return f"{name}({', '.join(map(expression_text, arguments))})"
 
 
-def assumed(symbol: Expr, name: str) -> bool:
+def is_assumed(symbol: Expr, name: str) -> bool:
     """Whether a symbol was made with an assumption, rather than having it by another one."""
+    if not symbol.assumptions0.get(name):
+        return False
     if name == "nonnegative":
         return not symbol.assumptions0.get("positive")
     return name != "real" or not symbol.assumptions0.get("integer")

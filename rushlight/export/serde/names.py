@@ -26,7 +26,7 @@ __all__ = ["DTYPES", "LAYOUTS", "MEMORY_FORMATS", "SYM_OPS", "check_identifier",
            "coded", "decoded", "device_data", "find_target", "made_device", "target_name"]  # fmt: skip
 
 DTYPES: dict[int, Any] = {
-    code: getattr(dtypes, name)
+    code: dtypes.BY_NAME[name]
     for code, name in (
         (1, "uint8"), (2, "int8"), (3, "int16"), (4, "int32"), (5, "int64"), (6, "float16"),
         (7, "float32"), (8, "float64"), (9, "complex32"), (10, "complex64"), (11, "complex128"),
@@ -34,7 +34,7 @@ DTYPES: dict[int, Any] = {
         (30, "float8_e5m2"), (31, "float8_e4m3fnuz"), (32, "float8_e5m2fnuz"),
         (33, "float8_e8m0fnu"), (34, "uint32"), (35, "uint64"),
     )
-    if hasattr(dtypes, name)
+    if name in dtypes.BY_NAME
 }  # fmt: skip
 LAYOUTS: dict[int, Any] = {
     code: getattr(places, name)

@@ -416,9 +416,7 @@ ARGUMENTS: dict[str, Callable[[GraphReader, Any], Any]] = {
     "as_tensors": in_list(named_node),
     "as_nested_tensors": in_list(in_list(named_node)),
     **dict.fromkeys(("as_sym_int", "as_sym_float", "as_sym_bool"), GraphReader.number),
-    **dict.fromkeys(
-        ("as_sym_ints", "as_sym_floats", "as_sym_bools"), in_list(GraphReader.number)
-    ),
+    **dict.fromkeys(("as_sym_ints", "as_sym_floats", "as_sym_bools"), in_list(GraphReader.number)),
     "as_optional_tensor": GraphReader.optional,
     "as_optional_tensors": in_list(GraphReader.optional),
     "as_scalar_type": lambda reader, value: decoded(DTYPES, value, "dtype"),
