@@ -45,9 +45,7 @@ class UserErrorType(enum.Enum):
 class UserError(Unsupported):
     """Something that the caller has to change: a wrong argument, a relation that does not hold."""
 
-    def __init__(
-        self, error_type: UserErrorType, msg: str, case_name: str | None = None
-    ) -> None:
+    def __init__(self, error_type: UserErrorType, msg: str, case_name: str | None = None) -> None:
         super().__init__(msg)
         self.error_type = error_type
         self.msg = msg

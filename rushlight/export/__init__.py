@@ -19,6 +19,9 @@ HOMES = {
     ),
     "ExportedProgram": ".program",
     "export": ".driver",
+    **dict.fromkeys(("Dim", "dims", "dynamic_dim"), ".dims"),
+    **dict.fromkeys(("AdditionalInputs", "ShapesCollection"), ".shapes"),
+    "refine_dynamic_shapes_from_suggested_fixes": ".fixes",
     **dict.fromkeys(("unflatten", "UnflattenedModule", "FlatArgsAdapter"), ".unflattening"),
     **dict.fromkeys(("default_decompositions", "CustomDecompTable"), ".decompositions"),
 }
