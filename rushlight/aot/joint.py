@@ -138,6 +138,8 @@ class Tracing:
     decompositions: Decompositions
     # Above autograd, where composites are whole.
     pre_dispatch: bool = False
+    # Writes on a new node where in the program it was made.
+    describe_origin: Callable[[Node], None] | None = None
 
 
 class GraphBuilder:
@@ -147,6 +149,7 @@ class GraphBuilder:
         self.mode = tracing.mode
         self.recorder = Recorder(Graph(), tracing.decompositions, tracing.pre_dispatch)
         self.recorder.marks_regions = True
+        self.recorder.describe_origin = tracing.describe_origin
 
     def placeholder(self, name: str, value: Any, binds_sizes: bool = True) -> Node:
         node = self.recorder.graph.create_node("placeholder", name)

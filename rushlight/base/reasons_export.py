@@ -8,6 +8,97 @@ from rushlight.base.errors import Reason
 __all__ = ["EXPORT_REASONS"]
 
 EXPORT_REASONS: dict[str, Reason] = {
+    "RL1530": Reason(
+        "Attempted to add {other} to {name}, where an integer was expected. "
+        "(Only increasing linear operations with integer coefficients are supported.)",
+    ),
+    "RL1531": Reason(
+        "Attempted to subtract {other} from {name}, where an integer was expected. "
+        "(Only increasing linear operations with integer coefficients are supported.)",
+    ),
+    "RL1532": Reason(
+        "Attempted to negate {name}. "
+        "(Only increasing linear operations with integer coefficients are supported.)",
+    ),
+    "RL1533": Reason(
+        "Attempted to multiply {other} with {name}, where a positive integer was expected. "
+        "(Only increasing linear operations with integer coefficients are supported.)",
+    ),
+    "RL1534": Reason("Expected tensor as input to dynamic_dim but got {actual}"),
+    "RL1535": Reason("Cannot mark 0-dimension tensors to be dynamic"),
+    "RL1536": Reason(
+        "Expected the dimension passed to dynamic_dim to be in the range [0:{last}] "
+        "but got {index}, which is out of bounds for the given tensor.",
+    ),
+    "RL1537": Reason(
+        "Found different definitions {first} and {second} for the same symbolic dimension {dim}!",
+        "A dim is known by its name.",
+        "Use one Dim object, or another name.",
+    ),
+    "RL1538": Reason(
+        "Unexpected dimension mapped to index {index} in input tensor shape {shape} specified at "
+        "`dynamic_shapes{path}` (expected None, an int, a Dim, Dim.AUTO, Dim.STATIC, or "
+        "Dim.DYNAMIC, but got {actual!r} instead)",
+    ),
+    "RL1539": Reason(
+        "Expected dynamic shape spec {shape} specified at `dynamic_shapes{path}` to have the same "
+        "length as the actual tensor shape {size} (expected {expected}, but got {actual} instead)",
+    ),
+    "RL1540": Reason(
+        "Unexpected input tensor shape {shape} specified at `dynamic_shapes{path}` (expected "
+        "either a list/tuple of dimensions, or a dict mapping indices to dimensions, where each "
+        "dimension is an int, a Dim, Dim.AUTO, Dim.STATIC, or Dim.DYNAMIC)",
+    ),
+    "RL1541": Reason(
+        "Cannot associate shape {shape} specified at `dynamic_shapes{path}` to non-tensor type "
+        "{actual} at `inputs{path}` (expected None)",
+    ),
+    "RL1542": Reason(
+        "Detected mismatch between the structure of `inputs` and `dynamic_shapes`: {difference}",
+        remedy="Nest dynamic_shapes as the inputs are nested; an instance of a registered class "
+        "is described by the list of its parts.",
+    ),
+    "RL1543": Reason(
+        "When `dynamic_shapes` is specified as a dict, its top-level keys must be the arg names "
+        "{expected} of `inputs`, but here they are {actual}. {advice}",
+    ),
+    "RL1544": Reason(
+        "Expected shape[{dim}] = {size} of input Tensor to be of the form {form}, "
+        "where {root} is an integer",
+        remedy="Take example inputs that fit, or another relation.",
+    ),
+    "RL1545": Reason(
+        "Expected input {source} to be equal to {form}, where {root} = {value}, but got {size}",
+        remedy="Take example inputs that fit, or another relation.",
+    ),
+    "RL1546": Reason(
+        "{source} = {size} is not equal to {other} = {expected}",
+        "One Dim stands for both sizes.",
+        "Take example inputs that fit, or two Dims.",
+    ),
+    "RL1547": Reason(
+        "Static shape constraint of {expected} does not match input size of {size}, for {source}",
+    ),
+    "RL1548": Reason(
+        "Unable to specify input integers as dynamic through named Dims. Please use "
+        "Dim.AUTO/DYNAMIC instead.",
+    ),
+    "RL1549": Reason(
+        "Suggested fixes not found in error message given to "
+        "refine_dynamic_shapes_from_suggested_fixes()",
+    ),
+    "RL1550": Reason(
+        "Some tensors that were assigned shapes were not found in args. "
+        "Maybe such tensors were copied when passing them as args? "
+        "Maybe such tensors are contained in classes that were not registered with pytree?",
+    ),
+    "RL1551": Reason(
+        "Found the following conflicts between user-specified ranges and inferred ranges from "
+        "model tracing:\n{conflicts}",
+    ),
+    "RL1552": Reason(
+        "The following inputs were found to have differing {what}, {consequence}: {values}.",
+    ),
     "RL1560": Reason(
         "The file cannot be read or written as an exported program: {what}",
         "A file says what it holds, and is believed only as far as it bears that out.",

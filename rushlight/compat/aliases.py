@@ -287,6 +287,7 @@ ALIASES: dict[str, Entry] = {
         **same(".symbolic", _SYMBOLS),
         "_constrain_range_for_size": ".symbolic:constrain_range_for_size",
         "constrain_range": ".symbolic:constrain_range",
+        **same(".symbolic.constraints", "RelaxedUnspecConstraint StrictMinMaxConstraint"),
     },
     "torch.fx.experimental.sym_node": same(".symbolic", "SymNode"),
     "torch.utils._sympy.functions": same(
@@ -449,6 +450,13 @@ ALIASES: dict[str, Entry] = {
     "torch.export.pt2_archive._package": same(
         ".export.serde", "PT2ArchiveContents is_pt2_package load_pt2 package_pt2"
     ),
+    "torch.export.dynamic_shapes": {
+        **same(".export", "AdditionalInputs Dim ShapesCollection dims dynamic_dim"),
+        **same(".export", "refine_dynamic_shapes_from_suggested_fixes"),
+        **bare(".export.dims", "_DerivedDim _DimHint _DimHintType"),
+        "_Dim": ".export:Dim",
+        "_combine_args": ".export.shapes:bound_arguments",
+    },
     "torch.export._trace": absent(
         "_export _export_for_training _export_to_torch_ir DEFAULT_EXPORT_DYNAMO_CONFIG"
     ),

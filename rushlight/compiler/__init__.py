@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from typing import Any
 
 from rushlight.capture.marks import allow_in_graph, disable
@@ -46,17 +47,28 @@ def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
     return backends.list_backends(exclude_tags)
 
 
+class Exporting(threading.local):
+    """Whether this thread is exporting a module."""
+
+    active = False
+
+
+EXPORTING = Exporting()
+
+
 def is_compiling() -> bool:
-    """Whether the caller is compiled: true in captured code, which is where it is asked."""
-    return False
+    """Whether the caller is compiled: true in captured code, which is where it is asked, and in
+    modules that are exported."""
+    return EXPORTING.active
 
 
 def is_dynamo_compiling() -> bool:
-    return False
+    return EXPORTING.active
 
 
 def is_exporting() -> bool:
-    return False
+    """Whether the caller is being exported."""
+    return EXPORTING.active
 
 
 def reset() -> None:

@@ -1,4 +1,4 @@
-"""Models for files of programs: PyTorch writes them for the tests to read, and reads what they write.
+"""Models for files of programs: PyTorch writes some for the tests to read, and reads theirs.
 
 `torch` is the library that `PROGRAMS_LIBRARY` names. Weights depend on nothing but their place.
 """

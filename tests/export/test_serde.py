@@ -261,6 +261,10 @@ def graph_of(data):
     return data["graph_module"]["graph"]
 
 
+def first_tensor(data):
+    return next(iter(graph_of(data)["tensor_values"].values()))
+
+
 def node_of(data, place=0):
     return graph_of(data)["nodes"][place]
 
@@ -281,13 +285,9 @@ CHANGES = {
     "a text for a number": lambda d: graph_of(d)["outputs"].append({"as_int": "1"}),
     "a boolean for a number": lambda d: graph_of(d)["outputs"].append({"as_int": True}),
     "a huge number": lambda d: graph_of(d)["outputs"].append({"as_int": 1 << 80}),
-    "an unknown dtype": lambda d: next(iter(graph_of(d)["tensor_values"].values())).update(
-        dtype=99
-    ),
-    "an unknown layout": lambda d: next(iter(graph_of(d)["tensor_values"].values())).update(
-        layout=0
-    ),
-    "no sizes": lambda d: next(iter(graph_of(d)["tensor_values"].values())).pop("sizes"),
+    "an unknown dtype": lambda d: first_tensor(d).update(dtype=99),
+    "an unknown layout": lambda d: first_tensor(d).update(layout=0),
+    "no sizes": lambda d: first_tensor(d).pop("sizes"),
     "another version": lambda d: d["schema_version"].update(major=99),
     "no graph": lambda d: d.pop("graph_module"),
     "a list": lambda d: [],
@@ -323,7 +323,7 @@ CHANGES = {
             ]
         )
     ),
-    "an expression that calls": lambda d: next(iter(graph_of(d)["tensor_values"].values())).update(
+    "an expression that calls": lambda d: first_tensor(d).update(
         sizes=[{"as_expr": {"expr_str": "__import__('this')"}}]
     ),
 }

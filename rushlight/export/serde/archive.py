@@ -31,6 +31,8 @@ __all__ = ["PT2ArchiveContents", "is_pt2_package", "load", "load_pt2", "package_
 
 WEIGHTS, CONSTANTS = "data/weights/", "data/constants/"
 MODELS, EXTRA, SAMPLES = "models/", "extra/", "data/sample_inputs/"
+# The program in the layout that torch had up to 2.7.
+FORMER = "serialized_exported_program.json"
 ARCHIVE_VERSION = "0"
 # The version of the container, as torch's reader of archives wants it.
 FILE_VERSION = b"6\n"
@@ -150,10 +152,10 @@ class PackageReader:
         self.span = Span(file, start, length)
         entries = read_directory(self.span, may_be_packed=True)
         first = next(iter(entries), b"")
-        # The format before had no folder around its files.
-        root = (
-            b"" if b"serialized_exported_program.json" in entries else first[: first.find(b"/") + 1]
-        )
+        root = first[: first.find(b"/") + 1]
+        if FORMER.encode() in entries:
+            # The format before had no folder around its files.
+            root = b""
         self.entries: dict[str, Entry] = {}
         for name, entry in entries.items():
             if not name.startswith(root):
@@ -226,12 +228,13 @@ class PackageReader:
         version = self.text("version").split(".")
         if version[0] != str(SCHEMA_VERSION[0]):
             raise refuse(f"it is of version {version[0][:20]!r} of the schema")
-        parts = []
+        parts: list[Any] = []
         for what in ("state_dict", "constants", "example_inputs"):
             found = [f"serialized_{what}{end}" for end in (".pt", ".json")]
             present = [name for name in found if name in self.entries]
             parts.append(self.content(present[0]) if present else b"")
-        return read_program(self.content("serialized_exported_program.json"), *parts)
+        state_dict, constants, examples = parts
+        return read_program(self.content(FORMER), state_dict, constants, examples)
 
 
 @contextmanager
@@ -245,7 +248,7 @@ def load_pt2(
 ) -> PT2ArchiveContents:
     """All programs and texts of an archive."""
     with reader_of(f) as reader:
-        if "serialized_exported_program.json" in reader.entries:
+        if FORMER in reader.entries:
             folder, programs = "extra_files/", {"model": reader.former_program()}
         else:
             reader.check_kind()

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rushlight.export.serde.schema import refuse
 from rushlight.symbolic import expressions as ex
-
-if TYPE_CHECKING:
-    from rushlight.symbolic.protocols import Expr
 
 __all__ = ["ExpressionReader", "expression_text"]
 
@@ -68,7 +65,7 @@ HEADS: dict[Any, str] = {
 }
 
 
-def expression_text(expr: Expr) -> str:
+def expression_text(expr: Any) -> str:
     """The text that files have for an expression."""
     if expr.is_Symbol:
         given = [f", {name}=True" for name in ASSUMPTIONS if is_assumed(expr, name)]
@@ -91,7 +88,7 @@ def expression_text(expr: Expr) -> str:
         name = "Mod" if all(argument.is_nonnegative for argument in expr.args) else "PythonMod"
     if name is None:
         raise refuse(f"the expression {expr} cannot be written")
-    arguments: Any = expr.args
+    arguments = expr.args
     if kind is ex.Add:
         arguments = expr.as_ordered_terms()
     elif kind is ex.Mul:
@@ -99,7 +96,7 @@ def expression_text(expr: Expr) -> str:
     return f"{name}({', '.join(map(expression_text, arguments))})"
 
 
-def is_assumed(symbol: Expr, name: str) -> bool:
+def is_assumed(symbol: Any, name: str) -> bool:
     """Whether a symbol was made with an assumption, rather than having it by another one."""
     if not symbol.assumptions0.get(name):
         return False

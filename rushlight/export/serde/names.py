@@ -22,8 +22,11 @@ from rushlight.higher_order import find_op
 from rushlight.opset import families, registry
 from rushlight.symbolic import numbers
 
-__all__ = ["DTYPES", "LAYOUTS", "MEMORY_FORMATS", "SYM_OPS", "check_identifier", "check_path",
-           "coded", "decoded", "device_data", "find_target", "made_device", "target_name"]  # fmt: skip
+__all__ = [
+    "DTYPES", "LAYOUTS", "MEMORY_FORMATS", "SYM_OPS", "check_identifier", "check_path", "coded",
+    "decoded", "device_data", "find_target", "is_sym_op", "made_device", "sym_arguments",
+    "target_name",
+]  # fmt: skip
 
 DTYPES: dict[int, Any] = {
     code: dtypes.BY_NAME[name]

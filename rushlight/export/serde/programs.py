@@ -171,7 +171,9 @@ def read_program(
         raise refuse(f"{type(failure).__name__}: {text}") from failure
 
 
-def assembled(found: Any, state: dict[str, Any], constants: dict[str, Any], examples: Any) -> Any:
+def assembled(
+    found: Any, state: dict[str, Any], constants: dict[str, Any], examples: Any
+) -> ExportedProgram:
     module = found.graph_module
     symbols = FileSymbols(found.range_constraints)
     signature = read_signature(module.signature)
@@ -194,7 +196,7 @@ def assembled(found: Any, state: dict[str, Any], constants: dict[str, Any], exam
         verifiers=[load_verifier(name) for name in found.verifiers] or None,
     )
     # Conditions on the inputs in the words of torch: kept for files, never run.
-    program._guards_code = found.guards_code
+    program._guards_code = found.guards_code  # type: ignore[attr-defined]
     return program
 
 
