@@ -337,9 +337,13 @@ class ShapePlan:
         return fake_args, fake_kwargs
 
     def solve(
-        self, shape_env: ShapeEnv, *, keep_conditions: bool = False, allow_constants: bool = True
+        self, shape_env: ShapeEnv, *, keep_conditions: bool = False, allow_constants: bool = False
     ) -> Solution:
-        """The ranges of the sizes after tracing. UserError where they are not what was said."""
+        """The ranges of the sizes after tracing. UserError where they are not what was said.
+
+        With `keep_conditions` what no dim can say is left to run time; with `allow_constants` a
+        dim that would have to be constant for it is taken as it is.
+        """
         from rushlight.symbolic.constraints import Declaration, Solution
         from rushlight.symbolic.errors import ConstraintViolationError
         from rushlight.symbolic.solving import solve
@@ -352,7 +356,7 @@ class ShapePlan:
                 shape_env,
                 declaration,
                 keep_conditions=keep_conditions,
-                allow_constants=allow_constants,
+                force_constants=not allow_constants,
             )
         except ConstraintViolationError as violation:
             raise UserError(UserErrorType.CONSTRAINT_VIOLATION, str(violation)) from violation

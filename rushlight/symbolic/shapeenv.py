@@ -551,7 +551,7 @@ class ShapeEnv:
             return True
         stated = ex.canonical(replaced)
         newest = max(unbacked, key=self.order.__getitem__) if unbacked else None
-        assertion = RuntimeAssert(stated, msg, guarding.user_stack())
+        assertion = RuntimeAssert(stated, msg, guarding.user_stack(), replaced)
         self.deferred_runtime_asserts.setdefault(newest, []).append(assertion)
         self.num_deferred_runtime_asserts += 1
         self.facts.learn(replaced)
