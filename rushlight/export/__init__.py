@@ -19,6 +19,8 @@ HOMES = {
     ),
     "ExportedProgram": ".program",
     "export": ".driver",
+    **dict.fromkeys(("export_for_inference", "export_for_training"), ".private"),
+    "register_dataclass": ".records",
     **dict.fromkeys(("Dim", "dims", "dynamic_dim"), ".dims"),
     **dict.fromkeys(("AdditionalInputs", "ShapesCollection"), ".shapes"),
     "refine_dynamic_shapes_from_suggested_fixes": ".fixes",

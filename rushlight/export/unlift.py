@@ -117,9 +117,7 @@ def write_back(
             continue
         is_input = spec.kind is OutputKind.USER_INPUT_MUTATION
         target = by_name[str(spec.target)] if is_input else state[str(spec.target)]
-        made = graph.create_node(
-            "call_function", copy_op, (target, value), name="copy__default"
-        )
+        made = graph.create_node("call_function", copy_op, (target, value), name="copy__default")
         made.meta["val"] = target.meta.get("val")
         # An input that is written with itself stays what results name.
         written.setdefault(value, made)
@@ -173,9 +171,7 @@ def place_rest(program: ExportedProgram, module: GraphModule) -> None:
             place(module, name, value, True)
 
 
-def place(
-    root: Module, target: str, value: Any, persistent: bool, is_buffer: bool = False
-) -> None:
+def place(root: Module, target: str, value: Any, persistent: bool, is_buffer: bool = False) -> None:
     """Put a value at a dotted name, with modules on the way. A tensor is a buffer where it was."""
     *path, name = target.split(".")
     owner: Any = root
