@@ -465,7 +465,7 @@ ALIASES: dict[str, Entry] = {
     "torch.export.dynamic_shapes": {
         **same(".export", "AdditionalInputs Dim ShapesCollection dims dynamic_dim"),
         **same(".export", "refine_dynamic_shapes_from_suggested_fixes"),
-        **bare(".export.dims", "_DerivedDim _DimHint _DimHintType"),
+        **bare(".export.dimensions", "_DerivedDim _DimHint _DimHintType"),
         "_Dim": ".export:Dim",
         "_combine_args": ".export.shapes:bound_arguments",
     },

@@ -21,7 +21,7 @@ HOMES = {
     "export": ".driver",
     **dict.fromkeys(("export_for_inference", "export_for_training"), ".private"),
     "register_dataclass": ".records",
-    **dict.fromkeys(("Dim", "dims", "dynamic_dim"), ".dims"),
+    **dict.fromkeys(("Dim", "dims", "dynamic_dim"), ".dimensions"),
     **dict.fromkeys(("AdditionalInputs", "ShapesCollection"), ".shapes"),
     "refine_dynamic_shapes_from_suggested_fixes": ".fixes",
     **dict.fromkeys(("unflatten", "UnflattenedModule", "FlatArgsAdapter"), ".unflattening"),
