@@ -22,7 +22,7 @@ from rushlight.base.pytree import (
 )
 from rushlight.capture.exc import UserError, UserErrorType
 from rushlight.core.tensor import Tensor
-from rushlight.export.dims import Dim, DimHint, DimHintType, readable, refuse
+from rushlight.export.dimensions import Dim, DimHint, DimHintType, readable, refuse
 from rushlight.nn.module import Module
 
 if TYPE_CHECKING:

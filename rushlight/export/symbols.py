@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.base.errors import error
 from rushlight.capture.exc import UserErrorType
 from rushlight.core.tensor import Tensor
-from rushlight.export.dims import Dim, DimHint, DimHintType, refuse
+from rushlight.export.dimensions import Dim, DimHint, DimHintType, refuse
 from rushlight.symbolic import expressions as ex
 from rushlight.symbolic.constraints import (
     Declaration,
