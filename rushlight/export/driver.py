@@ -12,6 +12,7 @@ from typing import Any
 
 from rushlight.aot.tracing import shape_environment
 from rushlight.base import pytree
+from rushlight.compiler import config
 from rushlight.core.fake import FakeTensor, FakeTensorMode
 from rushlight.core.state import changed
 from rushlight.core.tensor import Tensor
@@ -38,6 +39,7 @@ from rushlight.export.signature import (
 from rushlight.export.state import Held, constant_attributes
 from rushlight.export.tracing import Altitude, Traced, trace_module
 from rushlight.export.verifier import TrainingIRVerifier, Verifier
+from rushlight.fx.passes.runtime_assert import insert_deferred_runtime_asserts
 from rushlight.graph.node import Node
 from rushlight.nn.module import Module
 from rushlight.symbolic.numbers import SymBool, SymFloat, SymInt
@@ -142,9 +144,9 @@ class ExportRun:
             traced = trace_module(
                 self.mod, self.held, leaves, self.inputs.structure, self.mode, altitude
             )
+            ranges = self.solve(plan, traced, defer_guards, allow_constants)
             signature = sign(traced)
             constants = self.finish_graph(traced, signature)
-            ranges = self.solve(plan, traced, defer_guards, allow_constants)
         entry = ModuleCallSignature(
             [], [], self.inputs.structure, traced.out_structure, list(self.inputs.forward_names)
         )
@@ -188,11 +190,15 @@ class ExportRun:
     def solve(
         self, plan: Any, traced: Traced, defer_guards: bool, allow_constants: bool
     ) -> dict[Any, Any]:
-        """The ranges of symbols."""
+        """The ranges of symbols. What they rely on beyond dims is asserted in the graph."""
         env = self.mode.shape_env
         if env is None:
             return {}
         found = plan.solve(env, keep_conditions=defer_guards, allow_constants=allow_constants)
+        if not config.do_not_emit_runtime_asserts:
+            insert_deferred_runtime_asserts(
+                traced.module, env, "forward", export=True, conditions=found.conditions
+            )
         ranges: dict[Any, Any] = dict(found.ranges)
         for node in traced.module.graph.nodes:
             for symbol in node.meta.get("unbacked_bindings") or ():

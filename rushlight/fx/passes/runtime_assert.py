@@ -7,6 +7,7 @@ asserted again.
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -79,7 +80,7 @@ class Insertion:
     def run(self) -> None:
         nodes = list(self.graph.nodes)
         self.note_existing(nodes)
-        for node, following in zip(nodes, nodes[1:]):
+        for node, following in itertools.pairwise(nodes):
             self.bind(node)
             if following.op == "placeholder":
                 continue
