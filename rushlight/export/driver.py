@@ -195,6 +195,8 @@ class ExportRun:
         if env is None:
             return {}
         found = plan.solve(env, keep_conditions=defer_guards, allow_constants=allow_constants)
+        if self.is_strict:
+            traced.module.meta["input_shape_constraints"] = plan.described()
         if not config.do_not_emit_runtime_asserts:
             insert_deferred_runtime_asserts(
                 traced.module, env, "forward", export=True, conditions=found.conditions
@@ -212,9 +214,10 @@ def fake_mode_for(values: Sequence[Any]) -> FakeTensorMode:
         if isinstance(value, FakeTensor):
             value.fake_mode.allow_non_fake_inputs = True
             return value.fake_mode
-    return FakeTensorMode(
-        shape_env=shape_environment(required=False), allow_non_fake_inputs=True, export=True
+    env = shape_environment(
+        required=False, duck_shape=False, assume_static_by_default=True, refuse_open_sizes=True
     )
+    return FakeTensorMode(shape_env=env, allow_non_fake_inputs=True, export=True)
 
 
 def original_state(mod: Module) -> dict[str, Any]:
