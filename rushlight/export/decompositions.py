@@ -39,9 +39,11 @@ __all__ = ["CustomDecompTable", "decompose_program", "default_decompositions"]
 Decomposition = Callable[..., Any]
 # Questions about a tensor, not computations.
 QUERIES = frozenset(
-    ("is_contiguous", "numel", "size", "stride", "storage_offset", "sym_is_contiguous")
-    + ("sym_numel", "sym_size", "sym_storage_offset", "sym_stride")
-)
+    (
+        "is_contiguous", "numel", "size", "stride", "storage_offset", "sym_is_contiguous",
+        "sym_numel", "sym_size", "sym_storage_offset", "sym_stride",
+    )
+)  # fmt: skip
 
 
 class CustomDecompTable(OrderedDict[Any, Decomposition]):
@@ -86,9 +88,9 @@ def default_decompositions() -> CustomDecompTable:
     >>> table = torch.export.default_decompositions()
     >>> del table[torch.ops.aten.linear.default]
     >>> program = torch.export.export(torch.nn.Linear(3, 2), (torch.ones(4, 3),))
-    >>> print(program.run_decompositions(table).graph_module.code.strip())
+    >>> print(program.run_decompositions(table).graph_module.code.strip())  # doctest: +ELLIPSIS
     def forward(self, p_weight, p_bias, input):
-        linear = torch.ops.aten.linear.default(input, p_weight, p_bias);  input = p_weight = p_bias = None
+        linear = torch.ops.aten.linear.default(input, p_weight, p_bias);  ...
         return (linear,)
     """
     return CustomDecompTable(core_aten_decompositions())
@@ -138,10 +140,12 @@ def check_preserved(op: OpOverload) -> None:
 
 
 MAYBE_ALIASING = frozenset(
-    ("alpha_dropout", "atleast_1d", "atleast_2d", "atleast_3d", "batch_norm", "chalf")
-    + ("cudnn_batch_norm", "dropout", "feature_alpha_dropout", "feature_dropout", "fused_moving")
-    + ("instance_norm", "miopen_batch_norm", "native_batch_norm", "rrelu", "to", "type_as")
-)
+    (
+        "alpha_dropout", "atleast_1d", "atleast_2d", "atleast_3d", "batch_norm", "chalf",
+        "cudnn_batch_norm", "dropout", "feature_alpha_dropout", "feature_dropout",
+        "instance_norm", "miopen_batch_norm", "native_batch_norm", "rrelu", "to", "type_as",
+    )
+)  # fmt: skip
 
 
 class KeepingMode(FunctionalMode):
@@ -277,12 +281,11 @@ class Decomposing:
                     spec.target = new.name
 
     def add_ranges(self, made: ExportedProgram) -> None:
+        from rushlight.export.driver import ranges_of_data
+
         env = self.mode.shape_env
-        if env is None:
-            return
-        for node in made.graph.nodes:
-            for symbol in node.meta.get("unbacked_bindings") or ():
-                made.range_constraints.setdefault(symbol, env.var_to_range[symbol])
+        if env is not None:
+            made.range_constraints.update(ranges_of_data(made.graph_module, env))
 
 
 def fresh_fake(value: Any) -> Any:

@@ -39,6 +39,7 @@ from rushlight.export.signature import (
 from rushlight.export.state import Held, constant_attributes
 from rushlight.export.tracing import Altitude, Traced, trace_module
 from rushlight.export.verifier import TrainingIRVerifier, Verifier
+from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.passes.runtime_assert import insert_deferred_runtime_asserts
 from rushlight.graph.node import Node
 from rushlight.nn.module import Module
@@ -201,11 +202,17 @@ class ExportRun:
             insert_deferred_runtime_asserts(
                 traced.module, env, "forward", export=True, conditions=found.conditions
             )
-        ranges: dict[Any, Any] = dict(found.ranges)
-        for node in traced.module.graph.nodes:
+        return {**found.ranges, **ranges_of_data(traced.module, env)}
+
+
+def ranges_of_data(module: GraphModule, env: Any) -> dict[Any, Any]:
+    """The ranges of numbers that only values tell."""
+    found = {}
+    for member in module.modules():
+        for node in member.graph.nodes if isinstance(member, GraphModule) else ():
             for symbol in node.meta.get("unbacked_bindings") or ():
-                ranges[symbol] = env.var_to_range[symbol]
-        return ranges
+                found[symbol] = env.var_to_range[symbol]
+    return found
 
 
 def fake_mode_for(values: Sequence[Any]) -> FakeTensorMode:

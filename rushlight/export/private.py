@@ -124,7 +124,7 @@ def export_to_torch_ir(
     *,
     preserve_module_call_signature: tuple[str, ...] = (),
     disable_constraint_solver: bool = False,
-    restore_fqn: bool = True,
+    restore_fqn: bool = False,
     **options: Any,
 ) -> GraphModule:
     """A module whose state has flat names unless `restore_fqn`."""

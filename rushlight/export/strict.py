@@ -48,7 +48,7 @@ DROPPED = (InputKind.PARAMETER, InputKind.BUFFER)
 def check_module(mod: Module, inputs: CallInputs) -> None:
     """Refuse modules that strict export refuses."""
     if not DEFAULT_EXPORT_DYNAMO_CONFIG.allow_rnn:
-        from rushlight.nn.rnn import RNNBase
+        from rushlight.nn.recurrent import RNNBase
 
         if any([isinstance(member, RNNBase) for member in mod.modules()]):
             raise Unsupported("TorchDynamo purposely graph breaks on RNN, GRU, LSTMs")
