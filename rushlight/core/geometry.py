@@ -7,6 +7,7 @@ The functions named `*_geometry` describe a view as (sizes, strides, offset delt
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -381,7 +382,7 @@ def is_non_overlapping_and_dense(sizes: Ints, strides: Ints) -> bool:
     used = [
         (stride, size) for size, stride in zip(sizes, strides, strict=True) if not is_size(size, 1)
     ]
-    used.sort(key=stride_of)
+    used.sort(key=by_stride)
     expected: Any = 1
     for stride, size in used:
         fits = stride == expected
@@ -391,8 +392,13 @@ def is_non_overlapping_and_dense(sizes: Ints, strides: Ints) -> bool:
     return True
 
 
-def stride_of(pair: tuple[Any, Any]) -> Any:
-    return pair[0]
+def compare_strides(one: tuple[Any, Any], other: tuple[Any, Any]) -> int:
+    if one[0].__class__ is int and other[0].__class__ is int:
+        return int(one[0] - other[0])
+    return -1 if decided(one[0] < other[0]) else 1 if decided(one[0] > other[0]) else 0
+
+
+by_stride = functools.cmp_to_key(compare_strides)
 
 
 def memory_order(sizes: Ints, operands: Sequence[Ints]) -> list[int]:
