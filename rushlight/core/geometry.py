@@ -640,12 +640,25 @@ def expand_geometry(
     return tuple(out_sizes), tuple(out_strides), 0
 
 
+def stands_for_rest(size: IntLike) -> bool:
+    """Whether a size is -1. Where only run time tells, a program that is to hold for all values
+    cannot be made; others take it that it is not."""
+    test = size == -1
+    if test.__class__ is bool:
+        return bool(test)
+    if size.node.shape_env.refuse_open_sizes:  # type: ignore[union-attr]
+        from rushlight.symbolic import guard_size_oblivious
+
+        return guard_size_oblivious(test)
+    return decided(test)
+
+
 def infer_size(shape: Sequence[Any], count: IntLike) -> Ints:
     """The shape with its -1 replaced so that it holds `count` elements."""
     inferred = -1
     known: Any = 1
     for axis, size in enumerate(shape):
-        if decided(size == -1):
+        if stands_for_rest(size):
             if inferred >= 0:
                 raise RuntimeError("only one dimension can be inferred")
             inferred = axis

@@ -202,6 +202,8 @@ class ExportRun:
         if env is None:
             return {}
         found = plan.solve(env, keep_conditions=defer_guards, allow_constants=allow_constants)
+        if self.is_strict:
+            traced.module.meta["input_shape_constraints"] = plan.described()
         if not config.do_not_emit_runtime_asserts:
             insert_deferred_runtime_asserts(
                 traced.module, env, "forward", export=True, conditions=found.conditions
@@ -247,7 +249,10 @@ def fake_mode_for(values: Sequence[Any]) -> FakeTensorMode:
     for value in values:
         if isinstance(value, FakeTensor):
             return value.fake_mode
-    return FakeTensorMode(shape_env=shape_environment(required=False), static_shapes=False)
+    env = shape_environment(
+        required=False, duck_shape=False, assume_static_by_default=True, refuse_open_sizes=True
+    )
+    return FakeTensorMode(shape_env=env, static_shapes=False)
 
 
 def original_state(mod: Module) -> dict[str, Any]:

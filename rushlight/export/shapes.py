@@ -322,6 +322,15 @@ class ShapePlan:
             for entry in (*leaf.entries, leaf.spec)
         )
 
+    def described(self) -> list[dict[str, Any]]:
+        """Each named size with its bounds, as strict programs keep them."""
+        return [
+            {"t_id": id(leaf.value), "dim": dim, "min": entry.min, "max": entry.max}
+            for leaf in self.leaves
+            for dim, entry in enumerate(leaf.entries)
+            if isinstance(entry, Dim)
+        ]
+
     def fakify(
         self, mode: FakeTensorMode, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:

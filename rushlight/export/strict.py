@@ -39,6 +39,10 @@ class ExportConfig:
 
 
 DEFAULT_EXPORT_DYNAMO_CONFIG = ExportConfig()
+IN_OP = (
+    "Tried to use data-dependent value in the subsequent computation. This can happen when a value "
+    "that only data tells is used where its bounds matter. State them with "
+)
 DROPPED = (InputKind.PARAMETER, InputKind.BUFFER)
 
 
@@ -62,10 +66,21 @@ def translated_errors() -> Iterator[None]:
     except ConstraintViolationError as error:
         raise UserError(UserErrorType.CONSTRAINT_VIOLATION, str(error)) from error
     except GuardOnDataDependentSymNode as error:
-        raise UserError(
-            UserErrorType.ANTI_PATTERN,
-            "Consider annotating your code using torch._check*(). " + str(error),
-        ) from error
+        text = IN_OP if was_asked_by_op(error) else "Consider annotating your code using "
+        raise UserError(UserErrorType.ANTI_PATTERN, f"{text}torch._check*(). {error}") from error
+
+
+def was_asked_by_op(error: BaseException) -> bool:
+    """Whether a question about data came up in an op and not in the module's own code."""
+    is_inside = False
+    trace = error.__traceback__
+    while trace is not None:
+        name = trace.tb_frame.f_globals.get("__name__", "")
+        is_inside = name.startswith("rushlight.") and (
+            is_inside or name.startswith(("rushlight.core.", "rushlight.opset."))
+        )
+        trace = trace.tb_next
+    return is_inside
 
 
 def drop_unused(module: GraphModule, signature: ExportGraphSignature) -> None:

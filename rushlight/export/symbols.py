@@ -146,6 +146,8 @@ class Symbols:
 
     def relate(self) -> None:
         """Makes what was declared known to the environment."""
+        if not self.declaration.dims:
+            return
         for name in self.dims:
             self.declaration.roots[name] = self.root(name)
         facts = self.env.facts

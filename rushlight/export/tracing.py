@@ -7,6 +7,7 @@ writes ("export"), the same with writes ("training"), or what composites do ("de
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -33,6 +34,9 @@ from rushlight.export.state import Held
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.interpreter import Interpreter
 from rushlight.nn.module import Module
+from rushlight.symbolic.numbers import SymInt
+
+COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
 
 __all__ = ["Altitude", "Traced", "exporting", "run_graph", "trace_module"]
 
@@ -117,6 +121,13 @@ class ProgramInterpreter(Interpreter):
         if isinstance(found, GraphModule):
             return ProgramFunction(found)
         return found
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if target in COMPARISONS and isinstance(args[0], SymInt):
+            # What the graph compares is compared again, also where it is known by now.
+            with args[0].node.shape_env.keep_relations():
+                return super().call_function(target, args, kwargs)
+        return super().call_function(target, args, kwargs)
 
 
 class ProgramFunction:
