@@ -546,6 +546,8 @@ def is_nested(sizes: Ints, strides: Ints) -> bool:
         if not all([has_hint(n) for n in (*sizes, *strides)]):
             return True
         sizes, strides = tuple(map(hint_int, sizes)), tuple(map(hint_int, strides))
+    if 0 in sizes:
+        return True
     for stride, size in sorted(zip(strides, sizes, strict=True)):
         if size > 1:
             if stride <= extent:

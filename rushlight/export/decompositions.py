@@ -214,13 +214,15 @@ class Decomposing:
         return [fresh_fake(node.meta.get("val")) for node in self.placeholders]
 
     def trace(self) -> tuple[GraphModule, list[int], int]:
+        from rushlight.export.driver import as_export
+
         given = self.inputs()
         flat = FlatFunction(self.interpret, pytree.tree_structure((tuple(given), {})))
         above = bool(self.kept)
         make_mode = (lambda: KeepingMode(self.kept)) if above else None
         tracing = Tracing(self.mode, self.rules, above, self.describe, make_mode)
         random_state = (default_generator._seed, default_generator._offset)
-        with exporting(), changed(grad=False, fake=None):
+        with exporting(), changed(grad=False, fake=None), as_export(self.mode):
             try:
                 with self.mode:
                     facts = collect_facts(flat, given, False, above, make_mode)

@@ -6,8 +6,8 @@ Strict export is the same trace with the effects that a capture of the bytecode 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from rushlight.aot.tracing import shape_environment
@@ -19,6 +19,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.export.inputs import CallInputs, collect_inputs
 from rushlight.export.lifting import ConstantNames, lift_constants_pass
 from rushlight.export.naming import name_nodes
+from rushlight.export.operands import order_captured
 from rushlight.export.program import ExportedProgram
 from rushlight.export.regions import make_regions
 from rushlight.export.signature import (
@@ -139,7 +140,9 @@ class ExportRun:
         defer_guards: bool,
         allow_constants: bool,
     ) -> ExportedProgram:
-        with changed(fake=None):
+        from rushlight.export import strict as effects
+
+        with changed(fake=None), as_export(self.mode):
             plan, leaves = self.fakes(dynamic_shapes)
             altitude = Altitude(self.pre_dispatch, self.functional, {}, self.is_strict)
             traced = trace_module(
@@ -148,6 +151,8 @@ class ExportRun:
             ranges = self.solve(plan, traced, defer_guards, allow_constants)
             signature = sign(traced)
             constants = self.finish_graph(traced, signature)
+            if self.is_strict:
+                effects.note_dims(traced.module, plan)
         entry = ModuleCallSignature(
             [], [], self.inputs.structure, traced.out_structure, list(self.inputs.forward_names)
         )
@@ -182,6 +187,7 @@ class ExportRun:
         constants = lift_constants_pass(module, signature, self.constants)
         for name in self.held.left_out & set(self.held.buffers):
             constants[name] = self.held.buffers[name]
+        order_captured(module, names_of_inputs(module, signature))
         if self.is_strict:
             effects.drop_unused(module, signature)
             effects.describe_inputs(module, signature)
@@ -205,6 +211,16 @@ class ExportRun:
         return {**found.ranges, **ranges_of_data(traced.module, env)}
 
 
+def names_of_inputs(module: GraphModule, signature: ExportGraphSignature) -> dict[Node, str]:
+    """What lifted inputs are called in the module."""
+    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    return {
+        node: spec.target
+        for node, spec in zip(placeholders, signature.input_specs, strict=True)
+        if spec.target is not None
+    }
+
+
 def ranges_of_data(module: GraphModule, env: Any) -> dict[Any, Any]:
     """The ranges of numbers that only values tell."""
     found = {}
@@ -215,16 +231,28 @@ def ranges_of_data(module: GraphModule, env: Any) -> dict[Any, Any]:
     return found
 
 
+@contextmanager
+def as_export(mode: FakeTensorMode) -> Iterator[None]:
+    """Inside, a mode that was found takes real tensors, and has symbols for data."""
+    before = mode.allow_non_fake_inputs, mode.export
+    mode.allow_non_fake_inputs = mode.export = True
+    if mode.shape_env is None:
+        mode.shape_env = shape_environment(required=False)
+    try:
+        yield
+    finally:
+        mode.allow_non_fake_inputs, mode.export = before
+
+
 def fake_mode_for(values: Sequence[Any]) -> FakeTensorMode:
     """The mode that fakes among the values belong to, or a new one."""
     for value in values:
         if isinstance(value, FakeTensor):
-            value.fake_mode.allow_non_fake_inputs = True
             return value.fake_mode
     env = shape_environment(
         required=False, duck_shape=False, assume_static_by_default=True, refuse_open_sizes=True
     )
-    return FakeTensorMode(shape_env=env, allow_non_fake_inputs=True, export=True)
+    return FakeTensorMode(shape_env=env, static_shapes=False)
 
 
 def original_state(mod: Module) -> dict[str, Any]:

@@ -25,6 +25,7 @@ __all__ = [
     "check_module",
     "describe_inputs",
     "drop_unused",
+    "note_dims",
     "translated_errors",
 ]
 
@@ -92,6 +93,12 @@ def drop_unused(module: GraphModule, signature: ExportGraphSignature) -> None:
         else:
             kept.append(spec)
     signature.input_specs[:] = kept
+
+
+def note_dims(module: GraphModule, plan: Any) -> None:
+    """Let the graph say which sizes of its inputs may vary."""
+    declaration = plan.declaration
+    module.meta["input_shape_constraints"] = [] if declaration is None else list(declaration.dims)
 
 
 def describe_inputs(module: GraphModule, signature: ExportGraphSignature) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import operator
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from rushlight.base.pytree import TreeSpec
@@ -302,8 +303,7 @@ class Builder:
         if node not in values:
             local = local_name(self.state.get(node, []), frame.path)
             assert local is not None, f"{node} is not known in {frame.path!r}"
-            first = next(iter(graph.nodes), None)
-            with graph.inserting_before(first) if first is not None else graph.inserting_after():
+            with inserting_state(graph):
                 values[node] = graph.create_node("get_attr", local)
         return values[node]
 
@@ -443,6 +443,19 @@ def put_module(root: Module, path: str, module: Module) -> None:
             owner.add_module(part, InterpreterModule())
         owner = owner._modules[part]
     owner.add_module(name, module)
+
+
+def inserting_state(graph: Graph) -> Any:
+    """Inside, nodes go behind the inputs and the state that a graph has."""
+    last = None
+    for node in graph.nodes:
+        if node.op not in ("placeholder", "get_attr"):
+            break
+        last = node
+    if last is not None:
+        return graph.inserting_after(last)
+    first = next(iter(graph.nodes), None)
+    return nullcontext() if first is None else graph.inserting_before(first)
 
 
 def copy_node(graph: Graph, node: Node, values: dict[Node, Node]) -> Node:

@@ -16,7 +16,7 @@ from rushlight.export.checks import InputCheck
 from rushlight.export.signature import ExportGraphSignature, InputKind, OutputKind
 from rushlight.fx.graph_module import GraphModule
 from rushlight.graph.graph import Graph
-from rushlight.graph.node import Node
+from rushlight.graph.node import Node, map_arg
 from rushlight.graph.printing import _PyTreeCodeGen, _PyTreeInfo
 from rushlight.nn.module import Module
 
@@ -42,7 +42,10 @@ def unlift_program(program: ExportedProgram, check_guards: bool = True) -> Graph
     placeholders = [node for node in graph.nodes if node.op == "placeholder"]
     originals = [node for node in source.graph.nodes if node.op == "placeholder"]
     by_name = {node.name: values[node] for node in originals}
+    copied = {node: name for name, node in by_name.items()}
     state = place_state(graph, signature, placeholders, by_name)
+    # A result may be an input, in whose place stands another node now.
+    outputs = map_arg(outputs, lambda node: by_name[copied[node]] if node in copied else node)
     graph.output(write_back(graph, signature, outputs, by_name, state))
     users = placeholders[len(placeholders) - user_count(signature) :]
     graph.set_codegen(codegen_of(program, users))
