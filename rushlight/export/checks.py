@@ -106,7 +106,7 @@ def check_symbolic(
     ranges: dict[Any, Any],
 ) -> None:
     """One dim that the program has a symbol for."""
-    expr = want.node.expr
+    expr: Any = want.node.expr
     free = sorted(expr.free_symbols, key=str)
     if len(free) != 1:
         return
