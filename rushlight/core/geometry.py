@@ -866,7 +866,7 @@ def unfold_geometry(sizes: Ints, strides: Ints, dim: int, size: IntLike, step: I
     length, stride = (sizes[dim], strides[dim]) if sizes else (1, 1)
     if decided(size < 0):
         raise RuntimeError(f"size is {size} but must be >= 0")
-    if size > length:
+    if decided(size > length):
         raise RuntimeError(
             f"maximum size for tensor at dimension {dim} is {length} but size is {size}"
         )

@@ -32,6 +32,9 @@ INVERSE_SCALES = ("forward", "ortho", "backward")
 
 def descending(dims: Sequence[int], strides: Any) -> list[int]:
     """Dims by their strides, largest first."""
+    if any(strides[dim].__class__ is not int for dim in dims):
+        pairs = sorted([(strides[dim], -dim) for dim in dims], key=geometry.by_stride)
+        return [-dim for _, dim in reversed(pairs)]
     return sorted(dims, key=lambda dim: -strides[dim])
 
 

@@ -95,7 +95,7 @@ def misfit(frames: Frames, length: Any, window: Any) -> str | None:
         return f"expected hop_length > 0, but got hop_length={frames.hop}"
     if width <= 0 or width > n_fft:
         return f"expected 0 < win_length <= n_fft, but got win_length={width}"
-    if window is not None and (window.dim() != 1 or window.shape[0] != width):
+    if window is not None and (window.dim() != 1 or geometry.decided(window.shape[0] != width)):
         return (
             f"expected a 1D window tensor of size equal to win_length={width}, but got window "
             f"with size {show(window.shape)}"

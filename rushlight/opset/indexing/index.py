@@ -468,7 +468,7 @@ def check_gather_index(name: str, self: Any, dim: int, index: Any) -> int:
     if max(len(sizes), 1) != max(len(wanted), 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
     for axis, size in enumerate(wanted):
-        if axis != dim and size > sizes[axis]:
+        if axis != dim and geometry.decided(size > sizes[axis]):
             raise RuntimeError(
                 f"Size does not match at dimension {axis} expected index {geometry.show(wanted)} "
                 f"to be no larger than self {geometry.show(sizes)} apart from dimension {dim}"

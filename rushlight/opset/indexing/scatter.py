@@ -135,7 +135,7 @@ def check_scatter(name: str, self: Any, dim: int, index: Any, src: Any = None) -
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
     if src is not None and src._dtype is not self._dtype:
         raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
-    if index.numel() == 0:
+    if geometry.is_size(index.numel(), 0):
         return
     if max(len(sizes), 1) != max(len(wanted), 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")

@@ -262,7 +262,7 @@ def _(input: Any, tau: Any) -> None:
             f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]"
         )
     count = tau.shape[geometry.wrap_dim(-1, tau.dim(), False)]
-    if input.shape[-1] < count:
+    if geometry.decided(input.shape[-1] < count):
         raise RuntimeError(
             f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]"
         )

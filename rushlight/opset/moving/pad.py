@@ -132,7 +132,9 @@ def padded_sizes(self: Any, padding: Any, count: int, mode: str) -> tuple[Any, .
     for position in range(count):
         axis = len(sizes) - 1 - position
         before, after = padding[2 * position], padding[2 * position + 1]
-        if mode == "reflect" and (before >= sizes[axis] or after >= sizes[axis]):
+        if mode == "reflect" and any(
+            geometry.decided(width >= sizes[axis]) for width in (before, after)
+        ):
             raise RuntimeError(
                 f"Argument #{4 + 2 * position}: Padding size should be less than the corresponding "
                 f"input dimension, but got: padding ({before}, {after}) at dimension {axis} of "
@@ -140,7 +142,7 @@ def padded_sizes(self: Any, padding: Any, count: int, mode: str) -> tuple[Any, .
             )
         wanted = sizes[axis] + before + after
         sizes[axis] = wanted
-    if any([wanted < 1 for wanted in sizes[-count:]]):
+    if any([geometry.decided(wanted < 1) for wanted in sizes[-count:]]):
         given, named = self.shape[-count:], "DHW"[-count:]
         before = " ".join([f"{name}: {size}" for name, size in zip(named, given, strict=True)])
         after = " ".join(
@@ -392,7 +394,7 @@ def _(self: Any, downscale_factor: int) -> Any:
         return Spec(sizes, self._dtype, geometry.like_strides(sizes, strides_of(self)))
     *lead, channels, height, width = sizes
     for name, position, size in (("height", -2, height), ("width", -1, width)):
-        if size % downscale_factor != 0:
+        if geometry.decided(size % downscale_factor != 0):
             raise RuntimeError(
                 f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but "
                 f"input.size({position})={size} is not divisible by {downscale_factor}"

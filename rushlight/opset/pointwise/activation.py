@@ -704,7 +704,7 @@ def prelu(self: Any, weight: Any) -> Any:
         raise RuntimeError(
             f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}"
         )
-    if count == 1:
+    if geometry.is_size(count, 1):
         weight = weight.reshape([1] * dims) if dims else weight.reshape([])
     else:
         weight = weight.reshape([1, count, *([1] * (dims - 2))] if dims > 1 else [count])

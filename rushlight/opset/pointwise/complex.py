@@ -174,7 +174,7 @@ def _(self: Any) -> Any:
         raise RuntimeError("Tensor must have a last dimension of size 2")
     if strides[-1] != 1:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
-    if any(step % 2 != 0 for step in strides[:-1]):
+    if any(geometry.decided(step % 2 != 0) for step in strides[:-1]):
         raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
     if self._offset % 2 != 0:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")

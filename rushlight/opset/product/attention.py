@@ -192,7 +192,12 @@ def divides(query: Any, key: Any) -> bool:
 
 def mask_fits(query: Any, key: Any, mask: Any) -> bool:
     wanted = (*query.shape[:3], key.shape[2])[-len(mask.shape) :]
-    return all([m == 1 or m == n for m, n in zip(mask.shape, wanted, strict=True)])
+    return all(
+        [
+            geometry.is_size(m, 1) or geometry.decided(m == n)
+            for m, n in zip(mask.shape, wanted, strict=True)
+        ]
+    )
 
 
 @flash.shape

@@ -294,7 +294,7 @@ class Plan:
             for axis, size in enumerate(operand.shape):
                 if geometry.is_size(size, 1):
                     continue
-                if sizes[axis] == 1:
+                if geometry.is_size(sizes[axis], 1):
                     sizes[axis] = size
                 elif sizes[axis] != size:
                     self.refuse_size(axis, number, size, sizes[axis])

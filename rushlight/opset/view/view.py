@@ -170,7 +170,7 @@ def _(self: Any, dtype: dtype_class) -> Any:
             f"{self._offset}"
         )
     for axis, step in enumerate(strides[:-1]):
-        if step % ratio != 0:
+        if geometry.decided(step % ratio != 0):
             raise RuntimeError(
                 f"self.stride({axis}) must be divisible by {ratio} to view {names}, but got {step}"
             )

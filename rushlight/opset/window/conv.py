@@ -376,7 +376,11 @@ def check(
 def check_elements(input: Any) -> None:
     """Refuse an input without places; one without samples or channels is fine."""
     batch, channels, *places = input.shape
-    if 0 not in places or batch == 0 or channels == 0:
+    if (
+        not any(geometry.is_size(size, 0) for size in places)
+        or geometry.is_size(batch, 0)
+        or geometry.is_size(channels, 0)
+    ):
         return
     # torch: one spatial dim is the second of two.
     seen = (batch, channels, 1, *places) if len(places) == 1 else input.shape

@@ -675,7 +675,7 @@ def _(theta: Any, size: Any, align_corners: bool) -> Any:
             "Expected size for first two dimensions of batch2 tensor to be: "
             f"[{size[0]}, {count + 1}] but got: {geometry.show((shape[0], *shape[:1:-1]))}."
         )
-    if shape[1] != count:
+    if geometry.decided(shape[1] != count):
         wanted = (size[0], *size[2:], count)
         held = geometry.numel((size[0], *size[2:], shape[1]))
         raise RuntimeError(f"shape '{geometry.show(wanted)}' is invalid for input of size {held}")

@@ -156,12 +156,12 @@ class Pooling:
             )
         if name == "avg_pool3d":
             pairs = zip(shape[-3:], self.kernel, strict=True)
-            if any([size < k for size, k in pairs]):
+            if any([geometry.decided(size < k) for size, k in pairs]):
                 raise RuntimeError(
                     f"input image ({named('', shape[-3:])}) smaller than kernel size "
                     f"({named('k', self.kernel)})"
                 )
-        if any([size < 1 for size in places]):
+        if any([geometry.decided(size < 1) for size in places]):
             given = "x".join([str(size) for size in shape[-count - 1 :]])
             wanted = "x".join([str(size) for size in (shape[-count - 1], *places)])
             raise RuntimeError(
@@ -465,7 +465,7 @@ def max_pool1d(
     if gap <= 0:
         raise RuntimeError(f"max_pool1d() dilation must be greater than zero, but got {gap}")
     places = pooled_size(shape[-1], kernel, step, width, gap, ceil_mode)
-    if places <= 0:
+    if geometry.decided(places <= 0):
         raise RuntimeError(f"max_pool1d() Invalid computed output size: {places}")
     if self.requires_grad and LOCAL.state.grad:
         return max_pool1d_with_indices(self, kernel, step, width, gap, ceil_mode)[0]

@@ -357,7 +357,7 @@ def define(name: str, count: int, method: str, aligned: bool) -> None:  # noqa: 
     def _(self: Any, output_size: Any) -> None:
         shape = sizes_of(self)
         full_sizes(shape, output_size, count)
-        if shape[1] == 0:
+        if geometry.is_size(shape[1], 0):
             raise RuntimeError(
                 f"Non-empty {count + 2}D data tensor expected but got a tensor with sizes "
                 f"{geometry.show(shape)}"

@@ -67,7 +67,7 @@ def check_fractional(
         AXES[count], shape[-count:], output_size, kernel_size, strict=True
     ):
         # torch: a volume must be larger than its windows reach.
-        if places + kernel - 1 > size - (count == 3):
+        if geometry.decided(places + kernel - 1 > size - (count == 3)):
             raise RuntimeError(
                 f"{label}(): pool {word} {kernel} too large relative to input {word} {size}"
             )
@@ -436,7 +436,7 @@ def _(self: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> 
             f"dimensions for input, but got: {geometry.show(shape)}"
         )
     blocks = block_counts(shape[-2:], kernel_size, dilation, padding, stride)
-    if any([count < 1 for count in blocks]):
+    if any([geometry.decided(count < 1) for count in blocks]):
         raise RuntimeError(
             f"Given input with spatial size {pair(shape[-2:])}, kernel_size={pair(kernel_size)}, "
             f"dilation={pair(dilation)}, padding={pair(padding)}, calculated shape of the array of "
@@ -499,7 +499,7 @@ def _(
         )
     per_block = kernel_size[0] * kernel_size[1]
     dim = len(shape) - 2
-    if shape[dim] % per_block != 0:
+    if geometry.decided(shape[dim] % per_block != 0):
         raise RuntimeError(
             f"Expected size of input's dimension {dim} to be divisible by the product of "
             f"kernel_size, but got input.size({dim})={shape[dim]} and "
