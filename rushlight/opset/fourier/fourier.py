@@ -323,7 +323,7 @@ def scaling(norm: str | None, forward: bool) -> int:
 
 
 def check_length(length: Any) -> None:
-    if length < 1:
+    if geometry.decided(length < 1):
         raise RuntimeError(f"Invalid number of data points ({length}) specified")
 
 

@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from rushlight.core import dtype as dtypes
+from rushlight.core import geometry
 from rushlight.core.dispatch import call, overridable
 from rushlight.core.geometry import show
 from rushlight.core.state import warn_once
@@ -88,7 +89,7 @@ def wants_complex(self: Any, window: Any, given: Any) -> bool:
 def misfit(frames: Frames, length: Any, window: Any) -> str | None:
     """What is wrong with cutting a signal of `length` into these frames."""
     n_fft, width = frames.n_fft, frames.width
-    if n_fft <= 0 or n_fft > length:
+    if geometry.decided(n_fft <= 0) or geometry.decided(n_fft > length):
         return f"expected 0 < n_fft < {length}, but got n_fft={width}"
     if frames.hop <= 0:
         return f"expected hop_length > 0, but got hop_length={frames.hop}"

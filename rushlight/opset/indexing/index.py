@@ -461,7 +461,7 @@ def flat_positions(array: Any, dim: int, index: Any) -> Any:
 def check_gather_index(name: str, self: Any, dim: int, index: Any) -> int:
     sizes, wanted = tuple(self.shape), tuple(index.shape)
     dim = geometry.wrap_dim(dim, len(sizes))
-    if index.numel() == 0:
+    if geometry.is_size(index.numel(), 0):
         return int(dim)
     if index._dtype not in INDEX_DTYPES:
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")

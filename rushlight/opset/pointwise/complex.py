@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rushlight.core import geometry
 from rushlight.core.dtype import FLOAT, dtype, float16, float64, get_default_dtype
 from rushlight.core.op import refuse
 from rushlight.core.tensor import Tensor, Unusual, strides_of
@@ -169,7 +170,7 @@ def _(self: Any) -> Any:
     sizes, strides = tuple(self.shape), strides_of(self)
     if not sizes:
         raise RuntimeError("Input tensor must have one or more dimensions")
-    if sizes[-1] != 2:
+    if geometry.decided(sizes[-1] != 2):
         raise RuntimeError("Tensor must have a last dimension of size 2")
     if strides[-1] != 1:
         raise RuntimeError("Tensor must have a last dimension with stride 1")

@@ -608,7 +608,7 @@ def attention(
     enable_gqa: bool,
 ) -> Any:  # fmt: skip
     check_operands(query, key, value, attn_mask)
-    if any(size == 0 for t in (query, key, value) for size in t.shape[:-1]):
+    if any(geometry.is_size(size, 0) for t in (query, key, value) for size in t.shape[:-1]):
         zeros = aten.zeros(
             (*query.shape[:-1], value.shape[-1]), dtype=query._dtype, device=query.device
         )

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rushlight.core import geometry
 from rushlight.core.dispatch import overridable
 from rushlight.core.tensor import Tensor
 from rushlight.opset.product.contract import product_of
@@ -291,7 +292,7 @@ class Plan:
                 tensor, number, self.labels[number], self.place, self.width, self.total
             )
             for axis, size in enumerate(operand.shape):
-                if size == 1:
+                if geometry.is_size(size, 1):
                     continue
                 if sizes[axis] == 1:
                     sizes[axis] = size

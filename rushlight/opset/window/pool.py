@@ -137,7 +137,7 @@ class Pooling:
             raise RuntimeError(
                 f"dilation should be greater than zero, but got {named('dilation', self.dilation)}"
             )
-        empty = any([size == 0 for size in shape[-count - 1 :]])
+        empty = any([geometry.is_size(size, 0) for size in shape[-count - 1 :]])
         if count == 2 and (empty or len(shape) not in (3, 4)):
             raise RuntimeError(
                 "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, "
@@ -443,7 +443,7 @@ def max_pool1d(
     self: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> Any:
     shape = sizes_of(self)
-    if len(shape) not in (2, 3) or any([size == 0 for size in shape[-2:]]):
+    if len(shape) not in (2, 3) or any([geometry.is_size(size, 0) for size in shape[-2:]]):
         raise RuntimeError(
             "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for "
             f"input, but got:{geometry.show(shape)}"

@@ -58,7 +58,7 @@ def check_fractional(
             f"{geometry.show(shape)}"
         )
     for axis in range(len(shape) - count - 1, len(shape)):
-        if shape[axis] == 0:
+        if geometry.is_size(shape[axis], 0):
             raise RuntimeError(
                 f"{label}(): Expected input to have non-zero size for non-batch dimensions, but "
                 f"got{geometry.show(shape)} with dimension {axis} being empty."
@@ -241,7 +241,7 @@ def check_unpool(count: int, self: Any, indices: Any, output_size: Any) -> None:
             f"{geometry.show(sizes_of(indices))}"
         )
     for axis in range(1, len(shape)):
-        if shape[axis] == 0:
+        if geometry.is_size(shape[axis], 0):
             raise RuntimeError(
                 f"max_unpooling{count}d_forward_out_cpu(): Expected input to have non-zero size "
                 f"for non-batch dimensions, but got {geometry.show(shape)} with dimension {axis} "
@@ -430,7 +430,7 @@ def _(self: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> 
     shape = sizes_of(self)
     if len(shape) < 3:
         geometry.wrap_dim(2, len(shape))
-    if len(shape) not in (3, 4) or any([size == 0 for size in shape[-3:]]):
+    if len(shape) not in (3, 4) or any([geometry.is_size(size, 0) for size in shape[-3:]]):
         raise RuntimeError(
             "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
             f"dimensions for input, but got: {geometry.show(shape)}"
@@ -492,7 +492,7 @@ def _(
     )
     check_patches(kernel_size, dilation, padding, stride)
     shape = sizes_of(self)
-    if len(shape) not in (2, 3) or any([size == 0 for size in shape[-2:]]):
+    if len(shape) not in (2, 3) or any([geometry.is_size(size, 0) for size in shape[-2:]]):
         raise RuntimeError(
             "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and "
             f"non-zero dimensions for input, but got: {geometry.show(shape)}"
